@@ -91,7 +91,10 @@ class Checked(BaseModel):
 
 
 class Stock(BaseModel):
-    """What is arranged by now. `again`: there is more to plan, because of the last of the `wishes`. `why`: the plan was not carried out."""
+    """What is arranged by now.
+    `again`: there is more to plan, because of the last of the `wishes`.
+    `why`: the plan was not carried out.
+    """
 
     understood: str = ""
     booked: list[Table] = []

@@ -1,6 +1,7 @@
 """The tools of the evening out: tables at table-stack, deliveries at open-delivery.
 
-The order in which things are done is in dinner.yaml and evening.yaml; what an agent may look up is in concierge.yaml; HTTP is in outside.
+The order in which things are done is in dinner.yaml and evening.yaml;
+what an agent may look up is in concierge.yaml; HTTP is in outside.
 """
 
 from datetime import datetime, timedelta
@@ -26,7 +27,9 @@ class Table(BaseModel):
 
 
 class FreeTables(BaseModel):
-    """The tables that are free at a time, the smallest that is large enough first, and the first of another house."""
+    """The tables that are free at a time, the smallest that is large enough
+    first, and the first of another house.
+    """
 
     at: str
     tables: list[Table]
@@ -123,7 +126,9 @@ async def search(
     hours_later: int = 0,
     cuisine: str = "",
 ) -> FreeTables:
-    """Find the free tables of a city for a party, at an ISO 8601 time or some hours after it; `cuisine` is one word."""
+    """Find the free tables of a city for a party, at an ISO 8601 time or
+    some hours after it; `cuisine` is one word.
+    """
     when = (datetime.fromisoformat(at) + timedelta(hours=hours_later)).isoformat()
     query = {"city": city, "party": party, "at": when, "kind": kind, "cuisine": cuisine}
     answer = await call(context, TABLES, "GET", "/tables", query=query)
@@ -262,7 +267,9 @@ def itinerary(
     orders: list[Order | None],
     given_back: GivenBack | None,
 ) -> Itinerary:
-    """Write down what was arranged, or else what was arranged in its place. An ordinary function: it calls no service."""
+    """Write down what was arranged, or else what was arranged in its place.
+    An ordinary function: it calls no service.
+    """
     lines: list[str] = []
     if given_back is not None:
         tables, refunded = len(given_back.holds), given_back.refunded_cents / 100

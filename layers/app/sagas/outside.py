@@ -17,9 +17,13 @@ Model = TypeVar("Model", bound=BaseModel)
 TOTAL_S = 4.5
 
 NOT_BEGUN = 503
-"""With this the services refuse a request before they begin it: nothing has happened, and no person need be asked about it."""
+"""With this the services refuse a request before they begin it: nothing
+has happened, and no person need be asked about it.
+"""
 REFUSED = frozenset({400, 403, 404, 410, 422})
-"""With these they refuse what was asked for after they have looked for its key: no earlier call with that key has done it."""
+"""With these they refuse what was asked for after they have looked for
+its key: no earlier call with that key has done it.
+"""
 
 _shared: tuple[asyncio.AbstractEventLoop, httpx.AsyncClient] | None = None
 
@@ -48,8 +52,8 @@ async def call(
     """One call to a service, answered as parsed JSON.
 
     `service` names the variable that holds its address: `table-stack` is `TABLE_STACK_URL`. The
-    whole call, connection and body included, has TOTAL_S seconds, or less if the step has less. A step with several calls
-    names each `part`, so that each has a key of its own.
+    whole call, connection and body included, has TOTAL_S seconds, or less if the step has less.
+    A step with several calls names each `part`, so that each has a key of its own.
 
     Raises: OutsideError, and StepFailure for an answer that is not JSON, or that says that nothing was begun.
     """

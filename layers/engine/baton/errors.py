@@ -108,7 +108,9 @@ class CallbackOver(UserError):
 
 
 class LinkOver(UserError):
-    """The link by which a question is answered does not count any more. The detail says why, and how to get a new one."""
+    """The link by which a question is answered does not count any more.
+    The detail says why, and how to get a new one.
+    """
 
     status = 410
     code = "link-over"
@@ -166,7 +168,9 @@ class TenantBudgetSpent(BudgetSpent):
 
 
 class Standstill(BatonError):
-    """A defect of the engine: it would decide by what it has decided by already, and go round without a pause. The lease is given back with one."""
+    """A defect of the engine: it would decide by what it has decided by
+    already, and go round without a pause. The lease is given back with one.
+    """
 
 
 class EngineFault(BatonError):
@@ -190,11 +194,15 @@ class RowsRefused(EngineFault):
 
 
 class SandboxUnavailable(EngineFault):
-    """No process can be started for the code of a condition: the sandbox's program is missing or does not run."""
+    """No process can be started for the code of a condition: the sandbox's
+    program is missing or does not run.
+    """
 
 
 class Unreadable(EngineFault):
-    """A log that this version cannot read. `cause` says why in one word; `version` and `node` which entry it is, where that is known."""
+    """A log that this version cannot read.
+    `cause` says why in one word; `version` and `node` which entry it is, where that is known.
+    """
 
     cause = "unreadable_log"
     version = 0

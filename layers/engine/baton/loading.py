@@ -1,7 +1,7 @@
 """Keeps the garbage collector still while a function of Lambda loads.
 
-What is loaded stays: with the collector on, it looks at all of it again and again while it becomes more, an eighth of
-the time. `freeze` keeps the first steps from doing the same.
+What is loaded stays: with the collector on, it looks at all of it again and again while it
+becomes more, an eighth of the time. `freeze` keeps the first steps from doing the same.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """The environment, typed: what each function can be told when it is deployed, read once at its cold start.
 
-The only file besides the clock adapter that may look outside. A wrong or missing variable stops the function at its start
-and is named. A setting is the variable `BATON_` and its name in capitals. Groups of settings are declared in the core: core/limits.py and
-core/limits.py have the engine's own numbers, core/deployment.py, core/deployment.py, core/deployment.py and core/tracing.py what is outside.
+The only file besides the clock adapter that may look outside.
+A wrong or missing variable stops the function at its start and is named.
+A setting is the variable `BATON_` and its name in capitals.
+Groups of settings are declared in the core: core/limits.py and core/limits.py have the engine's own
+numbers, core/deployment.py, core/deployment.py, core/deployment.py and core/tracing.py what is outside.
 """
 
 from __future__ import annotations
@@ -207,7 +209,9 @@ def variables_of_the_invocation() -> dict[str, str]:
 
 
 def runtime_api() -> str:
-    """Where this function's own runtime listens, `ip:port`; empty outside of Lambda. No tool has any business there."""
+    """Where this function's own runtime listens, `ip:port`; empty outside of Lambda.
+    No tool has any business there.
+    """
     return os.environ.get("AWS_LAMBDA_RUNTIME_API", "")
 
 

@@ -89,7 +89,8 @@ def _engine(
 
 
 def _channels(aws: Aws, config: settings.WorkerSettings) -> Sequence[Notices]:
-    """By which people are told. What a deployment has not set up is not imported; no client is created before it is used.
+    """By which people are told.
+    What a deployment has not set up is not imported; no client is created before it is used.
 
     The topic is the first for ever: incidents are opened with its claims.
     """
@@ -135,7 +136,9 @@ def _traced(engine: Engine, config: settings.WorkerSettings) -> Engine:
 
 
 def _models(aws: Aws, config: deployment.Models) -> Models:
-    """The models, of which nothing is imported before one is called, but what their setting says is checked at once."""
+    """The models, of which nothing is imported before one is called, but
+    what their setting says is checked at once.
+    """
     from baton.adapters.models.profiles import Profiles
 
     try:
@@ -251,7 +254,8 @@ def make_worker() -> tuple[Worker, Engine]:
 def make_api() -> tuple[Engine, settings.ApiSettings, Rates, HttpClient, Credentials]:
     """The engine of the api function, with the tools' schemas, and what counts its callers' requests.
 
-    Client and credentials are for the console, which asks its issuer who has signed in. They cost nothing before.
+    Client and credentials are for the console, which asks its issuer who has signed in.
+    They cost nothing before.
     """
     from baton.runtime.invocation.watch import Metrics
     from baton.tools.define import NODE_KINDS
@@ -335,7 +339,8 @@ def _letter_figures(deployment: str) -> Callable[[int, int, int, int], None]:
 
 
 def make_signer(region: str) -> Callable[[str, str, Mapping[str, str], bytes], dict[str, str]]:
-    """For the command line: what signs a request (method, URL, headers, body) with the user's AWS credentials.
+    """For the command line: what signs a request (method, URL, headers,
+    body) with the user's AWS credentials.
 
     Without `region` that of the environment. Raises `Unauthenticated`.
     """

@@ -165,7 +165,8 @@ def translated(invalid: type[Exception] | None = None) -> Iterator[None]:
 
 @contextmanager
 def refusals_are_outages(for_ever: Collection[str] = ()) -> Iterator[None]:
-    """Around `translated`: for a service whose refusals are no reason for the caller to stop, only to come back later.
+    """Around `translated`: for a service whose refusals are no reason for
+    the caller to stop, only to come back later.
 
     Raises `ChannelRefused` for those with the codes `for_ever`, which no repetition changes.
     """

@@ -1,4 +1,5 @@
-"""Headers that sign a request with the caller's AWS credentials: Signature Version 4, as API Gateway wants it.
+"""Headers that sign a request with the caller's AWS credentials:
+Signature Version 4, as API Gateway wants it.
 
 Finds credentials and region as every AWS tool finds them. Beside aws.py the only
 file of this room that imports botocore. No HTTP: the caller sends the request.

@@ -1,7 +1,8 @@
 """`HttpClient` by httpx: one exchange within a total time, to addresses that may be called.
 
-Names are resolved here and the connection is made to the very address that was looked at, so that no name can stand
-for one address when it is judged and for another when it is used. What a step makes of an answer is in tools/standard.
+Names are resolved here and the connection is made to the very address that was
+looked at, so that no name can stand for one address when it is judged and for
+another when it is used. What a step makes of an answer is in tools/standard.
 """
 
 from __future__ import annotations
@@ -117,7 +118,9 @@ class HttpxClient:
     def __init__(
         self, hosts: Collection[str] = (), plain: Collection[str] = (), closed: Collection[str] = ()
     ) -> None:
-        """hosts: the allow-list. plain: hosts that are called without TLS, `*` for all. closed: `ip:port` refused besides."""
+        """hosts: the allow-list. plain: hosts that are called without TLS, `*`
+        for all. closed: `ip:port` refused besides.
+        """
         self._hosts = Hosts(hosts)
         self._plain = frozenset(plain)
         self._closed = frozenset(closed)

@@ -1,6 +1,8 @@
-"""The code of Python conditions, run by Monty: an interpreter of its own, in a process of its own for each question.
+"""The code of Python conditions, run by Monty: an interpreter of its
+own, in a process of its own for each question.
 
-How such a process is limited, and what its outcomes mean. See docs/adr/0020-python-conditions-run-in-monty.md.
+How such a process is limited, and what its outcomes mean.
+See docs/adr/0020-python-conditions-run-in-monty.md.
 """
 
 from __future__ import annotations

@@ -53,7 +53,9 @@ def _parsed(ref: str) -> re.Match[str]:
 
 
 def _key(tenant: str, ref: re.Match[str]) -> str:
-    """The name of the object. What is deleted after so many days begins with them: a lifecycle rule knows a prefix."""
+    """The name of the object.
+    What is deleted after so many days begins with them: a lifecycle rule knows a prefix.
+    """
     name = f"T/{tenant}/sha256/{ref[1]}"
     return f"{ref[3]}/{ref[4]}/{name}" if ref[2] else name
 

@@ -138,7 +138,10 @@ class Tracer:
 
     @contextmanager
     def span(self, traceparent: str, kind: int, said: Attributes, of: str) -> Iterator[None]:
-        """One named by its operation and what it is `of`. `said` may grow until the end. Without a trace there is none."""
+        """One named by its operation and what it is `of`.
+        `said` may grow until the end.
+        Without a trace there is none.
+        """
         parent, started, error = parent_of(traceparent), self._clock.now(), ""
         try:
             yield
@@ -167,7 +170,9 @@ class Tracer:
 
 
 class TracedModels:
-    """`Models`: a span of the kind `client` for each request but those in the background, whose end no worker sees."""
+    """`Models`: a span of the kind `client` for each request but those in the background, whose end no worker
+    sees.
+    """
 
     def __init__(
         self, models: Models, provider_of: Callable[[str], tuple[Provider, str]], tracer: Tracer

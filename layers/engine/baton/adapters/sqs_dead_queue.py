@@ -1,4 +1,6 @@
-"""A dead-letter queue on SQS as the reconciler sees it: counting, receiving and deleting. Sending is in queues.py."""
+"""A dead-letter queue on SQS as the reconciler sees it: counting, receiving and deleting.
+Sending is in queues.py.
+"""
 
 from __future__ import annotations
 

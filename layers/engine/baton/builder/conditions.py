@@ -1,6 +1,7 @@
 """Conditions as Python says them: CEL as text, and functions for the other ways of asking.
 
-The compiler says which operators, queries and schemas there are. conditions.py turns a Python function into text.
+The compiler says which operators, queries and schemas there are.
+conditions.py turns a Python function into text.
 """
 
 from __future__ import annotations
@@ -68,7 +69,9 @@ def list_of(write: Writer) -> Writer:
 
 @dataclass(frozen=True, eq=False)
 class Later:
-    """A value that is made when the document is asked for, because making it loads what a worker need not pay for."""
+    """A value that is made when the document is asked for, because making
+    it loads what a worker need not pay for.
+    """
 
     make: Callable[[Collector, str], Any]
 
@@ -147,7 +150,8 @@ def cel(expression: str) -> Condition:
 def jsonpath(
     query: str, operator: str | None = None, value: Any = _LEFT_OUT, *, of: Reference | str | None = None
 ) -> Condition:
-    """What a JSONPath query finds, held by `operator` against `value`: `jsonpath("$.rows[*].price", "sum_gt", 100)`.
+    """What a JSONPath query finds, held by `operator` against `value`:
+    `jsonpath("$.rows[*].price", "sum_gt", 100)`.
 
     It looks into the value `of`, by default what the node gave; in `when`, the saga's input.
     """
@@ -169,7 +173,9 @@ def matches(
     invert: bool | None = None,
     of: Reference | str | None = None,
 ) -> Condition:
-    """Whether a value fits a schema: a type, a JSON Schema, the name of one under `schemas`, or `cas://sha256/…`."""
+    """Whether a value fits a schema: a type, a JSON Schema, the name of one
+    under `schemas`, or `cas://sha256/…`.
+    """
     return Condition(
         (
             ("schema", any_schema, schema),
@@ -215,8 +221,9 @@ def python(
 ) -> Condition:
     """A function of `output` and `context` that gives True or False, run in a sandbox.
 
-    A function's source is what goes into the document, under the name `evaluate`: nothing outside of it is there when it
-    runs. It may be given as that text, too, or as `cas://sha256/…`. `context` holds the values that it `needs`.
+    A function's source is what goes into the document, under the name `evaluate`:
+    nothing outside of it is there when it runs. It may be given as that text,
+    too, or as `cas://sha256/…`. `context` holds the values that it `needs`.
     """
     return Condition(
         (

@@ -1,6 +1,7 @@
 """Where it goes on from a node, what a node waits for, and how far it may go, as Python says them.
 
-`branch`, `choose`, `loop`, `join`, and the types of `limits` and `guardrails`. The compiler checks that the nodes
+`branch`, `choose`, `loop`, `join`, and the types of `limits` and `guardrails`. The compiler checks that the
+nodes
 exist and that the numbers make sense.
 """
 
@@ -15,7 +16,9 @@ from baton.builder.values import Collector, Duration, Nodes
 from baton.core.expressions import escape
 
 Pause = Duration | Reference | Mapping[str, Any]
-"""Between two rounds: a duration, what gives one, or `{"first": …, "factor": …, "most": …}` for one that grows."""
+"""Between two rounds: a duration, what gives one, or `{"first": …,
+"factor": …, "most": …}` for one that grows.
+"""
 
 
 class Rule(Part):
@@ -44,13 +47,17 @@ def rule(if_: Holds, then: Nodes) -> Rule:
 
 
 def branch(*rules: Rule, default: Nodes | None = None) -> Branch:
-    """The first rule that holds says where to go on; if none does, `default`, or none of the nodes named here."""
+    """The first rule that holds says where to go on; if none does,
+    `default`, or none of the nodes named here.
+    """
     rule_list = list_of(only(Rule, "a rule", "write rule(condition, node)"))
     return Branch((("rules", rule_list, rules), *given(("default", Collector.nodes, default))))
 
 
 def choose(value: Reference | str, among: Nodes, default: Nodes | None = None) -> Branch:
-    """A value names the next node or nodes, all of them `among` these; if it is null or an empty list, `default`."""
+    """A value names the next node or nodes, all of them `among` these; if
+    it is null or an empty list, `default`.
+    """
     return Branch(
         (
             ("choose", Collector.value, value),
@@ -72,8 +79,8 @@ def loop(
 ) -> Loop:
     """Another round while the condition holds: `back_to` an earlier node, or of this node alone.
 
-    It goes on to `break_path` when it does not hold any more, and to `timeout_path` when the rounds are used up. Between rounds
-    there is a `pause`; in the first one, `previous` of the node is `initial`.
+    It goes on to `break_path` when it does not hold any more, and to `timeout_path` when the rounds are
+    used up. Between rounds there is a `pause`; in the first one, `previous` of the node is `initial`.
     """
     return Loop(
         (
@@ -129,7 +136,9 @@ def join(
     tolerated_failures: int | str | None = None,
     rest: Literal["cancel", "run"] | None = None,
 ) -> Join:
-    """Wait for all nodes before, for any, or for so many, of which some may fail: a number, or a share such as "25%"."""
+    """Wait for all nodes before, for any, or for so many, of which some may
+    fail: a number, or a share such as "25%".
+    """
     return Join(
         given(
             ("wait_for", Collector.value, wait_for),

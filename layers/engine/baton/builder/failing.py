@@ -1,4 +1,5 @@
-"""What is done when a step fails, as Python says it: `caught`, and the types of `retry`, `on_failure`, `failover` and `replan`.
+"""What is done when a step fails, as Python says it: `caught`, and the
+types of `retry`, `on_failure`, `failover` and `replan`.
 
 The compiler says which words and numbers make sense.
 """
@@ -127,7 +128,9 @@ def caught(
     class_: str | Sequence[str] | None = None,
     if_: Holds | None = None,
 ) -> Caught:
-    """When the node has failed, with this code and class, and the condition holds: on to a node, or to each of a list."""
+    """When the node has failed, with this code and class, and the condition
+    holds: on to a node, or to each of a list.
+    """
     return Caught(
         (
             *given(
@@ -159,7 +162,9 @@ def _rule(made: Collector, path: str, value: Any) -> Any:
 
 
 def said(made: Collector, path: str, value: Any) -> Any:
-    """The writer of `retry`, `failover`, `replan`, `requires_approval` and `escalate`, and of what is inside of them."""
+    """The writer of `retry`, `failover`, `replan`, `requires_approval` and
+    `escalate`, and of what is inside of them.
+    """
     if isinstance(value, timedelta):
         return made.duration(path, value)
     if isinstance(value, (list, tuple)):

@@ -17,8 +17,8 @@ from baton.tools.define import modules_of
 def documents(app: ModuleType) -> dict[str, str]:
     """The YAML of every workflow that a module of the application holds, by name, sorted.
 
-    The modules are those whose tools are imported. Raises `InvalidDefinition` for a workflow with mistakes, and for two
-    workflows with one name.
+    The modules are those whose tools are imported.
+    Raises `InvalidDefinition` for a workflow with mistakes, and for two workflows with one name.
     """
     found: dict[str, tuple[Workflow, str]] = {}
     for module in modules_of(app.__name__):

@@ -1,6 +1,7 @@
 """Nodes as Python holds them, and references to values that are known only when a saga runs.
 
-`hold.output.tables[0].id` becomes `${ctx.hold.output.tables[0].id}`. The compiler says whether there is such a thing.
+`hold.output.tables[0].id` becomes `${ctx.hold.output.tables[0].id}`. The compiler says whether there is such
+a thing.
 """
 
 from __future__ import annotations
@@ -33,9 +34,11 @@ EVERYWHERE = Origin("")
 class Reference:
     """A value that only a running saga knows: the saga's input, or what a node gives, or a part of either.
 
-    `.name` and `["any name"]` lead to a field, `[0]` to an item. As a value of `with_` or of the output it keeps its
-    type; in an f-string it becomes text, and in that of a condition the name of the value. It can be neither compared
-    nor counted nor taken for true or false, because there is nothing yet to look at.
+    `.name` and `["any name"]` lead to a field, `[0]` to an item. As a value of `with_` or of the output it
+    keeps its
+    type; in an f-string it becomes text, and in that of a condition the name of the value.
+    It can be neither compared nor counted nor taken for true or false,
+    because there is nothing yet to look at.
     """
 
     __slots__ = ("_origin", "_text")
@@ -204,7 +207,9 @@ class JoinFields:
 
     @property
     def batch(self) -> Reference:
-        """What became of each node before it: `succeeded`, `failed`, `stopped`, `not_begun`, and `results` by name."""
+        """What became of each node before it: `succeeded`, `failed`, `stopped`,
+        `not_begun`, and `results` by name.
+        """
         return Reference(self.origin, "join.batch")
 
 

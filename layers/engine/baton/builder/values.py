@@ -1,7 +1,7 @@
 """What a user hands to the builder, as plain JSON values; what is none is noted with its place.
 
-References, tuples, enumerations, durations, times, names of nodes and tools, and what is wrong with them. The fields
-are in workflow.py, control.py and conditions.py.
+References, tuples, enumerations, durations, times, names of nodes and tools, and what is wrong with them.
+The fields are in workflow.py, control.py and conditions.py.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """`Workflow`: a workflow document, built by calls.
 
-One method per kind of node and the fields of a document, written as they were given. Values and references inside
-fields are in values.py and references.py, parts with a shape of their own in conditions.py and control.py. `compile`
-asks the compiler, with the text that would be registered.
+One method per kind of node and the fields of a document, written as they were given.
+Values and references inside fields are in values.py and references.py, parts with a shape of their own
+in conditions.py and control.py. `compile` asks the compiler, with the text that would be registered.
 
-A module of the application may be imported by a worker, so nothing here loads the compiler before it is asked to.
+A module of the application may be imported by a worker, so nothing here
+loads the compiler before it is asked to.
 """
 
 from __future__ import annotations
@@ -64,7 +65,9 @@ N = TypeVar("N", bound=Named)
 def graphs_of(
     made: Collector, graphs: Mapping[str, N], build: Callable[[N], tuple[Collector, dict[str, Any]]]
 ) -> dict[str, Any]:
-    """The graphs of a document by name, and those that they start themselves. What is wrong with them is noted where they stand."""
+    """The graphs of a document by name, and those that they start themselves.
+    What is wrong with them is noted where they stand.
+    """
     found: dict[str, Any] = {}
     todo = list(graphs.values())
     while todo:
@@ -97,8 +100,9 @@ class NodeFields(TypedDict, total=False):
 
 
 class ChildFields(NodeFields, total=False):
-    """What can be said of a child workflow, and of any node. `input`: all of its input, in place of `with_`; `cancel_on`: the name of a
-    signal that cancels it."""
+    """What can be said of a child workflow, and of any node.
+    `input`: all of its input, in place of `with_`; `cancel_on`: the name of a signal that cancels it.
+    """
 
     input: object
     cancel_on: str | None
@@ -211,8 +215,10 @@ def check_said(said: Mapping[str, Any], known: type) -> None:
 class Workflow(Roots):
     """A workflow document in the making.
 
-    `input` is a pydantic model (or any type that pydantic describes) or a JSON Schema, and so are the values of
-    `schemas`. Mistakes do not stop the building: `document`, `to_yaml` and `compile` raise `InvalidDefinition` with all
+    `input` is a pydantic model (or any type that pydantic describes) or a JSON Schema, and so are the values
+    of
+    `schemas`. Mistakes do not stop the building: `document`, `to_yaml` and `compile` raise
+    `InvalidDefinition` with all
     of them.
     """
 
@@ -297,7 +303,8 @@ class Workflow(Roots):
     ) -> Node:
         """A node that runs a tool, given by its name or as the function that `@tool` declared.
 
-        `callback`: the tool only hands its work over, and the node waits so long for what comes of it; or `{"timeout": …, "heartbeat": …}`.
+        `callback`: the tool only hands its work over, and the node waits so long for what comes of it; or
+        `{"timeout": …, "heartbeat": …}`.
         """
         chosen = self._made.tool(f"{_place(name)}/tool", tool)
         own: dict[str, Any] = {"timeout": timeout, "retry": retry, "on_failure": on_failure}
@@ -323,7 +330,9 @@ class Workflow(Roots):
         fresh: bool | None = None,
         **more: Unpack[NodeFields],
     ) -> Node:
-        """A node that waits: `for_` a time, `until` a time comes, or until `signal` does (a `fresh` one: not before), at most `timeout`."""
+        """A node that waits: `for_` a time, `until` a time comes, or until
+        `signal` does (a `fresh` one: not before), at most `timeout`.
+        """
         wait: dict[str, Any] = {}
         fields: tuple[tuple[str, Writer, Any], ...] = (
             ("for", Collector.duration, for_),
@@ -391,9 +400,12 @@ class Workflow(Roots):
         compensate: str | None = None,
         **more: Unpack[Asking],
     ) -> Node:
-        """A node that asks a model, makes the calls of `tools` that it asks for, and asks again, until it has its answer.
+        """A node that asks a model, makes the calls of `tools` that it asks
+        for, and asks again, until it has its answer.
 
-        `tools` are names, patterns and functions below `@tool`; `operations` those of APIs that `std.openapi` may call; `signal` brings messages of its user; `turns`, `calls`, `calls_in_a_turn` and `tokens` the most of each. With
+        `tools` are names, patterns and functions below `@tool`; `operations` those of APIs that `std.openapi`
+        may call; `signal` brings messages of its user; `turns`, `calls`, `calls_in_a_turn` and `tokens` the
+        most of each. With
         `summarise` older messages that do not fit are summarised.
         """
         fields = {"model": model, "prompt": prompt, "tools": tools, "operations": operations}
@@ -441,7 +453,9 @@ class Workflow(Roots):
         with_: Mapping[str, Any] | None = None,
         **more: Unpack[ChildFields],
     ) -> Node:
-        """A node that runs a graph of this document, of which the `Workflow` of its name is the nodes, the input and the output."""
+        """A node that runs a graph of this document, of which the `Workflow` of
+        its name is the nodes, the input and the output.
+        """
         named = self._named(graph) if isinstance(graph, Workflow) else graph
         made = {"graph": self._made.value(f"{_place(name)}/graph", named)}
         return self._add(name, made, *of_child(more, with_))
@@ -524,7 +538,8 @@ class Workflow(Roots):
         return write_yaml(self.document())
 
     def compile(self, tools: Mapping[str, ToolSpec] | Registry | None = None) -> Graph:
-        """The graph, as a registration of `to_yaml()` makes it; by default against all tools that are imported.
+        """The graph, as a registration of `to_yaml()` makes it; by default
+        against all tools that are imported.
 
         Raises `InvalidDefinition` with every problem of the building and of the document.
         """

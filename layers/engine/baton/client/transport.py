@@ -135,8 +135,8 @@ class Transport:
 def glance(connection: Connection, path: str) -> Any:
     """What a path answers, if it does within `GLANCE_S`; else None, and never an error.
 
-    In a thread of its own that the command does not wait for when it ends: a name that does not resolve, or credentials
-    that are asked for somewhere, must not hold up who is typing.
+    In a thread of its own that the command does not wait for when it ends: a name that does
+    not resolve, or credentials that are asked for somewhere, must not hold up who is typing.
     """
     found: list[Any] = []
 

@@ -33,7 +33,8 @@ class Input:
 class Action:
     """name: in the path of its page. does: what it will do. done: what was done. role: that the API asks for.
 
-    body: of the request; baton: the words behind `baton`. path: behind the saga's. fits: whether a saga in this state can take it.
+    body: of the request; baton: the words behind `baton`. path: behind the
+    saga's. fits: whether a saga in this state can take it.
     """
 
     name: str
@@ -252,10 +253,12 @@ async def _page(action: Action, visit: Visit, error: UserError | None = None) ->
 
 @dataclass(frozen=True, kw_only=True)
 class Deed:
-    """name: last part of the path of its form. does: what it will do. done: what was done. role: that the API asks for.
+    """name: last part of the path of its form. does: what it will do. done:
+    what was done. role: that the API asks for.
 
-    path: of the API's route, behind the thing's. body: of the request; baton: the words behind `baton`. fits: whether a thing
-    in this state can take it. then: where it leads, from the API's answer; without it back to the thing.
+    path: of the API's route, behind the thing's. body: of the request; baton:
+    the words behind `baton`. fits: whether a thing in this state can take it.
+    then: where it leads, from the API's answer; without it back to the thing.
     """
 
     name: str
@@ -287,7 +290,9 @@ class Kind:
 
 
 def offered(deeds: Sequence[Deed], at: str, name: str, view: Mapping[str, Any], visit: Visit) -> list[Any]:
-    """What this person can do about this thing now: deeds with the values of their fields, and their commands."""
+    """What this person can do about this thing now: deeds with the values
+    of their fields, and their commands.
+    """
     found = []
     for deed in deeds:
         if deed.role not in visit.call.roles or not deed.fits(view):

@@ -37,7 +37,9 @@ async def workflows(visit: Visit) -> Html:
 
 
 async def workflow(visit: Visit) -> Html:
-    """The newest version, or another: its graph, its nodes, its document, and how many of its sagas need a look."""
+    """The newest version, or another: its graph, its nodes, its document,
+    and how many of its sagas need a look.
+    """
     name, version = visit.path["name"], visit.path.get("version", "")
     newest = await visit.call("showWorkflow", {"name": name})
     found = newest

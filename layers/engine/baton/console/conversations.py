@@ -31,7 +31,9 @@ class Stored:
 
 @dataclass(slots=True)
 class Called:
-    """A call that the model asked for. result: None as long as there is none; failure, repeats: in its place, the call whose result it got."""
+    """A call that the model asked for. result: None as long as there is
+    none; failure, repeats: in its place, the call whose result it got.
+    """
 
     tool: str
     arguments: Any
@@ -44,7 +46,8 @@ class Called:
 
 @dataclass(slots=True)
 class Turn:
-    """heard: messages from outside before it. Tokens: of all requests of it. version: of the entry with the answer, 0: none yet.
+    """heard: messages from outside before it.
+    Tokens: of all requests of it. version: of the entry with the answer, 0: none yet.
 
     moved: the last entry that says something of the turn itself.
     """
@@ -68,7 +71,9 @@ class Turn:
 
 @dataclass(slots=True)
 class Talk:
-    """One run of an agent. given: its model, instructions and prompt; empty where its beginning is not among the entries."""
+    """One run of an agent. given: its model, instructions and prompt; empty
+    where its beginning is not among the entries.
+    """
 
     node: str
     round: str
@@ -211,7 +216,9 @@ def _took(event: Mapping[str, Any]) -> int | None:
 
 PART: Final = 150  # entries of one page
 _MARGIN: Final = 25
-"""Entries that are read before and behind them: a turn that is parted by the edge of a page is whole on one of the two."""
+"""Entries that are read before and behind them: a turn that is parted
+by the edge of a page is whole on one of the two.
+"""
 _PARTS_WITHOUT: Final = 5
 """Parts without a turn that are passed over before a page says that there is none."""
 MOST_VALUES: Final = 8
@@ -265,7 +272,9 @@ class _Window:
 
 
 async def conversations(visit: Visit) -> Answer:
-    """What agents and their models said to each other: the newest first while the saga is at work, else from the beginning."""
+    """What agents and their models said to each other: the newest first
+    while the saga is at work, else from the beginning.
+    """
     saga = visit.path["saga"]
     view = await visit.call("showSaga", {"saga": saga})
     window: _Window | None = _chosen(visit, view)

@@ -116,7 +116,9 @@ def _top(layer: int) -> int:
 def _ways(
     edges: Sequence[Edge], spots: Mapping[str, _Spot], layers: Sequence[list[_Spot]]
 ) -> list[list[_Spot]]:
-    """The spots that each edge goes through. A long one gets a place in every layer that it passes, while there are not too many."""
+    """The spots that each edge goes through.
+    A long one gets a place in every layer that it passes, while there are not too many.
+    """
     ways, left = [], MOST_BENDS
     for edge in edges:
         first, last = spots[edge.sender], spots[edge.receiver]
@@ -220,7 +222,8 @@ _TIP: Final = Markup(
 
 @dataclass(frozen=True, slots=True)
 class Became:
-    """What became of a node: a word, and the version of the log that says so (0: none does yet). rounds: how often.
+    """What became of a node: a word, and the version of the log that says
+    so (0: none does yet). rounds: how often.
 
     items: of a map, how many have come to an end, and how many of them failed.
     """
@@ -265,9 +268,11 @@ def draw(
     *,
     page: str = "",
 ) -> Markup:
-    """`there`: the path of the saga's page, for links into its log. Empty: no saga's; nodes lead to `#node-NAME` of the page.
+    """`there`: the path of the saga's page, for links into its log. Empty: no saga's; nodes lead to `#node-NAME`
+    of the page.
 
-    percent: of its size; None: as wide as there is room. page: whose `#node-NAME` it is, of a drawing below that of its document.
+    percent: of its size; None: as wide as there is room. page: whose
+    `#node-NAME` it is, of a drawing below that of its document.
     """
     nodes = [str(node["name"]) for node in workflow["nodes"]]
     kinds = {str(node["name"]): _shown(str(node["kind"])) for node in workflow["nodes"]}

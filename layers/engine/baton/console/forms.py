@@ -1,7 +1,7 @@
 """A form from a JSON Schema, and the data that a form brings. Pure.
 
-A field's name is the JSON Pointer of its value, so that what is wrong with a value is said beside its field. What no field can say
-(alternatives, references that go on for ever) is written as JSON.
+A field's name is the JSON Pointer of its value, so that what is wrong with a value is said beside its field.
+What no field can say (alternatives, references that go on for ever) is written as JSON.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ Form = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """kind: text, long, number, check, choice, json, group or rows; `input`: of the element that takes a text.
+    """kind: text, long, number, check, choice, json, group or rows;
+    `input`: of the element that takes a text.
 
-    value: what stands in it. options: of a choice, each with its text. of: the fields of a group, or the rows of a list. `more`: whether
-    another row may be added.
+    value: what stands in it. options: of a choice, each with its text. of: the fields
+    of a group, or the rows of a list. `more`: whether another row may be added.
     """
 
     name: str

@@ -1,4 +1,6 @@
-"""The inbox, and a question with its form: answering, claiming, and being told that another answer came first."""
+"""The inbox, and a question with its form: answering, claiming, and
+being told that another answer came first.
+"""
 
 from __future__ import annotations
 

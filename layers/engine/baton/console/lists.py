@@ -142,7 +142,9 @@ async def _selected(visit: Visit, sagas: Sequence[str]) -> list[Any]:
 
 
 async def _matching(many: Many, visit: Visit) -> tuple[list[Any], int, bool, str]:
-    """The first that a filter finds, how many it finds as far as was counted, whether there are more, and where the next are."""
+    """The first that a filter finds, how many it finds as far as was
+    counted, whether there are more, and where the next are.
+    """
     wanted = _wanted(many, visit)
     cursor = {"cursor": visit.query["cursor"]} if visit.query.get("cursor") else {}
     rows, after = list[Any](), None

@@ -170,7 +170,8 @@ async def money(visit: Visit) -> Html:
 async def _costs(
     visit: Visit, by: str, of: str, day: str
 ) -> tuple[list[dict[str, Any]], str | None, str, list[str]]:
-    """The sums of a few pages, the most expensive in front; where they go on, of which day they are, and who is missing.
+    """The sums of a few pages, the most expensive in front; where they go
+    on, of which day they are, and who is missing.
 
     One page where the logs of its sagas are read: a request has no time for more.
     """

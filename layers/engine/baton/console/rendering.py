@@ -103,12 +103,16 @@ def words(value: object, most: int = MOST_SHOWN) -> str:
 
 
 def _hidden(character: str) -> str:
-    """Joiners make one picture of several emoji, and marks of direction belong to other scripts; `<bdi>` holds them."""
+    """Joiners make one picture of several emoji, and marks of direction
+    belong to other scripts; `<bdi>` holds them.
+    """
     return character if character in "\u200c\u200d\u200e\u200f" else "\N{REPLACEMENT CHARACTER}"
 
 
 def text(value: object, most: int = MOST_SHOWN) -> Markup:
-    """Something that a user, a tool or a model wrote: apart from what stands beside it, whichever way it is written."""
+    """Something that a user, a tool or a model wrote: apart from what
+    stands beside it, whichever way it is written.
+    """
     return Markup("<bdi>{}</bdi>").format(words(value, most))
 
 
@@ -198,7 +202,9 @@ _KEY = "Idempotency-Key: $(uuidgen)"
 def commands(
     api: str, path: str, baton: Sequence[str], body: Mapping[str, Any] | None = None, *, has_key: bool = False
 ) -> str:
-    """A line for each. The token is the reader's own, and each run of the command makes a new key of a request."""
+    """A line for each.
+    The token is the reader's own, and each run of the command makes a new key of a request.
+    """
     curl = ["curl", f"{api}{path}", "-H", _AUTHORIZED]
     if body is not None:
         curl[1:1] = ["-X", "POST"]

@@ -149,7 +149,9 @@ async def cost(visit: Visit) -> Html:
 
 
 async def log(visit: Visit) -> Answer:
-    """The log in pages: a line for each event, and behind it what the event holds. A page that is open is sent the entries that it lacks."""
+    """The log in pages: a line for each event, and behind it what the event holds.
+    A page that is open is sent the entries that it lacks.
+    """
     saga, after = visit.path["saga"], visit.query.get("after", "0")
     has = _TAG.fullmatch(visit.seen)
     last = has["last"] if has and has["after"] == after else ""
@@ -185,7 +187,9 @@ async def log(visit: Visit) -> Answer:
 def _fitting(
     entries: Sequence[Mapping[str, Any]],
 ) -> list[tuple[Mapping[str, Any], list[tuple[Any, str, str]], int]]:
-    """The entries that a page has room for, at least one: its events, each with its sentence and its data, and how many it has left out."""
+    """The entries that a page has room for, at least one: its events, each
+    with its sentence and its data, and how many it has left out.
+    """
     said, room, found = EventWords(), _ROOM, list[tuple[Mapping[str, Any], list[tuple[Any, str, str]], int]]()
     for one in entries:
         events = list[tuple[Any, str, str]]()

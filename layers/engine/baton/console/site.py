@@ -135,7 +135,9 @@ _HTML: Final = "text/html; charset=utf-8"
 
 
 class CallsFor(Protocol):
-    """Makes the calls of one visit, for the person whom the claims name. Raises `Unauthenticated`, `TooManyRequests`."""
+    """Makes the calls of one visit, for the person whom the claims name.
+    Raises `Unauthenticated`, `TooManyRequests`.
+    """
 
     async def __call__(self, claims: Mapping[str, Any], event: Mapping[str, Any]) -> Calls: ...
 

@@ -29,7 +29,8 @@ class _Sent:
 
 
 async def form(visit: Visit) -> Html:
-    """The empty form: the defaults of the schema stand in it, or with `example` a value that the schema takes.
+    """The empty form: the defaults of the schema stand in it, or with
+    `example` a value that the schema takes.
 
     Its commands start a saga with that value: nothing that stands in an empty form would.
     """

@@ -63,7 +63,9 @@ _HELP: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Something that went on from one moment to another (epoch ms). version: of the entry that ended it, 0: it still goes on."""
+    """Something that went on from one moment to another (epoch ms).
+    version: of the entry that ended it, 0: it still goes on.
+    """
 
     lane: str
     kind: str
@@ -163,7 +165,9 @@ def _bars(entries: Sequence[Mapping[str, Any]], now: int, *, is_over: bool) -> l
 
 
 class _Bars:
-    """The bars of a log, event by event; each is of the entry `version`, written `at`. `opened`: by lane and kind, since when and in which words."""
+    """The bars of a log, event by event; each is of the entry `version`, written `at`.
+    `opened`: by lane and kind, since when and in which words.
+    """
 
     def __init__(self) -> None:
         self.found: list[Bar] = []
@@ -326,7 +330,9 @@ async def timeline(visit: Visit) -> Answer:
 
 
 def chart(found: Gantt, there: str) -> Markup:
-    """A row for each node and round; bars lead to the entry that ended them. It is as wide as the page: places are in percent."""
+    """A row for each node and round; bars lead to the entry that ended them.
+    It is as wide as the page: places are in percent.
+    """
     whole = max(found.end - found.begin, 1)
     lanes = list(found.lanes.items())[:MOST_LANES]
 

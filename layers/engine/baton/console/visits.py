@@ -102,15 +102,19 @@ class Calls(Protocol):
         body: Mapping[str, Any] | None = None,
         key: str = "",
     ) -> Any:
-        """The JSON that the route, named by its operation id, answers with. Raises `UserError`, `EngineFault`."""
+        """The JSON that the route, named by its operation id, answers with.
+        Raises `UserError`, `EngineFault`.
+        """
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Visit:
-    """path: the names in the page's path. form: what was sent, each name with all its values, without the token.
+    """path: the names in the page's path. form: what was sent, each name
+    with all its values, without the token.
 
-    now: epoch ms. token: a fresh random name. api: the address of the deployment. seen: the tag of what a page that renews itself has.
+    now: epoch ms. token: a fresh random name. api: the address of the
+    deployment. seen: the tag of what a page that renews itself has.
     """
 
     session: Session
@@ -132,9 +136,9 @@ class Visit:
 class Html:
     """A page: a template and what it shows.
 
-    tag: a name that changes when what the element `live` of the template shows does; with one, the page renews itself.
-    every: ms until it looks first whether it has changed. adds: where the live part is what is new only, the id of the element that it is
-    added to.
+    tag: a name that changes when what the element `live` of the template shows does; with
+    one, the page renews itself. every: ms until it looks first whether it has changed. adds:
+    where the live part is what is new only, the id of the element that it is added to.
     """
 
     template: str

@@ -3,8 +3,9 @@
 A string that is one expression keeps the type of what it names; inside a longer string it becomes text.
 `$${` is a literal `${`. No operators: a path that does not exist is an error, never null.
 
-In this room is how values are written. Beside expressions these are durations and times (expressions.py), and names that
-were misspelt (expressions.py). It needs no other room of the core.
+In this room is how values are written.
+Beside expressions these are durations and times (expressions.py), and names
+that were misspelt (expressions.py). It needs no other room of the core.
 """
 
 from __future__ import annotations
@@ -57,9 +58,11 @@ class UnknownRoot(ExpressionError):
 class Path(Struct, frozen=True, dict=True):
     """A parsed expression: its text, its root and the keys and indexes that follow.
 
-    `optional` (`ctx.<node>.output?`, `input.<name>?`, `event.<name>?`): null when the node gave nothing, or the input is without the part.
+    `optional` (`ctx.<node>.output?`, `input.<name>?`, `event.<name>?`): null when the node gave nothing, or
+    the input is without the part.
     `marks`: how many inner steps lead to the parts that may be missing. A step that is a path itself, as in
-    `input.items[loop.iteration]`, is the index or the key that its value is. What a path comes to is worked out once, because a
+    `input.items[loop.iteration]`, is the index or the key that its value is. What a path comes to is worked
+    out once, because a
     step asks for it at each turn.
     """
 
@@ -81,7 +84,9 @@ class Path(Struct, frozen=True, dict=True):
 
     @cached_property
     def inner(self) -> tuple[str | int | Path, ...]:
-        """The steps inside the value itself: behind `ctx.<node>.output`, `step.input` or `step.output`, or behind the root."""
+        """The steps inside the value itself: behind `ctx.<node>.output`,
+        `step.input` or `step.output`, or behind the root.
+        """
         return self.steps[2:] if self.root == "ctx" else self.steps[1:] if self.root == "step" else self.steps
 
     @cached_property
@@ -236,7 +241,9 @@ class Template(Struct, frozen=True):
         return _render(self.value, lookup) if self.paths else self.value
 
     def alone(self) -> Iterator[tuple[tuple[str, ...], Path]]:
-        """The fields of an object, at any depth, that are one expression and nothing else: their keys, and that."""
+        """The fields of an object, at any depth, that are one expression and
+        nothing else: their keys, and that.
+        """
         return _alone(self.value, ())
 
     def without(self, fields: Collection[tuple[str, ...]]) -> Template:
@@ -408,7 +415,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def parse_time(value: Any) -> int:
-    """UTC epoch milliseconds of an ISO 8601 time with its offset. Raises `ValueError` that says what would be right."""
+    """UTC epoch milliseconds of an ISO 8601 time with its offset.
+    Raises `ValueError` that says what would be right.
+    """
     example = "write for example 2026-12-01T09:00:00Z"
     try:
         moment = datetime.fromisoformat(value)

@@ -1,7 +1,10 @@
-"""What becomes of a dead letter: when messages die, when it is redriven, when it is discarded. Pure rules over one record.
+"""What becomes of a dead letter: when messages die, when it is redriven, when it is discarded.
+Pure rules over one record.
 
-A letter is of a saga: all its wakes that died say the same, that it cannot be brought on. A message that names no saga has one
-of its own. Where letters are kept is ports/operators.py, and who changes them runtime/dead_letters.py and runtime/requests/operators.py.
+A letter is of a saga: all its wakes that died say the same, that it cannot be brought on.
+A message that names no saga has one of its own.
+Where letters are kept is ports/operators.py, and who changes them
+runtime/dead_letters.py and runtime/requests/operators.py.
 """
 
 from __future__ import annotations
@@ -30,9 +33,11 @@ UNREADABLE = "unreadable_letter"
 
 
 class DeadMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """A message of a dead-letter queue. `sent`: when it came into a queue (epoch ms); `attempts`: deliveries before that.
+    """A message of a dead-letter queue.
+    `sent`: when it came into a queue (epoch ms); `attempts`: deliveries before that.
 
-    `reason` and what follows is what the worker has said; without it the queue itself gave the message up. `version` is the
+    `reason` and what follows is what the worker has said; without it the queue itself gave the message up.
+    `version` is the
     entry that could not be read, 0 where none is known; `node` is what that entry is about.
     """
 
@@ -51,9 +56,11 @@ class DeadMessage(msgspec.Struct, frozen=True, kw_only=True):
 class Letter(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A dead letter. `number` counts its changes.
 
-    `since`: when it became pending. `first`, `last`: when the first and the newest of its messages were sent. `messages` have died, after `attempts` deliveries together. `v` is the highest
-    version that one of them named. `by`, `why`, `at`: who redrove or discarded it, why, and when. `seen`: ids of its newest
-    messages.
+    `since`: when it became pending. `first`, `last`: when the first and the newest of its messages were sent.
+    `messages` have died, after `attempts` deliveries together. `v` is the highest
+    version that one of them named.
+    `by`, `why`, `at`: who redrove or discarded it, why, and when.
+    `seen`: ids of its newest messages.
     """
 
     id: str
@@ -86,9 +93,11 @@ def died(
 ) -> Letter | None:
     """The letter after these messages have died. None: it knows of all of them.
 
-    `about` says what the newest of them says, and whom it is about. A message that was sent before the letter was redriven
-    says nothing about what came of that. `skew` is how far clocks may be apart: one that may have been sent afterwards
-    counts. A discarded letter stays so while its cause is the same.
+    `about` says what the newest of them says, and whom it is about. A message that was sent before the letter
+    was redriven
+    says nothing about what came of that.
+    `skew` is how far clocks may be apart: one that may have been sent afterwards counts.
+    A discarded letter stays so while its cause is the same.
     """
     known = letter.seen if letter is not None else ()
     new = {message.id: message for message in messages if message.id not in known}

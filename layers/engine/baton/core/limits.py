@@ -1,8 +1,8 @@
 """Every number that the engine works with, in one place: what it is for, its default, and its bounds.
 
-Those of the sections can be set when the engine is deployed (settings.py says by whom); those of `Limits` itself are
-part of the protocols, and the same everywhere. What the storage of an adapter or a format allows stands where it is
-checked.
+Those of the sections can be set when the engine is deployed (settings.py says by
+whom); those of `Limits` itself are part of the protocols, and the same everywhere.
+What the storage of an adapter or a format allows stands where it is checked.
 """
 
 from __future__ import annotations
@@ -377,15 +377,24 @@ class Limits(
 ):
     """The sections, and what is the same everywhere. Times in ms, sizes in bytes.
 
-    start_due: time until a started saga is due. busy_sweep: first look at a saga that may have missed more than a wake. compile: a document that takes longer is refused. fork_deadline: how long a
-    caller has for a fork. timer_by_message: the longest delay of a message in SQS. entry: the most that the events of one entry may have together. answer: the least time left of an invocation when it gives up on a store and says so.
-    fault_pause: until a saga is tried again after a fault of the engine. unreadable_pause: the same for a saga whose log this version cannot read. parked_look: from look to look at a saga that is parked for a defect; the reconciler tells by it when one was last tried.
-    room_pause: until a step that found no room in its process asks again, doubling from first to longest. throttle_pause: between two steps behind a limit that throttles.
-    children_at_once: port calls for children side by side. child_pause: until children are started for which their tenant has no room. called_off_grace: for the running steps of a child that a signal calls off. report_kept: how long it stands in
-    an inbox that a child has ended; a parent that has not looked for so long asks its children itself.
-    telling: how long a try to tell a person lasts. untold_end: how long an unsent notice holds up the end of its saga. give_up: a channel that has not taken a notice by then is not asked again. effect_grace: after the time of an attempt, until other workers may conclude that it did not record its end.
-    effect_pause: until a step that waits for another's effect looks again, doubling from first to longest.
-    snapshot_blob: a snapshot with more JSON is a blob. snapshot: how long it may hold up the release of its saga. Packed to a quarter it would cost 16 write units, twice the PUT, whereas a GET makes each resume 20 to 30 ms longer; and no store takes items of any size.
+    start_due: time until a started saga is due. busy_sweep: first look at a saga that may have missed more
+    than a wake. compile: a document that takes longer is refused. fork_deadline: how long a caller has for a
+    fork. timer_by_message: the longest delay of a message in SQS. entry: the most that the events of one
+    entry may have together. answer: the least time left of an invocation when it gives up on a store and says
+    so. fault_pause: until a saga is tried again after a fault of the engine. unreadable_pause: the same for a
+    saga whose log this version cannot read. parked_look: from look to look at a saga that is parked for a
+    defect; the reconciler tells by it when one was last tried. room_pause: until a step that found no room in
+    its process asks again, doubling from first to longest. throttle_pause: between two steps behind a limit
+    that throttles. children_at_once: port calls for children side by side. child_pause: until children are
+    started for which their tenant has no room. called_off_grace: for the running steps of a child that a
+    signal calls off. report_kept: how long it stands in an inbox that a child has ended; a parent that has
+    not looked for so long asks its children itself. telling: how long a try to tell a person lasts.
+    untold_end: how long an unsent notice holds up the end of its saga. give_up: a channel that has not taken
+    a notice by then is not asked again. effect_grace: after the time of an attempt, until other workers may
+    conclude that it did not record its end. effect_pause: until a step that waits for another's effect looks
+    again, doubling from first to longest. snapshot_blob: a snapshot with more JSON is a blob. snapshot: how
+    long it may hold up the release of its saga. Packed to a quarter it would cost 16 write units, twice the
+    PUT, whereas a GET makes each resume 20 to 30 ms longer; and no store takes items of any size.
     """
 
     start_due_ms: int = 60_000
@@ -424,7 +433,9 @@ class Limits(
                 )
 
     def within(self, item_bytes: int) -> Limits:
-        """The same on a store whose items have so many bytes at most: an entry's events, or a snapshot, have half of it."""
+        """The same on a store whose items have so many bytes at most: an
+        entry's events, or a snapshot, have half of it.
+        """
         most = item_bytes // 2
         if max(self.entry_bytes, self.snapshot_blob_bytes) <= most:
             return self
@@ -433,7 +444,9 @@ class Limits(
 
     @classmethod
     def of(cls, config: object) -> Limits:
-        """The limits with the values of a configuration. Raises `ValueError` for values that cannot go together."""
+        """The limits with the values of a configuration.
+        Raises `ValueError` for values that cannot go together.
+        """
         given: dict[str, Any] = {
             field.name: getattr(config, field.name) for field in fields(cls) if hasattr(config, field.name)
         }

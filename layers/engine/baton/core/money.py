@@ -47,7 +47,9 @@ def micro_dollars(amounts: Collection[Decimal]) -> int:
 
 
 def usd(amount: float) -> str:
-    """`$1,234.50`, `$0.05`, `$0.000894`: from a dollar on to the cent, below it to the billionth, as far as there are digits."""
+    """`$1,234.50`, `$0.05`, `$0.000894`: from a dollar on to the cent, below it to the billionth, as far as
+    there are digits.
+    """
     sign, amount = "-" if amount < 0 else "", abs(amount)
     if amount >= 1:
         return f"{sign}${amount:,.2f}"
@@ -67,7 +69,8 @@ LONGEST_NOTE: Final = 500
 
 
 class UserRule(msgspec.Struct, frozen=True):
-    """`version` counts the changes; 0: no operator has decided about the user. `limit`: micro-dollars a day, None: that of all users.
+    """`version` counts the changes; 0: no operator has decided about the user. `limit`: micro-dollars a day,
+    None: that of all users.
 
     `by`, `at` and `note` are of the last change.
     """
@@ -86,7 +89,9 @@ class UserRule(msgspec.Struct, frozen=True):
         return UserRule(self.version, self.is_blocked, limit)
 
     def most(self, of_all: int) -> int:
-        """Micro-dollars that the user may spend on a day, where all users may spend `of_all`; `BLOCKED`: nothing. 0 for all: nothing is counted."""
+        """Micro-dollars that the user may spend on a day, where all users may
+        spend `of_all`; `BLOCKED`: nothing. 0 for all: nothing is counted.
+        """
         if not of_all:
             return 0
         if self.is_blocked:

@@ -1,4 +1,6 @@
-"""When is a workflow started by itself? The ticks of schedules (schedules.py), and what becomes of each (schedules.py)."""
+"""When is a workflow started by itself? The ticks of schedules
+(schedules.py), and what becomes of each (schedules.py).
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,9 @@ def zone_names() -> frozenset[str]:
 
 
 def read_rate(value: object) -> int:
-    """Milliseconds of `5m`, `5 minutes` or `rate(5 minutes)`. Raises `ValueError` that says what would be right."""
+    """Milliseconds of `5m`, `5 minutes` or `rate(5 minutes)`.
+    Raises `ValueError` that says what would be right.
+    """
     found = _RATE.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         try:
@@ -159,7 +163,9 @@ STARTED, SKIPPED, MISSED, REFUSED, FAILED, TRIGGERED = (
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What became of a tick, or (`count`) of so many up to this one. `saga`: that was started, or was in the way."""
+    """What became of a tick, or (`count`) of so many up to this one.
+    `saga`: that was started, or was in the way.
+    """
 
     tick: int
     what: str
@@ -180,9 +186,12 @@ class Opening(msgspec.Struct, frozen=True, omit_defaults=True):
 class ScheduleRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The schedule of one workflow. `number`: of its writes. `schedule` None: the version has none any more.
 
-    `by`: who registered the version, and starts its sagas. `anchor`: where rates are counted from. `next`: the oldest tick that
-    nothing was decided about. `due`: when it is looked at (0: not, by itself). `running`: sagas of it that may be at work, where that
-    matters. The counts are of ticks.
+    `by`: who registered the version, and starts its sagas. `anchor`: where rates are counted from. `next`:
+    the oldest tick that
+    nothing was decided about.
+    `due`: when it is looked at (0: not, by itself).
+    `running`: sagas of it that may be at work, where that matters.
+    The counts are of ticks.
     """
 
     tenant: str
@@ -269,7 +278,9 @@ def resumed(there: ScheduleRecord, now: int) -> ScheduleRecord | None:
 
 
 def decided(there: ScheduleRecord, at_work: tuple[str, ...], now: int) -> ScheduleRecord:
-    """What becomes of what is overdue at `now`, when nothing is being started. `at_work`: those of `running` that have not ended."""
+    """What becomes of what is overdue at `now`, when nothing is being started.
+    `at_work`: those of `running` that have not ended.
+    """
     there, schedule = replace(there, running=at_work), there.schedule
     if schedule is None or not 0 < there.next <= now:
         return _put(there, due=there.next)

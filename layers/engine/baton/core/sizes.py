@@ -1,7 +1,7 @@
 """How much a value of the engine's own making may be: what expressions put together can grow without end.
 
-A loop that wraps or doubles what its last round gave would otherwise fill the memory of every worker that takes the
-saga, or leave an entry that no worker can read.
+A loop that wraps or doubles what its last round gave would otherwise fill the memory
+of every worker that takes the saga, or leave an entry that no worker can read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,10 @@
-"""Spans by the semantic conventions of OpenTelemetry for generative AI: what is said of a request to a model, and of a call of a tool.
+"""Spans by the semantic conventions of OpenTelemetry for generative AI:
+what is said of a request to a model, and of a call of a tool.
 
-Names and values only: no message, argument or result is in a span. How spans are sent is in adapters/spans.
-Source: OpenTelemetry, "Semantic conventions for generative client AI spans" (1.37 and later: `gen_ai.provider.name`).
+Names and values only: no message, argument or result is in a span.
+How spans are sent is in adapters/spans.
+Source: OpenTelemetry, "Semantic conventions for generative client AI
+spans" (1.37 and later: `gen_ai.provider.name`).
 """
 
 from __future__ import annotations

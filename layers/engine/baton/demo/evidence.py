@@ -1,7 +1,7 @@
 """What a run left behind, from five places that do not know each other, as plain data.
 
-The API's sagas and logs, the invocations of the local Lambda, the services' books, the items of the table. Nothing is
-computed (see figures).
+The API's sagas and logs, the invocations of the local Lambda, the services' books, the items of the table.
+Nothing is computed (see figures).
 """
 
 from __future__ import annotations
@@ -68,7 +68,9 @@ def count_items(client: DynamoDBClient, table: str) -> tuple[dict[str, int], dic
 
 
 def owner_of(client: DynamoDBClient, table: str, tenant: str, saga: str) -> str:
-    """Under which name a worker holds a saga's lease; empty: none does. The log tells it only of the worker that wrote last."""
+    """Under which name a worker holds a saga's lease; empty: none does.
+    The log tells it only of the worker that wrote last.
+    """
     key = {"pk": {"S": f"T#{tenant}#SAGA#{saga}"}, "sk": {"S": "HEAD"}}
     head = client.get_item(TableName=table, Key=key, ConsistentRead=True).get("Item", {})
     return head.get("owner", {}).get("S", "")
@@ -101,7 +103,8 @@ Json = dict[str, Any]
 class Kill:
     """A worker process that was sent SIGKILL while it was at work on `request_id`.
 
-    `effect`: what a service had done for `saga`, whose worker had not heard of it; neither if it was no such moment.
+    `effect`: what a service had done for `saga`, whose worker had not heard of it; neither if it was no such
+    moment.
     """
 
     pid: int
@@ -161,7 +164,11 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """All of it. `logs` has those of child sagas, too. `sagas`, `logs`, `books` and `models`, the book of the provider of models, are documents as they were served."""
+    """All of it.
+    `logs` has those of child sagas, too.
+    `sagas`, `logs`, `books` and `models`, the book of the provider of
+    models, are documents as they were served.
+    """
 
     course: Course
     sagas: list[Json]

@@ -1,7 +1,8 @@
-"""Failing over: what the dinner does about each fault of table-stack, judged by its log and by the services' books.
+"""Failing over: what the dinner does about each fault of table-stack,
+judged by its log and by the services' books.
 
-Which way a dinner goes is in its document, sagas/dinner.yaml; what a fault is, in examples/services/faults.py. How a run is
-started is in cli/machine/failing_over.py.
+Which way a dinner goes is in its document, sagas/dinner.yaml; what a fault is, in
+examples/services/faults.py. How a run is started is in cli/machine/failing_over.py.
 """
 
 from __future__ import annotations
@@ -93,7 +94,9 @@ CASES = (
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a case. `attempts`: those of steps that failed at least once; `trace`: the W3C id of the saga's trace."""
+    """What became of a case.
+    `attempts`: those of steps that failed at least once; `trace`: the W3C id of the saga's trace.
+    """
 
     case: Case
     saga: str

@@ -34,7 +34,9 @@ WRITES_PER_EFFECT = 2
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What was done, as counted. `log_units`: write units of entries and snapshots, by their size; `effect_units`: of effects."""
+    """What was done, as counted.
+    `log_units`: write units of entries and snapshots, by their size; `effect_units`: of effects.
+    """
 
     steps: int
     log_units: int
@@ -94,7 +96,9 @@ class Survival:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """A question that a person approved. `runs`: workers that took the saga up before that; `version`: the entry that closed it."""
+    """A question that a person approved.
+    `runs`: workers that took the saga up before that; `version`: the entry that closed it.
+    """
 
     saga: str
     title: str
@@ -106,8 +110,9 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Planning:
-    """What agents did, by the logs: turns that are recorded, calls that their answers asked for, those of them that failed
-    or repeated an earlier one; tokens and dollars of all answers. `requests` and `answers` are the provider's, by its own book.
+    """What agents did, by the logs: turns that are recorded, calls that their answers
+    asked for, those of them that failed or repeated an earlier one; tokens and dollars
+    of all answers. `requests` and `answers` are the provider's, by its own book.
     """
 
     turns: int
@@ -122,7 +127,9 @@ class Planning:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The evening that began with words: plans that the guest `confirmed`, and what was `given_back` because of the other wish."""
+    """The evening that began with words: plans that the guest `confirmed`,
+    and what was `given_back` because of the other wish.
+    """
 
     confirmed: int
     given_back: int
@@ -130,8 +137,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Undoing:
-    """What was undone of sagas that fell through: their `steps`, by the logs; the `effects` and the `deposits` that were taken back, by
-    the services' own books.
+    """What was undone of sagas that fell through: their `steps`, by the logs; the
+    `effects` and the `deposits` that were taken back, by the services' own books.
     """
 
     sagas: int
@@ -264,7 +271,8 @@ def handovers_of(log: Sequence[Json]) -> Iterator[tuple[int, bool]]:
     """For each yield: milliseconds from the last entry of one invocation to the first step of the next,
     and whether that one began with a cold start.
 
-    A revival is no hand-over: the invocation before it left nothing behind but its lease. Nor is a wait for a person.
+    A revival is no hand-over: the invocation before it left nothing behind but its lease.
+    Nor is a wait for a person.
     """
     for before, after in pairwise(legs_of(log)):
         if any(event["kind"] == "revived" for event in events_of(after)) or _ends_with_a_question(before):
@@ -280,7 +288,9 @@ def _ends_with_a_question(leg: Sequence[Json]) -> bool:
 
 
 def approvals_of(saga: str, log: Sequence[Json]) -> Iterator[Approval]:
-    """The questions of a saga that a person approved. Each take raises its epoch, so that tells who ran meanwhile."""
+    """The questions of a saga that a person approved.
+    Each take raises its epoch, so that tells who ran meanwhile.
+    """
     placed = [(entry, event) for entry in log for event in entry["events"]]
     asked = {e["ask"]["id"]: (entry, e["ask"]) for entry, e in placed if e["kind"] == OPENED}
     said = {event["key"]: event for _, event in placed if event["kind"] == "signal_received"}

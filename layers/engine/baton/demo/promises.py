@@ -137,7 +137,9 @@ def _failures_retried(evidence: Evidence, figures: Figures) -> Iterator[str]:
 
 
 def _asked_first(evidence: Evidence, figures: Figures) -> Iterator[str]:
-    """The large party's saga asked one question, was approved, and did nothing before that, by its log and by the books."""
+    """The large party's saga asked one question, was approved, and did
+    nothing before that, by its log and by the books.
+    """
     asking = evidence.course.asking
     if (figures.questions, len(figures.approvals)) != (1, 1):
         opened = f"{counted(figures.questions, 'question')} {_were(figures.questions)} opened"
@@ -167,7 +169,9 @@ def _planned(evidence: Evidence, figures: Figures) -> Iterator[str]:
 
 
 def _changed(evidence: Evidence, figures: Figures) -> Iterator[str]:
-    """The guest's evening asked before it acted, heard of the other wish, and in the end there is what the guest wanted, once."""
+    """The guest's evening asked before it acted, heard of the other wish,
+    and in the end there is what the guest wanted, once.
+    """
     course = evidence.course
     for saga in evidence.sagas:
         if saga["id"] == course.planning:
@@ -190,7 +194,9 @@ def _changed(evidence: Evidence, figures: Figures) -> Iterator[str]:
 
 
 def _undone(evidence: Evidence, figures: Figures) -> Iterator[str]:
-    """The evening that fell through had paid for a table, and has nothing any more: by its own report and by the books."""
+    """The evening that fell through had paid for a table, and has nothing
+    any more: by its own report and by the books.
+    """
     falling = evidence.course.falling
     if not falling:
         yield "no evening fell through"
@@ -211,7 +217,9 @@ def _undone(evidence: Evidence, figures: Figures) -> Iterator[str]:
 
 
 def _paid_once(evidence: Evidence, figures: Figures) -> Iterator[str]:
-    """An answer that is in a log was not asked for again. Else only a worker that died asking had its request made anew."""
+    """An answer that is in a log was not asked for again.
+    Else only a worker that died asking had its request made anew.
+    """
     requests = [request for book in evidence.models for request in book["requests"]]
     for saga, log in evidence.logs.items():
         again = 0

@@ -31,7 +31,9 @@ class Approver:
         self._seen_at = 0.0
 
     async def look(self, sagas: Mapping[str, Mapping[str, Any]]) -> None:
-        """Look into the inbox; answer what was found there once it has been left alone. `sagas`: as last seen."""
+        """Look into the inbox; answer what was found there once it has been left alone.
+        `sagas`: as last seen.
+        """
         if not self._course.asking or self._course.approved_ms:
             return
         async for page, _ in self._api.questions(limit=1, cursor=None):
@@ -227,13 +229,17 @@ class Scenario:
             self._latest[saga] = seen
 
     async def _kill_all(self) -> None:
-        """Beside all that is looked at: an answer is late by seconds, and to look at every saga may take longer."""
+        """Beside all that is looked at: an answer is late by seconds, and to
+        look at every saga may take longer.
+        """
         while self._to_kill:
             await self._kill_one()
             await asyncio.sleep(self._plan.tick_s)
 
     async def _change_wish(self) -> None:
-        """The guest's other wish has its time, too: between the table that is held and the end of the evening's booking."""
+        """The guest's other wish has its time, too: between the table that is
+        held and the end of the evening's booking.
+        """
         while not self.course.changed_ms:
             await self._guest.change(self._latest[self.course.planning])
             await asyncio.sleep(self._plan.tick_s * ASK_TICKS)
@@ -280,8 +286,8 @@ class Scenario:
     async def _cancel_one(self) -> None:
         """Cancel the first saga that is well under way, with time for its running steps to finish.
 
-        None whose worker is to be killed, that asks a person or has an agent: they have to show that they go on. Nor the one
-        that falls through.
+        None whose worker is to be killed, that asks a person or has an agent:
+        they have to show that they go on. Nor the one that falls through.
         """
         course = self.course
         cities = [city for city, _ in self._to_kill]
@@ -315,8 +321,9 @@ def evening(n: int) -> dict[str, Any]:
 def faults() -> dict[str, list[dict[str, Any]]]:
     """What is wrong with the services, by place.
 
-    Answers are late where a kill is to meet them, until it has: on a busy machine the first may be over too soon. The guest's
-    deposit is refused three times: before it is taken there is time for another wish. And of one evening the last thing is sold out.
+    Answers are late where a kill is to meet them, until it has: on a busy machine the
+    first may be over too soon. The guest's deposit is refused three times: before it is
+    taken there is time for another wish. And of one evening the last thing is sold out.
     """
     found: dict[str, list[dict[str, Any]]] = {GUESTS_CITY.lower(): after_kill(GUESTS_CITY)}
     for city, kind in (*KILLS, (GUESTS_CITY, HELD)):

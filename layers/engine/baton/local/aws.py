@@ -49,8 +49,11 @@ def free_port() -> int:
 class MiniStack:
     """Starts and stops the process; `endpoint` is valid once `start` has returned.
 
-    `port` 0 is any free one. `data`: where tables and objects are kept. MiniStack writes tables when it is ended
-    politely, objects at once. What is in queues is not kept: the reconciler finds every saga without it. Raises
+    `port` 0 is any free one. `data`: where tables and objects are kept. MiniStack writes tables when it is
+    ended
+    politely, objects at once.
+    What is in queues is not kept: the reconciler finds every saga without it.
+    Raises
     `LocalRunError` from `start`.
     """
 

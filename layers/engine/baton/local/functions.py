@@ -58,7 +58,9 @@ def variables_of(shell: Mapping[str, str]) -> dict[str, str]:
 
 
 def meant_for(declared: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """Of the variables given to all functions those of one: credentials only where the template tells it what for."""
+    """Of the variables given to all functions those of one: credentials
+    only where the template tells it what for.
+    """
     others = tuple(begins for variable, begins in _KEYS.items() if variable not in declared)
     return {name: value for name, value in given.items() if not name.startswith(others)}
 
@@ -89,7 +91,9 @@ def _changed(folder: Path) -> int:
 
 
 def aws_environment(endpoint: str, lambda_endpoint: str, key: str) -> dict[str, str]:
-    """Variables by which any boto3 client talks to this local run. key: its access key id, without which no function is invoked."""
+    """Variables by which any boto3 client talks to this local run. key: its
+    access key id, without which no function is invoked.
+    """
     return {
         **CREDENTIALS,
         "AWS_ACCESS_KEY_ID": key,
@@ -146,7 +150,9 @@ def local_key(folder: Path) -> str:
 
 
 def is_signed_by(authorization: str, key: str) -> bool:
-    """Tell whether the request is signed with this access key id. The signature itself proves no more, and is not checked."""
+    """Tell whether the request is signed with this access key id.
+    The signature itself proves no more, and is not checked.
+    """
     found = _CREDENTIAL.match(authorization)
     return found is not None and hmac.compare_digest(found[1], key)
 

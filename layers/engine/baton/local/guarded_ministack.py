@@ -1,4 +1,6 @@
-"""The program of the embedded AWS: MiniStack, which answers any page of any site, behind what processes.py refuses."""
+"""The program of the embedded AWS: MiniStack, which answers any page of
+any site, behind what processes.py refuses.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Keeps the child processes of a local run from modules that they try to import and do without.
 
-The environment that a local run is started from has awscrt, pyOpenSSL and click for its own programs. On Lambda a function
-does not have them; here botocore and httpx would load them, which takes a quarter of a function's start. MiniStack loads
-Docker's client, to start containers, and botocore, to set the content type of an answer: half of its start. Here it starts
-no container, and its clients do not look at the content type.
-Standard library only: lifeline.py loads this file by its path.
+The environment that a local run is started from has awscrt, pyOpenSSL and click for its own programs.
+On Lambda a function does not have them; here botocore and httpx would load them, which takes a
+quarter of a function's start. MiniStack loads Docker's client, to start containers, and botocore, to
+set the content type of an answer: half of its start. Here it starts no container, and its clients do
+not look at the content type. Standard library only: lifeline.py loads this file by its path.
 """
 
 from __future__ import annotations

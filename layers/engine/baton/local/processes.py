@@ -236,7 +236,9 @@ def peak_memory_mb(pid: int) -> int:
 
 
 def bind(port: int, what: str) -> socket.socket:
-    """A loopback socket, listening from now on; port 0 is any free one. Raises `LocalRunError` if it is taken."""
+    """A loopback socket, listening from now on; port 0 is any free one.
+    Raises `LocalRunError` if it is taken.
+    """
     # asyncio switches Nagle's algorithm off only for what it is told is TCP; with it each answer takes 40 ms more.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -309,8 +311,8 @@ Application = Callable[[Scope, Any, Any], Awaitable[None]]
 def refusal(method: str, headers: Iterable[tuple[bytes, bytes]], port: int, *, programs_only: bool) -> str:
     """The reason why a request is refused; empty for one that is taken.
 
-    programs_only: no page of this server is for browsers, so that whatever a page sends is refused. Else pages of this machine are taken,
-    and of others what only reads.
+    programs_only: no page of this server is for browsers, so that whatever a page sends is refused.
+    Else pages of this machine are taken, and of others what only reads.
     """
     said = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
     if not _is_here(f"//{said.get('host', '')}", port):
@@ -343,7 +345,9 @@ def _is_here(address: str, port: int = 0) -> bool:
 
 
 def guarded(application: Application, port: int, *, programs_only: bool) -> Application:
-    """The ASGI application, for those who may call it. Cross-origin answers are not allowed by anything behind it."""
+    """The ASGI application, for those who may call it.
+    Cross-origin answers are not allowed by anything behind it.
+    """
 
     async def guard(scope: Scope, receive: Any, send: Any) -> None:
         why = ""

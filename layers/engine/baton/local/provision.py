@@ -1,7 +1,8 @@
-"""Creates the template's tables, queues, buckets and topics in the embedded AWS, and learns their physical ids; and
-stands in for who owns the address that mail is sent from.
+"""Creates the template's tables, queues, buckets and topics in the embedded AWS, and
+learns their physical ids; and stands in for who owns the address that mail is sent from.
 
-Only what functions can see of a resource is carried over; alarms, roles, log groups and subscriptions are not created.
+Only what functions can see of a resource is carried over; alarms,
+roles, log groups and subscriptions are not created.
 """
 
 from __future__ import annotations

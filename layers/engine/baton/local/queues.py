@@ -47,13 +47,16 @@ def failed_items(answer: Any, known: Collection[str], partial: bool) -> frozense
 
 NOISY_SHARE = 0.1
 OF_LATE_S = 30.0
-"""A message counts as used by its group for so long after it was worked on. How long SQS looks back is not documented."""
+"""A message counts as used by its group for so long after it was worked on.
+How long SQS looks back is not documented.
+"""
 
 
 def fairest(groups: Sequence[str], used: Mapping[str, int], count: int) -> list[int]:
     """Positions of the `count` messages to receive next, of those that wait in the order of `groups`.
 
-    `used`: by group, the messages that it has in flight or had of late. A group that is not noisy counts as one without
+    `used`: by group, the messages that it has in flight or had of late. A group that is not noisy counts as
+    one without
     any; of two groups the one with less is first, and the one that came first where these are equal.
     """
     waiting: dict[str, deque[int]] = {}
@@ -87,7 +90,9 @@ Message = Mapping[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class _Held:
-    """A message that was received and waits for its group's turn. `until`: when it is in the queue again, by the loop's time."""
+    """A message that was received and waits for its group's turn.
+    `until`: when it is in the queue again, by the loop's time.
+    """
 
     message: Message
     until: float
@@ -137,7 +142,8 @@ class SqsPoller:
     async def _gather(self) -> Sequence[Message]:
         """One batch: what is there, or, with a batching window, what comes until it closes.
 
-        Where more is there, it is chosen among all of it as SQS chooses: the embedded queue knows of no groups.
+        Where more is there, it is chosen among all of it as SQS chooses: the
+        embedded queue knows of no groups.
         """
         size, loop = self._source.batch_size, asyncio.get_running_loop()
         messages = [] if self._held else list(await self._receive(size))
@@ -154,7 +160,9 @@ class SqsPoller:
         return messages
 
     async def _fair_batch(self, received: list[Message], size: int) -> Sequence[Message]:
-        """Of these, of what was held back before, and of all that is still in the queue. The rest is held back."""
+        """Of these, of what was held back before, and of all that is still in the queue.
+        The rest is held back.
+        """
         while len(received) < _MOST_RECEIVED and (more := await self._receive(10, waits=False)):
             received += more
         now = asyncio.get_running_loop().time()

@@ -61,21 +61,19 @@ class FunctionError(LocalRunError):
 class LocalRun:
     """Everything runs between `async with` and its end, on the event loop that entered it.
 
-    template: path of template.yaml; code and layers are found relative to it.
-    parameters: override the template's parameters, except JwtIssuer and JwtAudience, which the run sets.
-    variables: further environment variables, for every function.
-    schedule_period_s: seconds between two runs of each schedule, instead of the template's.
-    switched_off: event sources that are not polled: stream, queue, schedule.
-    run_dir: where logs go (`logs/<logical id>.log`); default `.baton/run-…` beside the template.
-    api_port: port of the HTTP API; 0 for any free one.
-    aws_port: port of the embedded AWS, the next one being that of the local Lambda API; 0 for any free ones.
-    data: where tables and objects are kept for a later run, which no other may use meanwhile; None keeps nothing.
-    signs_in: user and tenant that the sign-in of the console suggests.
-    process_limit: most processes per function; further invocations wait.
+    template: path of template.yaml; code and layers are found relative to it. parameters: override the
+    template's parameters, except JwtIssuer and JwtAudience, which the run sets. variables: further
+    environment variables, for every function. schedule_period_s: seconds between two runs of each
+    schedule, instead of the template's. switched_off: event sources that are not polled: stream, queue,
+    schedule. run_dir: where logs go (`logs/<logical id>.log`); default `.baton/run-…` beside the template.
+    api_port: port of the HTTP API; 0 for any free one. aws_port: port of the embedded AWS, the next one
+    being that of the local Lambda API; 0 for any free ones. data: where tables and objects are kept for a
+    later run, which no other may use meanwhile; None keeps nothing. signs_in: user and tenant that the
+    sign-in of the console suggests. process_limit: most processes per function; further invocations wait.
     retry_delays_s: pauses before an `Event` invocation is tried again (Lambda: one, then two minutes).
 
-    Once it runs, `parameters` has all of them with their values, `physical` what the references to resources came to.
-    Raises `LocalRunError` on entering if something is wrong; nothing is left running then.
+    Once it runs, `parameters` has all of them with their values, `physical` what the references to resources
+    came to. Raises `LocalRunError` on entering if something is wrong; nothing is left running then.
     """
 
     url: str

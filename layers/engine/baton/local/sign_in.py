@@ -181,7 +181,8 @@ class TokenIssuer:
     ) -> str:
         """A signed token for `user` (claim `sub`) of `tenant`, by default with every role and in no group.
 
-        A `ttl_s` below zero makes one that has expired; `roles` None makes one without that claim. nonce: of a sign-in.
+        A `ttl_s` below zero makes one that has expired; `roles` None makes one
+        without that claim. nonce: of a sign-in.
         """
         now = time.time()
         claims: dict[str, Any] = {

@@ -64,7 +64,9 @@ def _matches(pattern: Mapping[str, Any], value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Function:
-    """`reserved` is the reserved concurrency; `retries` and `event_age_s` are for `Event` invocations. `deployed`: all layers there are."""
+    """`reserved` is the reserved concurrency; `retries` and `event_age_s` are for `Event` invocations.
+    `deployed`: all layers there are.
+    """
 
     logical_id: str
     name: str
@@ -458,7 +460,9 @@ class Route:
 
 @dataclass(frozen=True)
 class HttpApi:
-    """`rate` (per second) and `burst` are those of the stage, 0 for none; `throttles`: those of routes that have their own."""
+    """`rate` (per second) and `burst` are those of the stage, 0 for none; `throttles`: those of routes that have
+    their own.
+    """
 
     logical_id: str
     routes: tuple[Route, ...]

@@ -78,13 +78,17 @@ def defaults(path: Path) -> dict[str, str]:
 
 
 def parse(text: str) -> Any:
-    """A template as it is written, with the short forms of intrinsic functions written out. Raises `yaml.YAMLError`."""
+    """A template as it is written, with the short forms of intrinsic functions written out.
+    Raises `yaml.YAMLError`.
+    """
     return yaml.load(text, _loader())  # noqa: S506  # a subclass of the safe loader: it builds no objects
 
 
 @cache
 def _loader() -> Any:
-    """libyaml's, where PyYAML has it: in Python alone, reading the template takes longer than all else of a start."""
+    """libyaml's, where PyYAML has it: in Python alone, reading the template
+    takes longer than all else of a start.
+    """
     from samtranslator.yaml_helper import (  # type: ignore[import-untyped]  # has no stubs
         intrinsics_multi_constructor,
     )

@@ -1,4 +1,6 @@
-"""Schedules and rules of the event bus, and the part of the Amazon States Language that statemachine/reconcile.asl.json uses."""
+"""Schedules and rules of the event bus, and the part of the Amazon
+States Language that statemachine/reconcile.asl.json uses.
+"""
 
 from __future__ import annotations
 

@@ -17,8 +17,9 @@ from baton.core.limits import DAY_MS
 class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Sizes are in bytes, names and keys included.
 
-    item: the largest entry, snapshot or effect. rows: of tools' own rows, beside the entry that they are written with.
-    due_shards, status_shards: partitions that the due index, and the lists of each tenant, are spread over.
+    item: the largest entry, snapshot or effect. rows: of tools' own rows, beside
+    the entry that they are written with. due_shards, status_shards: partitions
+    that the due index, and the lists of each tenant, are spread over.
     """
 
     item_bytes: int
@@ -36,7 +37,8 @@ _CELL = re.compile(r"c([1-9][0-9]{0,3})\.")
 class SagaRef(msgspec.Struct, frozen=True):
     """Names one saga: tenant and id. `str()` is what messages, wakes and entries call it.
 
-    An id that begins with `c<number>.` names the cell that the saga is in, and so does the id of each of its children.
+    An id that begins with `c<number>.` names the cell that the saga is in,
+    and so does the id of each of its children.
     """
 
     tenant: str
@@ -68,8 +70,9 @@ class SagaRef(msgspec.Struct, frozen=True):
 Due: TypeAlias = tuple[SagaRef, int]  # a saga, and when it is due
 WORK, TIMER, SWEEP, PARKED = "work", "timer", "sweep", "parked"
 LANES = (WORK, TIMER, SWEEP, PARKED)
-"""Of the due index, so that each is read by itself: what is at work or should be, a moment that a saga waits for, a
-look at one that waits for nothing but others, and one that waits for code that mends it."""
+"""Of the due index, so that each is read by itself: what is at work or should be, a moment that a saga
+waits for, a look at one that waits for nothing but others, and one that waits for code that mends it.
+"""
 
 Place: TypeAlias = tuple[int, str]  # of a saga in a list: when it changed, and its id
 
@@ -94,11 +97,12 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     `expires`: when the saga is as good as deleted; 0: never.
 
     `owner` is empty when the lease is free. `due_at` None: not in the due index; `lane`: where in it.
-    In the lane of looks, `quiet_since` is when something last happened, and `timer` when something is due by itself (0:
-    nothing is): no look needs more than the log's newest entry. `start` is the encoded
-    first entry, kept until entry 1 is known to exist. `armed` is the deadline of a caller that is about
-    to append to a saga that may be in no index. `inbox` counts what was announced there since a holder has taken it in.
-    `watched`: until when a viewer watched, who came while the lease was free. `models`: what models have read, written and cost, by
+    In the lane of looks, `quiet_since` is when something last happened, and `timer` when something is due by
+    itself (0: nothing is): no look needs more than the log's newest entry. `start` is the encoded first
+    entry, kept until entry 1 is known to exist. `armed` is the deadline of a caller that is about to append
+    to a saga that may be in no index. `inbox` counts what was announced there since a holder has taken it in.
+    `watched`: until when a viewer watched, who came while the lease was free. `models`: what models have
+    read, written and cost, by
     their names, as of the last release.
     """
 
@@ -132,7 +136,9 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Appended(msgspec.Struct, frozen=True):
-    """An entry is there. `watched`: until when a viewer watches its saga, where one has said so since the entry before."""
+    """An entry is there.
+    `watched`: until when a viewer watches its saga, where one has said so since the entry before.
+    """
 
     watched: int = 0
 
@@ -140,7 +146,8 @@ class Appended(msgspec.Struct, frozen=True):
 class Record(msgspec.Struct, frozen=True):
     """An entry or a snapshot: opaque bytes under a branch and a version.
 
-    `size`, where it was read: bytes of all that is stored of it, by the store's own rule. `expires` as of its head.
+    `size`, where it was read: bytes of all that is stored of it, by the store's own rule. `expires` as of its
+    head.
     """
 
     branch: int
@@ -154,9 +161,11 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
     """What a holder leaves on the head when it gives the lease back.
 
     `armed` is the value that the head had when the holder loaded; a release is refused when another
-    writer has armed it since. `inbox`, likewise, is the count of what the holder has taken in, which is cleared; None leaves
+    writer has armed it since.
+    `inbox`, likewise, is the count of what the holder has taken in, which is cleared; None leaves
     what is there. `group_at` is set only when the status group changes, because that moves an index.
-    `clear_start`: entry 1 exists, so the head need not carry it any longer. `models` is set only when it has changed, for the
+    `clear_start`: entry 1 exists, so the head need not carry it any longer. `models` is set only when it has
+    changed, for the
     same reason as `group_at`; `labels` are those of the saga, which stand beside.
     """
 
@@ -198,9 +207,9 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
 class Log(Protocol):
     """Heads, entries and snapshots of sagas.
 
-    What has expired, by the store's clock, is as good as deleted, however long it is still there: nothing shows it, and
-    another saga of that id takes its place. All that is stored of a saga expires at one moment, and is deleted afterwards
-    in any order.
+    What has expired, by the store's clock, is as good as deleted, however long it is
+    still there: nothing shows it, and another saga of that id takes its place. All that
+    is stored of a saga expires at one moment, and is deleted afterwards in any order.
     """
 
     @property
@@ -219,13 +228,15 @@ class Log(Protocol):
     def take(
         self, ref: SagaRef, owner: str, until: int, epoch: int, due_at: int, stays: bool = False
     ) -> Head | None:
-        """Take the lease if the head still has the `epoch` that the caller has seen and judged to be free to take.
+        """Take the lease if the head still has the `epoch` that the caller has
+        seen and judged to be free to take.
 
-        Sets owner, until, `due_at` in the lane of what is at work, epoch + 1 and removes `wake`. With `stays`, the due
-        time that there is stays as it is, in its lane; refused unless it is set and not after `due_at`. A pending wake
-        stays, too: its version is in the log, and the taker loads afterwards. A request that arrives twice finds itself
-        and changes nothing more; one that arrives after any other take is refused. Returns the head as it was **before**
-        (so that an expired lease can be seen); None when refused or when there is no head.
+        Sets owner, until, `due_at` in the lane of what is at work, epoch + 1 and removes `wake`.
+        With `stays`, the due time that there is stays as it is, in its lane; refused unless it is
+        set and not after `due_at`. A pending wake stays, too: its version is in the log, and the
+        taker loads afterwards. A request that arrives twice finds itself and changes nothing more;
+        one that arrives after any other take is refused. Returns the head as it was **before** (so
+        that an expired lease can be seen); None when refused or when there is no head.
         """
         ...
 
@@ -244,8 +255,8 @@ class Log(Protocol):
     def arm(self, seen: Head, until: int) -> bool:
         """Make sure the head is due by `until` and note that, unless it changed since `seen`.
 
-        Raises `armed` to `until`, never lowers it; `due_at` becomes `until`, in the lane of what is at work, only where
-        none was set or a later one was.
+        Raises `armed` to `until`, never lowers it; `due_at` becomes `until`, in
+        the lane of what is at work, only where none was set or a later one was.
         """
         ...
 
@@ -292,15 +303,18 @@ class Log(Protocol):
     def due(
         self, lane: str, shard: int, since: int, until: int, limit: int, after: Due | None = None
     ) -> Sequence[Due]:
-        """Sagas with `since <= due_at <= until` in a lane of a shard, soonest first, at most `limit`. Eventually consistent.
+        """Sagas with `since <= due_at <= until` in a lane of a shard, soonest first, at most `limit`.
+        Eventually consistent.
 
-        `after`: the last one of the page before, wherever that saga is by now. Sagas that are due at the same moment
+        `after`: the last one of the page before, wherever that saga is by now. Sagas that are due at the same
+        moment
         come in an order of the store's own, always the same.
         """
         ...
 
     def at_work(self, tenant: str, shard: int, most: int) -> int:
-        """How many of a tenant's sagas in a shard neither wait nor have ended, counted no further than `most`.
+        """How many of a tenant's sagas in a shard neither wait nor have ended,
+        counted no further than `most`.
 
         Eventually consistent.
         """
@@ -319,11 +333,12 @@ class Log(Protocol):
         labels: Mapping[str, str] = NO_LABELS,
         after: Place | None = None,
     ) -> tuple[Sequence[Listed], Place | None]:
-        """A tenant's sagas of a group in a shard, the latest change first, and where to go on (None: at its end).
+        """A tenant's sagas of a group in a shard, the latest change first, and
+        where to go on (None: at its end).
 
-        It looks at `limit` of them at most, so with `workflow`, `status` or `labels` (all of which a saga has) it may find fewer, or none, and
-        still have more to look at. Those with equal `changed` come in an order of the store's own, always
-        the same. Eventually consistent.
+        It looks at `limit` of them at most, so with `workflow`, `status` or `labels` (all of which
+        a saga has) it may find fewer, or none, and still have more to look at. Those with equal
+        `changed` come in an order of the store's own, always the same. Eventually consistent.
         """
         ...
 
@@ -345,10 +360,12 @@ class Inbox(Protocol):
         ...
 
     def announce(self, parent: SagaRef) -> bool:
-        """Count one more piece of news on the head. True when its lease is free, so that the saga is to be woken.
+        """Count one more piece of news on the head.
+        True when its lease is free, so that the saga is to be woken.
 
-        False when a worker holds it: its release is refused. Also, with nothing written, for a saga that is in no due
-        index, because it has ended, and for one that does not exist.
+        False when a worker holds it: its release is refused.
+        Also, with nothing written, for a saga that is in no due index, because
+        it has ended, and for one that does not exist.
         """
         ...
 
@@ -364,9 +381,10 @@ _SHORTEST_DAYS = 8
 def period_of(now: int, until: int) -> str:
     """Where bytes go that are needed until then (0: for ever, the empty text): `<days>d<number>`.
 
-    They are deleted `days`, a power of two, after they were last put. A period is as long as that, and `number` counts
-    the periods since 1970: what is put again is put again in its first days, or at another place. So no put comes
-    at the moment at which what it would renew is being deleted.
+    They are deleted `days`, a power of two, after they were last put.
+    A period is as long as that, and `number` counts the periods since 1970:
+    what is put again is put again in its first days, or at another place. So
+    no put comes at the moment at which what it would renew is being deleted.
     """
     if not until:
         return ""
@@ -383,10 +401,14 @@ def reference_of(data: bytes, period: str = "") -> str:
 
 
 class Blobs(Protocol):
-    """Content-addressed bytes, per tenant. A reference is `cas://sha256/<hex>`, with `@<period>` where they are not kept for ever."""
+    """Content-addressed bytes, per tenant.
+    A reference is `cas://sha256/<hex>`, with `@<period>` where they are not kept for ever.
+    """
 
     def put(self, tenant: str, data: bytes, period: str = "") -> str:
-        """Store and return the reference; storing the same bytes again in a period renews their age, and no more."""
+        """Store and return the reference; storing the same bytes again in a
+        period renews their age, and no more.
+        """
         ...
 
     def get(self, tenant: str, ref: str) -> bytes:
@@ -407,19 +429,24 @@ class Live(Protocol):
     """The items of viewers and of what they are shown."""
 
     def watch(self, ref: SagaRef, now: int, until: int, unless: int) -> bool:
-        """Say that a viewer watches until then. False, and nothing written, where one has said so until `unless` or later."""
+        """Say that a viewer watches until then.
+        False, and nothing written, where one has said so until `unless` or later.
+        """
         ...
 
     def leave_word(self, head: Head, now: int, until: int) -> bool:
-        """Leave word of a viewer where the worker of this saga finds it without asking: its next take, or its next append.
+        """Leave word of a viewer where the worker of this saga finds it without
+        asking: its next take, or its next append.
 
-        False, and nothing written, where a write came in between. It changes nothing that is in a log or in an index,
-        and sets nothing going.
+        False, and nothing written, where a write came in between.
+        It changes nothing that is in a log or in an index, and sets nothing going.
         """
         ...
 
     def put_texts(self, ref: SagaRef, epoch: int, now: int, data: bytes) -> bool:
-        """Replace what is shown. False, and nothing written, where no viewer watches now, or a later write was there first."""
+        """Replace what is shown.
+        False, and nothing written, where no viewer watches now, or a later write was there first.
+        """
         ...
 
     def read(self, ref: SagaRef) -> LiveTexts | None:

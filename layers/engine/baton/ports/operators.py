@@ -20,10 +20,12 @@ class Breakers(Protocol):
         ...
 
     def write_breaker(self, tenant: str, target: str, breaker: Breaker, now: int) -> Breaker | None:
-        """Put the record if what is there has the version before its own; a record with version 1, if none is there.
+        """Put the record if what is there has the version before its own; a
+        record with version 1, if none is there.
 
-        Returns what is there instead: None if it was written. A write that is repeated because its answer was lost finds
-        itself there. The record is kept for 30 days from `now` on; one that is open until it is reset, for good.
+        Returns what is there instead: None if it was written. A write that is
+        repeated because its answer was lost finds itself there. The record is kept
+        for 30 days from `now` on; one that is open until it is reset, for good.
         """
         ...
 
@@ -37,14 +39,18 @@ MOST_COUNTED = 1_000
 
 
 class Outstanding(msgspec.Struct, frozen=True):
-    """The pending letters of all tenants: how many, MOST_COUNTED at most, and since when the oldest is (epoch ms; 0: none is)."""
+    """The pending letters of all tenants: how many, MOST_COUNTED at most,
+    and since when the oldest is (epoch ms; 0: none is).
+    """
 
     count: int = 0
     oldest: int = 0
 
 
 class DeadQueue(Protocol):
-    """A queue of messages that a function could not handle. What is received and not deleted comes back after a while."""
+    """A queue of messages that a function could not handle.
+    What is received and not deleted comes back after a while.
+    """
 
     def count(self) -> int:
         """Approximate number of messages that could be received."""
@@ -55,12 +61,15 @@ class DeadQueue(Protocol):
         ...
 
     def delete(self, receipts: Sequence[str]) -> None:
-        """Delete messages that were received, at most ten. One that is not deleted comes back; one that is gone is no error."""
+        """Delete messages that were received, at most ten.
+        One that is not deleted comes back; one that is gone is no error.
+        """
         ...
 
 
 class Letters(Protocol):
-    """The record of dead letters: one for each saga that has any, and one for each message that names no saga.
+    """The record of dead letters: one for each saga that has any, and one
+    for each message that names no saga.
 
     Every change is one conditional write of the whole letter.
     """
@@ -70,9 +79,11 @@ class Letters(Protocol):
         ...
 
     def write(self, letter: Letter, seen: int, wake: Wake | None = None) -> bool:
-        """Put a letter in the place of the one whose `number` is `seen` (0: of none). False, and nothing written, if another is there.
+        """Put a letter in the place of the one whose `number` is `seen` (0: of none).
+        False, and nothing written, if another is there.
 
-        `wake` is passed on by the stream, for the letter's saga. A letter that is pending can be found by `outstanding`.
+        `wake` is passed on by the stream, for the letter's saga. A letter that is pending can be found by
+        `outstanding`.
         Raises `ValueError` for a key that no store takes.
         """
         ...
@@ -80,7 +91,8 @@ class Letters(Protocol):
     def listed(
         self, tenant: str, status: str, limit: int, after: Letter | None = None
     ) -> tuple[Sequence[Letter], bool]:
-        """At most `limit` letters of a status behind `after`, and whether there are more. Eventually consistent.
+        """At most `limit` letters of a status behind `after`, and whether there are more.
+        Eventually consistent.
 
         By `since`, the oldest first; those of one moment in an order of the store's own.
         """

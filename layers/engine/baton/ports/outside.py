@@ -1,4 +1,5 @@
-"""What the standard tools need of the outside: HTTP, credentials, mail, objects and versioned entities, as Protocols.
+"""What the standard tools need of the outside: HTTP, credentials, mail,
+objects and versioned entities, as Protocols.
 
 No behaviour here. What a tool promises on top of these is in tools/standard.
 """
@@ -12,9 +13,11 @@ import msgspec
 
 
 class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One exchange. `within_ms` bounds all of it, to the last byte of the answer; `most` is that answer's size.
+    """One exchange.
+    `within_ms` bounds all of it, to the last byte of the answer; `most` is that answer's size.
 
-    named: the address is the deployment's own and no argument of a step, so its host need not be on the allow-list.
+    named: the address is the deployment's own and no argument of a step, so
+    its host need not be on the allow-list.
     """
 
     method: str
@@ -40,8 +43,9 @@ class HttpClient(Protocol):
     async def send(self, request: HttpRequest) -> HttpAnswer:
         """Whatever was answered, of any status.
 
-        Raises `StepFailure`: timeout, connection_failed, result_too_large, invalid_response; permission_denied for an
-        address that no tool may call from here. Its message names the host and nothing else of the address.
+        Raises `StepFailure`: timeout, connection_failed, result_too_large,
+        invalid_response; permission_denied for an address that no tool may call
+        from here. Its message names the host and nothing else of the address.
         """
         ...
 
@@ -56,8 +60,8 @@ class Credentials(Protocol):
     async def of(self, name: str, *, is_optional: bool = False, is_refused: bool = False) -> str:
         """The credential; empty where there is none and `is_optional`.
 
-        is_refused: the service has just not accepted the one that was given; it is read anew, unless that was done a
-        moment ago. Raises `StepFailure`.
+        is_refused: the service has just not accepted the one that was given; it
+        is read anew, unless that was done a moment ago. Raises `StepFailure`.
         """
         ...
 
@@ -91,8 +95,10 @@ class Entity(msgspec.Struct, frozen=True, kw_only=True):
 class Written(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a write. `is_new`: it was done by this call; otherwise an earlier call had done it.
 
-    `conflict`: it was refused, because the entity is at `version` and not where the caller expected it. `before`: what was
-    stored until then, at version 0 for nothing; None where that was not kept, or was lost by a write that came after it.
+    `conflict`: it was refused, because the entity is at `version` and not where the caller expected it.
+    `before`: what was
+    stored until then, at version 0 for nothing; None where that was not
+    kept, or was lost by a write that came after it.
     """
 
     version: int
@@ -118,11 +124,13 @@ class Entities(Protocol):
         expected: int | None = None,
         keeps_before: bool = False,
     ) -> Written:
-        """Replace the stored value and count its version up, unless the write with this key has been done already.
+        """Replace the stored value and count its version up, unless the write
+        with this key has been done already.
 
-        expected: the version that must be there, 0 for none. A repeated write is recognised as long as fewer than
-        half of `KEYS_KEPT` others have come after it. keeps_before: the value that is replaced stays stored until the next
-        write, so that a repetition can still give it.
+        expected: the version that must be there, 0 for none.
+        A repeated write is recognised as long as fewer than half of `KEYS_KEPT`
+        others have come after it. keeps_before: the value that is replaced stays
+        stored until the next write, so that a repetition can still give it.
         """
         ...
 

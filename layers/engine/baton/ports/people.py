@@ -19,7 +19,8 @@ CLAIM_MS = 10_000  # longer than an answer of the topic may take; then another s
 class Incident(msgspec.Struct, frozen=True, kw_only=True):
     """Something that went wrong and that a person has to look at. `resolved` 0: none has, so far.
 
-    `by` is who did something about it. `acked`: when `holder` last acknowledged it, with a `note`; 0: no person has.
+    `by` is who did something about it. `acked`: when `holder` last acknowledged it, with a `note`; 0: no
+    person has.
     """
 
     tenant: str
@@ -59,14 +60,18 @@ def is_of(incident: Incident, status: str) -> bool:
 
 
 def incident_id(key: str, at: int) -> str:
-    """Sorts by time; says nothing of the key, which is the engine's own. 12 digits of time last until the year 10889."""
+    """Sorts by time; says nothing of the key, which is the engine's own. 12
+    digits of time last until the year 10889.
+    """
     return f"i{at:012x}{hashlib.sha256(key.encode()).hexdigest()[:12]}"
 
 
 class Telling(msgspec.Struct, frozen=True, kw_only=True):
-    """A notice on its way to people, at `now`. `user` is whose saga it is; `expires` is when the saga does, 0: never.
+    """A notice on its way to people, at `now`.
+    `user` is whose saga it is; `expires` is when the saga does, 0: never.
 
-    `ask` is the question that it is about, while that is open. `link`: where it can be answered without signing in;
+    `ask` is the question that it is about, while that is open. `link`: where it can be answered without
+    signing in;
     empty: nowhere.
     """
 
@@ -81,7 +86,9 @@ class Telling(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Notices(Protocol):
-    """A channel by which people are told. What is told once and what again is decided in runtime/people/notices.py."""
+    """A channel by which people are told.
+    What is told once and what again is decided in runtime/people/notices.py.
+    """
 
     @property
     def name(self) -> str:
@@ -95,7 +102,8 @@ class Notices(Protocol):
     def tell(self, telling: Telling) -> None:
         """Send it. To send it again sends it again, under the same id where the channel has ids.
 
-        Raises `Throttled` and `StoreUnavailable` for what can be tried again, and `ChannelRefused` for what cannot.
+        Raises `Throttled` and `StoreUnavailable` for what can be tried again,
+        and `ChannelRefused` for what cannot.
         """
         ...
 
@@ -108,7 +116,8 @@ class Incidents(Protocol):
     ) -> tuple[Sequence[Incident], str]:
         """At most `limit` incidents, the newest first, and the id to go on after; empty: no more.
 
-        `status`: open, unacknowledged (open, and acknowledged by no one), resolved, or empty for all. A page may be short, or empty, and yet not be the last.
+        `status`: open, unacknowledged (open, and acknowledged by no one), resolved, or empty for all. A page
+        may be short, or empty, and yet not be the last.
         """
         ...
 
@@ -125,7 +134,8 @@ class Incidents(Protocol):
     ) -> Incident | None:
         """Say that `by` has it; the incident as it is now, None when there is none.
 
-        `seen`: its `acked` as the caller has seen it; one that has another by now, or is resolved, stays as it was. So a write that lands
+        `seen`: its `acked` as the caller has seen it; one that has another by now, or is resolved, stays as
+        it was. So a write that lands
         late does not take the incident away from the person who has it since.
         """
         ...
@@ -144,8 +154,9 @@ class NoticeRecord(Incidents, Protocol):
     def claim(self, tenant: str, saga: str, notice: Notice, now: int) -> Notice | None:
         """The notice that is to be sent under this key, or None when that has been done.
 
-        It is the one that was claimed first, if another saga died over it. Raises `Throttled` while another saga is
-        sending it; one's own claim is that of an invocation that died, because a saga has one at a time. Raises
+        It is the one that was claimed first, if another saga died over it.
+        Raises `Throttled` while another saga is sending it; one's own claim is
+        that of an invocation that died, because a saga has one at a time. Raises
         `ChannelRefused` where that was noted.
         """
         ...
@@ -155,7 +166,9 @@ class NoticeRecord(Incidents, Protocol):
         ...
 
     def open(self, tenant: str, saga: str, notice: Notice, expires: int = 0) -> None:
-        """Keep the incident of a notice until `expires`, when its saga does; 0: for ever. The same notice again changes nothing."""
+        """Keep the incident of a notice until `expires`, when its saga does; 0: for ever.
+        The same notice again changes nothing.
+        """
         ...
 
 
@@ -166,9 +179,11 @@ NEVER = 10**15
 
 
 class QuestionRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """An open question as lists show it. `to` is its audience in one word: `user:ada`, `group:ops`, `role:answer`, `on_call`.
+    """An open question as lists show it.
+    `to` is its audience in one word: `user:ada`, `group:ops`, `role:answer`, `on_call`.
 
-    `expires_at`: when it is closed without an answer; 0: never. `told`: its audience was told of it; otherwise it waits for a place among a person's pending ones.
+    `expires_at`: when it is closed without an answer; 0: never. `told`: its audience was told of it;
+    otherwise it waits for a place among a person's pending ones.
     `title` and `message` may be cut.
     """
 
@@ -194,8 +209,8 @@ class QuestionRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
 class Questions(Protocol):
     """The rows of open questions.
 
-    Calls about one question carry a number that grows with the saga's log. What lands late, behind a call with a higher
-    number, changes nothing: no row comes back that was removed.
+    Calls about one question carry a number that grows with the saga's log.
+    What lands late, behind a call with a higher number, changes nothing: no row comes back that was removed.
     """
 
     def put(self, tenant: str, row: QuestionRow, number: int, until: int) -> None:
@@ -207,14 +222,18 @@ class Questions(Protocol):
         ...
 
     def removed(self, ref: SagaRef, number: int) -> Collection[str]:
-        """The questions of a saga whose rows were taken out with this number or a higher one. Strongly consistent."""
+        """The questions of a saga whose rows were taken out with this number or a higher one.
+        Strongly consistent.
+        """
         ...
 
     def listed(
         self, tenant: str, audience: str, now: int, limit: int, after: Spot | None = None
     ) -> tuple[Sequence[QuestionRow], Spot | None]:
-        """At most `limit` questions of an audience that expire after `now`, soonest first, and where to go on (None: at its end).
+        """At most `limit` questions of an audience that expire after `now`,
+        soonest first, and where to go on (None: at its end).
 
-        Those that expire at the same moment come in an order of the store's own, always the same. Eventually consistent.
+        Those that expire at the same moment come in an order of the store's own, always the same.
+        Eventually consistent.
         """
         ...

@@ -62,7 +62,9 @@ class Offload(Protocol):
 
 
 class Blocked(NamedTuple):
-    """While an attempt ran, this tool (empty: other code) held the event loop for so long. `is_own`: that very attempt."""
+    """While an attempt ran, this tool (empty: other code) held the event loop for so long.
+    `is_own`: that very attempt.
+    """
 
     tool: str
     ms: int
@@ -88,22 +90,25 @@ class StepContext(msgspec.Struct, frozen=True, kw_only=True):
     blocked: list[Blocked] = []
     usage: list[Usage] = []
     callback_token: str = ""
-    """Of a node with `callback`: what proves to `POST /callbacks/{token}` that work elsewhere is this step's."""
+    """Of a node with `callback`: what proves to `POST /callbacks/{token}` that work elsewhere is this step's.
+    """
     callback_url: str = ""
     """The whole address for it, where the deployment knows its own."""
 
     def spend(self, usd: Decimal | str | float) -> None:
         """Say that this attempt has cost money, such as a model's answer; several times add up.
 
-        It counts at once and for good, even if the attempt fails or is cut off later. The sum is rounded up to a
-        millionth of a dollar. Raises `ValueError` for what is no amount of 0 to 1,000,000 dollars.
+        It counts at once and for good, even if the attempt fails or is cut off later.
+        The sum is rounded up to a millionth of a dollar.
+        Raises `ValueError` for what is no amount of 0 to 1,000,000 dollars.
         """
         self.spent.append(amount_of(usd))
 
     def put_row(self, key: str, sort: str, attributes: dict[str, Any]) -> None:
         """Write a row of this tenant's into the saga table together with this step's entry: both or neither.
 
-        `key` and `sort` are text of at most 1,024 bytes, `attributes` plain JSON of at most 100,000. It costs a
+        `key` and `sort` are text of at most 1,024 bytes, `attributes` plain JSON of at most 100,000. It costs
+        a
         transaction (twice the write units of entry and rows). Raises `ValueError` for what cannot be a row.
         """
         if len(self.rows) >= MAX_PER_STEP:
@@ -121,7 +126,9 @@ class Watch(Protocol):
     """Notices from outside of the event loop which `async` tool does not give it back, and tells of it."""
 
     def over(self, tool: str, context: StepContext) -> AbstractContextManager[None]:
-        """While a call of an `async` tool is in it, the loop is watched; `context.blocked` gets what was found."""
+        """While a call of an `async` tool is in it, the loop is watched;
+        `context.blocked` gets what was found.
+        """
         ...
 
     def rest(self) -> None:
@@ -135,8 +142,9 @@ class Sandbox(Protocol):
     async def answer(self, question: Question) -> Answer:
         """Returns an answer whatever the code does; nothing of it is left afterwards.
 
-        Without a value it has one of the codes condition_timeout, condition_memory, condition_error,
-        condition_invalid and condition_not_boolean, and a message for the author. Raises `SandboxUnavailable`.
+        Without a value it has one of the codes condition_timeout, condition_memory,
+        condition_error, condition_invalid and condition_not_boolean, and a message
+        for the author. Raises `SandboxUnavailable`.
         """
         ...
 
@@ -144,10 +152,13 @@ class Sandbox(Protocol):
 class StepFailure(Exception):
     """Raised by a performer: a failure that goes into the log, not an engine fault.
 
-    `kind` is one of the classes of core/failures/codes.py, where more is known than the code says; `status` that of an
-    HTTP answer; `retry_after` the text of its header of that name. `happened`: whether what the tool does outside
-    may have happened all the same, where that is known; it matters to a tool with `effect="once"`, and to one that something undoes.
-    `False` is said of all calls with this key. `unsent`: this very call has not been sent, and nothing is said of those before it.
+    `kind` is one of the classes of core/failures/codes.py, where more is known than the code says; `status`
+    that of an
+    HTTP answer; `retry_after` the text of its header of that name. `happened`: whether
+    what the tool does outside may have happened all the same, where that is known; it
+    matters to a tool with `effect="once"`, and to one that something undoes.
+    `False` is said of all calls with this key. `unsent`: this very call has not been sent, and nothing is
+    said of those before it.
     """
 
     def __init__(
@@ -205,8 +216,8 @@ class Queue(Protocol):
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a message is dead, besides its reason in words: a code, the entry that cannot be read (0: none is known), what node
-    that is about, and which delivery of the message it was.
+    """Why a message is dead, besides its reason in words: a code, the entry that cannot be
+    read (0: none is known), what node that is about, and which delivery of the message it was.
     """
 
     code: str = ""

@@ -1,7 +1,7 @@
 """A store: everything that the engine keeps in one table, as one object.
 
-A store has every port below, and its limits. What is kept elsewhere is no part of it: blobs and objects (a bucket),
-messages (a queue).
+A store has every port below, and its limits.
+What is kept elsewhere is no part of it: blobs and objects (a bucket), messages (a queue).
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ class Store(Protocol):
 
     @property
     def cell(self) -> int:
-        """The one of several deployments that share the load of a service, by whose number the ids of its sagas begin; 0: the only one."""
+        """The one of several deployments that share the load of a service, by
+        whose number the ids of its sagas begin; 0: the only one.
+        """
         ...
 
     @property

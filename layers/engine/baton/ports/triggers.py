@@ -17,15 +17,17 @@ class Schedules(Protocol):
         ...
 
     def write_schedule(self, record: ScheduleRecord) -> bool:
-        """Put a record in the place of the one whose `number` is one less (0: of none). False, and nothing written, if another is there.
+        """Put a record in the place of the one whose `number` is one less (0: of none).
+        False, and nothing written, if another is there.
 
-        A write that is repeated because its answer was lost finds itself there: True. The record is in lane `timer` of the due
-        index at `due`, and in none where that is 0.
+        A write that is repeated because its answer was lost finds itself there: True. The
+        record is in lane `timer` of the due index at `due`, and in none where that is 0.
         """
         ...
 
     def listed(self, tenant: str, after: str, limit: int) -> tuple[Sequence[ScheduleRecord], str]:
-        """A tenant's records of `limit` workflows behind `after`, by name, and the last name if there are more of them.
+        """A tenant's records of `limit` workflows behind `after`, by name, and
+        the last name if there are more of them.
 
         Records without a schedule are among them. Eventually consistent.
         """
@@ -38,7 +40,8 @@ def schedule_ref(tenant: str, workflow: str) -> SagaRef:
 
 
 class Subscriptions(Protocol):
-    """By tenant and type of event, the names of workflows. A workflow may be there whose newest version has no such rule.
+    """By tenant and type of event, the names of workflows.
+    A workflow may be there whose newest version has no such rule.
 
     Each write is of a version of the workflow, and changes nothing that was written for a later one.
     """

@@ -1,6 +1,7 @@
 """From the dead-letter queues to the record of dead letters: each run of the reconciler moves what it finds.
 
-A letter is written before its messages are deleted. A run that dies in between finds them again, and the letter knows them.
+A letter is written before its messages are deleted.
+A run that dies in between finds them again, and the letter knows them.
 What becomes of a letter is in core/letters.py; who reads and redrives them in requests/operators.py.
 """
 
@@ -40,17 +41,21 @@ CALLS = AT_ONCE * SIDE_BY_SIDE
 RESERVE_MS = 14_000  # from the last look at the clock to the end of the run: two calls, whose clients give up after six seconds
 _TRIES = 8  # at a letter that another writer changes at the same time
 SAGA, TENANT = "[A-Za-z0-9._-]{1,400}", "[A-Za-z0-9_.:@+=|-]{1,128}"
-"""Of an id and a tenant that an operator can ask for. The files that own these patterns are not loaded here."""
+"""Of an id and a tenant that an operator can ask for. The files that own these patterns are not loaded here.
+"""
 NOWHERE = "/deployment"  # a tenant that no caller has
 _BATCH_INFO = "DDBStreamBatchInfo"
 
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """One run. `dead_letters`: those pending now, of all tenants, MOST_COUNTED at most, and the new ones that no tenant sees;
+    """One run.
+    `dead_letters`: those pending now, of all tenants, MOST_COUNTED at most,
+    and the new ones that no tenant sees;
     `moved`: messages that were new.
 
-    `oldest_s`: for how long the oldest is pending. `failed`: requests and letters. `more`: some were left for the next run.
+    `oldest_s`: for how long the oldest is pending. `failed`: requests and letters. `more`: some were left for
+    the next run.
     """
 
     dead_letters: int
@@ -76,7 +81,8 @@ class _Run:
 class LetterCollector:
     """The reconciler's look at the dead-letter queues.
 
-    `operator_tenant`: who sees letters that name no saga; empty: no tenant does, so they are told once and not pending. `tell` gets the messages that were new, the
+    `operator_tenant`: who sees letters that name no saga; empty: no tenant does, so they are told once and
+    not pending. `tell` gets the messages that were new, the
     pending letters and the age of the oldest in ms, if there are any.
     """
 
@@ -99,7 +105,9 @@ class LetterCollector:
         self._tell = tell
 
     async def collect(self, left: int) -> Collected:
-        """Move what is in the queues, as far as `left` ms allow. Raises what the first call met if nothing could be done."""
+        """Move what is in the queues, as far as `left` ms allow.
+        Raises what the first call met if nothing could be done.
+        """
         run = _Run(self._clock.now() + left - RESERVE_MS)
         await asyncio.gather(*(self._empty(run, queue) for queue in self._queues))
         there = Outstanding()

@@ -14,7 +14,8 @@ ROLLING_MS = 900_000
 """So long processes of the code before may go on after a deploy: no invocation lasts longer."""
 BUILDS_KEPT = 8
 _KEY = ("/deployment", "code", "deployed")
-"""The entity that says what is deployed. No tenant's name has a slash, so no tool of a tenant can write it."""
+"""The entity that says what is deployed. No tenant's name has a slash, so no tool of a tenant can write it.
+"""
 
 
 class Deployed(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -26,7 +27,9 @@ class Deployed(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Deployment:
-    """For one process, of which `build` is the code; empty: that is not known, and nothing is mended by itself."""
+    """For one process, of which `build` is the code; empty: that is not
+    known, and nothing is mended by itself.
+    """
 
     def __init__(self, entities: Entities, clock: Clock, offload: Offload, build: str) -> None:
         self._entities = entities
@@ -36,7 +39,9 @@ class Deployment:
         self._at: int | None = None
 
     async def tries_before(self) -> int | None:
-        """Steps that were last tried before this time may be mended; None: this process is not to say. Raises engine faults."""
+        """Steps that were last tried before this time may be mended; None: this
+        process is not to say. Raises engine faults.
+        """
         if not self.build:
             return None
         if self._at is None:
@@ -47,7 +52,9 @@ class Deployment:
         return self._at + (ROLLING_MS if self._clock.now() >= self._at + ROLLING_MS else 0)
 
     async def _since(self) -> int | None:
-        """Since when its code is deployed, which it says if no other has. Read once: what other processes say later is for them."""
+        """Since when its code is deployed, which it says if no other has.
+        Read once: what other processes say later is for them.
+        """
         there = await self._offload(self._entities.get, *_KEY)
         known = None if there is None else msgspec.convert(there.data, Deployed)
         if known is not None and known.build == self.build:

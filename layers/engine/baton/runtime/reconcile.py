@@ -1,6 +1,9 @@
-"""The reconciler: the one clock. It wakes sagas that are due without any queue, and times those that are nearly due.
+"""The reconciler: the one clock.
+It wakes sagas that are due without any queue, and times those that are nearly due.
 
-The lanes of the due index are gone through side by side, each with calls of its own, so that none waits for another. It knows nothing of a saga but its key; the worker's own rules decide whether there is anything to do.
+The lanes of the due index are gone through side by side, each with calls
+of its own, so that none waits for another. It knows nothing of a saga but
+its key; the worker's own rules decide whether there is anything to do.
 """
 
 from __future__ import annotations
@@ -37,7 +40,8 @@ _Span: TypeAlias = tuple[int, int]  # of due times
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """What one run did in its shards: sagas woken and timed, and calls that failed. `more`: some were left for the next.
+    """What one run did in its shards: sagas woken and timed, and calls that failed.
+    `more`: some were left for the next.
 
     `mended`: those that were parked for a defect, and that other code may mend.
     """
@@ -87,11 +91,13 @@ class Reconciler:
         self.lanes = LANES if deployment is not None else tuple(lane for lane in LANES if lane != PARKED)
 
     async def sweep(self, shard: int, left: int) -> Sweep:
-        """Wake all that is due now; time what a saga waits for and what falls due before the next run. `left`: ms it has.
+        """Wake all that is due now; time what a saga waits for and what falls due before the next run.
+        `left`: ms it has.
 
         A run takes each `RUNS`th shard from `shard` on, all of them side by side.
-        A call that fails stops no other: its sagas are due in the next run. A timer that two runs send is a wake too
-        many, which costs a read. Raises what the first call met if something failed and nothing could be done.
+        A call that fails stops no other: its sagas are due in the next run.
+        A timer that two runs send is a wake too many, which costs a read.
+        Raises what the first call met if something failed and nothing could be done.
         """
         now = self._clock.now()
         ahead = now + min(PERIODS_AHEAD * self._period, Limits().timer_by_message_ms)
@@ -164,7 +170,9 @@ class Reconciler:
         return len(part)
 
     async def _mend(self, run: _Run, now: int) -> int:
-        """Send messages for some of those that are parked for a defect and were not tried with this code, over the time to the next run."""
+        """Send messages for some of those that are parked for a defect and were
+        not tried with this code, over the time to the next run.
+        """
         deployment = self._deployment
         if deployment is None or self._is_over(run):
             return 0
@@ -184,7 +192,9 @@ class Reconciler:
         return sent
 
     def _some(self, page: Sequence[Due], now: int) -> Sequence[Due]:
-        """As many as are woken in one run, others in the next: none that cannot be tried keeps the rest from it."""
+        """As many as are woken in one run, others in the next: none that cannot
+        be tried keeps the rest from it.
+        """
         most = max(1, MENDED_A_MINUTE * self._period // 60_000 // self._log.limits.due_shards)
         step = max(1, len(page) // most)
         return page[now // self._period % step :: step][:most]

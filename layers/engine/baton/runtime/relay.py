@@ -77,7 +77,9 @@ class Relay:
         return [item.id for item in items if item.ref in refs]
 
     async def _tell_parents(self, items: Sequence[StreamItem], call: StoreRetrier) -> list[str]:
-        """Leave the ends of children in the inboxes of their parents; only then count them there, and wake those that are free."""
+        """Leave the ends of children in the inboxes of their parents; only then
+        count them there, and wake those that are free.
+        """
         told: dict[SagaRef, list[StreamItem]] = {}
         for item in items:
             try:

@@ -35,8 +35,8 @@ def requirement(*extras: str) -> str:
 def requirement_of(found: Distribution, *extras: str) -> str:
     """The line for an installed distribution.
 
-    A folder, an archive or a repository is named as it was for the installer; without any of these it came from
-    an index, by its version.
+    A folder, an archive or a repository is named as it was for the
+    installer; without any of these it came from an index, by its version.
     """
     name = f"{DISTRIBUTION}[{','.join(extras)}]"
     text = found.read_text("direct_url.json")

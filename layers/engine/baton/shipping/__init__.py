@@ -1,4 +1,5 @@
-"""The layers as Lambda gets them: which parts of the engine and of an app go in, their dependencies, bytecode.
+"""The layers as Lambda gets them: which parts of the engine and of an
+app go in, their dependencies, bytecode.
 
 Run by the layers' Makefiles, of this project and of every one that uses the package. Never shipped itself;
 of the engine it only asks for the prices of models.

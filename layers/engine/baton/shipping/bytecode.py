@@ -180,7 +180,9 @@ _UNCHECKED_HASH: Final = (1).to_bytes(4, "little")  # PEP 552: valid, whatever t
 
 @dataclass(frozen=True)
 class Bytecode:
-    """What became of it: how many of `sources` were compiled, `by` what; those that cannot be, which ways failed."""
+    """What became of it: how many of `sources` were compiled, `by` what;
+    those that cannot be, which ways failed.
+    """
 
     sources: int
     by: str = ""
@@ -189,7 +191,8 @@ class Bytecode:
 
 
 def compile_layer(folder: Path, way: str = "any") -> Bytecode:
-    """Write the .pyc files of all sources in a folder, by one of WAYS, by the first that works, or not at all.
+    """Write the .pyc files of all sources in a folder, by one of WAYS, by
+    the first that works, or not at all.
 
     The bytes depend on the sources and on the compiler's release, not on times or on this machine.
     """

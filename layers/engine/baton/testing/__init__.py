@@ -1,7 +1,8 @@
 """Testing sagas of one's own: a workflow is run by the real engine, in memory and in virtual time.
 
-Nothing here is shipped to Lambda. Names are loaded when first used: pytest imports this package for its plugin, in
-every project that has Baton installed.
+Nothing here is shipped to Lambda.
+Names are loaded when first used: pytest imports this package for its
+plugin, in every project that has Baton installed.
 """
 
 from __future__ import annotations

@@ -76,7 +76,8 @@ class Invocations:
         return stream
 
     async def pause(self, seconds: float | None) -> None:
-        """Until so much time has passed, an invocation has ended or a wake is on the stream, whichever is first.
+        """Until so much time has passed, an invocation has ended or a wake is
+        on the stream, whichever is first.
 
         Raises what an invocation has ended with.
         """
@@ -124,7 +125,9 @@ class _Performer(ToolPerformer):
         self._loop = loop
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
-        """As deployed; but what ends the test (`pytest.fail`, `pytest.skip`, Ctrl-C) is no failure of the step."""
+        """As deployed; but what ends the test (`pytest.fail`, `pytest.skip`,
+        Ctrl-C) is no failure of the step.
+        """
         try:
             return await super().perform(tool, arguments, context)
         except StepFailure as failure:
@@ -198,7 +201,9 @@ class Deployment:
         return Service(self._engine, self._caller(), self._clock.now() + REQUEST)
 
     def post(self, saga: str, signals: Sequence[TimedSignal]) -> None:
-        """Send signals at their moments, to each saga that waits for one of the name, or will, and has not ended."""
+        """Send signals at their moments, to each saga that waits for one of the
+        name, or will, and has not ended.
+        """
 
         async def send(signal: TimedSignal, key: str) -> None:
             def is_taken(program: Program) -> bool:
@@ -218,8 +223,8 @@ class Deployment:
     async def settle(self, signals: Mapping[str, Any], answers: Answers = _NONE) -> None:
         """Let time pass until nothing more can happen. A wait for one of `signals` is sent it.
 
-        A question about one of the nodes in `answers` is answered with action, arguments and output, or left until it
-        expires; with another one time ends.
+        A question about one of the nodes in `answers` is answered with action,
+        arguments and output, or left until it expires; with another one time ends.
 
         Raises `EngineDefect`, `LoopBlocked`.
         """

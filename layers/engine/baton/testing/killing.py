@@ -1,7 +1,7 @@
 """The death of a worker at a step that a test chooses: its process is gone, and with it all that ran there.
 
-Nothing of the dead worker gets through any more. What the engine does about it is its own; when the wakes of the dead
-are delivered again is in deployment.py.
+Nothing of the dead worker gets through any more.
+What the engine does about it is its own; when the wakes of the dead are delivered again is in deployment.py.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ class Killed(BaseException):
 
 
 class Kills:
-    """At which calls of a node's own tool a worker dies: by node or `NODE@ROUND`, the moments of its next calls."""
+    """At which calls of a node's own tool a worker dies: by node or
+    `NODE@ROUND`, the moments of its next calls.
+    """
 
     def __init__(self, moments: Mapping[str, Sequence[str]], tools: Mapping[str, Collection[str]]) -> None:
         self._left = {place: list(its) for place, its in moments.items()}
@@ -52,7 +54,9 @@ class Kills:
         await self._process.die()
 
     async def live(self, work: Callable[[Offload], Coroutine[Any, Any, T]]) -> T | None:
-        """What the work of one process gives that makes its port calls by an `Offload`; None if the process died."""
+        """What the work of one process gives that makes its port calls by an
+        `Offload`; None if the process died.
+        """
         before = asyncio.all_tasks()
         self._process = process = _Process()
         task = asyncio.create_task(work(process.offload))

@@ -1,7 +1,7 @@
 """Virtual time: an event loop whose clock jumps to the next timer instead of waiting for it.
 
-It waits for real only while a tool or a model waits for something real: a socket, a process, or a thread (loop.py). Clock
-and randomness over it are the same in every run.
+It waits for real only while a tool or a model waits for something real: a socket, a
+process, or a thread (loop.py). Clock and randomness over it are the same in every run.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ _WATCHDOG = "watchdog"  # of the engine itself (adapters/clock.py)
 class OtherThreads:
     """Tells whether a thread is at work.
 
-    One that stands where it stood when the run began is at rest, such as that of a debugger. So is one that waits
-    without a limit of time for another to wake it: an idle thread of a pool, or one that waits for the event loop.
+    One that stands where it stood when the run began is at rest, such as that of a debugger.
+    So is one that waits without a limit of time for another to wake it: an
+    idle thread of a pool, or one that waits for the event loop.
     """
 
     def __init__(self) -> None:
@@ -62,7 +63,9 @@ def _place(frame: FrameType | None) -> _Place:
 
 
 def _is_woken(frame: FrameType) -> bool | None:
-    """Of a thread that waits for work, or without a limit for another thread: whether it is to go on. None for any other."""
+    """Of a thread that waits for work, or without a limit for another thread: whether it is to go on.
+    None for any other.
+    """
     name, file, names = frame.f_code.co_name, frame.f_code.co_filename.replace("\\", "/"), frame.f_locals
     if name == "_worker" and file.endswith(_POOL):
         return not names["work_queue"].empty()
@@ -127,7 +130,9 @@ class _Selector(selectors.DefaultSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop in virtual time. `tools_running`: tools and models that are asked, which may wait for something real."""
+    """An event loop in virtual time.
+    `tools_running`: tools and models that are asked, which may wait for something real.
+    """
 
     def __init__(self) -> None:
         self.tools_running = 0
@@ -240,7 +245,9 @@ class LoopBlocked(Exception):
 
 
 class Blockers:
-    """The watchdog of a run. Tools are watched; what plain functions and the engine do in the loop counts for nothing."""
+    """The watchdog of a run.
+    Tools are watched; what plain functions and the engine do in the loop counts for nothing.
+    """
 
     def __init__(self, tell: Callable[[Held], None]) -> None:
         self._tell = tell

@@ -1,4 +1,5 @@
-"""The models of a test: what each request is answered with, by a function, from a list, or by calling every tool once.
+"""The models of a test: what each request is answered with, by a
+function, from a list, or by calling every tool once.
 
 No model of a provider is asked, and any model has a price. What a turn came to is in result.py.
 """
@@ -101,9 +102,11 @@ class _EveryTool:
 def every_tool_once(
     arguments: Mapping[str, Mapping[str, Any]] | None = None, *, answer: Any = None
 ) -> Script:
-    """A model that calls every tool of its agent once, with arguments made from the tools' schemas, and then answers.
+    """A model that calls every tool of its agent once, with arguments made
+    from the tools' schemas, and then answers.
 
-    arguments: by tool, those to use instead. answer: by default an example by the `output_schema`, or the text `done`.
+    arguments: by tool, those to use instead. answer: by default an example
+    by the `output_schema`, or the text `done`.
     """
     return _EveryTool(arguments or {}, answer)
 
@@ -133,7 +136,9 @@ def _arguments(offer: ToolOffer, names: Mapping[str, str]) -> Any:
 
 
 class ScriptedModels:
-    """The port `Models` of a test. `read` gives it its scripts; `check` raises what went wrong in one of them."""
+    """The port `Models` of a test.
+    `read` gives it its scripts; `check` raises what went wrong in one of them.
+    """
 
     def __init__(self) -> None:
         self._scripts: Mapping[str, Script] = {}
@@ -142,7 +147,9 @@ class ScriptedModels:
         self._handed: dict[str, ModelRequest] = {}
 
     def read(self, models: Any, nodes: Mapping[str, Collection[str]]) -> None:
-        """Raises `ValueError` for nodes that ask a model and have no script. `nodes`: the tools that each may call."""
+        """Raises `ValueError` for nodes that ask a model and have no script.
+        `nodes`: the tools that each may call.
+        """
         asking = sorted(node for node, tools in nodes.items() if MODEL in tools)
         if isinstance(models, Mapping):
             for node in models:
@@ -253,7 +260,9 @@ def _takes_one(function: Callable[..., Any]) -> bool:
 
 
 def _answer(node: str, said: Any, request: ModelRequest, names: Mapping[str, str]) -> ModelAnswer:
-    """What a script says, as the port has it. Raises `StepFailure` where it is one, `ValueError` for what is no answer."""
+    """What a script says, as the port has it.
+    Raises `StepFailure` where it is one, `ValueError` for what is no answer.
+    """
     if isinstance(said, BaseException):
         raise said
     if isinstance(said, ModelAnswer):
@@ -294,7 +303,9 @@ def _json(node: str, value: Any) -> str:
 
 
 def _name(node: str, tool: str, request: ModelRequest, names: Mapping[str, str]) -> str:
-    """The name under which a tool is offered. Raises `ValueError` for one that is not: a misspelt call would pass."""
+    """The name under which a tool is offered.
+    Raises `ValueError` for one that is not: a misspelt call would pass.
+    """
     offered = [offer.name for offer in request.tools]
     name = tool if tool in offered else wire_names([tool])[tool]
     if name not in offered or (name != tool and f"{name}_2" in offered):

@@ -63,9 +63,11 @@ class _Http:
 
 @dataclass(frozen=True, kw_only=True)
 class Elsewhere:
-    """What becomes of work that a step has handed over: `after` so long it succeeds with `output`, or fails with `code`.
+    """What becomes of work that a step has handed over: `after` so long it
+    succeeds with `output`, or fails with `code`.
 
-    heartbeat: so often it gives a sign of life until then. silent: nothing is ever said of it, but for heartbeats until
+    heartbeat: so often it gives a sign of life until then. silent: nothing
+    is ever said of it, but for heartbeats until
     `after`.
     """
 
@@ -101,7 +103,9 @@ Plans = Mapping[str, Sequence[Elsewhere]]
 
 
 def plans_of(given: Mapping[str, Any]) -> dict[str, list[Elsewhere]]:
-    """By node, what becomes of each handover; of more than there are, the same as of the last. Raises `ValueError`."""
+    """By node, what becomes of each handover; of more than there are, the same as of the last.
+    Raises `ValueError`.
+    """
     found = {node: given[node] if _is_list(given[node]) else [given[node]] for node in given}
     plans = {
         node: [one if isinstance(one, Elsewhere) else Elsewhere(output=one) for one in several]
@@ -200,7 +204,9 @@ def _moment(which: str, at: Any) -> int:
 
 
 class Post:
-    """Sends each signal at its moment, beside everything else that goes on. `ahead`: those that were not sent yet."""
+    """Sends each signal at its moment, beside everything else that goes on.
+    `ahead`: those that were not sent yet.
+    """
 
     def __init__(
         self,

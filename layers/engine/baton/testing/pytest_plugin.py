@@ -1,7 +1,8 @@
 """A plugin of pytest: a test that fails shows the stories of the sagas that it ran, whole.
 
-What `run` refuses is shown at the line of the test, without the lines of Baton below it. pytest itself cuts what it prints of a value to 240 characters. An installed Baton registers this plugin (pyproject.toml), so
-every run of pytest imports it: it imports neither pytest nor the engine.
+What `run` refuses is shown at the line of the test, without the lines of Baton below it. pytest
+itself cuts what it prints of a value to 240 characters. An installed Baton registers this plugin
+(pyproject.toml), so every run of pytest imports it: it imports neither pytest nor the engine.
 """
 
 from __future__ import annotations

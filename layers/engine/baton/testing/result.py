@@ -1,7 +1,7 @@
 """What came of a saga: its status, its output, and what each node did, read from its log.
 
-These are plain values for assertions, and their printed form, which a failing test shows. How a saga is run is in
-running.py.
+These are plain values for assertions, and their printed form, which a failing test shows.
+How a saga is run is in running.py.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ _BEGAN, _HANDED = "calls_began", "callback_opened"
 class Call:
     """A call that an answer asks for.
 
-    `output` is what its tool gave, or what it gave to the equal call that this one repeats (`repeated`). `error` is
-    `code: message` of what the model was told instead. `attempts` of its tool came to an end; 0: it was not called.
+    `output` is what its tool gave, or what it gave to the equal call that this one repeats (`repeated`).
+    `error` is
+    `code: message` of what the model was told instead. `attempts` of its tool came to an end; 0: it was not
+    called.
     """
 
     tool: str
@@ -45,7 +47,8 @@ class Call:
 class Turn:
     """A turn of an agent, what a `model` node has asked, or what a model was to put in the place of a step.
 
-    `answer` is None where it asks for `calls`, and where it has failed, with `code: message` as its `error`. `read` and `written`: tokens of
+    `answer` is None where it asks for `calls`, and where it has failed, with `code: message` as its `error`.
+    `read` and `written`: tokens of
     all its `attempts`, as what they cost.
     """
 
@@ -230,9 +233,12 @@ _ROOM = 1_000_000_000  # bytes of answers: a test has time
 class Step:
     """A node of the workflow that was reached.
 
-    `status` is succeeded, failed, running (an agent between its turns, a map), failing (it is tried again, or a person is asked about that), waiting (for a time, a signal,
-    a person, a child or work elsewhere), stopped (the saga ended while it waited or ran), interrupted or skipped. `output` is what a tool or a child gave, or the payload of a signal. `error` is `code: message` of a failure. `tool`
-    is empty for a node that is none. `ended_s`: when it came to this, in seconds after the saga's start.
+    `status` is succeeded, failed, running (an agent between its turns, a map), failing (it is tried again, or
+    a person is asked about that), waiting (for a time, a signal,
+    a person, a child or work elsewhere), stopped (the saga ended while it waited or
+    ran), interrupted or skipped. `output` is what a tool or a child gave, or the payload
+    of a signal. `error` is `code: message` of a failure. `tool` is empty for a node that
+    is none. `ended_s`: when it came to this, in seconds after the saga's start.
     """
 
     node: str
@@ -248,10 +254,15 @@ class Step:
 class Result:
     """A saga after nothing more could happen to it.
 
-    `status` is completed, failed, cancelled, rolled_back or rollback_failed; parked when a person has to decide; suspended in `Unanswered.result`;
-    waiting when it waits for a signal that the test does not send, or for a child that is left so. `output` is None unless it completed. `error` is `code: message` of a failure
-    (of one that is asked about, too), or the reason for parking. `took_s`: seconds of virtual time. `view` and `entries` are what
-    `GET /sagas/{id}` and `GET /sagas/{id}/events` would answer; `children` are the views of its children, and of theirs. `way` are the nodes that did something, in the order
+    `status` is completed, failed, cancelled, rolled_back or rollback_failed; parked when a person has to
+    decide; suspended in `Unanswered.result`;
+    waiting when it waits for a signal that the test does not send, or for a child that is left so.
+    `output` is None unless it completed.
+    `error` is `code: message` of a failure (of one that is asked about, too), or the reason for parking.
+    `took_s`: seconds of virtual time.
+    `view` and `entries` are what
+    `GET /sagas/{id}` and `GET /sagas/{id}/events` would answer; `children` are the views of its children, and
+    of theirs. `way` are the nodes that did something, in the order
     in which they were done, a round of a loop as `NODE@ROUND`; `why` says why a node did, or did not.
     """
 
@@ -289,7 +300,9 @@ class Result:
 
     @property
     def undone(self) -> list[str]:
-        """The steps that were undone, in that order, each as `way` has it. What could not be undone is in `view["undo"]["failed"]`."""
+        """The steps that were undone, in that order, each as `way` has it.
+        What could not be undone is in `view["undo"]["failed"]`.
+        """
         places = [self.story.places[slot] for slot in self.story.ended if is_undo(slot)]
         return [
             slot_of(place.node, place.iteration, undone_item(place.item))
@@ -299,7 +312,9 @@ class Result:
 
     @property
     def failing(self) -> Sequence[Mapping[str, Any]]:
-        """Steps that have failed and are not given up: `node`, `attempts`, `code`, `message`, `strategy` and more."""
+        """Steps that have failed and are not given up: `node`, `attempts`,
+        `code`, `message`, `strategy` and more.
+        """
         return list(self.view["failing"])
 
     @property
@@ -314,7 +329,8 @@ class Result:
         return found
 
     def attempts(self, node: str) -> int:
-        """How many attempts of a node came to an end, in all its rounds or in one, `NODE@ROUND`; of an agent, requests.
+        """How many attempts of a node came to an end, in all its rounds or in
+        one, `NODE@ROUND`; of an agent, requests.
 
         Raises `NotFound` for a node that the workflow has not.
         """
@@ -347,7 +363,9 @@ class Result:
         return "\n".join(one["text"] for one in found if "@" not in node or one["iteration"] == list(rounds))
 
     def __repr__(self) -> str:
-        """The story that a failing test shows: a line for the saga, each node, each child, each question, each wait."""
+        """The story that a failing test shows: a line for the saga, each node,
+        each child, each question, each wait.
+        """
         lines = [f"<{self.workflow}: {self.status} after {_time(self.took_s)} s{_why(self.error)}"]
         waits = {at["node"] for at in self.view["active"] if _waits_for(at)}
         for step in self.steps.values():
@@ -381,7 +399,9 @@ class Result:
 
 
 class Unanswered(AssertionError):
-    """A saga asks a person, and its test gives no answer. `result` is the saga as it is then, `question` what it asks."""
+    """A saga asks a person, and its test gives no answer.
+    `result` is the saga as it is then, `question` what it asks.
+    """
 
     def __init__(self, result: Result, question: Mapping[str, Any]) -> None:
         node, options = question["node"], ", ".join(question["options"])

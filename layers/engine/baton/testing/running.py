@@ -69,41 +69,47 @@ def run(
 ) -> Result:
     """Run one saga to its end, or to where it waits for what never comes, and say what became of it.
 
-    workflow: the name of one of the app's workflows, the path of a document, its text, or a `Workflow`.
-    given: the saga's input. signals: by name, the payload that is sent as soon as a wait for it is open (once
-    for each wait, of child sagas too); a signal that is not named is never sent. Or a list of `(at, name, payload)`: each is sent
-    once, so long after the start, to every saga that has not ended and whose workflow waits for the name.
-    answers: by the node that asks, or that a question is about, the person's answer to it (in child sagas too): one of its
-    `options`, such as `retry` or `approve`, or an object with `action`, and `arguments`, `output`, `data` or `comment`; with
-    `data`, the action is `submit`. None lets it expire. A list has one for each time that it asks, and the last one from then
-    on. With a question about another node the run fails at once.
-    callbacks: by the node that hands work over, the output that comes back at once; or an `Elsewhere`, which says when it
-    comes, what it fails with, and how often a heartbeat comes; or a list of those, one for each handover. Of any other work
-    nothing is heard.
-    models: what the models say that agents and `model` nodes ask (in child sagas, too): a list of answers, one after the other;
-    a function of the request; `every_tool_once()`; or one answer for all requests. By node where there are several. An answer is
-    text, a value that is written as JSON, `call(TOOL, …)` or a list of these, a `StepFailure`, or a whole `ModelAnswer`.
-    stand_ins: by the name of a tool, a function that is called in its place, with the same arguments and by
-    keyword; its result must be one that the tool could have given.
-    kills: by node, or one round of it as `NODE@ROUND`, when the worker's process dies at a call of its tool: `before` it is
-    called, `during` (where an `async` tool waits for the first time) or `after` it has acted, with nothing written yet; a list is
-    about one call after another. The next worker goes on when the lease of the dead one is over.
-    app: the package of tools and documents. tools: a registry to use instead; no app is imported then.
-    workflows: further documents, for children; those of the app are found by themselves.
-    worker_timeout: of one invocation. on_failure: the deployment's `OnFailure`: ask, fail or escalate.
-    at: when the saga starts, ISO 8601.
+    workflow: the name of one of the app's workflows, the path of a document, its text, or a
+    `Workflow`. given: the saga's input. signals: by name, the payload that is sent as soon as a
+    wait for it is open (once for each wait, of child sagas too); a signal that is not named is
+    never sent. Or a list of `(at, name, payload)`: each is sent once, so long after the start, to
+    every saga that has not ended and whose workflow waits for the name. answers: by the node that
+    asks, or that a question is about, the person's answer to it (in child sagas too): one of its
+    `options`, such as `retry` or `approve`, or an object with `action`, and `arguments`, `output`, `data` or
+    `comment`; with
+    `data`, the action is `submit`. None lets it expire. A list has one for each time that it asks, and the
+    last one from then
+    on.
+    With a question about another node the run fails at once. callbacks: by the node that hands work over,
+    the output that comes back at once; or an `Elsewhere`, which says when it comes, what it fails with,
+    and how often a heartbeat comes; or a list of those, one for each handover. Of any other work nothing
+    is heard. models: what the models say that agents and `model` nodes ask (in child sagas, too): a list
+    of answers, one after the other; a function of the request; `every_tool_once()`; or one answer for all
+    requests. By node where there are several. An answer is text, a value that is written as JSON,
+    `call(TOOL, …)` or a list of these, a `StepFailure`, or a whole `ModelAnswer`. stand_ins: by the name
+    of a tool, a function that is called in its place, with the same arguments and by keyword; its result
+    must be one that the tool could have given. kills: by node, or one round of it as `NODE@ROUND`, when
+    the worker's process dies at a call of its tool: `before` it is called, `during` (where an `async`
+    tool waits for the first time) or `after` it has acted, with nothing written yet; a list is about one
+    call after another. The next worker goes on when the lease of the dead one is over. app: the package
+    of tools and documents. tools: a registry to use instead; no app is imported then. workflows: further
+    documents, for children; those of the app are found by themselves. worker_timeout: of one invocation.
+    on_failure: the deployment's `OnFailure`: ask, fail or escalate. at: when the saga starts, ISO 8601.
 
-    The engine is the real one, with its worker, relay and reconciler; the stores are in memory and time
-    is virtual: a wait of a year takes no time, and two runs are equal. Plain functions run where they are
-    called, so their own timeout does not stop them. While an `async` tool or a script of `models` waits for a socket, a
-    process or a thread at work, time passes as on the clock.
+    The engine is the real one, with its worker, relay and reconciler; the stores are in memory and
+    time is virtual: a wait of a year takes no time, and two runs are equal. Plain functions run
+    where they are called, so their own timeout does not stop them. While an `async` tool or a script
+    of `models` waits for a socket, a process or a thread at work, time passes as on the clock.
 
-    Raises: the `UserError` that the API would answer with (each problem as a note); `ToolError` for
-    an app that is not there, and for a stand-in for no tool or with another signature; `ValueError` for an input, a payload or an answer that is not JSON,
-    for a signal that no wait of the workflow or its children is for, for an answer about no node, for a kill at no step, for a node
-    that asks a model which `models` does not script, and for a script that gives no answer;
-    `Unanswered` for a question that `answers` says nothing about; `LoopBlocked` for an `async` tool that holds the event loop
-    for a second of the machine's time; `AssertionError` for a kill at a step where no worker came to die; `EngineDefect`.
+    Raises: the `UserError` that the API would answer with (each problem as a note); `ToolError`
+    for an app that is not there, and for a stand-in for no tool or with another signature;
+    `ValueError` for an input, a payload or an answer that is not JSON, for a signal that no wait
+    of the workflow or its children is for, for an answer about no node, for a kill at no step, for
+    a node that asks a model which `models` does not script, and for a script that gives no answer;
+    `Unanswered` for a question that `answers` says nothing about; `LoopBlocked` for an `async` tool that
+    holds the event loop
+    for a second of the machine's time; `AssertionError` for a kill at a
+    step where no worker came to die; `EngineDefect`.
     """
     registry = _with_stand_ins(_tools_of(app) if tools is None else tools, stand_ins)
     known = _Documents(_of_app(app) if tools is None else [], workflows)
@@ -216,8 +222,8 @@ async def _register(
 ) -> tuple[str, dict[str, bool], dict[str, set[str]], set[str]]:
     """Register a document and, as far as they are known, those of its children.
 
-    The workflow's name, the signals that any of them takes, with whether a wait is for it, their nodes with the tools that they call, and those at which a person
-    chooses what is done in their place.
+    The workflow's name, the signals that any of them takes, with whether a wait is for it, their nodes
+    with the tools that they call, and those at which a person chooses what is done in their place.
     """
     specs = deployment.tools
     graph = compile_document(text, specs, children=known.inputs(), kinds=NODE_KINDS)

@@ -1,7 +1,7 @@
 """What a tool says of itself besides its function: what it is about, costs, and can do about failures.
 
-These are keywords of `@tool`; each mistake is told with what would be right. The function and its schemas are in
-define.py, what tools say of each other in core/failures/alternatives.py.
+These are keywords of `@tool`; each mistake is told with what would be right.
+The function and its schemas are in define.py, what tools say of each other in core/failures/alternatives.py.
 """
 
 from __future__ import annotations
@@ -58,7 +58,10 @@ class Abilities:
     def fields(
         self, name: str, effect: str, schema: dict[str, Any], hints: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """The fields of the `ToolSpec`. `schema` is that of the parameters, `hints` their types. Raises `ValueError`."""
+        """The fields of the `ToolSpec`.
+        `schema` is that of the parameters, `hints` their types.
+        Raises `ValueError`.
+        """
         takes = schema.get("properties", {})
         carries_out = _carries_out(self.carries_out)
         if carries_out and effect == ONCE:

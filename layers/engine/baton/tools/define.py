@@ -1,7 +1,8 @@
 """@tool: a Python function becomes a tool; its schemas come from the type hints by pydantic.
 
-The registry is what a process imported. What a tool says of itself besides is abilities.py's, how it is run perform.py's, and how an
-application's are loaded standard/__init__.py's.
+The registry is what a process imported.
+What a tool says of itself besides is abilities.py's, how it is run
+perform.py's, and how an application's are loaded standard/__init__.py's.
 """
 
 from __future__ import annotations
@@ -107,8 +108,9 @@ class ToolError(Exception):
 class Tool:
     """A function with what pydantic made of its hints. `context` is the parameter that gets `Context`.
 
-    reads_json: a type in its hints takes JSON in another way than Python's values (strict, `bytes` as base64).
-    keys_may_meet: two keys of an object in its result can be the same text in JSON. raises: the codes of errors.
+    reads_json: a type in its hints takes JSON in another way than Python's
+    values (strict, `bytes` as base64). keys_may_meet: two keys of an object
+    in its result can be the same text in JSON. raises: the codes of errors.
     """
 
     spec: ToolSpec
@@ -123,7 +125,9 @@ class Tool:
 
     @property
     def needs_process(self) -> bool:
-        """Whether only the end of its process stops it, and it must be stopped: a plain function with effects."""
+        """Whether only the end of its process stops it, and it must be stopped:
+        a plain function with effects.
+        """
         return not self.is_async and self.spec.effect != "pure"
 
 
@@ -144,7 +148,9 @@ class Registry(Mapping[str, Tool]):
         return {name: tool.spec for name, tool in self._tools.items()}
 
     def check(self) -> None:
-        """Raises `ToolError` for the first thing that a tool says of another and that cannot be; once all are there."""
+        """Raises `ToolError` for the first thing that a tool says of another
+        and that cannot be; once all are there.
+        """
         specs = self.specs()
         for name, why in (*problems_of(specs), *problems_of_inverses(specs)):
             raise ToolError(f"tool `{name}`: {why}{_where(self[name].function)}")
@@ -194,38 +200,42 @@ def tool(
 ) -> Callable[[F], F]:
     """Declare a function as a tool; the function itself stays as it was.
 
-    effect: `pure` (no effect outside), `idempotent` (may run again, always with the same `context.idempotency_key`,
-    which it must pass on) or `once` (must not run again when it is not sure whether it has happened). timeout: of one
-    attempt; without one, that of the deployment (30 s). The parameter annotated with `Context`, if any, is filled by the
-    engine.
+    effect: `pure` (no effect outside), `idempotent` (may run again, always with the same
+    `context.idempotency_key`, which it must pass on) or `once` (must not run again when it is
+    not sure whether it has happened). timeout: of one attempt; without one, that of the
+    deployment (30 s). The parameter annotated with `Context`, if any, is filled by the engine.
 
-    domain: what it is about, for the failure matrix. cost_usd: what one attempt costs at most. key: what makes two calls
-    the same. verify: the tool that looks whether a call of this one has happened.
+    domain: what it is about, for the failure matrix. cost_usd: what one attempt costs at most. key:
+    what makes two calls the same. verify: the tool that looks whether a call of this one has happened.
 
-    What is done when it fails: fallbacks has, by parameter, values to try one after the other; context is the parameter
-    that can be shortened, or given in parts. instead_of: tools that this one can stand in for, for these hints (without
-    any: for all). carries_out: hints and hooks that this one carries out before an attempt of for_tools. merits: what
-    speaks for it against other ways. Names of tools are patterns, in which `*` stands for any text.
+    What is done when it fails: fallbacks has, by parameter, values to try one after the other;
+    context is the parameter that can be shortened, or given in parts. instead_of: tools that
+    this one can stand in for, for these hints (without any: for all). carries_out: hints and
+    hooks that this one carries out before an attempt of for_tools. merits: what speaks for it
+    against other ways. Names of tools are patterns, in which `*` stands for any text.
 
-    repeatable: an agent that calls it again with equal arguments has it called again, under another key. Without it, the
-    agent is told the result of the first call.
+    repeatable: an agent that calls it again with equal arguments has it called again, under another key.
+    Without it, the agent is told the result of the first call.
 
-    requires_approval: a person approves every call first. risk: what it does, and which arguments are amount, currency and
-    party; by the rules of the document, calls of high and critical risk are approved first.
+    requires_approval: a person approves every call first. risk: what it does, and which arguments are amount,
+    currency and party; by the rules of the document, calls of high and critical risk are approved first.
 
-    undo: the tool that takes back what a call of this one has done. Each of its parameters gets the field of the same name of what
-    this tool returned, else the argument of the same name; `output` and `input` get the whole of them. A document says `compensate`
-    where that is not right. in_doubt: where it is not known whether a call has done something, `call` the tool of undo in any case, or `ask` a
-    person; without it, that is called where it does no harm.
+    undo: the tool that takes back what a call of this one has done.
+    Each of its parameters gets the field of the same name of what this tool returned, else the
+    argument of the same name; `output` and `input` get the whole of them. A document says `compensate`
+    where that is not right. in_doubt: where it is not known whether a call has done something, `call`
+    the tool of undo in any case, or `ask` a person; without it, that is called where it does no harm.
 
-    breaker: the name of the circuit breaker that holds calls back while the target is down; `tool` for one of its own, `host`
-    for that of the argument `url`.
+    breaker: the name of the circuit breaker that holds calls back while the target
+    is down; `tool` for one of its own, `host` for that of the argument `url`.
 
-    raises: the codes of errors of Python that the function raises on purpose, such as `{KeyError: "not_listed"}`; they hold for derived
-    classes, too. Without it, an error that says "bug" is a defect, which parks the saga; `{ValueError: "tool_defect"}` makes one of another.
+    raises: the codes of errors of Python that the function raises on purpose, such as `{KeyError:
+    "not_listed"}`; they hold for derived classes, too. Without it, an error that says "bug" is a
+    defect, which parks the saga; `{ValueError: "tool_defect"}` makes one of another.
 
-    An `async` function is cancelled at its timeout. A plain one runs in a helper process, which is killed; so it is
-    declared where importing the app declares it again, and shares no variables with the worker. A plain one that is
+    An `async` function is cancelled at its timeout.
+    A plain one runs in a helper process, which is killed; so it is declared where importing
+    the app declares it again, and shares no variables with the worker. A plain one that is
     `pure` runs in a thread of the worker, and may run on after its step has ended.
 
     Decorating raises `ToolError`, with the function and where it is.
@@ -454,10 +464,10 @@ def node_kind(
 ) -> Callable[[M], M]:
     """Declare a pydantic model as a kind of node: a document writes its fields under `name`.
 
-    The model's method `nodes(step)` gives the nodes of built-in kinds that stand for it, each under a name of its own, as a
-    document writes them. The first begins; the last gives the output. `step("search")` is the name that `search` has in
-    the graph. A field that may hold an expression must take a text. `example` is what a document has under `name`.
-    Raises `ToolError`.
+    The model's method `nodes(step)` gives the nodes of built-in kinds that stand for it, each
+    under a name of its own, as a document writes them. The first begins; the last gives the
+    output. `step("search")` is the name that `search` has in the graph. A field that may hold an
+    expression must take a text. `example` is what a document has under `name`. Raises `ToolError`.
     """
 
     def declare(declared: M) -> M:
@@ -503,10 +513,12 @@ def pipeline(
     inputs: Sequence[str],
     registry: Registry | None = None,
 ) -> None:
-    """Declare the tool `name`, which does these steps of `std.pipeline` with the `data` that it is called with.
+    """Declare the tool `name`, which does these steps of `std.pipeline`
+    with the `data` that it is called with.
 
-    says: what it is for, as models and people read it. inputs: the names of the data that it takes. Its version is a hash of
-    the steps. Raises `ToolError` with every mistake in them.
+    says: what it is for, as models and people read it. inputs: the names of the data that it takes.
+    Its version is a hash of the steps.
+    Raises `ToolError` with every mistake in them.
     """
     made = [*steps]
     try:

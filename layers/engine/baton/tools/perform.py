@@ -1,8 +1,10 @@
 """Runs a tool: arguments in, JSON out, within its time. A failure of the tool is a `StepFailure`.
 
-`async` tools are cancelled at their timeout. Plain functions with effects run in helper processes, which are killed
-(processes/). Plain functions that are `pure` run in threads, of which there are so many and no more; one that does
-not return in time is abandoned: its result is dropped, its thread counts until it ends.
+`async` tools are cancelled at their timeout. Plain functions with effects run in helper processes, which are
+killed
+(processes/).
+Plain functions that are `pure` run in threads, of which there are so many and no more; one that
+does not return in time is abandoned: its result is dropped, its thread counts until it ends.
 """
 
 from __future__ import annotations
@@ -115,7 +117,9 @@ _may_hide_nan = re.compile(rb'null|"-?(?:None|nan|NaN|inf|Inf)').search
 
 
 class RaisedElsewhere(Exception):
-    """The cause of a step's failure whose tool ran in another process: what was known there of what it raised."""
+    """The cause of a step's failure whose tool ran in another process: what
+    was known there of what it raised.
+    """
 
     def __init__(self, evidence: Evidence) -> None:
         super().__init__(*evidence.exceptions[:1])
@@ -166,7 +170,9 @@ def not_json(tool: str, error: BaseException) -> StepFailure:
 
 
 def evidence_for(error: BaseException) -> Evidence:
-    """What is known of what a tool raised; of a `StepFailure`, what is known of the error that it was raised from."""
+    """What is known of what a tool raised; of a `StepFailure`, what is
+    known of the error that it was raised from.
+    """
     if not isinstance(error, StepFailure):
         return evidence_of(error)
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
@@ -176,7 +182,8 @@ def evidence_for(error: BaseException) -> Evidence:
 def failure_of(error: BaseException, tool: Tool, evidence: Evidence | None = None) -> StepFailure:
     """The failure of a step whose tool raised this: its code, class and status, and the pause it asks for.
 
-    What the tool itself says counts first. Of any other error the message says which line of the application raised it.
+    What the tool itself says counts first.
+    Of any other error the message says which line of the application raised it.
     """
     found = evidence_for(error) if evidence is None else evidence
     code, kind, retry_after, message = "", "", "", f"{type(error).__name__}: {error}{_place(error, tool)}"
@@ -274,7 +281,9 @@ class Places:
         self._wanted: dict[Whose, float] = {}
 
     def take(self, who: Whose, now: float) -> bool:
-        """Whether there is a place, and none of those that were refused before has fewer: a tenant first, then a saga."""
+        """Whether there is a place, and none of those that were refused before
+        has fewer: a tenant first, then a saga.
+        """
         with self._lock:
             self._wanted.pop(who, None)
             if self._wanted:
@@ -309,10 +318,12 @@ MAX_THREADS = 256  # Lambda gives an environment 1,024, and tools start threads 
 
 
 class ToolPerformer:
-    """The `Performer` for the tools of a registry: one for a process, because it counts the process's threads.
+    """The `Performer` for the tools of a registry: one for a process,
+    because it counts the process's threads.
 
-    Without `helpers` plain functions with effects run in threads too, where nothing stops them. That is for tests:
-    a helper process imports the app by its name, and knows no function that only a test has.
+    Without `helpers` plain functions with effects run in threads too, where nothing stops them.
+    That is for tests: a helper process imports the app by its name, and
+    knows no function that only a test has.
     """
 
     def __init__(

@@ -1,4 +1,5 @@
-"""Dispatch: from an event to a route of the table, through identity, roles, rate limit and checks, to an answer.
+"""Dispatch: from an event to a route of the table, through identity,
+roles, rate limit and checks, to an answer.
 
 The table is routes.py; what a route does is in handlers.py and handlers.py.
 """
@@ -127,7 +128,9 @@ class Api:
         return caller, await route.handler(self._ask(route, path, caller))
 
     async def _admitted(self) -> Identity:
-        """The caller, if its tenant's rate allows the request. Comes first: a request that is refused counts, too."""
+        """The caller, if its tenant's rate allows the request.
+        Comes first: a request that is refused counts, too.
+        """
         event = self._app.current_event
         identity = identity_of(event.raw_event, self._config)
         await self._limiter.admit(identity.caller.tenant, len(event.body or ""))
@@ -156,7 +159,9 @@ class Api:
         return replace(caller, request=asking.request)
 
     async def _announced(self, route: Route[Any], path: dict[str, str]) -> Reply:
-        """The answer to a request that has to be signed. Nothing is read for an address that was refused too often."""
+        """The answer to a request that has to be signed.
+        Nothing is read for an address that was refused too often.
+        """
         http = (self._app.current_event.raw_event.get("requestContext") or {}).get("http") or {}
         address = str(http.get("sourceIp", ""))
         self._strangers.check(address)

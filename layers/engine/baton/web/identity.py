@@ -26,7 +26,9 @@ _SESSION = re.compile(r"(arn:[\w-]+:sts::[0-9]+:(?:assumed-role/[^/]+|federated-
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A caller and its roles; `source` says where the roles were read, for the refusal of a caller who lacks one."""
+    """A caller and its roles; `source` says where the roles were read, for
+    the refusal of a caller who lacks one.
+    """
 
     caller: Caller
     roles: frozenset[str]
@@ -45,8 +47,9 @@ def identity_of(event: Mapping[str, Any], config: ApiSettings) -> Identity:
 
     With a JWT the tenant is its claim `tenant_claim`, the user its `sub`, and the roles are in its claim
     `roles_claim`, or `default_roles` if it has none. With IAM tenant and user are the account and the
-    principal's ARN (of a role without the session's name, which the caller chooses and which only the log keeps), and
-    every role is given: what a principal may call is the business of IAM policies. Groups are in the claim
+    principal's ARN (of a role without the session's name, which the caller
+    chooses and which only the log keeps), and every role is given: what a
+    principal may call is the business of IAM policies. Groups are in the claim
     `groups_claim`; a principal of IAM has none.
     """
     session, groups = "", frozenset[str]()
@@ -107,7 +110,9 @@ def _roles(claims: Mapping[str, Any], config: ApiSettings, authorization: str) -
 
 
 def _words(given: object, claim: str, authorization: str) -> Iterator[str]:
-    """The words of a claim: a text has them separated by spaces, as scopes are in OAuth; of a list each value is one."""
+    """The words of a claim: a text has them separated by spaces, as scopes
+    are in OAuth; of a list each value is one.
+    """
     if isinstance(given, str):
         given = _listed(given, claim, authorization) if given.startswith("[") else given.split()
     for word in given if isinstance(given, list | tuple) else ():
@@ -116,9 +121,11 @@ def _words(given: object, claim: str, authorization: str) -> Iterator[str]:
 
 
 def _listed(shown: str, claim: str, authorization: str) -> Sequence[object]:
-    """The values of a list that API Gateway shows as `[a b]`, which says nothing of the spaces inside of a value.
+    """The values of a list that API Gateway shows as `[a b]`, which says
+    nothing of the spaces inside of a value.
 
-    They are read from the token that was verified. Where that is not at hand, a list that could be read in two ways, one
+    They are read from the token that was verified.
+    Where that is not at hand, a list that could be read in two ways, one
     with a word that is no role, counts for nothing.
     """
     try:
@@ -143,7 +150,9 @@ _OTHERS = ""
 
 
 class Strangers:
-    """Refusals by address. Addresses and not profiles: else a caller without a secret could silence a provider."""
+    """Refusals by address.
+    Addresses and not profiles: else a caller without a secret could silence a provider.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

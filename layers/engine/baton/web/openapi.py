@@ -1,6 +1,7 @@
 """The API's description in OpenAPI 3.1, made from the table of routes, the bodies and the models of answers.
 
-Imported only when a caller asks for the description. A fuzzer holds it against the running API (tests/e2e/test_openapi.py).
+Imported only when a caller asks for the description.
+A fuzzer holds it against the running API (tests/e2e/test_openapi.py).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from baton.core.documents.schema import document_schema
+from baton.core.documents.schema import document_schema, unwrapped
 from baton.core.version import VERSION
 from baton.settings import ApiSettings
 from baton.web import replies
@@ -22,11 +23,7 @@ from baton.web.parameters import Parameter, Route
 from baton.web.routes import ROUTES
 
 # The models of answers by name, for the table of routes names them only: it is read at every cold start.
-_ANSWERS = {
-    name: model
-    for file in (answers, answers, failures, failures, graphs, failures, answers, events, answers, failures)
-    for name, model in vars(file).items()
-}
+_ANSWERS = {name: model for file in (answers, events, failures, graphs) for name, model in vars(file).items()}
 _REF = "#/components/schemas/"
 _JSON, _YAML = "application/json", "application/yaml"
 # Statuses that API Gateway itself can answer with, before a function is called or in its place.
@@ -187,7 +184,7 @@ def _response(route: Route[Any], status: int) -> dict[str, Any]:
     if status in route.answers:
         name = route.answers[status]
         response = {
-            "description": (_ANSWERS[name].__doc__ or "").strip(),
+            "description": " ".join((_ANSWERS[name].__doc__ or "").split()),
             "content": {_JSON: {"schema": {"$ref": _REF + name}}},
         }
     else:
@@ -256,7 +253,7 @@ def _schemas() -> dict[str, Any]:
         ],
         ref_template=_REF + "{model}",
     )
-    schemas: dict[str, Any] = made["$defs"]
+    schemas: dict[str, Any] = unwrapped(made["$defs"])
     return schemas
 
 

@@ -143,7 +143,9 @@ def read_path(parameters: Iterable[Parameter], given: Mapping[str, str]) -> dict
 
 
 def read_query(parameters: Iterable[Parameter], given: Mapping[str, str]) -> dict[str, Any]:
-    """The values of a query, all parameters included. Raises a `UserError` that names all that is wrong with it."""
+    """The values of a query, all parameters included.
+    Raises a `UserError` that names all that is wrong with it.
+    """
     known = {parameter.name: parameter for parameter in parameters}
     wrong = [_unknown(name, known) for name in given if name not in known]
     values: dict[str, Any] = {}
@@ -183,10 +185,12 @@ class Route(Generic[B]):
     """One method of one path.
 
     id: the operation's name in the OpenAPI document, which never changes. roles: any of these lets a
-    caller in; none at all lets everybody in, without an identity. by_token: one of BY_TOKEN, where a token in the path or the
-    body says for which tenant; such requests have a rate of their own. body: its model; `takes_text` where it
-    is a document instead, or (takes: models' names by media types) something else. is_signed: the handler refuses what a provider has not signed; most_bytes: of such a body. answers: status to the name of a model in bodies/. refusals: the statuses that
-    the handler itself can refuse with; those that follow from the rest of the row are not repeated here.
+    caller in; none at all lets everybody in, without an identity. by_token: one of BY_TOKEN, where a
+    token in the path or the body says for which tenant; such requests have a rate of their own. body:
+    its model; `takes_text` where it is a document instead, or (takes: models' names by media types)
+    something else. is_signed: the handler refuses what a provider has not signed; most_bytes: of such
+    a body. answers: status to the name of a model in bodies/. refusals: the statuses that the handler
+    itself can refuse with; those that follow from the rest of the row are not repeated here.
     """
 
     method: str

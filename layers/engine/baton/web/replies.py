@@ -58,7 +58,9 @@ B = TypeVar("B")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask(Generic[B]):
-    """`path` and `query` by name; `body` as the route's model, `text` and `headers` as they came; `key` is the Idempotency-Key; `intentions` the workflow for them."""
+    """`path` and `query` by name; `body` as the route's model, `text` and `headers` as they came; `key` is the
+    Idempotency-Key; `intentions` the workflow for them.
+    """
 
     service: Service
     queries: Queries

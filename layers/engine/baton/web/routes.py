@@ -1,6 +1,7 @@
 """The routes, as one table: what the API serves, refuses, allows and describes is read from here.
 
-No behaviour: handlers are in handlers.py and handlers.py, dispatch in app.py, the description in openapi.py. What a row has is in parameters.py.
+No behaviour: handlers are in handlers.py and handlers.py, dispatch in app.py, the description in openapi.py.
+What a row has is in parameters.py.
 """
 
 from __future__ import annotations

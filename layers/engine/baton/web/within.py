@@ -1,4 +1,5 @@
-"""The routes of the API, called by the pages of the console: the same table, roles and checks, without a request.
+"""The routes of the API, called by the pages of the console: the same
+table, roles and checks, without a request.
 
 Imported by the first request for a page: see Api._site in app.py.
 """
@@ -72,7 +73,9 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Lets a person in who has signed in, as a token with the same claims would be. A page counts as one request."""
+    """Lets a person in who has signed in, as a token with the same claims would be.
+    A page counts as one request.
+    """
 
     engine: Engine
     config: ApiSettings

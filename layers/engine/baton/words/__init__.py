@@ -1,1 +1,3 @@
-"""Events and plans as sentences, for the command line as for the console. Pure: what the API answers in, words out."""
+"""Events and plans as sentences, for the command line as for the console.
+Pure: what the API answers in, words out.
+"""

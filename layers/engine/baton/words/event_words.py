@@ -89,7 +89,9 @@ _BEGAN, _TURN, _CALLS = "node_began", "turn_began", "calls_began"
 
 
 def news(events: Sequence[Event]) -> list[Event]:
-    """The events of an entry without those that only say that turns and calls begin; all of them, if there are no others."""
+    """The events of an entry without those that only say that turns and
+    calls begin; all of them, if there are no others.
+    """
     asked = any(is_turn(str(event.get("item"))) and "v" in (event.get("output") or {}) for event in events)
     return [event for event in events if _is_news(event, asked=asked)] or list(events)
 
@@ -374,7 +376,9 @@ def declared(graph: Mapping[str, Any]) -> str:
 
 
 def undo_lines(saga: Mapping[str, Any]) -> list[str]:
-    """What of the saga can be undone, how far an undoing is, or what came of it; with a line for each step that is not undone."""
+    """What of the saga can be undone, how far an undoing is, or what came
+    of it; with a line for each step that is not undone.
+    """
     found = saga.get("undo") or {}
     failed, doubtful = found.get("failed") or (), found.get("doubtful") or ()
     doubts = len(doubtful) + int(found.get("more_doubtful") or 0)

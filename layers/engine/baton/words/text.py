@@ -15,7 +15,9 @@ def plain(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The text with `\\n` and the like where a line would end: what a service says must not look like another line."""
+    """The text with `\\n` and the like where a line would end: what a
+    service says must not look like another line.
+    """
     return text.replace("\r", "\\r").replace("\n", "\\n").replace("\t", "\\t")
 
 
@@ -97,7 +99,9 @@ def course(foretold: Mapping[str, Any]) -> list[str]:
 
 
 def attempts(by_class: Mapping[str, Any]) -> list[str]:
-    """Attempts of a failed step by the class of its failure, and what is undone; in a line each the nodes that differ."""
+    """Attempts of a failed step by the class of its failure, and what is
+    undone; in a line each the nodes that differ.
+    """
     alike: dict[str, list[str]] = {}
     for name, found in by_class["nodes"].items():
         alike.setdefault(_attempts(found), []).append(f"`{name}`")

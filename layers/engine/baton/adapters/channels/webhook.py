@@ -1,6 +1,8 @@
-"""`Notices` to one address by HTTP, signed as the Standard Webhooks specification 1.0.0 says (standardwebhooks.com).
+"""`Notices` to one address by HTTP, signed as the Standard Webhooks specification 1.0.0 says
+(standardwebhooks.com).
 
-The request goes out under the rules of every other (adapters/httpx_exchange.py): allow-listed hosts, no redirects, a total time.
+The request goes out under the rules of every other
+(adapters/httpx_exchange.py): allow-listed hosts, no redirects, a total time.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ _FOR_NOW = frozenset({408, 409, 425, _TOO_MANY_REQUESTS})  # and 5xx, and what r
 class WebhookNotices:
     """`Notices` to one URL. `secrets`: each as `whsec_` and base64, separated by spaces; each makes a signature.
 
-    `connect` makes the client for one request. Raises `ValueError` for a secret that is none, which is not in its text.
+    `connect` makes the client for one request. Raises `ValueError` for a secret that is none, which is not in
+    its text.
     """
 
     name = "webhook"

@@ -1,7 +1,9 @@
-"""What a notice says: to people as a subject and a text, to programs as JSON. How it is sent is the business of a channel.
+"""What a notice says: to people as a subject and a text, to programs as JSON.
+How it is sent is the business of a channel.
 
-A message names the question and how it is answered. What the question shows besides (its details, its schema) stays in
-the deployment, where only those who may answer see it.
+A message names the question and how it is answered.
+What the question shows besides (its details, its schema) stays in the
+deployment, where only those who may answer see it.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ def facts_of(telling: Telling) -> dict[str, str]:
 
 
 def id_of(telling: Telling, channel: str) -> str:
-    """The same for every try to send this notice by this channel, and for no other: for receivers that keep it once.
+    """The same for every try to send this notice by this channel, and for
+    no other: for receivers that keep it once.
 
     It has no full stop, which a webhook's id may not have, and tells nothing of the key.
     """
@@ -59,7 +62,9 @@ def kind_of(telling: Telling) -> str:
 
 
 def line(text: str, most: int) -> str:
-    """One printable line of it: no character that would end a header, begin one, or turn the direction of reading."""
+    """One printable line of it: no character that would end a header, begin
+    one, or turn the direction of reading.
+    """
     printable = "".join(character if character.isprintable() else "?" for character in text[: most + 1])
     return printable if len(printable) <= most else f"{printable[: most - 3]}..."
 

@@ -125,7 +125,9 @@ def labels_text(models: Mapping[str, tuple[int, int, int]], own: Mapping[str, st
 
 
 def row_filter(equal: Mapping[str, str], own: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-    """The terms of a filter, and their values, for rows whose attributes are these (empty: any) and who have these labels."""
+    """The terms of a filter, and their values, for rows whose attributes
+    are these (empty: any) and who have these labels.
+    """
     values = {f":{name}": value for name, value in equal.items() if value}
     terms = [f"#{name[1:]} = {name}" for name in values]
     for number, (name, value) in enumerate(own.items()):
@@ -213,7 +215,9 @@ RULE = "RULE"  # beside the days of a user, behind all of them
 
 
 def ruled_pk(tenant: str) -> str:
-    """Partition key of the list of a tenant's users about whom an operator has decided. The user is the sort key."""
+    """Partition key of the list of a tenant's users about whom an operator has decided.
+    The user is the sort key.
+    """
     return f"T#{tenant}#RULED"
 
 
@@ -227,7 +231,9 @@ def question_sk(ask: str) -> str:
 
 
 def ask_key(tenant: str, audience: str, shard: int) -> str:
-    """Where a part of the questions for one audience is found. Hashed where it would be longer than a partition key."""
+    """Where a part of the questions for one audience is found.
+    Hashed where it would be longer than a partition key.
+    """
     long = len(audience.encode()) > _LONGEST_AUDIENCE
     name = hashlib.sha256(audience.encode()).hexdigest() if long else audience
     return f"T#{tenant}#ASKED{shard or ''}#{name}"

@@ -1,7 +1,8 @@
 """`Letters` on DynamoDB: an item beside each saga's log, found by its tenant and status in InboxIndex.
 
-While a letter is pending, DueIndex has it in a lane of its own, which is how the reconciler finds the letters of all tenants.
-A redrive writes `wake` into the letter of a saga, so that the stream carries it as any other wake.
+While a letter is pending, DueIndex has it in a lane of its own, which is
+how the reconciler finds the letters of all tenants. A redrive writes `wake`
+into the letter of a saga, so that the stream carries it as any other wake.
 """
 
 from __future__ import annotations

@@ -80,7 +80,8 @@ _BETWEEN = "#pk = :pk AND #sk BETWEEN :first AND :last"
 class DynamoLog:
     """`Log` on one table. `clock`: for what expires.
 
-    `shards` is the number of partitions that the due index is spread over, and the lists of each tenant unless they have
+    `shards` is the number of partitions that the due index is spread over, and the lists of each tenant
+    unless they have
     a number of their own.
     """
 
@@ -100,7 +101,9 @@ class DynamoLog:
         self.limits = limits(shards, status_shards or shards)
 
     def table_of(self, ref: SagaRef) -> str:
-        """The table that a saga is in. Raises `NotFound` for one of another cell, whose table this deployment does not know."""
+        """The table that a saga is in.
+        Raises `NotFound` for one of another cell, whose table this deployment does not know.
+        """
         if ref.cell != self._cell:
             raise NotFound(f"saga `{ref.id}` is in cell {ref.cell}, and this deployment is cell {self._cell}")
         return self._table

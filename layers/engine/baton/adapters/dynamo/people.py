@@ -331,7 +331,9 @@ class DynamoQuestions:
     def _shard(
         self, tenant: str, audience: str, shard: int, now: int, limit: int, after: Spot | None
     ) -> tuple[Sequence[QuestionRow], bool]:
-        """The next rows of a part of a list, and whether these are all. Of rows that expire at one moment the first shard's come first."""
+        """The next rows of a part of a list, and whether these are all.
+        Of rows that expire at one moment the first shard's come first.
+        """
         key, since = text(items.ask_key(tenant, audience, shard)), now
         request: dict[str, Any] = {}
         if after is not None and after[0] > now:
@@ -357,7 +359,9 @@ class DynamoQuestions:
 
 
 def shards_of(audience: str) -> int:
-    """Over so many partitions its questions are spread: an outage can ask the people on call as often as sagas start."""
+    """Over so many partitions its questions are spread: an outage can ask
+    the people on call as often as sagas start.
+    """
     return 1 if audience.startswith("user:") else ASK_SHARDS
 
 

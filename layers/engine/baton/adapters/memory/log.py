@@ -39,7 +39,8 @@ _Row: TypeAlias = tuple[int, str, SagaRef]
 
 
 class DueIndex:
-    """Rows by lane and shard, in their order. With `lag`, it is read from a copy that only `settle` brings up to date.
+    """Rows by lane and shard, in their order.
+    With `lag`, it is read from a copy that only `settle` brings up to date.
 
     Its user has the lock.
     """
@@ -409,7 +410,8 @@ class MemoryLog:
             return list(self._heads.values())
 
     def delete(self, is_chosen: Callable[[SagaRef, int, int], bool]) -> None:
-        """Delete what has expired, in the order in which the table happens to: heads by branch and version -1, entries by theirs.
+        """Delete what has expired, in the order in which the table happens to:
+        heads by branch and version -1, entries by theirs.
 
         For tests only: to whom uses the port it makes no difference.
         """

@@ -22,7 +22,9 @@ _NOTHING = Entity(version=0, data=None)
 
 @dataclass(frozen=True)
 class _Kept:
-    """An entity, None if there is none; how often it was written, the keys of its newest writes, and what the last one has replaced."""
+    """An entity, None if there is none; how often it was written, the keys
+    of its newest writes, and what the last one has replaced.
+    """
 
     entity: Entity | None = None
     version: int = 0
@@ -125,7 +127,8 @@ Script = Callable[[ModelRequest], ModelAnswer | Awaitable[ModelAnswer]]
 class MemoryModels:
     """Answers what the script says, and keeps the requests.
 
-    An answer that counts nothing has used a token for four bytes. The script may raise `StepFailure`, and may be asynchronous.
+    An answer that counts nothing has used a token for four bytes.
+    The script may raise `StepFailure`, and may be asynchronous.
     """
 
     def __init__(

@@ -102,7 +102,9 @@ class MemoryNoticeRecord:
 
 
 class MemoryNotices:
-    """`Notices` that sends nothing. `told` holds what was to be sent; `fails` raises what goes wrong before it is."""
+    """`Notices` that sends nothing. `told` holds what was to be sent; `fails` raises what goes wrong before it
+    is.
+    """
 
     def __init__(self, name: str = "memory", fails: Callable[[Telling], None] | None = None) -> None:
         self._name, self.fails = name, fails
@@ -127,7 +129,9 @@ class MemoryNotices:
 
 
 class MemoryQuestions:
-    """Rows of questions; one lock makes every call atomic. `puts` and `removals` count those that would cost a write."""
+    """Rows of questions; one lock makes every call atomic.
+    `puts` and `removals` count those that would cost a write.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,4 +1,5 @@
-"""The store in memory: every port without AWS, for unit tests, the simulation and a deployment in one process.
+"""The store in memory: every port without AWS, for unit tests, the
+simulation and a deployment in one process.
 
 It keeps what the ports promise and nothing beyond that; one lock per port makes every call atomic.
 """
@@ -362,7 +363,9 @@ class MemorySchedules:
 
 
 class MemorySubscriptions:
-    """(User, version) by tenant, type and workflow, without a user once it was given up; one lock makes every call atomic."""
+    """(User, version) by tenant, type and workflow, without a user once it
+    was given up; one lock makes every call atomic.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,4 +1,6 @@
-"""The answer of a model, out of the parts that come one after the other. Pure; where they come from is openai_exchange.py."""
+"""The answer of a model, out of the parts that come one after the other.
+Pure; where they come from is openai_exchange.py.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ _DETAILS: Final = (
 
 
 class UsageSaid:
-    """The figures of one answer. A stream may say them several times, sums so far or only a part of them: the highest counts."""
+    """The figures of one answer.
+    A stream may say them several times, sums so far or only a part of them: the highest counts.
+    """
 
     def __init__(self) -> None:
         self._figures: dict[str, int] = {}
@@ -48,7 +52,9 @@ class UsageSaid:
         return any(map(self._of, ("total_tokens", *_INPUT, *_OUTPUT)))
 
     def usage(self, model: str, read: int, written: int, *, is_empty: bool = False) -> Usage:
-        """What was used, by a request of up to `read` tokens whose answer has up to `written`. `is_empty`: there is no answer."""
+        """What was used, by a request of up to `read` tokens whose answer has up to `written`.
+        `is_empty`: there is no answer.
+        """
         if not self.is_said:
             return most_used(model, read, written)
         given, output, total = self._input(), max(map(self._of, _OUTPUT)), self._of("total_tokens")
@@ -138,7 +144,9 @@ class _Begun:
         return len(self.name.encode()) + len("".join(self.arguments).encode())
 
     def is_other(self, call: _Call) -> bool:
-        """Tell whether a part of the same index begins another call: some providers give each of several calls the index 0."""
+        """Tell whether a part of the same index begins another call: some
+        providers give each of several calls the index 0.
+        """
         said = call.function or _Function()
         if not said.name or not self.name:
             return False  # only the first part of a call has its name
@@ -160,7 +168,9 @@ class Collected:
     """Takes the parts of one answer."""
 
     def __init__(self, host: str, body: Mapping[str, Any], most_input: int = 0) -> None:
-        """host: for messages. body: of the request, and `most_input` that it reads, for providers that do not count."""
+        """host: for messages. body: of the request, and `most_input` that it
+        reads, for providers that do not count.
+        """
         self._host, self._body, self._most_input = host, body, most_input
         self._id = self._model = self._finish = ""
         self._text: list[str] = []
@@ -188,7 +198,9 @@ class Collected:
         return "".join(self._text)
 
     def answer(self) -> ModelAnswer:
-        """The whole. Raises `StepFailure`: the provider has filtered it, the model has refused, or it has no end."""
+        """The whole.
+        Raises `StepFailure`: the provider has filtered it, the model has refused, or it has no end.
+        """
         if self._finish == "content_filter":
             raise self._refused(f"{self._host} has filtered the answer")
         if self._refusal:
@@ -211,7 +223,9 @@ class Collected:
         )
 
     def usage(self) -> Usage:
-        """What was used; the most that it can be where the provider does not say: no token is shorter than a byte."""
+        """What was used; the most that it can be where the provider does not
+        say: no token is shorter than a byte.
+        """
         written = len(self.text().encode()) + sum(call.size() for call in self._calls)
         read = self._most_input or len(msgspec.json.encode(self._body))
         most = int(self._body.get("max_completion_tokens") or written)

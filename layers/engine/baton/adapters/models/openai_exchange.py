@@ -1,7 +1,9 @@
-"""One exchange with a provider by the `openai` client: the only file that imports it, besides openai_exchange.py.
+"""One exchange with a provider by the `openai` client: the only file
+that imports it, besides openai_exchange.py.
 
-Answers come as streams and are bounded in bytes; their end in time is deployed.py's. What is sent and where to is held to
-one origin and a few headers below the client, whatever the client adds or follows.
+Answers come as streams and are bounded in bytes; their end in time is deployed.py's.
+What is sent and where to is held to one origin and a few headers below
+the client, whatever the client adds or follows.
 """
 
 from __future__ import annotations
@@ -173,7 +175,9 @@ class OpenAIExchange:
         draft: Draft | None = None,
         most_input: int = 0,
     ) -> ModelAnswer:
-        """Asks once; the text can be read off the `draft` meanwhile. Raises `StepFailure`; one of 401 says that the credential was refused."""
+        """Asks once; the text can be read off the `draft` meanwhile.
+        Raises `StepFailure`; one of 401 says that the credential was refused.
+        """
         collected = Collected(profile.host, body, most_input)
         if draft is not None:
             draft.read = lambda: without(collected.text(), credential)
@@ -211,7 +215,8 @@ class OpenAIExchange:
         body: Mapping[str, Any] | None,
         key: str = "",
     ) -> Any:
-        """The JSON that the address `place` of the profile answers: to a `body` sent there, or to a read where there is none.
+        """The JSON that the address `place` of the profile answers: to a `body`
+        sent there, or to a read where there is none.
 
         Raises `StepFailure`; `happened` says that the provider may have got what was sent.
         """
@@ -299,7 +304,9 @@ class _Held(httpx2.AsyncHTTPTransport):
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """Raises `StepFailure` when there is more of it than may be. `is_chat`: it is read as a stream, whatever has come."""
+    """Raises `StepFailure` when there is more of it than may be.
+    `is_chat`: it is read as a stream, whatever has come.
+    """
 
     def __init__(self, inner: Any, host: str, *, is_chat: bool) -> None:
         self._inner, self._left, self._host, self._is_chat = inner, _MOST_BYTES, host, is_chat

@@ -1,7 +1,7 @@
 """What models cost: the figures of genai-prices, found as that package finds them, by address and by name.
 
-A layer has them as a file, which baton.shipping writes; elsewhere they are read from the installed package, when they are
-needed (price_source.py). No network.
+A layer has them as a file, which baton.shipping writes; elsewhere they are read
+from the installed package, when they are needed (price_source.py). No network.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ class Model(msgspec.Struct, frozen=True):
 
 
 class Provider(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`address` is a regular expression for the beginning of a URL; `names` are of models that are this provider's.
+    """`address` is a regular expression for the beginning of a URL; `names` are of models that are this
+    provider's.
 
     `others` are providers whose prices count for models that it does not list.
     """

@@ -1,6 +1,8 @@
-"""Where models are: the profiles of a deployment, `openai=https://api.openai.com/v1 local=http://127.0.0.1:8099/v1`.
+"""Where models are: the profiles of a deployment,
+`openai=https://api.openai.com/v1 local=http://127.0.0.1:8099/v1`.
 
-The first one is meant where a document names none. Which credential belongs to one, adapters/credentials.py knows.
+The first one is meant where a document names none.
+Which credential belongs to one, adapters/credentials.py knows.
 """
 
 from __future__ import annotations

@@ -52,7 +52,8 @@ def body_of(request: ModelRequest, model: str) -> dict[str, Any]:
 def is_enforced(schema: Any, depth: int = 0) -> bool:
     """Whether providers take this schema as a rule and not only as a hint: they refuse the others.
 
-    An object at the top, in each object every property required and no other allowed, nothing beyond the words above.
+    An object at the top, in each object every property required and no
+    other allowed, nothing beyond the words above.
     """
     if not isinstance(schema, dict) or not schema.keys() <= _ENFORCED or depth > 5:
         return False
@@ -251,7 +252,9 @@ class _Event(msgspec.Struct):
 
 
 def is_signed(headers: Mapping[str, str], body: bytes, secret: str, now: int) -> bool:
-    """Whether the signature is by this secret and not older, nor newer, than five minutes. Names of headers are in small letters."""
+    """Whether the signature is by this secret and not older, nor newer, than five minutes.
+    Names of headers are in small letters.
+    """
     named, at = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
     if not (at.isascii() and at.isdecimal() and len(at) <= 12 and abs(now - int(at) * 1_000) <= TOLERANCE_MS):
         return False

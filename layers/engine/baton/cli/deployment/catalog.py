@@ -113,7 +113,8 @@ _LEAST = 2
 def pipelines(shared: Shared, most: int, workflow: str, chosen: str | None, name: str, as_json: bool) -> None:
     """Find pipelines that agents have written more than once, in the logs of the newest sagas.
 
-    Two are the same if their steps are, whatever the data. With --promote, print what to put into a module of the app.
+    Two are the same if their steps are, whatever the data.
+    With --promote, print what to put into a module of the app.
     """
     found = shared.call(lambda api: _found(api, most, workflow))
     if chosen:
@@ -144,7 +145,9 @@ async def _found(api: Api, most: int, workflow: str) -> list[dict[str, Any]]:
 
 
 async def calls_of(api: Api, saga: str) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
-    """The pipelines that agents of a saga have asked for and that have run: the node and the arguments of each."""
+    """The pipelines that agents of a saga have asked for and that have run:
+    the node and the arguments of each.
+    """
     asked: dict[tuple[str, str, str], Mapping[str, Any]] = {}
     async for entry in api.events(saga):
         for event in entry["events"]:

@@ -140,8 +140,9 @@ def redrive(
 ) -> None:
     """Have a worker look at each saga again, once the cause is mended.
 
-    Give the ids of dead letters, or say which pending ones with --saga, --node, --reason or --all. A saga that still
-    cannot be brought on makes its letter pending again; after three redrives it needs --force.
+    Give the ids of dead letters, or say which pending ones with --saga, --node, --reason or --all.
+    A saga that still cannot be brought on makes its letter pending again;
+    after three redrives it needs --force.
     """
     wanted = _wanted(saga, node, reason)
     if bool(letters) == bool(wanted or everything):
@@ -233,8 +234,8 @@ def discard(
 ) -> None:
     """Take dead letters off the list of what is pending.
 
-    Give the ids of dead letters, or say which pending ones with --saga, --node or --all: their number is said first. Their
-    records stay for 30 days: who discarded them, when and why. They can still be redriven.
+    Give the ids of dead letters, or say which pending ones with --saga, --node or --all: their number is
+    said first. Their records stay for 30 days: who discarded them, when and why. They can still be redriven.
     """
     wanted = _wanted(saga, node, None)
     if bool(letters) == bool(wanted or everything):

@@ -32,7 +32,8 @@ _DEEDS = ("show", "open", "reset")
 @json_option
 @click.pass_obj
 def breakers(shared: Shared, deed: str | None, name: str | None, for_: float | None, as_json: bool) -> None:
-    """List circuit breakers of which something is known; show one with its last failures, open it, or reset it.
+    """List circuit breakers of which something is known; show one with its
+    last failures, open it, or reset it.
 
     While a breaker is open, no call of a tool or node with it is made: steps wait.
     """
@@ -99,7 +100,9 @@ def schedule() -> None:
 @json_option
 @click.pass_obj
 def list_schedules(shared: Shared, as_json: bool) -> None:
-    """List schedules by the names of their workflows, with the next tick of each and what became of those before."""
+    """List schedules by the names of their workflows, with the next tick of
+    each and what became of those before.
+    """
     found, _ = shared.call(lambda api: gathered(api.schedules(), "schedule"))
     if as_json:
         print_json({"schedules": found})
@@ -192,7 +195,9 @@ def budget(shared: Shared, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def cost(shared: Shared, saga: str | None, by: str | None, day: str | None, aws: bool, as_json: bool) -> None:
-    """Show what a saga has cost so far, estimated from its log. With --by, what models or AWS have cost all sagas of a day."""
+    """Show what a saga has cost so far, estimated from its log.
+    With --by, what models or AWS have cost all sagas of a day.
+    """
     if by is not None and saga is None:
         _costs_of_a_day(shared, by, day, AWS if aws else "", as_json)
         return
@@ -232,10 +237,12 @@ _USER_ACTIONS = ("show", "block", "unblock", "limit", "unlimit")
 def users(
     shared: Shared, deed: str | None, user: str | None, usd: str | None, note: str | None, as_json: bool
 ) -> None:
-    """List users with what they have spent today (UTC); show one, block or unblock it, or give it a limit of its own.
+    """List users with what they have spent today (UTC); show one, block or
+    unblock it, or give it a limit of its own.
 
-    No saga of a blocked user starts, and none goes on to spend. `limit USER USD` sets what this user may spend on a day in the
-    place of the limit of all users; `unlimit USER` gives that back.
+    No saga of a blocked user starts, and none goes on to spend.
+    `limit USER USD` sets what this user may spend on a day in the place of
+    the limit of all users; `unlimit USER` gives that back.
     """
     _check(deed, user, usd, note)
     if deed is None or user is None:

@@ -58,12 +58,12 @@ def answer(
 ) -> None:
     """Answer a question of a saga.
 
-    About a step that failed: retry, use (an output in its place) or fail. To a question of a node: approve or reject,
-    submit (--data), done, or one of the choices that it offers.
+    About a step that failed: retry, use (an output in its place) or fail.
+    To a question of a node: approve or reject, submit (--data), done, or one of the choices that it offers.
 
-    ASK is the question's id, as `baton show` shows it; it can be left out while only one is open. Where none is open, the
-    question that was answered last is meant: the same answer again changes nothing. `baton show` also says what can be
-    answered and by whom, and which arguments --with may change.
+    ASK is the question's id, as `baton show` shows it; it can be left out while only one is open.
+    Where none is open, the question that was answered last is meant: the same answer again changes nothing.
+    `baton show` also says what can be answered and by whom, and which arguments --with may change.
     """
     if action is None:
         ask, action = None, ask
@@ -107,8 +107,8 @@ def answer(
 def claim(shared: Shared, saga: str, ask: str | None, release: bool, as_json: bool) -> None:
     """Make a question of a group or a role your own: the others may not answer it any more.
 
-    ASK is the question's id; it can be left out while only one is open. The user who has claimed it, or an operator, gives
-    it back with --release.
+    ASK is the question's id; it can be left out while only one is open.
+    The user who has claimed it, or an operator, gives it back with --release.
     """
     asked = []
 
@@ -259,7 +259,9 @@ def incidents(
     cursor: str | None,
     as_json: bool,
 ) -> None:
-    """List incidents, the newest first, or show one. With --json: {"incidents": […], "next": CURSOR or null}, or the one."""
+    """List incidents, the newest first, or show one.
+    With --json: {"incidents": […], "next": CURSOR or null}, or the one.
+    """
     if incident is not None:
         found_one = shared.call(lambda api: api.incident(incident))
         if as_json:

@@ -270,7 +270,9 @@ def events(
 @json_option
 @click.pass_obj
 def live(shared: Shared, saga: str, every: float | None, as_json: bool) -> None:
-    """Show what the models of a saga are writing, while they write it, until the saga ends. With --json: a line for each change."""
+    """Show what the models of a saga are writing, while they write it, until the saga ends.
+    With --json: a line for each change.
+    """
     from baton.cli.terminal import watching
 
     def print_document(found: Mapping[str, Any]) -> None:
@@ -295,8 +297,8 @@ def live(shared: Shared, saga: str, every: float | None, as_json: bool) -> None:
 def explain(
     shared: Shared, saga: str, node: str | None, after: int | None, limit: int | None, as_json: bool
 ) -> None:
-    """Show which way a saga went: its nodes in the order in which they were settled. With NODE: why it ran or did
-    not, in each of its rounds, followed to the cause.
+    """Show which way a saga went: its nodes in the order in which they were settled.
+    With NODE: why it ran or did not, in each of its rounds, followed to the cause.
     """
     if node is not None:
         if after is not None or limit is not None:

@@ -184,9 +184,10 @@ def _show_plan(answer: Mapping[str, Any]) -> None:
 def send_events(shared: Shared, events: str, as_json: bool) -> None:
     """Send events (CloudEvents 1.0) to the rules of registered workflows, and show what each rule has done.
 
-    EVENTS is a file (JSON or YAML), JSON itself, or - for standard input: an event, or a list of up to 100. Sent again, an event does
-    nothing that it has done already. The `message` of a dead letter of an EventBridge event, and that event itself, are taken as the event
-    that they carry.
+    EVENTS is a file (JSON or YAML), JSON itself, or - for standard input: an event, or a list of up to 100.
+    Sent again, an event does nothing that it has done already.
+    The `message` of a dead letter of an EventBridge event, and that event
+    itself, are taken as the event that they carry.
     """
     value = read_value(events if events[:1] in ("{", "[", "-", "@") else f"@{events}", "EVENTS")
     sent = [_carried(one) for one in value] if isinstance(value, list) else _carried(value)

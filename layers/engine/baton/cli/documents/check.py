@@ -138,7 +138,8 @@ def off_note(names: Iterable[str]) -> str:
 class Report:
     """What the compiler said about one file: its problems, or its graph as `GET /workflows/{name}` shows it.
 
-    `notes` are no problems: what its author may not expect. `on_failure`: what happens when a step fails for good. `starts`:
+    `notes` are no problems: what its author may not expect. `on_failure`: what happens when a step fails for
+    good. `starts`:
     the names of its children. `models`: of each node that asks one, which, how far and for how much.
     """
 
@@ -200,7 +201,8 @@ def compile_locally(
 ) -> list[Report]:
     """Compile documents against the tools of the application, as `POST /workflows` would.
 
-    `standard`: the setting `StandardTools`, as this tenant has it; None switches all of them on. The workflows that they start are looked for among them, beside them, and in the application.
+    `standard`: the setting `StandardTools`, as this tenant has it; None switches all of them on. The
+    workflows that they start are looked for among them, beside them, and in the application.
     """
     module = load_app(app)
     from baton.core.effects.toolspec import EVERYTHING, Grants, tools_for
@@ -264,7 +266,9 @@ def _compiled(
 
 
 def _on_failure(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """What happens when a step fails for good, by the graphs of a document; its own nodes have no name in front."""
+    """What happens when a step fails for good, by the graphs of a document;
+    its own nodes have no name in front.
+    """
     usual = next((one["steps"] for one in found.values() if one["steps"]), "")
     nodes: dict[str, Any] = {}
     for graph, one in found.items():
@@ -275,7 +279,9 @@ def _on_failure(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def drawing(workflow: Mapping[str, Any]) -> list[str]:
-    """The graphs of a workflow as lines that fit this terminal behind the two blanks that they are shown with."""
+    """The graphs of a workflow as lines that fit this terminal behind the
+    two blanks that they are shown with.
+    """
     width = terminal_width()
     return draw_all(
         shape_of(workflow), console().width if width is None else width - 2, plain=not is_unicode()

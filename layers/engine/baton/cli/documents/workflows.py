@@ -125,8 +125,8 @@ def _list(shared: Shared, limit: int | None, as_json: bool) -> None:
 
 
 def _check(sources: list[Source], app: str, as_json: bool) -> list[Report]:
-    """Compile all documents here where their tools can be loaded, or say that they cannot (no report). Ends the command
-    if there are problems.
+    """Compile all documents here where their tools can be loaded, or say that they cannot (no report).
+    Ends the command if there are problems.
     """
     try:
         load_app(app)
@@ -199,7 +199,8 @@ def check_documents(
 
 
 async def take_up(api: Api, sources: Sequence[Source], app: str) -> str:
-    """Register the documents that are sound, print what is wrong with the others; a line that says which is which.
+    """Register the documents that are sound, print what is wrong with the
+    others; a line that says which is which.
 
     Raises Failed if the API cannot be asked.
     """

@@ -148,7 +148,9 @@ async def _with_everything(options: Options, console: Console, local: LocalRun, 
 
 
 async def _register(api: Api, root: Path) -> int:
-    """Make the workflows known; how many steps the first has, which most sagas are of, where no service fails."""
+    """Make the workflows known; how many steps the first has, which most
+    sagas are of, where no service fails.
+    """
     found = {path.stem: read_file(path) for path in documents(load_app("sagas", root))}
     for name in WORKFLOWS:
         await register(api, found[name])
@@ -156,7 +158,9 @@ async def _register(api: Api, root: Path) -> int:
 
 
 def as_planned(nodes: Mapping[str, Any]) -> int:
-    """How many nodes of a document run where nothing fails: all but those that a `catch` leads to, and what comes after these alone."""
+    """How many nodes of a document run where nothing fails: all but those
+    that a `catch` leads to, and what comes after these alone.
+    """
     others = {name for node in nodes.values() for name in _caught(node.get("catch", ()))}
     for name, node in nodes.items():
         after = node.get("after", ())

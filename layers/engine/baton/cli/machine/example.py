@@ -28,7 +28,9 @@ PAGE, PAGE_MODULE = "dinner-page", "examples.guest"
 
 MODELS, PROFILE = "ModelProfiles", "scripted"
 PROVIDER = {MODELS: "examples.services.concierge"}
-"""The scripted provider of models, on loopback. It is sent the name of its profile as a credential, and none of the shell's."""
+"""The scripted provider of models, on loopback.
+It is sent the name of its profile as a credential, and none of the shell's.
+"""
 
 FLAKY = {"OpenDeliveryUrl": ("--busy-every", "9")}
 """Further arguments of a service: every ninth request to this one is refused with 503."""
@@ -132,7 +134,9 @@ _KEYS = local_key_variable("MODEL", "")
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """modules: programs by the parameter that takes their address. scripted: there is no key of a model, so a scripted one answers."""
+    """modules: programs by the parameter that takes their address.
+    scripted: there is no key of a model, so a scripted one answers.
+    """
 
     modules: Mapping[str, str]
     scripted: bool

@@ -88,7 +88,8 @@ class Bus:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What runs, and where. `outside` are services by name; `owner` runs in this directory, too, and did so before.
+    """What runs, and where.
+    `outside` are services by name; `owner` runs in this directory, too, and did so before.
 
     `data` keeps the sagas, if anything does. `page` is that of the example's guest; `scripted`: its model is.
     """
@@ -178,7 +179,9 @@ Files = Mapping[Path, tuple[int, int]]
 
 
 def files_of(folders: Iterable[Path]) -> Files:
-    """Time and size of every file below, but for what programs leave behind: hidden ones, bytecode, copies of editors."""
+    """Time and size of every file below, but for what programs leave
+    behind: hidden ones, bytecode, copies of editors.
+    """
     found = {}
     for folder in folders:
         for place, names, files in os.walk(folder):
@@ -406,7 +409,9 @@ def _port_hints(why: str, port: int) -> tuple[str, ...]:
 
 
 async def _until_stopped() -> None:
-    """Wait for Ctrl-C, a polite end or the end of the terminal; the processes that were started are ended by who started them."""
+    """Wait for Ctrl-C, a polite end or the end of the terminal; the
+    processes that were started are ended by who started them.
+    """
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     numbers = [signal.SIGINT, signal.SIGTERM]

@@ -112,7 +112,9 @@ def _complete_documents(_: click.Context, __: click.Parameter, incomplete: str) 
 
 
 def complete_actions(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """What a person can answer. Questions are left to `baton show`: their ids are long, and mostly there is one."""
+    """What a person can answer.
+    Questions are left to `baton show`: their ids are long, and mostly there is one.
+    """
     return [
         CompletionItem(action, help=about)
         for action, about in ANSWERS.items()

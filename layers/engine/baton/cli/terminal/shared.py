@@ -100,7 +100,9 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def terminal_width() -> int | None:
-    """Columns of the terminal that standard output is; None where it is none, and lines are as long as they are."""
+    """Columns of the terminal that standard output is; None where it is
+    none, and lines are as long as they are.
+    """
     return console().width if sys.stdout.isatty() else None  # rich takes FORCE_COLOR for a terminal
 
 
@@ -130,7 +132,9 @@ def print_json(value: Any, *, line: bool = False) -> None:
 
 @contextlib.contextmanager
 def progress() -> Iterator[Callable[[str], None]]:
-    """A line on standard error that says how far something has come; nothing where standard error is no terminal."""
+    """A line on standard error that says how far something has come;
+    nothing where standard error is no terminal.
+    """
     if not sys.stderr.isatty():
         yield lambda _: None
         return

@@ -76,7 +76,9 @@ def _unread(file: Path, error: OSError | UnicodeDecodeError) -> str:
 
 
 def _meant(given: str, option: str) -> str:
-    """How what is nearly JSON is written in a shell: a file, a word without quotes, or a mapping of YAML or Python."""
+    """How what is nearly JSON is written in a shell: a file, a word without
+    quotes, or a mapping of YAML or Python.
+    """
     if len(given) > _GUESSED or not given:
         return ""
     if Path(given).suffix in (".json", ".yaml", ".yml") or Path(given).is_file():

@@ -85,7 +85,9 @@ async def watch(api: Api, saga: str, every_s: float | None, *, as_json: bool) ->
 async def follow(
     api: Api, saga: str, after: int, every_s: float | None, show: Callable[[Mapping[str, Any]], None]
 ) -> None:
-    """Give every entry after a version to `show`, as it is written. Raises `Failed` unless the saga completed."""
+    """Give every entry after a version to `show`, as it is written.
+    Raises `Failed` unless the saga completed.
+    """
     pace = Pace(every_s)
     status = etag = ""
     asked = asks = False

@@ -44,8 +44,10 @@ _PLAIN = str.maketrans("│─●○◆◇◂▸←↺…╭╮╰╯├┤┬�
 class Box:
     """One node: its kind, what it does in a few words, and what it comes after.
 
-    `joins` says what it waits for where that is not all, `note` where it goes on. `edges` are the kinds of those
-    from `before`, in their order; `back` is where its loop goes round again. `starts`: the graph of the document that it runs.
+    `joins` says what it waits for where that is not all, `note` where it goes on. `edges` are the kinds of
+    those
+    from `before`, in their order; `back` is where its loop goes round
+    again. `starts`: the graph of the document that it runs.
     """
 
     name: str
@@ -69,7 +71,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A definition: its parts, the document's nodes first. handler: the workflow or graph that handles its failure, in words.
+    """A definition: its parts, the document's nodes first. handler: the
+    workflow or graph that handles its failure, in words.
 
     handled: the name of that graph, if it is one.
     """
@@ -331,7 +334,9 @@ _ARROWS = {
 
 
 def mermaid(shape: Shape) -> str:
-    """All of it in the language of Mermaid: a named graph is a subgraph, to which a dotted line leads from what starts it."""
+    """All of it in the language of Mermaid: a named graph is a subgraph, to
+    which a dotted line leads from what starts it.
+    """
     first, *named = shape.parts
     frames = {part.name: f"g{index}" for index, part in enumerate(named)}
     lines = ["flowchart TD", *_chart(first.boxes, "n", frames)]
@@ -448,11 +453,13 @@ def _condition(condition: Mapping[str, Any]) -> str:
 
 
 def asked(graph: Graph) -> list[dict[str, Any]]:
-    """For each node that asks a model, also of the graphs that the document names: `node`, `model`, `fallbacks`, `max_output`, the limits of an agent, and what it may cost.
+    """For each node that asks a model, also of the graphs that the document names: `node`,
+    `model`, `fallbacks`, `max_output`, the limits of an agent, and what it may cost.
 
     `replan`: it asks what could be done in its place.
 
-    `answers_usd`: what all its answers cost at most by the price in the document, corrected ones included, None without one; `cost_usd`: its limit, or
+    `answers_usd`: what all its answers cost at most by the price in the document, corrected ones included,
+    None without one; `cost_usd`: its limit, or
     its document's.
     """
     from baton.core.models.usage import MODEL

@@ -368,7 +368,8 @@ def _name(place: Mapping[str, Any]) -> str:
 class EventLines:
     """The log, a line per event; a rule where another invocation goes on.
 
-    width: of the terminal; details that it has no room for are on lines of their own. None: one line, whatever its length.
+    width: of the terminal; details that it has no room for are on lines of their own.
+    None: one line, whatever its length.
     """
 
     def __init__(self, width: int | None = None) -> None:
@@ -438,7 +439,9 @@ def _event_head(entry: Mapping[str, Any], event: Mapping[str, Any]) -> Text:
 
 
 def _details(event: Mapping[str, Any], said: Said | None) -> list[str]:
-    """What there is to say of an event: its sentence, where it has one, and the fields that are not said by that."""
+    """What there is to say of an event: its sentence, where it has one, and
+    the fields that are not said by that.
+    """
     sentence, known = said or ("", frozenset())
     started, ended = epoch_ms(event.get("started_at")), epoch_ms(event.get("ended_at"))
     parts = [sentence] if sentence else []
@@ -536,7 +539,8 @@ def _value(value: Any) -> str:
 
 
 def wrapped(text: str, width: int | None, first: str = "", rest: str = "") -> Iterator[str]:
-    """The text in lines of at most `width` columns, broken between words, which begin with `first` and then with `rest`.
+    """The text in lines of at most `width` columns, broken between words,
+    which begin with `first` and then with `rest`.
 
     width: None for one line, however long. A word that no line has room for goes on in the next.
     """
@@ -567,7 +571,10 @@ _SPOKEN = {True: "taken", False: "not taken", None: "not known yet"}
 
 
 def step_lines(steps: Iterable[Mapping[str, Any]], width: int | None = None) -> Iterator[Text]:
-    """Steps of `GET /sagas/{id}/explain`. `width`: of the terminal; what it has no room for is below. None: a line each."""
+    """Steps of `GET /sagas/{id}/explain`.
+    `width`: of the terminal; what it has no room for is below.
+    None: a line each.
+    """
     for step in steps:
         yield from _explained_step(step, width)
 

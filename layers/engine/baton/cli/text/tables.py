@@ -1,7 +1,8 @@
 """Lists and facts as something a person reads: sagas, costs, workflows, tools.
 
-Pure: documents in, rich text out. A row is one line, however wide, but in a terminal: what a list is asked for
-is mostly an id to copy, or lines to search in.
+Pure: documents in, rich text out.
+A row is one line, however wide, but in a terminal: what a list is asked
+for is mostly an id to copy, or lines to search in.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ SHORT = 8  # characters of a shortened id, at least
 def rows(
     header: Sequence[str], cells: Iterable[Sequence[str]], *, right: frozenset[int] = frozenset()
 ) -> Iterator[Text]:
-    """Aligned columns below their header, `right` ones to the right; a status has its colour. Nothing if empty."""
+    """Aligned columns below their header, `right` ones to the right; a status has its colour.
+    Nothing if empty.
+    """
     lines = [[plain(cell) for cell in row] for row in cells]
     if not lines:
         return
@@ -104,7 +107,9 @@ def short_ids(ids: Sequence[str]) -> list[str]:
 
 
 def incident_rows(incidents: Sequence[Mapping[str, Any]], width: int | None = None) -> Iterator[Text]:
-    """The rows of `GET /incidents`. Where they are too wide: with short ids of sagas, and what happened below its line."""
+    """The rows of `GET /incidents`.
+    Where they are too wide: with short ids of sagas, and what happened below its line.
+    """
     columns = {
         "incident": [str(found["id"]) for found in incidents],
         "opened (UTC)": [_moment(found.get("opened_at")) for found in incidents],
@@ -163,7 +168,9 @@ def _audience(of: Mapping[str, Any]) -> str:
 def _with_text_below(
     columns: dict[str, list[str]], width: int | None, *, without: Sequence[str], cutting: str
 ) -> Iterator[Text]:
-    """The rows. Where they are too wide: with short ids of sagas, and the text of the last column below its line."""
+    """The rows.
+    Where they are too wide: with short ids of sagas, and the text of the last column below its line.
+    """
     if width is None or _over(columns, width) <= 0:
         yield from rows(tuple(columns), zip(*columns.values(), strict=True))
         return
@@ -275,7 +282,9 @@ def day_cost_lines(found: Mapping[str, Any]) -> Iterator[Text]:
 
 
 def _model_cells(line: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    """What a model has read and written for a node; or what was assumed of requests, of which no tokens are known."""
+    """What a model has read and written for a node; or what was assumed of
+    requests, of which no tokens are known.
+    """
     what = f"{line['what']}, for {line['node']}" if line.get("node") else str(line["what"])
     if not line["quantity"]:
         return what, _number(line["requests"]), "requests, assumed", usd(line["usd"])

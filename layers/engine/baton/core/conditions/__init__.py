@@ -1,7 +1,7 @@
 """Conditions: whether a node runs, which way it goes on, whether a loop goes round again.
 
-model.py says what a condition is, document.py how it is written, one file for each kind how it is judged. These, and
-the libraries behind them, are imported by the first condition that needs them.
+model.py says what a condition is, document.py how it is written, one file for each kind how it is judged.
+These, and the libraries behind them, are imported by the first condition that needs them.
 """
 
 from __future__ import annotations
@@ -102,9 +102,11 @@ def faults_of(condition: Condition) -> list[Fault]:
 def judge(
     condition: Condition, lookup: Lookup, blobs: Mapping[str, Any], answers: Mapping[str, Answer]
 ) -> bool:
-    """Whether it holds. `lookup` gives the value of a path's root, and raises `ExpressionError` if there is none.
+    """Whether it holds.
+    `lookup` gives the value of a path's root, and raises `ExpressionError` if there is none.
 
-    Raises `ConditionError` for one that breaks, `Unanswered` for Python that the sandbox has not been asked yet.
+    Raises `ConditionError` for one that breaks, `Unanswered` for Python
+    that the sandbox has not been asked yet.
     """
     facts = Facts(lookup, blobs, answers)
 

@@ -1,7 +1,7 @@
 """Conditions in the Common Expression Language: compiled once, held against no more data than they name.
 
-The library answers with errors as values, which are true in Python: the type of an answer is looked at before the
-answer.
+The library answers with errors as values, which are true in Python: the
+type of an answer is looked at before the answer.
 """
 
 from __future__ import annotations
@@ -229,8 +229,10 @@ _FREE = (1_024, 256, 64, 16, 1)
 class Plan:
     """A compiled expression, and what it reads.
 
-    `reads` are whole keys only, for pruning, and `places` the same; `is_top` where none is inside of another. With
-    data of no more units than `free` it cannot take long. `asked_by_output`: nodes that `has(ctx.NODE.output)` asks for.
+    `reads` are whole keys only, for pruning, and `places` the same; `is_top` where none is inside of another.
+    With
+    data of no more units than `free` it cannot take long.
+    `asked_by_output`: nodes that `has(ctx.NODE.output)` asks for.
     """
 
     program: Any

@@ -16,7 +16,9 @@ from baton.core.expressions import EVENT, ExpressionError, Path
 
 @dataclass(frozen=True)
 class Const:
-    """A literal; `value` of a text and of a whole number, null for all others. `type` in JSON, if it has one there."""
+    """A literal; `value` of a text and of a whole number, null for all
+    others. `type` in JSON, if it has one there.
+    """
 
     value: str | int | None
     is_bytes: bool = False
@@ -251,11 +253,13 @@ class Refused(Exception):
 
 @dataclass
 class Names:
-    """What is found: the values that are read, in order, the nodes that need not be there, the guarded fields.
+    """What is found: the values that are read, in order, the nodes that
+    need not be there, the guarded fields.
 
     `nodes`: outputs of which only is asked whether they are there.
 
-    `by_name` and `by_output`: those of the nodes that are asked for as `has(ctx.NODE)` and `has(ctx.NODE.output)`.
+    `by_name` and `by_output`: those of the nodes that are asked for as `has(ctx.NODE)` and
+    `has(ctx.NODE.output)`.
     """
 
     reads: dict[tuple[str, Steps], None] = field(default_factory=dict)
@@ -310,7 +314,9 @@ def find_names(tree: Tree) -> Names:
 
 
 def paths(found: Names) -> tuple[Path, ...]:
-    """The paths to check and to fetch: without what `has(...)` asks for, and with a mark if it asks for the node."""
+    """The paths to check and to fetch: without what `has(...)` asks for,
+    and with a mark if it asks for the node.
+    """
     result: dict[Path, None] = {}
     for root, steps in [*found.reads, *found.nodes]:
         cut = next((len(way) - 1 for name, way in _cuts(found, root) if steps[: len(way)] == way), len(steps))

@@ -42,7 +42,8 @@ def read_condition(
 ) -> tuple[Condition | None, list[Problem]]:
     """The condition, or everything that is wrong with it.
 
-    `pointer` is where it stands, `schemas` are the document's by name, and `of` is what a query, a schema or a function
+    `pointer` is where it stands, `schemas` are the document's by name, and `of` is what a query, a schema or
+    a function
     is about where the condition does not say: in a `when`, that is `input`.
     """
     reader = _Reader(schemas, of)

@@ -11,9 +11,12 @@ The query language and its library are in jsonpath.py.
 | `sum` | the numbers add up to it | 0 | |
 | `min`, `max`, `avg` | the least, the greatest, the mean is it | `condition_missing` | |
 
-`count` to `avg` mean equality, and with `_eq`, `_ne`, `_gt`, `_gte`, `_lt` or `_lte` behind them, that comparison.
-From `contains` on, a query that can find one value only, and finds a list, stands for the items of that list; what
-`contains` finds otherwise is looked into. `.length()` at the end: the length of the value that such a query finds,
+`count` to `avg` mean equality, and with `_eq`, `_ne`, `_gt`, `_gte`, `_lt` or `_lte` behind them, that
+comparison.
+From `contains` on, a query that can find one value only, and finds a
+list, stands for the items of that list; what
+`contains` finds otherwise is looked into. `.length()` at the end: the length of the value that such a query
+finds,
 or else the number of values. Of what is not a number there is no sum: `condition_type`.
 """
 

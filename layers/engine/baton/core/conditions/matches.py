@@ -1,7 +1,7 @@
 """Conditions that hold a value against a JSON Schema: written here, or taken from a blob.
 
-What any schema may ask for is in schemaplan.py and matches.py. Validation of inputs and outputs, which reports
-what is wrong, is in schema.py.
+What any schema may ask for is in schemaplan.py and matches.py.
+Validation of inputs and outputs, which reports what is wrong, is in schema.py.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class TooMuch(Exception):
 
 @dataclass(slots=True, eq=False)
 class _Seen:
-    """The values at one path, all items of a list at the same: how many, their texts, and all that is in them, in units.
+    """The values at one path, all items of a list at the same: how many,
+    their texts, and all that is in them, in units.
 
     `more`: the fields of an object that has very many.
     """

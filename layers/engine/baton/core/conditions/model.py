@@ -219,7 +219,9 @@ SCHEMA_WORK = 5_000_000
 """Places that a JSON Schema is looked at for a value, texts by their units; 20 to 100 ns each."""
 
 SCHEMA_PAIRS = 50_000
-"""Parts of a value, each with every part of a JSON Schema that is held against it, while that work is counted."""
+"""Parts of a value, each with every part of a JSON Schema that is held
+against it, while that work is counted.
+"""
 
 SCHEMA_TOLD = 600_000
 """Units that the messages about a value may have to copy, at most; about 100 bytes each."""

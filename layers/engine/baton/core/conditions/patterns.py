@@ -1,7 +1,7 @@
 """Regular expressions of JSONPath, by an engine whose time is linear, and how heavy a pattern is.
 
-The engine is that of the JSON Schema library (RE2's syntax, without look-around and back-references), so that no
-further package is needed.
+The engine is that of the JSON Schema library (RE2's syntax, without
+look-around and back-references), so that no further package is needed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What is wrong with a JSON Schema itself: each mistake with its place in the schema and what would be right.
 
-Whether a schema can be used at all, and what is wrong with a value, is in schema.py. Imported only by what compiles
-documents.
+Whether a schema can be used at all, and what is wrong with a value, is in schema.py.
+Imported only by what compiles documents.
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ class Schema:
         return tuple(listed) if isinstance(listed, dict) else ()
 
     def inside(self, step: str | int) -> Any:
-        """The schema of a field or an item; None where nothing is known. Raises KeyError for what cannot be there."""
+        """The schema of a field or an item; None where nothing is known. Raises
+        KeyError for what cannot be there.
+        """
         if ("array" if isinstance(step, int) else "object") not in self.types():
             raise KeyError(step)
         if not isinstance(self.value, dict):
@@ -89,7 +91,9 @@ class Schema:
         return None if not isinstance(properties, dict) or is_open else properties[step]
 
     def follow(self, steps: Sequence[str | int]) -> tuple[Schema, int]:
-        """Where the steps lead, and how many of them could be taken; the schema is that of the last one taken."""
+        """Where the steps lead, and how many of them could be taken; the schema
+        is that of the last one taken.
+        """
         here = self.resolved()
         for taken, step in enumerate(steps):
             try:

@@ -1,8 +1,10 @@
-"""A JSON Schema as it is compiled: what is refused, and what its parts apply to, so that its work can be counted.
+"""A JSON Schema as it is compiled: what is refused, and what its parts
+apply to, so that its work can be counted.
 
-All of it is known without a value; users write schemas, and what they write is bounded. What a schema costs for a
-value is in matches.py, the violations are in schema.py. The library that checks values never lets go of Python's
-lock, so a check cannot be given a time: what it may cost is bounded before it begins.
+All of it is known without a value; users write schemas, and what they write is bounded.
+What a schema costs for a value is in matches.py, the violations are in schema.py.
+The library that checks values never lets go of Python's lock, so a check
+cannot be given a time: what it may cost is bounded before it begins.
 """
 
 from __future__ import annotations
@@ -43,9 +45,11 @@ class NoSchema(SchemaError):
 
 @dataclass(slots=True, eq=False)
 class Part:
-    """One schema inside another. `weight`: what it costs for one value; `text`: further, for each unit of a text.
+    """One schema inside another.
+    `weight`: what it costs for one value; `text`: further, for each unit of a text.
 
-    `here`: held against the same value, `again` times. `names`, `others`: against the fields of an object; `items`: one
+    `here`: held against the same value, `again` times. `names`, `others`: against the fields of an object;
+    `items`: one
     of them against each item of a list; `every`: all of them, too; `keys`: against the names of the fields.
     """
 
@@ -69,7 +73,8 @@ class Part:
 class Plan:
     """A compiled schema, and how many places it has once its references stand where they lead.
 
-    `is_endless`: it refers to itself, so the value says how often they are looked at. `has_unions`: a single violation
+    `is_endless`: it refers to itself, so the value says how often they are looked at. `has_unions`: a single
+    violation
     may hold those of many parts.
     """
 
@@ -82,7 +87,9 @@ class Plan:
 
 
 def plan_for(schema: Any) -> Plan:
-    """Of a schema, or of its JSON. Raises `SchemaError` for what is no schema, refers outside itself, or asks for too much."""
+    """Of a schema, or of its JSON.
+    Raises `SchemaError` for what is no schema, refers outside itself, or asks for too much.
+    """
     if isinstance(schema, bytes):
         return plan_of(schema)
     if not isinstance(schema, (dict, bool)):
@@ -198,7 +205,9 @@ class _Parts:
         self.has_unions = False
 
     def of(self, schema: Any) -> Part:
-        """Raises `SchemaError` for a reference that leads elsewhere, and for too deep a way through references."""
+        """Raises `SchemaError` for a reference that leads elsewhere, and for
+        too deep a way through references.
+        """
         if not isinstance(schema, dict):
             return Part()
         known = self._known.get(id(schema))

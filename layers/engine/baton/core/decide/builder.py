@@ -29,15 +29,22 @@ ENDS = (FIRES, FAILS)
 
 
 class RunStep(Struct, frozen=True):
-    """Run a tool once: this attempt, after the `hooks` (tools) and by the alternative `way`. `failure`: of the last one.
+    """Run a tool once: this attempt, after the `hooks` (tools) and by the alternative `way`.
+    `failure`: of the last one.
 
-    `look`: only find out whether the last attempt has done it. `since`: when the step became ready, where that matters.
-    `approved`: the digests of the calls that people have approved; `risk`: the document's own rules, if it has any.
-    `decided`: the claim of the attempt about which a person has said that it has not happened, or what came of it
-    (`given`). `digest` names the call, where a model may plan an equal one. `correction`: what was wrong about the last answer of a
-    model. `cap`: what the whole saga may cost by its document, and `tokens`: what its models may read and write; `shares`: its graph starts sagas, which
-    share these limits. `undoes`: it takes back what another step has done. `generation`: how
-    often what it does was undone before. `within_ms`: the attempt may last no longer, whatever its timeout; 0: as long as that says.
+    `look`: only find out whether the last attempt has done it. `since`: when the step became ready, where
+    that matters.
+    `approved`: the digests of the calls that people have approved; `risk`: the document's own rules, if it
+    has any.
+    `decided`: the claim of the attempt about which a person has said that it has not happened, or what came
+    of it
+    (`given`).
+    `digest` names the call, where a model may plan an equal one.
+    `correction`: what was wrong about the last answer of a model.
+    `cap`: what the whole saga may cost by its document, and `tokens`: what its models may read
+    and write; `shares`: its graph starts sagas, which share these limits. `undoes`: it takes
+    back what another step has done. `generation`: how often what it does was undone before.
+    `within_ms`: the attempt may last no longer, whatever its timeout; 0: as long as that says.
     """
 
     slot: str
@@ -96,10 +103,13 @@ class DecisionBuilder(Struct):
     """What a value of the engine's own making may have, as JSON."""
     terms: SpendingLimits = ANY_AMOUNT
     reserved: int | None = None
-    """What the steps that run, and those that are to, may cost, in micro-dollars; looked up when it matters."""
+    """What the steps that run, and those that are to, may cost, in micro-dollars; looked up when it matters.
+    """
 
     def note(self, event: ev.Event) -> None:
-        """Record a fact; what follows in this decision is decided as if it were in the log. Raises `LackingError`."""
+        """Record a fact; what follows in this decision is decided as if it were in the log.
+        Raises `LackingError`.
+        """
         if self.program.has_rounds:
             *first, event = ends_first(self.program, self.state, event, self.now, self.running, self.found)
             for one in first:
@@ -200,13 +210,17 @@ class DecisionBuilder(Struct):
 
 
 def late_last(state: State, run: list[RunStep]) -> list[RunStep]:
-    """The steps in the order in which they get a place: what follows a map that has gone on comes before its items."""
+    """The steps in the order in which they get a place: what follows a map
+    that has gone on comes before its items.
+    """
     late = state.late
     return sorted(run, key=lambda step: owner_of(step.slot) in late)
 
 
 def one_after_a_crash(builder: DecisionBuilder, run: list[RunStep]) -> list[RunStep]:
-    """Of several steps any may have caused the crash that this worker follows: they run one at a time, another one first each time."""
+    """Of several steps any may have caused the crash that this worker
+    follows: they run one at a time, another one first each time.
+    """
     state = builder.state
     if not run or not state.recovery.epoch or state.recovery.epoch != state.epoch:
         return run

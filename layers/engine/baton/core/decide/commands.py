@@ -1,7 +1,10 @@
-"""The commands of the core to the runtime, as data: one struct each. What performs them is in runtime/performers/.
+"""The commands of the core to the runtime, as data: one struct each.
+What performs them is in runtime/performers/.
 
-`when` says on which side of the append of what was decided a command is performed: some have to come before it, so that
-the log does not say what is not so, and the others come after it, so that nothing happens that the log does not know.
+`when` says on which side of the append of what was decided a command is performed: some have to come before
+it, so that
+the log does not say what is not so, and the others come after it, so
+that nothing happens that the log does not know.
 """
 
 from __future__ import annotations
@@ -50,16 +53,20 @@ class LookAtStanding(Command, frozen=True):
 
 
 class StopSteps(Command, frozen=True):
-    """Running steps at these slots, or all of them. Nothing else of the decision is performed before it is decided anew."""
+    """Running steps at these slots, or all of them.
+    Nothing else of the decision is performed before it is decided anew.
+    """
 
     slots: tuple[str, ...] = ()
 
 
 class CancelChildren(Command, frozen=True):
-    """Children (slot, child) that are asked to stop: a child that ends without a reason would fail its parent.
+    """Children (slot, child) that are asked to stop: a child that ends
+    without a reason would fail its parent.
 
-    What is recorded then is the decision's; where there is time for some of them only, `recorded` makes it. `undo`: they take back what they have
-    done before they end. `heard`: their parent hears of that before it ends.
+    What is recorded then is the decision's; where there is time for some of them only, `recorded` makes it.
+    `undo`: they take back what they have done before they end.
+    `heard`: their parent hears of that before it ends.
     """
 
     when: ClassVar[When] = "before"
@@ -69,7 +76,9 @@ class CancelChildren(Command, frozen=True):
 
 
 class StartHandler(Command, frozen=True):
-    """The failure handler of a saga that is about to end. Its start comes before the end: behind that, no worker looks again."""
+    """The failure handler of a saga that is about to end.
+    Its start comes before the end: behind that, no worker looks again.
+    """
 
     when: ClassVar[When] = "before"
     child: Child
@@ -107,10 +116,10 @@ _ACTS_FIRST = frozenset((CancelChildren, StartHandler))
 class Decision(Struct, frozen=True):
     """What a saga needs now.
 
-    record: facts to append before anything else happens. commands: what is to be done, at most one of each kind, in the
-    order in which they are performed. again: when a step is tried again. due: when time alone changes the decision (None:
-    never). behind: more can be said once what was decided before it is in the log. after: the state behind the facts, where
-    it is known.
+    record: facts to append before anything else happens. commands: what is to be done, at most
+    one of each kind, in the order in which they are performed. again: when a step is tried again.
+    due: when time alone changes the decision (None: never). behind: more can be said once what
+    was decided before it is in the log. after: the state behind the facts, where it is known.
     """
 
     record: tuple[ev.Event, ...] = ()

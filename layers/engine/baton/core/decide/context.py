@@ -43,8 +43,8 @@ class LackingError(Exception):
 
 
 class Standing(Struct, frozen=True):
-    """Of the children that were looked at `at` a time, the one whose time has stood still for longest: for how long, and for how
-    much of it until now without a break (`lasts`).
+    """Of the children that were looked at `at` a time, the one whose time has stood still
+    for longest: for how long, and for how much of it until now without a break (`lasts`).
     """
 
     at: int
@@ -56,9 +56,11 @@ class Standing(Struct, frozen=True):
 class Found(Struct, frozen=True):
     """What was fetched for a decision: decoded blobs by reference, answers by the key of their question.
 
-    `absent` has the blobs that cannot be had, with the reason. A condition that needs one of those breaks; where the
-    log names one, nothing can be said any more. `looked`: by slot, when this worker has looked at work elsewhere, and whether that
-    was said to be over then. `entries`: of the log, by version. `standing`: of children, once it was looked at.
+    `absent` has the blobs that cannot be had, with the reason. A condition that needs one of those breaks;
+    where the
+    log names one, nothing can be said any more.
+    `looked`: by slot, when this worker has looked at work elsewhere, and whether that was said to
+    be over then. `entries`: of the log, by version. `standing`: of children, once it was looked at.
     """
 
     blobs: Mapping[str, Any] = {}
@@ -82,8 +84,9 @@ BATCH = "last_error.batch"
 
 
 class EvaluationContext(Struct, frozen=True):
-    """The values at `slot` (empty: for the saga's output). `output` is what its node has just given, `undone` what the step
-    that is undone got and gave."""
+    """The values at `slot` (empty: for the saga's output).
+    `output` is what its node has just given, `undone` what the step that is undone got and gave.
+    """
 
     program: Program
     state: State
@@ -95,7 +98,9 @@ class EvaluationContext(Struct, frozen=True):
     undone: Mapping[str, ev.Value] | None = None
 
     def blaming(self, failure: ev.Failure, parameters: Any = None) -> EvaluationContext:
-        """The same place, where `last_error` is a failure that has just happened, to a tool called with `parameters`."""
+        """The same place, where `last_error` is a failure that has just
+        happened, to a tool called with `parameters`.
+        """
         return replace(self, output=None, failure=failure, parameters=parameters)
 
     def render(self, template: Template) -> Any:
@@ -200,7 +205,9 @@ class EvaluationContext(Struct, frozen=True):
         raise ExpressionError(f"`{path.text}`: `{path.node or path.root}` has no output")
 
     def _is_outer(self, path: Path) -> bool:
-        """Whether a path names something of the place that has started this graph: what is here hides what is there."""
+        """Whether a path names something of the place that has started this
+        graph: what is here hides what is there.
+        """
         if path.root == "ctx":
             return path.node not in self.program.nodes
         if path.root in ("item", "index"):
@@ -286,7 +293,9 @@ class EvaluationContext(Struct, frozen=True):
         return {wanted: {name: self.content(value) for name, value in self._arrived().items()}}
 
     def batch(self, outputs: Mapping[str, ev.Value]) -> dict[str, Any]:
-        """What became of each node before the join at this slot: how many of each fate, and each by its name. Raises `LackingError`."""
+        """What became of each node before the join at this slot: how many of each fate, and each by its name.
+        Raises `LackingError`.
+        """
         name, _ = node_of(self.slot)
         arrived, carried = self.state.tokens.get(self._place, {}), self.state.errors.get(self._place, {})
         results: dict[str, dict[str, Any]] = {}
@@ -321,7 +330,8 @@ class EvaluationContext(Struct, frozen=True):
     def errors(self) -> tuple[ev.Failure, ...]:
         """The errors that came with dead tokens, each once, less what is rescued here.
 
-        In the order of the edges, but those first that nothing has caught: they are never too many to be passed on.
+        In the order of the edges, but those first that nothing has caught: they
+        are never too many to be passed on.
         """
         name, _ = node_of(self.slot)
         arrived, ways = self.state.tokens.get(self._place, {}), self.program.index
@@ -339,7 +349,9 @@ class EvaluationContext(Struct, frozen=True):
         return tuple(dict.fromkeys((*caught, *dead)))
 
     def _carried(self, *, alive: bool) -> list[tuple[str, tuple[ev.Failure, ...]]]:
-        """Senders with what a caught failure's live token carries, or dead ones do, in the order of the edges."""
+        """Senders with what a caught failure's live token carries, or dead ones
+        do, in the order of the edges.
+        """
         name, _ = node_of(self.slot)
         carried, arrived = self.state.errors.get(self._place, {}), self.state.tokens.get(self._place, {})
         if not carried:

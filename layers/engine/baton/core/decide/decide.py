@@ -1,7 +1,8 @@
 """decide(program, state, now) -> what to do next; advance(...) -> what to write down, and then do.
 
-The order of it all is here; what is decided about a node, a failure or an undoing is in the files beside it, and what follows
-from an event in core/log/folding/. Nothing is performed: the runner reads a `Decision` and acts. Times are UTC epoch milliseconds.
+The order of it all is here; what is decided about a node, a failure or an undoing is
+in the files beside it, and what follows from an event in core/log/folding/. Nothing is
+performed: the runner reads a `Decision` and acts. Times are UTC epoch milliseconds.
 """
 
 from __future__ import annotations
@@ -241,7 +242,9 @@ def _limited(caps: Caps, state: State, now: int, found: Found) -> Decision | Non
 
 
 def _stop(builder: DecisionBuilder) -> Decision:
-    """A cancelled or failed saga starts nothing, lets running steps end, then ends itself; one that has its result stops them."""
+    """A cancelled or failed saga starts nothing, lets running steps end,
+    then ends itself; one that has its result stops them.
+    """
     program, state, now = builder.program, builder.state, builder.now
     if state.undo.work is not None:
         from baton.core.decide.undoing import undo  # few sagas undo anything
@@ -301,7 +304,9 @@ def _cancelling(
     heard: bool = False,
     stopped: Iterable[ev.StepStopped] = (),
 ) -> Decision:
-    """Ask the first of them to stop, as many as one entry has room for. `heard`: it is heard later what they have undone."""
+    """Ask the first of them to stop, as many as one entry has room for.
+    `heard`: it is heard later what they have undone.
+    """
     part = tuple(children[:CANCELLED_TOGETHER])
     record = recorded((child for _, child in part), stopped, heard=heard)
     return Decision(record, (CancelChildren(part, undo=undo, heard=heard),))
@@ -351,7 +356,9 @@ class _Entry(Struct):
         self.state = apply(self.state, event)
 
     def is_quiet_after(self, settled: Sequence[ev.Event]) -> bool:
-        """Whether certainly nothing follows from these: in a wide graph that is quicker to see than by looking around."""
+        """Whether certainly nothing follows from these: in a wide graph that is
+        quicker to see than by looking around.
+        """
         state = self.state
         if self.program.caps is not None or state.failure is not None:
             return False
@@ -382,8 +389,9 @@ class _Entry(Struct):
 
 
 def _leads_on(event: ev.Event) -> bool:
-    """Whether what follows from it must be in the same entry: a failed attempt and what is done about it, a question and its notice, an answer and
-    what it comes to, a notice and its reason, the end of a map and what has stopped it.
+    """Whether what follows from it must be in the same entry: a failed attempt
+    and what is done about it, a question and its notice, an answer and what it
+    comes to, a notice and its reason, the end of a map and what has stopped it.
 
     Behind the notice of a question comes the next question: many of them need more than one entry.
     """
@@ -395,7 +403,9 @@ def _leads_on(event: ev.Event) -> bool:
 
 
 def _size(event: ev.Event) -> int:
-    """Bytes of an event in an entry. A large value in it will be a blob's reference there; the rest of it stays."""
+    """Bytes of an event in an entry.
+    A large value in it will be a blob's reference there; the rest of it stays.
+    """
     size = len(_encode(event))
     if size <= LARGE:
         return size

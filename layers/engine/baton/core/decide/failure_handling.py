@@ -1,7 +1,8 @@
 """What is done about an attempt that failed, as events; or nothing, and the step has failed.
 
-Failover policies and the ladder (core/failures/) choose the events. Where the saga goes on from a step that has failed
-is in transitions.py. This file and the strategies are loaded with the first failure.
+Failover policies and the ladder (core/failures/) choose the events.
+Where the saga goes on from a step that has failed is in transitions.py.
+This file and the strategies are loaded with the first failure.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ from baton.core.sizes import excess_of, iso
 
 
 def cause_of(failure: Failure, rules: Rules) -> tuple[str, str]:
-    """The code and the class by which rules are asked: what the child has failed with, where a rule names that code."""
+    """The code and the class by which rules are asked: what the child has
+    failed with, where a rule names that code.
+    """
     first = failure.errors[0] if failure.errors else failure
     cause, kind = first.code, first.kind or class_of(first.code)
     named = set(rules)
@@ -49,9 +52,11 @@ def cause_of(failure: Failure, rules: Rules) -> tuple[str, str]:
 
 
 def entry_of_child(failure: Failure, rules: Rules) -> PolicyEntry:
-    """Without a rule nothing is done: the child has done what it could. `retry` is for what goes away by itself, or what a rule names.
+    """Without a rule nothing is done: the child has done what it could.
+    `retry` is for what goes away by itself, or what a rule names.
 
-    A rule for `child_failed` is for all failures, as one for `any`: neither starts another child after a permanent one.
+    A rule for `child_failed` is for all failures, as one for `any`: neither
+    starts another child after a permanent one.
     """
     code, kind = cause_of(failure, rules)
     ladder = (RETRY,) if RETRY in DEFAULTS[kind].ladder else ()
@@ -69,7 +74,8 @@ def handle_failure(
 ) -> Iterator[ev.Event]:
     """The events that handle `failing.failure`; none when the step fails for good.
 
-    `context` is that of the step, `failing` what was tried for it until now; `above`: only strategies that come after
+    `context` is that of the step, `failing` what was tried for it until now; `above`: only strategies that
+    come after
     this one, which did not help. Raises `LackingError`.
     """
     name, iteration = node_of(context.slot)
@@ -177,7 +183,9 @@ def _entry(
 
 
 def is_defect(context: EvaluationContext, node: Node, failure: ev.Failure) -> bool:
-    """Tell whether a failure says that code is wrong, and neither a map tolerates it nor a model is to correct it."""
+    """Tell whether a failure says that code is wrong, and neither a map
+    tolerates it nor a model is to correct it.
+    """
     program, slot = context.program, context.slot
     if failure.code not in DEFECTS or node.workflow or failure.on_purpose:
         return False
@@ -205,7 +213,9 @@ def _names(context: EvaluationContext, failure: ev.Failure) -> bool:
 
 
 def stays(context: EvaluationContext, failure: ev.Failure) -> bool:
-    """Whether the rules of the document let the saga end with this failure, and undo nothing: their ladder has no `rollback`."""
+    """Whether the rules of the document let the saga end with this failure,
+    and undo nothing: their ladder has no `rollback`.
+    """
     node = context.program.node_at(context.state, context.slot)
     class_ = failure.kind or class_of(failure.code)
     if node.workflow:
@@ -218,7 +228,9 @@ def stays(context: EvaluationContext, failure: ev.Failure) -> bool:
 
 
 def goes_another_way(context: EvaluationContext, failing: Failing) -> bool:
-    """Whether a failover policy fits that calls something else, or with other arguments. Raises `LackingError`."""
+    """Whether a failover policy fits that calls something else, or with other arguments.
+    Raises `LackingError`.
+    """
     node = context.program.node_at(context.state, context.slot)
     policy, _, _ = _policy(context, node, failing, class_of(failing.failure.code))
     then = None if policy is None else policy.then
@@ -243,7 +255,9 @@ def _rules(code: str, *levels: Rules) -> tuple[Rules, ...]:
 
 
 def _earliest(failure: ev.Failure, now: int, *, is_look: bool) -> int:
-    """When `verify` looks at the earliest whether it has happened: a call that was cut off may still complete."""
+    """When `verify` looks at the earliest whether it has happened: a call
+    that was cut off may still complete.
+    """
     return now + Limits().effect_grace_ms if (failure.doubt or is_look) and failure.code == "timeout" else now
 
 
@@ -256,11 +270,12 @@ def _policy(
     *,
     names: bool = False,
 ) -> tuple[Policy | None, dict[str, Any], tuple[str, ...]]:
-    """The failover policy that fits, with what it puts in place of arguments; and what broke in those that do not.
+    """The failover policy that fits, with what it puts in place of
+    arguments; and what broke in those that do not.
 
-    One whose condition or `with` breaks does not fit: a policy must not hide the failure that it is about. Nor does one for
-    all failures that tries again what is permanent; `kind`: the class that rules have made of `class_`. `names`: only those that
-    name its code.
+    One whose condition or `with` breaks does not fit: a policy must not hide the failure that it is about.
+    Nor does one for all failures that tries again what is permanent; `kind`: the
+    class that rules have made of `class_`. `names`: only those that name its code.
     """
     rest = context.program.failover.get(node.name, ())
     if rest and (kind or class_) == PERMANENT:
@@ -412,7 +427,9 @@ def handle(builder: DecisionBuilder, at: Activation, failure: ev.Failure) -> Non
 def wait_for_breaker(context: EvaluationContext, attempt: int, held: Held) -> ev.StepHeld | None:
     """The wait; None where the document goes another way at once. Raises `LackingError`.
 
-    What undoes something has no other way. A step does where its rules or `catch` name the code `breaker_open`, or a failover policy fits that calls something else.
+    What undoes something has no other way.
+    A step does where its rules or `catch` name the code `breaker_open`, or
+    a failover policy fits that calls something else.
     """
     name, iteration = node_of(context.slot)
     if not is_undo(context.slot) and _has_another_way(context, attempt, held, name):
@@ -460,7 +477,9 @@ def changed(
     arguments: Mapping[str, Any],
     way: Alternative | None = None,
 ) -> Iterator[ev.Event]:
-    """As `left`, for what comes in place of arguments, and another way; nothing where the next call is the same. Raises `LackingError`."""
+    """As `left`, for what comes in place of arguments, and another way;
+    nothing where the next call is the same. Raises `LackingError`.
+    """
     node = context.program.node_at(context.state, context.slot)
     after = replace(failing, way=way or failing.way, arguments={**failing.arguments, **arguments})
     instead = tool_asked_about(node, after)
@@ -479,7 +498,9 @@ def answered(
 
 
 def left(context: EvaluationContext, failing: Failing, instead: str, now: int) -> Iterator[ev.Event]:
-    """The events in front of the one with which the step goes on with another call, of the tool `instead`. Raises `LackingError`."""
+    """The events in front of the one with which the step goes on with another call, of the tool `instead`.
+    Raises `LackingError`.
+    """
     program, state, slot = context.program, context.state, context.slot
     node = program.node_at(state, slot)
     tool = failing.failure.tool or tool_asked_about(node, failing)

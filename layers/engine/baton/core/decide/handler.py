@@ -1,7 +1,8 @@
 """The workflow that is started when a saga has failed for good: what it gets, and what the end says of it.
 
-Loaded with the first saga that fails and has one. It is started before the end is appended, under an id that its saga has only once in
-a branch: so it is started once, whatever dies in between. Starting is in runtime/performers.
+Loaded with the first saga that fails and has one.
+It is started before the end is appended, under an id that its saga has only once in a
+branch: so it is started once, whatever dies in between. Starting is in runtime/performers.
 """
 
 from __future__ import annotations
@@ -87,9 +88,11 @@ def _report(context: EvaluationContext, end: ev.SagaEnded) -> dict[str, Any]:
 
 
 def takes_failure(program: Program, state: State, slot: str) -> bool:
-    """Whether this saga, or one above it, goes on from the failure of the child at `slot`, whatever the failure is.
+    """Whether this saga, or one above it, goes on from the failure of the
+    child at `slot`, whatever the failure is.
 
-    A node that says itself what is done about its child goes on, too. A child that was left behind has no slot: it is started only to be cancelled.
+    A node that says itself what is done about its child goes on, too.
+    A child that was left behind has no slot: it is started only to be cancelled.
     """
     name, _ = node_of(slot)
     node = program.nodes[name] if slot else None

@@ -39,16 +39,25 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
     `tool_version` and `schema_hash` are those of the code that ran. `budget_ms` is set for an
     interruption: the time from the step's start to the cut. `rows` go into the transaction of its entry.
-    `cost`: what the tool said it spent, in millionths of a dollar. `retry_after_ms`: the pause that a service asked for.
-    `tool`: the one that ran, where it was not the node's own. `recorded`: its once-only effect had happened before.
-    `blocked_ms`: how long it held the event loop. `handed`: the callback that the tool got, where it has handed its work over
+    `cost`: what the tool said it spent, in millionths of a dollar. `retry_after_ms`: the pause that a service
+    asked for.
+    `tool`: the one that ran, where it was not the node's own. `recorded`: its once-only effect had happened
+    before.
+    `blocked_ms`: how long it held the event loop. `handed`: the callback that the tool got, where it has
+    handed its work over
     and the output is not the step's; `callback`: the one with which an attempt has ended.
     `response`: what it has handed over to a provider of models.
     `assumed`: how much of the cost is the most that a request to a model can have cost.
-    `why` it came no further, where it was not cut off (core/log/events.py): then only its cost counts, and `halt`, if the saga
-    has to be parked. `usage`: what models have read and written. `request`: what a person has to approve before the step can go on. `notices`: what is to be sent besides.
-    `digest` names the call, where a model may plan an equal one. `kept`: the arguments that are needed to undo it; `key`: its idempotency key, likewise; `done_by`: which
-    other one has done it before: another `STEP` of the saga, or another `SAGA`. `held`: the circuit breaker that the step waits for.
+    `why` it came no further, where it was not cut off (core/log/events.py): then only its cost counts, and
+    `halt`, if the saga
+    has to be parked.
+    `usage`: what models have read and written.
+    `request`: what a person has to approve before the step can go on.
+    `notices`: what is to be sent besides.
+    `digest` names the call, where a model may plan an equal one. `kept`: the arguments that are needed to
+    undo it; `key`: its idempotency key, likewise; `done_by`: which
+    other one has done it before: another `STEP` of the saga, or another `SAGA`.
+    `held`: the circuit breaker that the step waits for.
     `acted`: it has failed, and has acted all the same.
     """
 
@@ -94,7 +103,9 @@ def refused(outcome: Outcome, why: str) -> Outcome:
 
 
 def _no_further(program: Program, state: State, outcome: Outcome, found: Found) -> Iterator[ev.Event]:
-    """The events for an attempt without money or approval, or whose result the saga no longer needs: its slot may be gone."""
+    """The events for an attempt without money or approval, or whose result
+    the saga no longer needs: its slot may be gone.
+    """
     if state.ended is not None:
         return
     slot = outcome.slot
@@ -201,7 +212,9 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
 
 
 def _held(program: Program, state: State, outcome: Outcome, found: Found) -> Iterator[ev.Event]:
-    """The wait for a circuit breaker; or a failure, about which the document says what is done. Raises `LackingError`."""
+    """The wait for a circuit breaker; or a failure, about which the document says what is done.
+    Raises `LackingError`.
+    """
     held, slot = outcome.held, outcome.slot
     is_look = state.is_stopping and not is_undo(slot)
     if held is None or not _is_awaited(program, state, outcome):
@@ -319,8 +332,9 @@ def _handed_over(
 ) -> ev.CallbackOpened | None:
     """The wait for work elsewhere, if it was handed over.
 
-    It was if the tool has returned. It was, too, if the tool failed and the work is done all the same: what the callback
-    says is how the attempt ended.
+    It was if the tool has returned.
+    It was, too, if the tool failed and the work is done all the same: what
+    the callback says is how the attempt ended.
     """
     at = activation(program, state, outcome.slot)
     kind, callback = program.kinds[at.node.kind], callback_of(state, outcome.slot)

@@ -1,4 +1,5 @@
-"""Sagas that cannot go on: how they are parked, and who is told; and what there is to say of one that ends before its nodes have, or fails after.
+"""Sagas that cannot go on: how they are parked, and who is told; and what
+there is to say of one that ends before its nodes have, or fails after.
 
 Incidents about failures of steps are in failure_handling.py, parking for money in spending.py.
 """
@@ -23,7 +24,8 @@ SHORTEST_MS, LONGEST_MS = 60_000, 3_600_000
 
 
 def parking(state: State, parked: ev.Parked, now: int) -> tuple[ev.NoticeDue, ev.Parked]:
-    """What to record of a saga that is parked, and that on-call has to know of: the notice first, in the same entry.
+    """What to record of a saga that is parked, and that on-call has to know
+    of: the notice first, in the same entry.
 
     No two parkings of a saga have the same version, so each opens an incident of its own.
     """
@@ -80,14 +82,17 @@ def orphans_of(state: State) -> list[tuple[str, Child]]:
 def recorded(
     children: Iterable[Child], stopped: Iterable[ev.Event] = (), *, heard: bool = False
 ) -> tuple[ev.Event, ...]:
-    """The event that these children were asked to stop, so that they are not asked again. `stopped`: what is told of them in front of it."""
+    """The event that these children were asked to stop, so that they are not asked again.
+    `stopped`: what is told of them in front of it.
+    """
     sagas = {child.saga: None for child in children}
     links = (one for one in stopped if isinstance(one, ev.StepStopped) and one.child in sagas)
     return (*links, ev.ChildrenAbandoned(children=tuple(sagas), undo=heard))
 
 
 def has_to_undo(state: State, *, undoes: bool) -> bool:
-    """Whether a saga may have to undo something: what it has done itself or a child that has told it of its end, and, where something
+    """Whether a saga may have to undo something: what it has done itself or
+    a child that has told it of its end, and, where something
     `undoes` a step of it, what was cut off.
     """
     if undoes and (state.recovery.possibly_running or state.open or state.failing):
@@ -108,7 +113,9 @@ def ended(builder: DecisionBuilder) -> ev.SagaEnded:
 
 
 def _done_by_then(builder: DecisionBuilder) -> ev.Value:
-    """The saga's output from what was done before it was cancelled; null if that is not enough to make it. Raises `LackingError`."""
+    """The saga's output from what was done before it was cancelled; null if that is not enough to make it.
+    Raises `LackingError`.
+    """
     try:
         output = builder.context("").render(builder.program.output)
     except ExpressionError:
@@ -124,9 +131,11 @@ def unfinished(state: State, failure: ev.Failure) -> Decision:
 
 
 def held_up(state: State, found: Found, deadline: int, now: int) -> Decision | None:
-    """Decide in place of the end of the saga's time where a child stands still for a defect: the saga's time does so with it.
+    """Decide in place of the end of the saga's time where a child stands
+    still for a defect: the saga's time does so with it.
 
-    It is looked at when the time is over, and not before: a saga whose time never is pays nothing. None: it is over.
+    It is looked at when the time is over, and not before: a saga whose time never is pays nothing.
+    None: it is over.
     """
     children = {slot: work.orphan for slot, work in state.open.items() if work.orphan is not None}
     if not children:

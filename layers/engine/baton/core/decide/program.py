@@ -38,9 +38,11 @@ def turn_of(
 ) -> str:
     """WAITS, FIRES, SKIPPED or FAILS.
 
-    `arrived` maps senders to alive; `failed` are those of the dead that carry errors, `lost` those that carry only
-    failures which were caught, and are not rescued here. `tails` are the nodes from which a loop comes back to this
-    one: a round after the first has no other edges.
+    `arrived` maps senders to alive; `failed` are those of the dead that carry errors, `lost` those that carry
+    only
+    failures which were caught, and are not rescued here.
+    `tails` are the nodes from which a loop comes back to this one: a round
+    after the first has no other edges.
     """
     if tails and not tails.isdisjoint(arrived):
         return FIRES
@@ -81,9 +83,10 @@ Policies = tuple[tuple[Policy, Template], ...]
 class Program:
     """A graph made ready to run. Immutable after construction.
 
-    kinds: what its nodes do. most_hops: nodes that may run where they go round in circles; 0: any number. skew_ms: how far
-    apart the clocks of two processes may be. graphs: the named graphs of its document, where it is one of them itself.
-    build: what tells the deployed code from any other; empty where that is not known. timeout_ms: of an attempt whose node names none.
+    kinds: what its nodes do. most_hops: nodes that may run where they go round in circles; 0: any
+    number. skew_ms: how far apart the clocks of two processes may be. graphs: the named graphs of
+    its document, where it is one of them itself. build: what tells the deployed code from any
+    other; empty where that is not known. timeout_ms: of an attempt whose node names none.
     """
 
     def __init__(
@@ -128,7 +131,9 @@ class Program:
             if node.branch is not None and node.branch.choose
         }
         self.failover = _failover_of(graph, kinds)
-        """For each node that calls tools: the policies that may be for it, its own first, each with what it puts in place of arguments."""
+        """For each node that calls tools: the policies that may be for it, its
+        own first, each with what it puts in place of arguments.
+        """
         self.planned = frozenset(
             call.tool
             for node in graph.nodes
@@ -169,11 +174,15 @@ class Program:
             for node in graph.nodes
             if not (node.loops or node.loop or node.branch or node.catch)
         }
-        """Of each node that goes on along all of its edges, in no loop: the tokens that it emits when it is done."""
+        """Of each node that goes on along all of its edges, in no loop: the
+        tokens that it emits when it is done.
+        """
         self._tails = sum(self._bit[node.name] for node in graph.nodes if node.loop is not None)
         self._ahead = self._reach()
         self.tells_batch = False
-        """Whether what catches a failure, or the failure handler, asks what became of each node before the join that has failed."""
+        """Whether what catches a failure, or the failure handler, asks what
+        became of each node before the join that has failed.
+        """
         self.carried: dict[str, tuple[str, ...]] = {}
         """For each last node of a loop: the nodes whose outputs the next round reads as the previous ones."""
         self._readers = self._find_readers()
@@ -215,7 +224,9 @@ class Program:
         return self.bodies[name] if self.bodies and self.is_one_of_many(slot) else self.arguments[name]
 
     def keeps_failure(self, slot: str) -> bool:
-        """Whether what happens at a slot goes on from a failure there, because it is the part of a node that is told of it."""
+        """Whether what happens at a slot goes on from a failure there, because
+        it is the part of a node that is told of it.
+        """
         if is_undo(slot):
             return True
         return "#" in slot and self.kinds[self.nodes[node_of(slot)[0]].kind].keeps_failure(item_of(slot))
@@ -257,7 +268,9 @@ class Program:
         return self.nodes[reader].loops[self.index.shared(reader, node) - 1]
 
     def first_of(self, reader: str, path: Path) -> Template:
-        """What the last node of the loop around a reader has given before the first round, where `path` is about that."""
+        """What the last node of the loop around a reader has given before the
+        first round, where `path` is about that.
+        """
         is_tail = bool(self.initials) and self.loop_around(reader, path.node) == path.node
         return self.initials.get(path.node, NO_VALUE) if is_tail else NO_VALUE
 
@@ -325,7 +338,9 @@ class Program:
             yield self.choices[node.name]
 
     def ahead_of(self, slots: Collection[str], late: Collection[str] = ()) -> int:
-        """Every node that can still run when these slots hold the tokens in flight; nothing follows from those that are `late`."""
+        """Every node that can still run when these slots hold the tokens in
+        flight; nothing follows from those that are `late`.
+        """
         mask = 0
         for slot in slots:
             mask |= self._ahead[node_of(slot)[0]]
@@ -354,7 +369,9 @@ class Program:
         return (node for node in self.graph.nodes if node.signal == signal and self._bit[node.name] & ahead)
 
     def loses(self, state: State, signal: str) -> bool:
-        """Whether a signal of this name that comes now is lost: none is waited for, and no wait takes one that came before it."""
+        """Whether a signal of this name that comes now is lost: none is waited
+        for, and no wait takes one that came before it.
+        """
         if any(work.signal == signal for work in state.open.values()):
             return False
         takers = [node for node in self.graph.nodes if node.signal == signal]
@@ -374,7 +391,9 @@ def _pause_of(loop: Loop) -> tuple[Path, ...]:
 
 
 def _asks_batch(path: Path, starts: str) -> bool:
-    """Whether `last_error.batch` is asked for. What is started, if it is a named graph, may ask for all that `last_error` has."""
+    """Whether `last_error.batch` is asked for.
+    What is started, if it is a named graph, may ask for all that `last_error` has.
+    """
     return path.steps[:1] == ("batch",) or (not path.steps and bool(name_of(starts)))
 
 

@@ -1,4 +1,5 @@
-"""A step some of whose attempts have failed: whether it is tried again now, and what the next attempt is like.
+"""A step some of whose attempts have failed: whether it is tried again
+now, and what the next attempt is like.
 
 Pauses between attempts, and answers to questions about failures. What is done about a failure is in
 failure_handling.py, which is imported where a step has failed; where the saga goes on is in transitions.py.
@@ -86,7 +87,10 @@ def digest_of(builder: DecisionBuilder, at: Activation, arguments: Any) -> str:
 
 
 def may_try_again(builder: DecisionBuilder, at: Activation) -> bool:
-    """Whether the step at `slot` runs now. If not, it may have been settled by an answer. Raises `LackingError`."""
+    """Whether the step at `slot` runs now.
+    If not, it may have been settled by an answer.
+    Raises `LackingError`.
+    """
     failing = builder.state.failing[at.slot]
     if failing.ask is not None:
         return _is_answered(builder, at, failing, failing.ask)
@@ -182,7 +186,9 @@ def _is_answered(builder: DecisionBuilder, at: Activation, failing: Failing, ask
 
 
 def go_on(builder: DecisionBuilder, at: Activation, failing: Failing, ended: ev.Event) -> None:
-    """What comes after a strategy that has led to nothing, behind the event with which it has `ended`. Raises `LackingError`."""
+    """What comes after a strategy that has led to nothing, behind the event with which it has `ended`.
+    Raises `LackingError`.
+    """
     from baton.core.decide.failure_handling import handle_failure
 
     last = replace(failing, ask=None)
@@ -195,7 +201,9 @@ def go_on(builder: DecisionBuilder, at: Activation, failing: Failing, ended: ev.
 
 
 def _escalate(builder: DecisionBuilder, at: Activation, ask: ev.Ask) -> str:
-    """Takes the step of its escalation that is due; the answer that the last one has given, else an empty text."""
+    """Takes the step of its escalation that is due; the answer that the
+    last one has given, else an empty text.
+    """
     from baton.core.log.questions import decided_by, due_step
 
     if (answer := decided_by(ask, builder.now)) or builder.now >= ask.expires_at:

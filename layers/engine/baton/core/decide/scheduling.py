@@ -1,6 +1,7 @@
 """What is to be done at each slot: whether it is ready, and what follows from the answer of its kind.
 
-The kinds are in core/nodes/, what concerns the saga as a whole in decide.py, where the saga goes on in transitions.py.
+The kinds are in core/nodes/, what concerns the saga as a whole in
+decide.py, where the saga goes on in transitions.py.
 """
 
 from __future__ import annotations
@@ -75,7 +76,9 @@ _CHILDREN = "/children"
 
 
 def overtaken(builder: DecisionBuilder, at: Activation) -> ev.Failure | None:
-    """Why a node with a `wall_time` that has begun may not go on. Otherwise its time is one of the decision's."""
+    """Why a node with a `wall_time` that has begun may not go on.
+    Otherwise its time is one of the decision's.
+    """
     since = builder.state.begun.get(at.slot)
     if since is None:
         return None
@@ -119,7 +122,9 @@ def ask(builder: DecisionBuilder, at: Activation) -> ev.Failure | str:
 
 
 def _counted(state: State, at: Activation, scope: str, name: str, ahead: int) -> int:
-    """How much of a limit is used when the node begins, without what it declares; `ahead`: nodes that have begun before."""
+    """How much of a limit is used when the node begins, without what it
+    declares; `ahead`: nodes that have begun before.
+    """
     found: int = getattr(state.used.get(scope, _NONE), name) if name in COUNTED else 0
     return found + ahead + 1 if name == "hops" and not at.item else found
 
@@ -157,7 +162,9 @@ def _under_way(builder: DecisionBuilder, caps: Caps) -> int:
 
 
 def _is_slow(builder: DecisionBuilder, caps: Caps, scope: str, node: Node) -> bool:
-    """Whether a node behind a throttled limit still has to wait: for earlier nodes, then for the end of the pause."""
+    """Whether a node behind a throttled limit still has to wait: for
+    earlier nodes, then for the end of the pause.
+    """
     busy = _busy(builder, caps)
     if scope == SAGA and (busy[SAGA] or (_is_child(builder, node) and busy[_CHILDREN])):
         return True
@@ -179,7 +186,9 @@ def _is_full(builder: DecisionBuilder, caps: Caps, node: Node) -> bool:
 
 
 def _busy(builder: DecisionBuilder, caps: Caps) -> dict[str, int]:
-    """How many are at work: steps in the saga, children in the saga, both behind each node whose fan-out is throttled."""
+    """How many are at work: steps in the saga, children in the saga, both
+    behind each node whose fan-out is throttled.
+    """
     if builder.busy is None:
         builder.busy = dict.fromkeys((SAGA, _CHILDREN, *caps.wide), 0)
         for slot in builder.state.tokens.keys() & set(builder.running):
@@ -258,10 +267,11 @@ def join_failure(context: EvaluationContext, node: Node) -> ev.Failure:
 
 
 def schedule_ready(builder: DecisionBuilder) -> None:
-    """All slots with tokens, in the order in which they got them; where one may be ahead of others, what was over first comes first.
+    """All slots with tokens, in the order in which they got them; where one
+    may be ahead of others, what was over first comes first.
 
-    Where a join may fire early, joins that have fired come first, then what is skipped or fails by what was said, and
-    only then what begins; whatever that says at once is heard everywhere before the next begins.
+    Where a join may fire early, joins that have fired come first, then what is skipped or fails by what was
+    said, and only then what begins; whatever that says at once is heard everywhere before the next begins.
     """
     slots = builder.state.tokens
     hurries = builder.program.index.hurries
@@ -291,7 +301,9 @@ def schedule_ready(builder: DecisionBuilder) -> None:
 
 
 def _in_order(builder: DecisionBuilder) -> Iterable[str]:
-    """The slots in the order in which it matters to a join, to a node that ends the saga or to a map that has enough."""
+    """The slots in the order in which it matters to a join, to a node that
+    ends the saga or to a map that has enough.
+    """
     if not (builder.state.signals or builder.program.index.hurries or builder.program.ends):
         return builder.state.tokens
     return in_order(builder.state, builder.now)
@@ -300,7 +312,8 @@ def _in_order(builder: DecisionBuilder) -> Iterable[str]:
 def _is_ending(builder: DecisionBuilder) -> bool:
     """Whether a node has ended the saga, or lacks something to do so.
 
-    Such nodes come first: what is ready besides, and cannot have what it needs because the saga ends, must not begin.
+    Such nodes come first: what is ready besides, and cannot have what it
+    needs because the saga ends, must not begin.
     """
     for slot in builder.state.tokens:
         if node_of(slot)[0] in builder.program.ends and not builder.state.is_stopping:

@@ -1,7 +1,8 @@
 """Limits of money: what a saga may still begin, what parks it or its user, and what people are told of it.
 
-Arithmetic on what the log says. The limits that a document gives are in core/log/folding/workflow_limits.py; the reservations of a
-user's day, which many sagas share, are in runtime/money/ledger.py. Amounts are micro-dollars.
+Arithmetic on what the log says.
+The limits that a document gives are in core/log/folding/workflow_limits.py; the reservations of
+a user's day, which many sagas share, are in runtime/money/ledger.py. Amounts are micro-dollars.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ BEGINS, WAITS = "", "waits"
 
 
 class SpendingLimits(msgspec.Struct, frozen=True):
-    """What a deployment allows: to a saga, to a user and to a tenant on a day (UTC), 0: any amount; and at how much of it to warn."""
+    """What a deployment allows: to a saga, to a user and to a tenant on a
+    day (UTC), 0: any amount; and at how much of it to warn.
+    """
 
     saga: int = 0
     user_day: int = 0
@@ -95,7 +98,8 @@ def afresh(state: State, terms: SpendingLimits) -> int:
 def ask(state: State, terms: SpendingLimits, node: Node, busy: int) -> str | ev.Parked:
     """Whether a node that does work may begin, with `busy` reserved by the attempts that are under way.
 
-    `WAITS`: for the end of those. Once everything is spent no step begins at all, nor a child: most tools that cost
+    `WAITS`: for the end of those. Once everything is spent no step begins at all, nor a child: most tools
+    that cost
     do not say so before.
     """
     total = total_of(state, terms)
@@ -109,7 +113,8 @@ def ask_for(
 ) -> str | ev.Parked:
     """Whether there is money for one call of `what`, for `node`, that may `cost` so much.
 
-    `spent` is what the saga has spent by now, also what the log does not say yet; `busy` what the other attempts
+    `spent` is what the saga has spent by now, also what the log does not say yet; `busy` what the other
+    attempts
     that are under way have spent or hold.
     """
     total = total_of(state, terms)
@@ -258,10 +263,13 @@ def _is_over(spent: int, limit: int, terms: SpendingLimits) -> bool:
 def limits_at(
     state: State, node: Node | None, of_saga: Cap | None, terms: SpendingLimits, day: int, *, shares: bool
 ) -> tuple[SharedLimit, ...]:
-    """The limits that hold what `node` of a saga spends, or what the sagas spend that are started there, the nearest first.
+    """The limits that hold what `node` of a saga spends, or what the sagas
+    spend that are started there, the nearest first.
 
-    `of_saga`: the limit that its document gives for the whole saga. `shares`: its graph can start sagas. A saga that cannot, and has none
-    above it, has no account: its limits are arithmetic on its log. `day`: until when an account of its own is kept.
+    `of_saga`: the limit that its document gives for the whole saga. `shares`: its graph can start sagas. A
+    saga that cannot, and has none
+    above it, has no account: its limits are arithmetic on its log.
+    `day`: until when an account of its own is kept.
     """
     above, saga = state.origin.shared_limits, state.origin.saga
     found: list[SharedLimit] = []
@@ -317,7 +325,8 @@ _DEFAULTS = Limits()
 class Bounds(Struct, frozen=True, kw_only=True):
     """The limits of a deployment and of its store, as far as decisions know them.
 
-    `entry_bytes`: of the events of one entry together; one is always taken. `value_bytes`: of a value that is made here. `deaths`: so many
+    `entry_bytes`: of the events of one entry together; one is always taken. `value_bytes`: of a value that is
+    made here. `deaths`: so many
     in a row, then a person has to decide. `rows`: of tools, that the store takes together with an entry.
     """
 

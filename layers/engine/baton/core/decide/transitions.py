@@ -1,6 +1,7 @@
 """Where the saga goes on from a node that is done, was skipped or failed: the settlement of the event.
 
-`loop`, `branch`, what leaving a round does, and which outputs are no longer read. Which nodes are ready: program.py.
+`loop`, `branch`, what leaving a round does, and which outputs are no longer read. Which nodes are ready:
+program.py.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ class RouteError(Exception):
 
 
 class Settlement(Struct, frozen=True, kw_only=True):
-    """The fields have the meaning that they have in an event. `output`, `keep` and `full` are those of a node that is done."""
+    """The fields have the meaning that they have in an event.
+    `output`, `keep` and `full` are those of a node that is done.
+    """
 
     emits: tuple[ev.Token, ...] = ()
     errors: tuple[ev.Failure, ...] = ()
@@ -95,10 +98,12 @@ _NONE: frozenset[str] = frozenset()
 def done(
     context: EvaluationContext, now: int, cost: int = 0, *, began: int = 0, has_schema: bool = True
 ) -> Settlement:
-    """The settlement of the node at the context's slot that has just given `context.output`, with that output.
+    """The settlement of the node at the context's slot that has just given
+    `context.output`, with that output.
 
     It has a `fault` when the output is not what it has to be, a condition breaks or a limit is not kept.
-    `cost` has not been counted yet; `began`: when its attempt did. Without `has_schema` the output is the engine's own, and the node's schema is not
+    `cost` has not been counted yet; `began`: when its attempt did. Without `has_schema` the output is the
+    engine's own, and the node's schema is not
     for it, or it is known to be valid. Raises `LackingError`.
     """
     program, state, slot = context.program, context.state, context.slot
@@ -138,7 +143,8 @@ def skipped(program: Program, state: State, slot: str, *, passes_on: bool) -> Se
 
 
 def stopped(context: EvaluationContext, failure: ev.Failure) -> Settlement:
-    """The settlement of the node at the context's slot that failed: empty unless it is caught or a join tolerates it.
+    """The settlement of the node at the context's slot that failed: empty
+    unless it is caught or a join tolerates it.
 
     Where it is caught, all edges but those to its handlers are lost. An item fails its node.
 
@@ -165,7 +171,10 @@ def forgotten(context: EvaluationContext) -> tuple[str, ...]:
 
 
 def caught(context: EvaluationContext, failure: ev.Failure) -> int | None:
-    """The number of the first rule of `catch` that fits, from 0. One whose condition breaks does not. Raises `LackingError`."""
+    """The number of the first rule of `catch` that fits, from 0.
+    One whose condition breaks does not.
+    Raises `LackingError`.
+    """
     node = context.program.nodes[node_of(context.slot)[0]]
     class_ = failure.kind or class_of(failure.code)
     blamed = context.blaming(failure)
@@ -299,7 +308,9 @@ def _go(
     chosen: Collection[str],
     errors: tuple[ev.Failure, ...] = (),
 ) -> Settlement:
-    """Tokens along the edges: those of the node's own, or all those that leave the loops that are left with it."""
+    """Tokens along the edges: those of the node's own, or all those that
+    leave the loops that are left with it.
+    """
     index = program.index
     _, iteration = node_of(slot)
     depth = len(iteration)

@@ -1,6 +1,8 @@
-"""A step in doubt, when an undoing comes to it: what undoes it is called in any case, or a person is asked whether it has happened; and who is told.
+"""A step in doubt, when an undoing comes to it: what undoes it is called
+in any case, or a person is asked whether it has happened; and who is told.
 
-The question is that of any step whose outcome is unknown. Nothing is called again: what the answers come to is in core/log/folding/undo_folds.py.
+The question is that of any step whose outcome is unknown.
+Nothing is called again: what the answers come to is in core/log/folding/undo_folds.py.
 """
 
 from __future__ import annotations
@@ -74,7 +76,9 @@ def ask(builder: DecisionBuilder, at: Activation) -> None:
 
 
 def tell(builder: DecisionBuilder, at: Activation, known: int) -> None:
-    """The people on call are told of a step that has failed since the record was `known`, if no person has said what has happened."""
+    """The people on call are told of a step that has failed since the
+    record was `known`, if no person has said what has happened.
+    """
     news = builder.record[known:]
     is_said = any(isinstance(event, ev.QuestionClosed) and event.by for event in news)
     failures = [event.failure for event in news if isinstance(event, ev.StepFailed)]
@@ -111,7 +115,9 @@ def unsure_notice(state: State, slot: str, failure: Failure, now: int) -> Notice
 
 
 def way_of(program: Program, event: Any, at: int) -> dict[str, Any]:
-    """The way, and when it may be gone at the earliest: no call that is still under way may come after what undoes it. `at`: when the event was written."""
+    """The way, and when it may be gone at the earliest: no call that is still
+    under way may come after what undoes it. `at`: when the event was written.
+    """
     node = program.nodes.get(event.node)
     undo = None if node is None else node.inverse(event.tool, event.item)
     if node is None or undo is None or undo.in_doubt != CALL or node.work.callback is not None:

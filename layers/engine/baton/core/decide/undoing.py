@@ -1,6 +1,7 @@
 """A saga that cannot go on takes back what it has done: whether, and what comes before.
 
-Loaded with the first saga that undoes something. The steps of it are in undoing.py, the list of what can be undone in core/log/undos.py.
+Loaded with the first saga that undoes something.
+The steps of it are in undoing.py, the list of what can be undone in core/log/undos.py.
 """
 
 from __future__ import annotations
@@ -46,9 +47,13 @@ Cancelling = Callable[..., Decision]
 """Has children stop, and undo what they have done."""
 
 MOST_INTERRUPTIONS = 3
-"""So often a step that is called again to find out what it has done may be cut off by the end of an invocation."""
+"""So often a step that is called again to find out what it has done may
+be cut off by the end of an invocation.
+"""
 MOST_CRASHES = 2
-"""After so many deaths in a row without progress such a step is not called again: it may be the one that kills its workers."""
+"""After so many deaths in a row without progress such a step is not
+called again: it may be the one that kills its workers.
+"""
 _CUT_OFF = ev.Failure(
     UNKNOWN_OUTCOME, "it was cut off, and its output did not come", kind=class_of(UNKNOWN_OUTCOME)
 )
@@ -64,7 +69,8 @@ STOPPED = ev.Failure("cancelled", "the saga was stopped while the step ran")
 def begun(builder: DecisionBuilder, cancelling: Cancelling) -> Decision | None:
     """What comes before the end of a saga that stops: it takes back what it has done. None: it does not.
 
-    First it is found out what has happened, people are told where that cannot be, and its children are stopped.
+    First it is found out what has happened, people are told where that
+    cannot be, and its children are stopped.
     """
     state = builder.state
     if not _is_wanted(state):
@@ -89,7 +95,9 @@ def begun(builder: DecisionBuilder, cancelling: Cancelling) -> Decision | None:
 
 
 def _to_hear_of(builder: DecisionBuilder) -> list[tuple[str, Child]]:
-    """The open children that undo what they have done: also those that have told of their end, which nothing has taken in."""
+    """The open children that undo what they have done: also those that have
+    told of their end, which nothing has taken in.
+    """
     program, state = builder.program, builder.state
     return [
         (slot, child)
@@ -99,7 +107,9 @@ def _to_hear_of(builder: DecisionBuilder) -> list[tuple[str, Child]]:
 
 
 def stopping(builder: DecisionBuilder) -> Decision:
-    """Running steps are stopped, but for those that something undoes: they end by themselves, so that it is known what they have done."""
+    """Running steps are stopped, but for those that something undoes: they
+    end by themselves, so that it is known what they have done.
+    """
     program, state = builder.program, builder.state
     slots = tuple(slot for slot in builder.running if not ends_by_itself(program, state, slot))
     return Decision(commands=(StopSteps(slots),)) if slots else Decision()
@@ -150,7 +160,9 @@ def _is_verified(program: Program, state: State, slot: str) -> bool:
 
 
 def _said(builder: DecisionBuilder) -> Decision | None:
-    """What work elsewhere has said before the saga has come to its end is how its step has ended; None where it has said nothing."""
+    """What work elsewhere has said before the saga has come to its end is
+    how its step has ended; None where it has said nothing.
+    """
     program, state = builder.program, builder.state
     for slot, work in state.open.items():
         if program.node_at(state, slot).undo and said_of(state, callback_of(state, slot)) is not None:
@@ -167,8 +179,10 @@ def _said(builder: DecisionBuilder) -> Decision | None:
 def _looks(builder: DecisionBuilder) -> Decision | None:
     """The steps of which has to be found out first whether they have happened; None when there are none.
 
-    Those that may act only once, or whose tool names a `verify`, are looked at; others are called again. After a crash, one at a time. While another system still works at one, no look
-    says what will have come of it: a person is asked in its turn.
+    Those that may act only once, or whose tool names a `verify`, are looked at; others are called again.
+    After a crash, one at a time.
+    While another system still works at one, no look says what will have
+    come of it: a person is asked in its turn.
     """
     program, state = builder.program, builder.state
     run = []
@@ -210,8 +224,8 @@ def _arguments_of(builder: DecisionBuilder, at: Activation) -> Any:
 
 
 def _in_doubt(builder: DecisionBuilder) -> Iterator[ev.StepFailed]:
-    """Of each step that was cut off, and that something undoes, that it has failed and may have happened: a person is asked when its turn
-    comes. Raises `LackingError`.
+    """Of each step that was cut off, and that something undoes, that it has failed and
+    may have happened: a person is asked when its turn comes. Raises `LackingError`.
     """
     program, state = builder.program, builder.state
     for slot in _cut_off(builder):
@@ -242,7 +256,9 @@ def _in_doubt(builder: DecisionBuilder) -> Iterator[ev.StepFailed]:
 
 
 def kept_of(builder: DecisionBuilder, at: Activation, tool: str) -> ev.Value | None:
-    """What undoes the step of `tool` needs of its arguments, if they can be made once more. Raises `LackingError`."""
+    """What undoes the step of `tool` needs of its arguments, if they can be made once more.
+    Raises `LackingError`.
+    """
     failing, undo = builder.state.failing.get(at.slot), at.node.undo.get(tool)
     if failing is not None and failing.kept is not None:
         return failing.kept
@@ -256,7 +272,9 @@ def kept_of(builder: DecisionBuilder, at: Activation, tool: str) -> ev.Value | N
 
 
 def _set_aside(state: State) -> tuple[ev.UndoSetAside, ...]:
-    """Where some of what could not be undone is in the log, all of it but the first is: it is taken up in one order."""
+    """Where some of what could not be undone is in the log, all of it but
+    the first is: it is taken up in one order.
+    """
     rest = state.undo.failed[NAMED:] if state.undo.aside else ()
     return (ev.UndoSetAside(steps=rest),) if rest else ()
 
@@ -291,11 +309,15 @@ def _cut_off(builder: DecisionBuilder) -> Iterator[str]:
 
 SIDE_BY_SIDE = 10
 """So many steps are undone at a time where the document lets them be."""
-"""So often an inverse may be cut off by the end of an invocation; then it is given up, so that the others are undone."""
+"""So often an inverse may be cut off by the end of an invocation; then
+it is given up, so that the others are undone.
+"""
 LEAST_MS = 1_000
 """An attempt that would have less time is not made."""
 LOOK_MS = 60_000
-"""So often it is looked at first whether a child has undone what it had done, should word of its end be lost; then ever less often."""
+"""So often it is looked at first whether a child has undone what it had
+done, should word of its end be lost; then ever less often.
+"""
 
 
 def undo(builder: DecisionBuilder) -> Decision:
@@ -328,7 +350,9 @@ def _work(builder: DecisionBuilder) -> Undoing:
 
 
 def _move(builder: DecisionBuilder) -> None:
-    """The next steps begin, those that nothing undoes are passed, and it ends when none is left. Raises `LackingError`."""
+    """The next steps begin, those that nothing undoes are passed, and it ends when none is left.
+    Raises `LackingError`.
+    """
     while True:
         work, failed = _work(builder), builder.state.undo.failed
         if len(failed) >= NAMED + LISTED:
@@ -440,7 +464,9 @@ def _event(builder: DecisionBuilder, version: int, index: int) -> Any:
 
 
 def _schedule(builder: DecisionBuilder, slot: str) -> None:
-    """A step that undoes another: it runs now, waits for its next attempt, or for a person. Raises `LackingError`."""
+    """A step that undoes another: it runs now, waits for its next attempt, or for a person.
+    Raises `LackingError`.
+    """
     state = builder.state
     if slot in builder.running:
         return
@@ -494,7 +520,9 @@ def _schedule(builder: DecisionBuilder, slot: str) -> None:
 
 
 def _give_up(builder: DecisionBuilder, at: Activation, failure: ev.Failure) -> None:
-    """Fail an inverse that is not called, or not once more, and tell the people on call as if its call had failed for good."""
+    """Fail an inverse that is not called, or not once more, and tell the
+    people on call as if its call had failed for good.
+    """
     told = undo_doubts.failure_notice(builder.state, at.slot, failure, builder.now)
     fail(builder, at, failure)
     if told is not None:
@@ -502,7 +530,9 @@ def _give_up(builder: DecisionBuilder, at: Activation, failure: ev.Failure) -> N
 
 
 def _waits_until(state: State, slot: str) -> int:
-    """Until when it is not called: while a circuit breaker is open, which counts no attempt, or a call that it takes back may be under way."""
+    """Until when it is not called: while a circuit breaker is open, which
+    counts no attempt, or a call that it takes back may be under way.
+    """
     work, held = state.undo.work, state.held.get(slot)
     not_before = 0 if work is None else work.steps[slot].not_before
     return not_before if held is None else max(held.until, not_before)
@@ -537,7 +567,9 @@ def _left_ms(node: Node, failing: Failing | None, now: int) -> int | None:
 def _arguments(
     builder: DecisionBuilder, slot: str, found: Undo, event: Any, step: UndoStep
 ) -> dict[str, Any]:
-    """An argument that is an expression for what may be missing is left out where it is. Raises `ExpressionError`, `LackingError`."""
+    """An argument that is an expression for what may be missing is left out where it is.
+    Raises `ExpressionError`, `LackingError`.
+    """
     values: dict[str, ev.Value] = {}
     if step.given is not None:
         values["output"] = step.given
@@ -558,7 +590,9 @@ def _arguments(
 
 
 def stands_for(builder: DecisionBuilder) -> Decision:
-    """No code has mended what undoes a step, and the saga has no day left: it is given up, so that the others are undone."""
+    """No code has mended what undoes a step, and the saga has no day left:
+    it is given up, so that the others are undone.
+    """
     for slot in _work(builder).steps:
         if (failing := builder.state.failing.get(slot)) is not None and failing.ask is not None:
             fail(builder, _at(builder, slot), failing.failure)

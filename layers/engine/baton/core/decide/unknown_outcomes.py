@@ -1,4 +1,5 @@
-"""Effects that may happen only once and may have happened: which steps are in doubt, and who is told when no `verify` looks.
+"""Effects that may happen only once and may have happened: which steps
+are in doubt, and who is told when no `verify` looks.
 
 Claims are made in runtime/steps/effects.py. Which failures leave a doubt: core/failures/codes.py.
 """
@@ -26,7 +27,9 @@ from baton.core.log.undos import is_undo
 
 
 def is_in_doubt(program: Program, state: State, slot: str, running: Collection[str]) -> bool:
-    """Whether its effect may have happened: then the step does not end before `verify` or a person has looked."""
+    """Whether its effect may have happened: then the step does not end
+    before `verify` or a person has looked.
+    """
     node, failing = program.node_at(state, slot), state.failing.get(slot)
     # What is called in the tool's place may be such a tool, too.
     by_another = failing is not None and failing.way is not None and bool(failing.way.tool)
@@ -40,7 +43,9 @@ def is_in_doubt(program: Program, state: State, slot: str, running: Collection[s
 
 
 def may_stand(program: Program, state: State, slot: str, running: Collection[str]) -> bool:
-    """Whether a step may have happened whose output has not come: what may happen only once, or what something undoes."""
+    """Whether a step may have happened whose output has not come: what may
+    happen only once, or what something undoes.
+    """
     if is_in_doubt(program, state, slot, running):
         return True
     node, failing = program.node_at(state, slot), state.failing.get(slot)
@@ -57,12 +62,16 @@ def _is_begun(program: Program, state: State, slot: str) -> bool:
 
 
 def stands(node: Node, failing: Failing) -> bool:
-    """Tell whether an attempt until now may have done something that is undone, and that is not in the list by itself."""
+    """Tell whether an attempt until now may have done something that is
+    undone, and that is not in the list by itself.
+    """
     return not failing.left and (failing.acted or may_have_acted(node, failing.failure))
 
 
 def leaves_unknown(node: Node, tool: str, failure: ev.Failure) -> bool:
-    """Whether what a tool has done for the node, and that is undone or may happen only once, may have happened although it has failed with this."""
+    """Whether what a tool has done for the node, and that is undone or may
+    happen only once, may have happened although it has failed with this.
+    """
     if failure.doubt or failure.code == UNKNOWN_OUTCOME:
         return True
     if tool == node.tool:
@@ -78,7 +87,9 @@ def may_have_acted(node: Node, failure: ev.Failure) -> bool:
 
 
 def has_acted_before(node: Node, state: State, slot: str) -> bool:
-    """Tell whether an attempt before this one may have done something that is undone: what this one fails with says nothing of that."""
+    """Tell whether an attempt before this one may have done something that
+    is undone: what this one fails with says nothing of that.
+    """
     if not node.undo or node.effect in {PURE, ONCE}:
         return False  # what may happen only once has its claim
     if slot in state.recovery.possibly_running:
@@ -88,8 +99,8 @@ def has_acted_before(node: Node, state: State, slot: str) -> bool:
 
 
 def looks_first(state: State, slot: str, failing: Failing, node: Node) -> bool:
-    """Tell whether `verify` looks before anything but a retry is done about an idempotent call that may have acted. It looks once, and
-    knows the step's own call alone.
+    """Tell whether `verify` looks before anything but a retry is done about an idempotent
+    call that may have acted. It looks once, and knows the step's own call alone.
     """
     if not node.verified or failing.way is not None or failing.look or failing.left:
         return False
@@ -97,10 +108,11 @@ def looks_first(state: State, slot: str, failing: Failing, node: Node) -> bool:
 
 
 def unanswered(node: Node, failure: ev.Failure) -> ev.Failure:
-    """The same failure, of a step that has failed for good; in doubt where something undoes the step, and its last call had no answer or
-    one that says nothing, such as a status 5xx.
+    """The same failure, of a step that has failed for good; in doubt where something undoes
+    the step, and its last call had no answer or one that says nothing, such as a status 5xx.
 
-    Such a step may have acted, and what it gave, which its inverse needs, is unknown: a person is asked when the saga is undone.
+    Such a step may have acted, and what it gave, which its inverse needs,
+    is unknown: a person is asked when the saga is undone.
     """
     if not node.undo or node.effect in {PURE, ONCE} or failure.refused:
         return failure
@@ -108,7 +120,9 @@ def unanswered(node: Node, failure: ev.Failure) -> ev.Failure:
 
 
 def takes_back(state: State) -> bool:
-    """Whether a saga that stops would undo what it has done: its children do then, although it has done nothing itself."""
+    """Whether a saga that stops would undo what it has done: its children
+    do then, although it has done nothing itself.
+    """
     if state.result is not None:
         return False
     if state.cancel is not None:
@@ -117,7 +131,9 @@ def takes_back(state: State) -> bool:
 
 
 def doubts(program: Program, state: State, now: int) -> Iterator[ev.Notice]:
-    """The notices about steps in doubt of a saga that ends now; where it undoes them first, people are asked then."""
+    """The notices about steps in doubt of a saga that ends now; where it
+    undoes them first, people are asked then.
+    """
     undoes = takes_back(state)
     for slot in state.tokens:
         if is_in_doubt(program, state, slot, ()) and not (undoes and program.node_at(state, slot).undo):
@@ -125,7 +141,9 @@ def doubts(program: Program, state: State, now: int) -> Iterator[ev.Notice]:
 
 
 def doubt_notice(state: State, slot: str, now: int) -> ev.Notice:
-    """The notice that a step was stopped for good in the middle of an effect that may happen only once: a person looks."""
+    """The notice that a step was stopped for good in the middle of an
+    effect that may happen only once: a person looks.
+    """
     return ev.Notice(
         key=f"{state.origin.saga}/{state.lineage.branch}.{slot}.stopped",
         to="on_call",
@@ -139,7 +157,9 @@ def doubt_notice(state: State, slot: str, now: int) -> ev.Notice:
 
 
 def told(context: EvaluationContext, now: int, running: Collection[str]) -> Iterator[ev.Event]:
-    """The events in front of the one that stops what is at the context's slot; none where it has done nothing. Raises `LackingError`."""
+    """The events in front of the one that stops what is at the context's
+    slot; none where it has done nothing. Raises `LackingError`.
+    """
     program, state, slot = context.program, context.state, context.slot
     if is_in_doubt(program, state, slot, running):
         yield ev.NoticeDue(notice=doubt_notice(state, slot, now))
@@ -149,7 +169,9 @@ def told(context: EvaluationContext, now: int, running: Collection[str]) -> Iter
 
 
 def child_link(program: Program, state: State, slot: str) -> ev.StepStopped | None:
-    """That the child at a slot is stopped, and an undoing of its parent comes to it: once, and unless it certainly has nothing to undo."""
+    """That the child at a slot is stopped, and an undoing of its parent
+    comes to it: once, and unless it certainly has nothing to undo.
+    """
     child = state.children.get(slot) if slot in state.open else None
     if child is None or child.listed or program.node_at(state, slot).stays:
         return None
@@ -161,7 +183,9 @@ def child_link(program: Program, state: State, slot: str) -> ev.StepStopped | No
 
 
 def _may_undo(graphs: Mapping[str, Graph], workflow: str, above: tuple[str, ...] = ()) -> bool:
-    """Whether something may undo what a child does. Of a graph of the document it is known; what a registered workflow does is not."""
+    """Whether something may undo what a child does.
+    Of a graph of the document it is known; what a registered workflow does is not.
+    """
     graph = graphs.get(name_of(workflow))
     if graph is None:
         return True
@@ -183,7 +207,9 @@ def step_link(context: EvaluationContext, running: Collection[str]) -> ev.StepSt
 
 
 def link(context: EvaluationContext, tool: str, failing: Failing | None, instead: str = "") -> ev.StepStopped:
-    """The place in the list of what `tool` may have done at the context's slot; `instead`: the tool that goes on. Raises `LackingError`."""
+    """The place in the list of what `tool` may have done at the context's
+    slot; `instead`: the tool that goes on. Raises `LackingError`.
+    """
     program, state, slot = context.program, context.state, context.slot
     (name, iteration), node = node_of(slot), program.node_at(state, slot)
     is_undone = tool in node.undo
@@ -219,7 +245,9 @@ def replaced(failing: Failing) -> dict[str, Any]:
 
 
 def left_by(program: Program, state: State, found: Found) -> tuple[ev.StepStopped, ...]:
-    """What is stopped with the end of a saga that undoes nothing then: a later rollback comes to it. Raises `LackingError`."""
+    """What is stopped with the end of a saga that undoes nothing then: a later rollback comes to it.
+    Raises `LackingError`.
+    """
     slots = state.tokens if program.undoes else state.open
     stopped = []
     for slot in slots:
@@ -271,7 +299,9 @@ def in_doubt(
     *,
     acted: bool = False,
 ) -> ev.StepFailed:
-    """A failure for good; with its place in the list where the step may have acted, in this attempt or (`acted`) in one before."""
+    """A failure for good; with its place in the list where the step may
+    have acted, in this attempt or (`acted`) in one before.
+    """
     failure, slot = unanswered(node, failed.failure), _slot(failed)
     if acted:
         failure = replace(failure, doubt=True)
@@ -290,7 +320,9 @@ ROUND = "the end of its round"
 
 
 def late_in(context: EvaluationContext, late: tuple[int, int] | None = (0, 0)) -> EvaluationContext:
-    """The same place, where the map goes on (or, with None, is over): what its items read is read until they have ended."""
+    """The same place, where the map goes on (or, with None, is over): what
+    its items read is read until they have ended.
+    """
     state = context.state
     work = state.open[context.slot]
     assert isinstance(work, Map), "nothing else goes on beside its items"
@@ -326,9 +358,11 @@ def ended(
 def ends_first(
     program: Program, state: State, event: ev.Event, now: int, running: Collection[str], found: Found
 ) -> list[ev.Event]:
-    """The event behind what is told of the steps that it stops, because their round is over with it. Raises `LackingError`.
+    """The event behind what is told of the steps that it stops, because their round is over with it.
+    Raises `LackingError`.
 
-    The maps that have gone on in that round end first. The join of such a map, where its loop begins with it, goes on absorbing
+    The maps that have gone on in that round end first.
+    The join of such a map, where its loop begins with it, goes on absorbing
     what comes from outside of the loop.
     """
     drops = getattr(event, "drops", ())

@@ -1,7 +1,9 @@
-"""Nodes of an application's own kinds become nodes of built-in kinds, before anything else reads the document.
+"""Nodes of an application's own kinds become nodes of built-in kinds,
+before anything else reads the document.
 
-The last node of an expansion has the name that its author gave, so that its output is read by that; the others have names
-that no node of the document has. What leads to the node leads to the first. What is wrong inside is told at the author's node.
+The last node of an expansion has the name that its author gave, so that its output
+is read by that; the others have names that no node of the document has. What leads
+to the node leads to the first. What is wrong inside is told at the author's node.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ _ALIKE = 0.8
 
 
 class Written(NamedTuple):
-    """Where a node of an expansion comes from: the author's node, the key of its kind there, and the rest of its fields."""
+    """Where a node of an expansion comes from: the author's node, the key
+    of its kind there, and the rest of its fields.
+    """
 
     name: str
     key: str

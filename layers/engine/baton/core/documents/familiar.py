@@ -322,7 +322,8 @@ BELOW: Mapping[str, type[BaseModel]] = {"on_failure": ReactionModel, "graphs": G
 
 
 def there(location: Sequence[Any], document: Any) -> list[Any]:
-    """As much of a location as the document has: `join: 0` has no `wait_for` in it. A missing key is had, too.
+    """As much of a location as the document has: `join: 0` has no
+    `wait_for` in it. A missing key is had, too.
 
     A place in a list is none where one thing stands for a list of it.
     """
@@ -371,14 +372,18 @@ def _fields(model: type[BaseModel]) -> Mapping[str, FieldInfo]:
 
 
 def meant(location: Sequence[Any]) -> str:
-    """The known key that the last step of the location nearly is, or stands for elsewhere, or an empty string."""
+    """The known key that the last step of the location nearly is, or stands
+    for elsewhere, or an empty string.
+    """
     return _meant(str(location[-1]), model_around(location))
 
 
 def belongs(location: Sequence[Any], node: Mapping[str, Any]) -> tuple[str, ...]:
-    """Where in its node the last step of the location belongs, if that is known and not where it stands; empty otherwise.
+    """Where in its node the last step of the location belongs, if that is
+    known and not where it stands; empty otherwise.
 
-    A field of the node can stand below the key of its kind, one of the kind or of `map` beside that, and a limit at either place.
+    A field of the node can stand below the key of its kind, one of the kind
+    or of `map` beside that, and a limit at either place.
     """
     below = tuple(location[2:-1])
     word = plainly(str(location[-1]))

@@ -40,7 +40,9 @@ from baton.core.effects.risk import RiskRule
 
 
 class GraphModel(Model):
-    """Nodes that run as a saga of their own. Retries, reactions, policies, schemas, rules of risk and allowed tools are the document's."""
+    """Nodes that run as a saga of their own.
+    Retries, reactions, policies, schemas, rules of risk and allowed tools are the document's.
+    """
 
     description: str = Field(default="", description="What it is for. Changes nothing of how it runs.")
     input: Annotated[dict[str, JsonValue] | None, Given] = Field(

@@ -115,7 +115,9 @@ OF_JSON = (
 
 
 def of_yaml(message: str, before: str, here: str) -> tuple[str, str]:
-    """What is wrong, and what would be right. `before`: what stands before the place in its line; `here`: behind it."""
+    """What is wrong, and what would be right.
+    `before`: what stands before the place in its line; `here`: behind it.
+    """
     told = f"{message}\n{before[-1:]}{here[:1]}\n{'behind' if before.strip() else ''}"
     found = ((ours, hint) for pattern, ours, hint in OF_YAML if pattern.search(told))
     return next(found, ("this cannot be read as YAML", f"{_INDENTATION}, or quote the text"))

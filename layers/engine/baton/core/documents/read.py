@@ -1,7 +1,8 @@
-"""read_definition(value) -> the model of a document, and everything that is wrong with its shape, in plain words.
+"""read_definition(value) -> the model of a document, and everything
+that is wrong with its shape, in plain words.
 
-It words pydantic's refusals. read.py repairs a broken document, so that the rest of it can be checked too; the
-shapes are in the models.
+It words pydantic's refusals. read.py repairs a broken document, so that
+the rest of it can be checked too; the shapes are in the models.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ _SOME_CODE = "child_failed"  # that a node of any kind may have
 def mended(document: _Object, faults: Faults, written: Written) -> tuple[WorkflowModel | None, Faults]:
     """The document without its faults, and those that come to light only then; None if there are no nodes.
 
-    These are where the document would have them if it had the keys that were meant, which are added to `written`.
+    These are where the document would have them if it had the keys that
+    were meant, which are added to `written`.
     """
     nodes = document.get("nodes")
     if not isinstance(nodes, dict) or not 1 <= len(nodes) <= MAX_NODES:
@@ -181,8 +183,8 @@ def rearranged(document: _Object, written: Written) -> tuple[_Object, list[Probl
 
 
 def _beside(nodes: _Object) -> dict[str, _Object]:
-    """By the name of a node without anything below it: the keys of a node that follow it, as they do in YAML that is not
-    indented.
+    """By the name of a node without anything below it: the keys of a node
+    that follow it, as they do in YAML that is not indented.
     """
     found: dict[str, _Object] = {}
     name = None
@@ -226,7 +228,9 @@ def _without(rest: _Object, faults: Faults, *, written: Written) -> _Object:
 
 
 def _schemas(schemas: _Object, broken: Sequence[tuple[str, ...]]) -> _Object:
-    """Those that are broken allow everything, so that they can still be asked for by their names, if these are any."""
+    """Those that are broken allow everything, so that they can still be
+    asked for by their names, if these are any.
+    """
     unnamed = {location[0] for location in broken if location[-1] == "[key]"}
     known = {name: item for name, item in schemas.items() if name not in unnamed}
     return {**known, **{location[0]: True for location in broken if location[0] in known}}
@@ -378,9 +382,9 @@ _PLAIN_WORDS = {
 class Definition(NamedTuple):
     """The model of a document, everything that is wrong with its shape, and which keys are written otherwise.
 
-    With problems, the model is of what could be made out of the rest, so that this can be checked too; None when there
-    is too little of it. Not `is_whole`: the edges between the nodes may not be those that are meant. The problems are
-    where the keys that were meant would be: see `as_written`.
+    With problems, the model is of what could be made out of the rest, so that this can be checked
+    too; None when there is too little of it. Not `is_whole`: the edges between the nodes may not be
+    those that are meant. The problems are where the keys that were meant would be: see `as_written`.
     """
 
     model: WorkflowModel | None
@@ -415,7 +419,8 @@ def read_definition(value: Any) -> Definition:
 
 
 def as_written(problems: Sequence[Problem], written: Mapping[str, str]) -> tuple[Problem, ...]:
-    """The problems where the document has them. What is wrong with a value under the key that was meant is no other one.
+    """The problems where the document has them.
+    What is wrong with a value under the key that was meant is no other one.
 
     It is told with that key: perhaps something else was meant.
     """

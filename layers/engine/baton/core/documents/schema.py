@@ -1,15 +1,17 @@
 """The published JSON Schema of workflow documents (2020-12) and the registry of node types, as data.
 
-It turns the models of parts/ into schemas that an editor or a form can use. The fields are in models.py, parts/ and
-nodes/, validation is in compile/.
+It turns the models of parts/ into schemas that an editor or a form can use.
+The fields are in models.py, parts/ and nodes/, validation is in compile/.
 
-The schema refuses nothing that the compiler accepts. What it cannot say is left to the compiler: that names exist,
-that arguments fit their tools, that nothing waits for itself, that `366d` is the longest duration, that a month has
-such a day, that a dollar has a million parts.
+The schema refuses nothing that the compiler accepts.
+What it cannot say is left to the compiler: that names exist, that arguments
+fit their tools, that nothing waits for itself, that `366d` is the longest
+duration, that a month has such a day, that a dollar has a million parts.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -43,6 +45,7 @@ from baton.core.expressions import LONGEST_S, PATTERN, SAGA_FIELDS, SHORTEST_S
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 SCHEMA_ID = "urn:baton:workflow-schema:1"
 _REF = "#/$defs/"
+_LINE_BREAK = re.compile(r"(?<!\n)\n(?!\n)")
 _ANYTHING = {"$ref": f"{_REF}JsonValue"}
 # Before the name of a field that nodes of several kinds have: it is described once, not in every kind. No
 # application's kind is called `node.…`.
@@ -215,9 +218,10 @@ def document_schema(own: OwnKinds = MappingProxyType({})) -> dict[str, Any]:
 def node_types(own: OwnKinds = MappingProxyType({})) -> list[dict[str, Any]]:
     """Every kind of node: its name and drawing, its abilities, and its JSON Schemas.
 
-    `schema` is that of one node, complete in itself; `input` that of its `with`, None for a kind that takes none; `output`
-    that of what every such node gives. `example` is such a node; `runs` is false for a kind that this version knows and
-    cannot run.
+    `schema` is that of one node, complete in itself; `input` that of its `with`, None for a kind that takes
+    none; `output`
+    that of what every such node gives.
+    `example` is such a node; `runs` is false for a kind that this version knows and cannot run.
     """
     made = _made()
     built_in = [unshared(_described(kind, made)) for kind in NODE_TYPES]
@@ -291,8 +295,20 @@ def _made() -> Mapping[str, Any]:
     """What pydantic makes of the models, by their names."""
     models = (WorkflowModel, LimitsModel)
     _, made = models_json_schema([(model, "validation") for model in models])
-    described: Mapping[str, Any] = made["$defs"]
+    described: Mapping[str, Any] = unwrapped(made["$defs"])
     return described
+
+
+def unwrapped(schema: Any) -> Any:
+    """A JSON Schema made of models, its descriptions without the line breaks of their docstrings."""
+    if isinstance(schema, dict):
+        return {
+            key: _LINE_BREAK.sub(" ", value)
+            if key == "description" and isinstance(value, str)
+            else unwrapped(value)
+            for key, value in schema.items()
+        }
+    return [unwrapped(item) for item in schema] if isinstance(schema, list) else schema
 
 
 def _definitions() -> Mapping[str, Any]:

@@ -1,4 +1,5 @@
-"""The inverse of a tool, which takes back what a call has done: which arguments it gets, and what keeps it from being called.
+"""The inverse of a tool, which takes back what a call has done: which
+arguments it gets, and what keeps it from being called.
 
 `@tool(undo=…)` names it. Documents can name another one, or other arguments: `compensate`.
 """
@@ -12,13 +13,17 @@ from baton.core.effects.toolspec import CALL, ToolSpec
 from baton.core.expressions import hinted, nearest
 
 KEY = "step_key"
-"""The parameter that gets the idempotency key of the call that is undone, unless that has a field or an argument of this name."""
+"""The parameter that gets the idempotency key of the call that is
+undone, unless that has a field or an argument of this name.
+"""
 WHOLE = ("output", "input")
 """Parameters that get all that the tool has given, or got, unless that has a field of this name."""
 
 
 def arguments_of(inverse: ToolSpec, acting: ToolSpec) -> dict[str, Any]:
-    """For each parameter of the inverse, where its value comes from, as an expression; those that stay at their defaults have none."""
+    """For each parameter of the inverse, where its value comes from, as an
+    expression; those that stay at their defaults have none.
+    """
     needs, found = _required(inverse.parameters), dict[str, Any]()
     for name in inverse.parameters.get("properties", {}):
         if (path := _source(name, acting, is_needed=name in needs)) is not None:

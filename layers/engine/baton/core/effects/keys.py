@@ -58,7 +58,8 @@ LISTED = "x-baton-list"
 def canonical(value: Any) -> Any:
     """The value with every spelling that means the same made the same. JSON in, JSON out.
 
-    The same are: spaces around a text and none, the forms of Unicode that are drawn alike, the order of names, `1` and
+    The same are: spaces around a text and none, the forms of Unicode that
+    are drawn alike, the order of names, `1` and
     `1.0`, times of day (`14:00`, `14:00:00`, `2 pm`), and a moment in two time zones.
     """
     if isinstance(value, str):
@@ -105,7 +106,9 @@ def _clock(found: re.Match[str]) -> str:
 
 
 def _moment(found: re.Match[str]) -> str:
-    """A moment, in UTC if it has an offset; an empty text if there is none such, or it is beyond the calendar."""
+    """A moment, in UTC if it has an offset; an empty text if there is none
+    such, or it is beyond the calendar.
+    """
     hour, minute, second, part = _parts(found)
     midnight = hour == _HOURS and (minute, second, part) == (
         "00",
@@ -143,7 +146,9 @@ def _zone(zone: str | None) -> str:
 
 
 def relevant(arguments: Any, schema: Mapping[str, Any]) -> Any:
-    """The arguments without those that change nothing: what equals the default of the tool's schema, and a list of what may be called."""
+    """The arguments without those that change nothing: what equals the
+    default of the tool's schema, and a list of what may be called.
+    """
     if not isinstance(arguments, dict):
         return arguments
     known = schema.get("properties", {})
@@ -172,11 +177,14 @@ ALL, NAMED, NAMED_OR_ALL, NONE = "all", "those named", "those named, else all", 
 class KeyRule(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What makes two calls of a tool the same one, and how long that is remembered.
 
-    `strategy` is one of STRATEGIES. `parts` and `version` name parameters (paths with dots); `name` is what kind of
-    thing a business key names. `window_ms`: calls of the same window are the same. `anyone`: whichever saga of the
-    tenant makes the call. `in_progress`: whether a second caller waits for the first one's result or is refused. `keep_ms`: so
-    long others are given a result, 0 as long as it is there; `retry_window_ms`: so long a failed call is tried again, 0
-    for the deployment's.
+    `strategy` is one of STRATEGIES. `parts` and `version` name parameters (paths with dots); `name` is what
+    kind of
+    thing a business key names.
+    `window_ms`: calls of the same window are the same.
+    `anyone`: whichever saga of the tenant makes the call.
+    `in_progress`: whether a second caller waits for the first one's result or is refused.
+    `keep_ms`: so long others are given a result, 0 as long as it is there;
+    `retry_window_ms`: so long a failed call is tried again, 0 for the deployment's.
     """
 
     strategy: str = NODE
@@ -233,7 +241,9 @@ def names_of(rule: KeyRule) -> tuple[str, ...] | None:
 
 
 def parameters_of(rule: KeyRule, arguments: Any, schema: Mapping[str, Any]) -> Any:
-    """The parameters for a key: with their defaults if the key names some, else those that differ from their defaults."""
+    """The parameters for a key: with their defaults if the key names some,
+    else those that differ from their defaults.
+    """
     if not names_of(rule) or not isinstance(arguments, dict):
         return relevant(arguments, schema)
     known = schema.get("properties", {})
@@ -242,7 +252,9 @@ def parameters_of(rule: KeyRule, arguments: Any, schema: Mapping[str, Any]) -> A
 
 
 def about(rule: KeyRule, parameters: Any) -> str:
-    """A digest of the parameters that all calls with one key must share; empty where the key has them all, or none matter."""
+    """A digest of the parameters that all calls with one key must share;
+    empty where the key has them all, or none matter.
+    """
     return _digest(canonical(parameters)) if rule.strategy in NAMING else ""
 
 
@@ -265,11 +277,12 @@ def key_of(
 ) -> str:
     """32 hexadecimal digits. Raises `KeyIncomplete`.
 
-    `saga` is the saga's place: its id, or for a child its place in the sagas above it. `node` is the name of the node that
-    the step stands for, whichever tool does its work. `occurrence` is the iteration of the enclosing loops, and which call
-    of an agent it is where equal calls are several. `at` is the
-    moment when the step became ready, the same for all of its attempts. `generation` counts how often the effect was undone
-    or was to be repeated.
+    `saga` is the saga's place: its id, or for a child its place in the sagas above it. `node` is the name of
+    the node that
+    the step stands for, whichever tool does its work.
+    `occurrence` is the iteration of the enclosing loops, and which call of an agent it is where
+    equal calls are several. `at` is the moment when the step became ready, the same for all of
+    its attempts. `generation` counts how often the effect was undone or was to be repeated.
     """
     if rule.strategy in WITHIN_SAGA:
         parts = [tenant, user, saga, tool, canonical(parameters), list(occurrence)]
@@ -330,30 +343,38 @@ def _digest(parts: Any) -> str:
 
 
 class Key:
-    """What makes two calls of a tool the same one: `@tool("pay.card", effect="once", key=Key.business("invoice", "id"))`.
+    """What makes two calls of a tool the same one: `@tool("pay.card",
+    effect="once", key=Key.business("invoice", "id"))`.
 
-    Names are parameters of the tool, with dots for what is inside one: `"order.id"`. Tenant and tool are in every key.
+    Names are parameters of the tool, with dots for what is inside one:
+    `"order.id"`. Tenant and tool are in every key.
 
-    Every constructor takes `in_progress="refuse"` (a second caller is told so at once, instead of waiting for the first
-    one's result) and `retry_window="7d"` (so long a call that failed may be tried again). All but `node` and `saga`
-    take `keep="24h"`: so long the result is given to others who make the same call; the step itself never acts again.
-    Those that are made of the user take `anyone=True`: the same call of two users of the tenant is the same, too. Each
-    raises `ValueError` that says what would be right.
+    Every constructor takes `in_progress="refuse"` (a second caller is told so at once, instead of waiting
+    for the first one's result) and `retry_window="7d"` (so long a call that failed may be tried again). All
+    but `node` and `saga` take `keep="24h"`: so long the result is given to others who make the same call;
+    the step itself never acts again. Those that are made of the user take `anyone=True`: the same call of
+    two users of the tenant is the same, too. Each raises `ValueError` that says what would be right.
     """
 
     @staticmethod
     def node(**options: Any) -> KeyRule:
-        """The default of a tool without a rule: the same action of this node of the saga, in this round of its loops."""
+        """The default of a tool without a rule: the same action of this node of
+        the saga, in this round of its loops.
+        """
         return _rule(NODE, **options)
 
     @staticmethod
     def saga(**options: Any) -> KeyRule:
-        """The same action of this saga, in this round of its loops: a second node that comes to it does not act again."""
+        """The same action of this saga, in this round of its loops: a second
+        node that comes to it does not act again.
+        """
         return _rule(SAGA, **options)
 
     @staticmethod
     def user(*action: str, **options: Any) -> KeyRule:
-        """The same action of this user, in whatever saga: by the parameters that name it, or else by all of them."""
+        """The same action of this user, in whatever saga: by the parameters
+        that name it, or else by all of them.
+        """
         return _rule(USER, parts=action, **options)
 
     @staticmethod
@@ -380,14 +401,16 @@ class Key:
     def window(window: str | float, *parts: str, **options: Any) -> KeyRule:
         """Once for this user in each window (`5m`), or once for each value of these parameters.
 
-        Windows are counted from 1970 on, in UTC: those of `1h` begin at the full hour. Two calls at either side of an
-        edge are two, however near to each other.
+        Windows are counted from 1970 on, in UTC: those of `1h` begin at the full hour.
+        Two calls at either side of an edge are two, however near to each other.
         """
         return _rule(WINDOW, parts=parts, window=window, **options)
 
     @staticmethod
     def business(kind: str, *id: str, version: str = "", **options: Any) -> KeyRule:
-        """One thing of the business: its kind, the parameters that name it, and the one with its version if it has any."""
+        """One thing of the business: its kind, the parameters that name it, and
+        the one with its version if it has any.
+        """
         return _rule(BUSINESS, name=kind, parts=id, version=version, **options)
 
     @staticmethod
@@ -432,7 +455,9 @@ def _duration(strategy: str, name: str, value: str | float | None) -> int:
 
 
 def check_rule(rule: KeyRule, parameters: dict[str, Any]) -> str:
-    """What is wrong with a rule for a tool with these parameters (a JSON Schema), in a sentence; empty if nothing is."""
+    """What is wrong with a rule for a tool with these parameters (a JSON
+    Schema), in a sentence; empty if nothing is.
+    """
     if problem := _shape(rule):
         return problem
     for path in (*rule.parts, rule.version) if rule.version else rule.parts:

@@ -1,6 +1,8 @@
-"""The operations of APIs that a node may call: where they are listed, whether a call is on the list, and what a model is told of it.
+"""The operations of APIs that a node may call: where they are listed,
+whether a call is on the list, and what a model is told of it.
 
-A tool says with `LISTED` in the schema of its parameter `operations` that it keeps such a list. What it calls is in tools/standard/openapi.py.
+A tool says with `LISTED` in the schema of its parameter `operations` that it keeps such a list.
+What it calls is in tools/standard/openapi.py.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ Operations = Mapping[str, Sequence[str]]
 
 
 def keeps_list(spec: ToolSpec) -> bool:
-    """Tell whether its calls are held against a list of operations: not with an application's own tool of the same name."""
+    """Tell whether its calls are held against a list of operations: not
+    with an application's own tool of the same name.
+    """
     return LISTED in spec.parameters.get("properties", {}).get(OPERATIONS, {})
 
 
@@ -37,7 +41,9 @@ def refusal(listed: Operations, api: Any, operation: Any) -> str:
 
 
 def offered(spec: ToolSpec, listed: Operations) -> tuple[str, Mapping[str, Any]]:
-    """Description and parameters of a tool as a model is told of them: of one with a list, the operations on it and no others."""
+    """Description and parameters of a tool as a model is told of them: of
+    one with a list, the operations on it and no others.
+    """
     if not keeps_list(spec):
         return spec.description, spec.parameters
     properties = {name: of for name, of in spec.parameters["properties"].items() if name != OPERATIONS}
@@ -49,7 +55,9 @@ def offered(spec: ToolSpec, listed: Operations) -> tuple[str, Mapping[str, Any]]
 
 
 def list_problems(place: str, specs: Sequence[ToolSpec], operations: Operations) -> Iterator[Problem]:
-    """Among the tools that a model may call, one that could call every operation of every API; and a list that no tool keeps."""
+    """Among the tools that a model may call, one that could call every
+    operation of every API; and a list that no tool keeps.
+    """
     names = [spec.name for spec in specs if keeps_list(spec)]
     if names and not operations:
         yield Problem(
@@ -66,7 +74,9 @@ def list_problems(place: str, specs: Sequence[ToolSpec], operations: Operations)
 
 
 def choice_problems(spec: ToolSpec, given: Mapping[str, Any], below: str) -> Iterator[Problem]:
-    """An operation of an API that no document names: an expression says which, and `operations` does not say among which."""
+    """An operation of an API that no document names: an expression says
+    which, and `operations` does not say among which.
+    """
     if not keeps_list(spec):
         return
     among, place = given.get(OPERATIONS), f"{below}/{OPERATIONS}"

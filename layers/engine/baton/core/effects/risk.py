@@ -56,7 +56,8 @@ _MISSING: Final = object()
 class Risk(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
     """What a tool does, and which of its arguments say how much of it.
 
-    `amount`, `currency` and `party` are paths of arguments, such as `amount` or `order.total`. `currency_is`: it is
+    `amount`, `currency` and `party` are paths of arguments, such as `amount` or `order.total`. `currency_is`:
+    it is
     always this one. `minor`: the amount counts the smallest unit of the currency, such as cents.
     """
 
@@ -69,7 +70,8 @@ class Risk(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid
 
 
 class RiskRule(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """A level for what fits: this action, an amount above `above` (decimal digits) of `currency`, a party above `party_above`.
+    """A level for what fits: this action, an amount above `above` (decimal
+    digits) of `currency`, a party above `party_above`.
 
     What is not said fits everything.
     """
@@ -107,8 +109,8 @@ class _UnclearError(Exception):
 def assess(risk: Risk, rules: Rules, arguments: Mapping[str, Any]) -> Assessed:
     """The highest level of the rules that fit; low where none does.
 
-    Critical where a rule compares what the arguments do not clearly say: an amount that is missing, negative, no plain
-    number or in a currency of no rule, a party that is no whole number.
+    Critical where a rule compares what the arguments do not clearly say: an amount that is missing,
+    negative, no plain number or in a currency of no rule, a party that is no whole number.
     """
     about = [rule for rule in rules if rule.action in ("", risk.action)]
     try:

@@ -53,7 +53,8 @@ def size_of(row: Row) -> int:
 
 
 class RowRoom(msgspec.Struct, frozen=True):
-    """How many rows a store writes together with one entry, and how many bytes they may have. None: any number.
+    """How many rows a store writes together with one entry, and how many bytes they may have.
+    None: any number.
 
     There is always room for the rows of one step.
     """

@@ -21,7 +21,9 @@ CALL, ASK = "call", "ask"
 
 
 class Merits(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The rating of an alternative: each from 0 to 1, but cost and latency, which are relative to the usual ones, 1."""
+    """The rating of an alternative: each from 0 to 1, but cost and latency,
+    which are relative to the usual ones, 1.
+    """
 
     reliability: float = 0.9
     cost: float = 1.0
@@ -33,13 +35,19 @@ class Merits(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, dict=True):
     """`parameters` and `result` are JSON Schemas; `timeout_ms` 0 means the engine's default.
 
-    `domain` is what it is about (core/failures/matrix.py). `cost` is reserved for each attempt, in micro-dollars. `key`
-    says what makes two calls the same one; `verify` is the tool that knows whether a call of this one has happened.
-    `instead_of` names tools (patterns) that this one can stand in for, `carries_out` the hints and hooks that it carries
-    out, for the tools of `for_tools`. `fallbacks` are values of a parameter to try one after the other; `context` is
-    the parameter that can be shortened. `sees_key` False: its function has no `Context`, and so no use for a key.
-    `repeatable`: an agent that calls it again with equal arguments has it called again. `requires_approval`: a person
-    approves every call of it first; `risk`: those that are risky. `undo`: the tool that takes back what a call of this one has done;
+    `domain` is what it is about (core/failures/matrix.py). `cost` is reserved for each attempt, in
+    micro-dollars. `key`
+    says what makes two calls the same one; `verify` is the tool that knows
+    whether a call of this one has happened.
+    `instead_of` names tools (patterns) that this one can stand in for, `carries_out` the hints and hooks that
+    it carries
+    out, for the tools of `for_tools`.
+    `fallbacks` are values of a parameter to try one after the other; `context` is the parameter
+    that can be shortened. `sees_key` False: its function has no `Context`, and so no use for a key.
+    `repeatable`: an agent that calls it again with equal arguments has it called again. `requires_approval`:
+    a person
+    approves every call of it first; `risk`: those that are risky. `undo`:
+    the tool that takes back what a call of this one has done;
     `in_doubt`: whether it is called where that is not known , empty where that does no harm.
     `breaker`: the circuit breaker of its target (core/failures/breakers.py); empty: none.
     """
@@ -164,7 +172,8 @@ def off(name: str) -> str:
 
 
 class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """What the graph says of the approval of a node: `always` by the document, `by_tool` by the tool when it was compiled.
+    """What the graph says of the approval of a node: `always` by the
+    document, `by_tool` by the tool when it was compiled.
 
     `risk` is the tool's of that time. `says` is a template: title, message, and whom the question is `to`.
     `work_of`: the tool whose work is done, where that is another.
@@ -181,7 +190,8 @@ class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, fo
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """A call that a person has to approve before it is made. `digest` names the tool and its arguments.
 
-    `is_changed`: the arguments are others than the step's own, because of what was called before the tool. `is_for_a_person`:
+    `is_changed`: the arguments are others than the step's own, because of what was called before the tool.
+    `is_for_a_person`:
     no escalation may approve it.
     """
 
@@ -195,7 +205,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_for_a_person(level: str) -> bool:
-    """Whether what is of this risk must never be approved without a person's answer, whatever escalation says."""
+    """Whether what is of this risk must never be approved without a
+    person's answer, whatever escalation says.
+    """
     return level in ASKING
 
 
@@ -219,8 +231,9 @@ def request_for(
 ) -> Request | None:
     """The approval that a call needs; None when it needs none.
 
-    The strictest one counts of the tool as it is now (`spec`) and of the step that it does: `always` by the document, `by_tool`
-    and `risks` by the step's own tool. `again` tells apart calls with equal arguments that are other acts.
+    The strictest one counts of the tool as it is now (`spec`) and of the step
+    that it does: `always` by the document, `by_tool` and `risks` by the step's
+    own tool. `again` tells apart calls with equal arguments that are other acts.
     """
     known = {*risks, spec.risk if spec is not None else None} - {None}
     by_tool = by_tool or (spec is not None and spec.requires_approval)

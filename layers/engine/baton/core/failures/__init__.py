@@ -1,8 +1,8 @@
 """When a step fails: what its failure is, what is done about it, and how it is told.
 
-codes.py and names.py are the tables, names.py and evidence.py say what a failure is, policy.py, policy.py,
-alternatives.py and matrix.py what can be done about it, strategies/ what is done, failover.py what goes before that,
-sanitise.py what must not be written down. Nothing here is carried out.
+codes.py and names.py are the tables, names.py and evidence.py say what a failure is, policy.py,
+policy.py, alternatives.py and matrix.py what can be done about it, strategies/ what is done, failover.py
+what goes before that, sanitise.py what must not be written down. Nothing here is carried out.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ LONGEST = 512
 
 
 def sanitised(text: str) -> str:
-    """The text with `[redacted]` in place of every secret; for every message about a failure before it is stored."""
+    """The text with `[redacted]` in place of every secret; for every
+    message about a failure before it is stored.
+    """
     # Its many expressions are compiled for the first failure, and not for a cold start.
     from baton.core.failures.sanitise import sanitised as without_secrets
 

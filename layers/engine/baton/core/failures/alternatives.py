@@ -21,7 +21,9 @@ Specs = Mapping[str, ToolSpec]
 
 FAILURE, ARGUMENTS, TOOL = "failure", "arguments", "tool"
 GIVEN = (FAILURE, ARGUMENTS, TOOL)
-"""Parameters that a tool which carries out a hint or a hook gets from the engine; others are arguments of the step."""
+"""Parameters that a tool which carries out a hint or a hook gets from
+the engine; others are arguments of the step.
+"""
 
 ANOTHER = (
     "fallback_model",
@@ -39,8 +41,9 @@ _LONGEST_VALUE = 60
 class Alternative(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
     """An alternative to a tool. `hints` are the hints that it carries out; none: any.
 
-    Either `tool` is called in its place (`first` False), or before it (`first` True), and what that gives takes the
-    place of the arguments of the same names. `arguments` take the place of those of the same names, too. `shorten` and
+    Either `tool` is called in its place (`first` False), or before it (`first`
+    True), and what that gives takes the place of the arguments of the same names.
+    `arguments` take the place of those of the same names, too. `shorten` and
     `chunk` name the argument that is shortened, or given in parts.
     """
 
@@ -80,8 +83,8 @@ def score(merits: Merits) -> float:
 def ways_of(tool: str, specs: Specs) -> tuple[Alternative, ...]:
     """All alternatives to a tool, the best first; give only the tools that may run.
 
-    Tools that can stand in for it, tools that carry out a hint before it, other values of its parameters, a shorter
-    context, and the context in parts. A tool that does not exist has none.
+    Tools that can stand in for it, tools that carry out a hint before it, other values of its
+    parameters, a shorter context, and the context in parts. A tool that does not exist has none.
     """
     spec = specs.get(tool)
     if spec is None:
@@ -94,7 +97,9 @@ def ways_of(tool: str, specs: Specs) -> tuple[Alternative, ...]:
 
 
 def hooks_of(tool: str, specs: Specs) -> dict[str, str]:
-    """By hook or hint, the tool that carries it out for this one: the tool that names it most exactly, then the best."""
+    """By hook or hint, the tool that carries it out for this one: the tool
+    that names it most exactly, then the best.
+    """
     spec = specs.get(tool)
     if spec is None:
         return {}
@@ -110,8 +115,8 @@ def hooks_of(tool: str, specs: Specs) -> dict[str, str]:
 def way_by(name: str, tool: str, specs: Specs) -> Alternative | None:
     """The alternative for a hint that is the name of a tool; None if that tool can neither stand in nor help.
 
-    A tool that carries out something is called before the step's own tool, and so is one with other parameters. A tool
-    that may act only once is never called before, because that call is not claimed.
+    A tool that carries out something is called before the step's own tool, and so is one with other
+    parameters. A tool that may act only once is never called before, because that call is not claimed.
     """
     spec, other = specs.get(tool), specs.get(name)
     if spec is None or other is None or name == tool:
@@ -309,8 +314,9 @@ _SYSTEM = frozenset({"system", "developer"})
 def shortened(value: Any) -> Any:
     """The value without its older half; itself when there is nothing to leave out. It may be shortened again.
 
-    Of a text the second half stays, from a word's beginning on. Of messages the system's and the last stay; if there are no
-    others, the last is shortened itself. Of any other list the second half of its items stays.
+    Of a text the second half stays, from a word's beginning on.
+    Of messages the system's and the last stay; if there are no others, the last is shortened itself.
+    Of any other list the second half of its items stays.
     """
     if isinstance(value, str):
         return _from_middle(value)

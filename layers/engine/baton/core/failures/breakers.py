@@ -1,7 +1,9 @@
-"""Circuit breakers as data: whether a call may go to its target now, and what its outcome makes of the breaker.
+"""Circuit breakers as data: whether a call may go to its target now,
+and what its outcome makes of the breaker.
 
-One breaker is for one target of one tenant. Nothing is stored or awaited here: the record is a port (ports/operators.py), the
-cache of a process is in runtime/steps/breaking.py.
+One breaker is for one target of one tenant.
+Nothing is stored or awaited here: the record is a port (ports/operators.py),
+the cache of a process is in runtime/steps/breaking.py.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ BREAKER_OPEN = "breaker_open"
 """The code of a failure in place of a wait, where a document says what is done instead."""
 
 TOOL, HOST, OFF = "tool", "host", "none"
-"""Words in place of a name: the target is the tool, or the host of its argument `url`; or there is no breaker."""
+"""Words in place of a name: the target is the tool, or the host of its
+argument `url`; or there is no breaker.
+"""
 
 NAME_PATTERN = "[a-z0-9][a-z0-9_.-]{0,63}"
 _is_name = re.compile(NAME_PATTERN).fullmatch
@@ -36,9 +40,10 @@ _SILENT = frozenset(
 class BreakerTerms(msgspec.Struct, frozen=True, kw_only=True):
     """When breakers open and close.
 
-    Open: after `failures` within `window_ms`, if they are at least `percent` of the calls that were reported with them. Then no
-    call is made for `pause_ms`, twice as long after each probe that fails, up to `longest_pause_ms`. Then `probes` calls are let
-    through at a time; the breaker closes when as many have had an answer.
+    Open: after `failures` within `window_ms`, if they are at least `percent` of the
+    calls that were reported with them. Then no call is made for `pause_ms`, twice as
+    long after each probe that fails, up to `longest_pause_ms`. Then `probes` calls
+    are let through at a time; the breaker closes when as many have had an answer.
     """
 
     failures: int = 5
@@ -79,8 +84,11 @@ class Probe(msgspec.Struct, frozen=True, array_like=True):
 class Breaker(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One breaker. Times are epoch ms; the default is one of which nothing was ever told.
 
-    `version` counts its writes. `since`: when `state` began. `until`: no probe before; 0 while open: not before an operator
-    says so. `rounds`: how often it has opened without closing. `passed`: probes that had an answer since it became half-open.
+    `version` counts its writes. `since`: when `state` began. `until`: no probe before; 0 while open: not
+    before an operator
+    says so.
+    `rounds`: how often it has opened without closing.
+    `passed`: probes that had an answer since it became half-open.
     """
 
     version: int = 0
@@ -98,7 +106,9 @@ class Breaker(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def target_of(said: str, tool: str, arguments: Any) -> str:
-    """The name of the breaker for one call: empty if there is none. `said` is what the tool or the document says."""
+    """The name of the breaker for one call: empty if there is none.
+    `said` is what the tool or the document says.
+    """
     if said in ("", OFF):
         return ""
     if said == TOOL:
@@ -203,7 +213,9 @@ def probed(breaker: Breaker, by: str, until: int, terms: BreakerTerms, now: int)
 def judged(
     breaker: Breaker, by: str, verdict: str | None, terms: BreakerTerms, now: int, draw: float
 ) -> Breaker:
-    """With the end of the probe of `by`: the code of its failure, an empty text for an answer, None if it says nothing."""
+    """With the end of the probe of `by`: the code of its failure, an empty
+    text for an answer, None if it says nothing.
+    """
     if breaker.state != HALF_OPEN or all(probe.by != by for probe in breaker.probes):
         return breaker  # it is over, or an operator has decided
     rest = tuple(probe for probe in breaker.probes if probe.by != by)
@@ -253,7 +265,9 @@ def _next(breaker: Breaker) -> Breaker:
 
 
 def _kept(failed: tuple[Failed, ...], first: int) -> tuple[Failed, ...]:
-    """The last ones. Of those behind `first`, the oldest are added up, so that none is forgotten while it counts."""
+    """The last ones.
+    Of those behind `first`, the oldest are added up, so that none is forgotten while it counts.
+    """
     while len(failed) > MOST_FAILED:
         old, next_one, *rest = failed
         if old.at > first:

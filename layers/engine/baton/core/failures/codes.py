@@ -1,6 +1,7 @@
 """Every code of a failure: its class, a sentence for a person, and what to do about it. The one table.
 
-What exceptions, statuses and services are called is in names.py, what the engine does about a code in matrix.py.
+What exceptions, statuses and services are called is in names.py, what
+the engine does about a code in matrix.py.
 """
 
 from __future__ import annotations
@@ -172,7 +173,9 @@ UNTRIED: frozenset[str] = frozenset(
     "child_failed", "input_unbound", "join_failed", "loop_exhausted", "map_failed", "map_invalid", "output_too_large", "output_unbound",
     "over_budget", "value_too_large", "wait_invalid", "worker_killed",
 }  # fmt: skip
-"""Codes of failures that the engine finds before or after attempts. They are neither tried again nor asked about."""
+"""Codes of failures that the engine finds before or after attempts.
+They are neither tried again nor asked about.
+"""
 
 ALIASES: Mapping[str, str] = {
     "authentication_failed": "unauthorized",
@@ -223,12 +226,15 @@ ERRORS = (
     *("ModuleNotFoundError", "NameError", "NotImplementedError", "RecursionError", "SyntaxError", "TabError"),
     *("TypeError", "UnboundLocalError", "ZeroDivisionError"),
 )
-"""Errors of Python itself that say "bug". A class of an application or a library that is derived from one is not on the list: it was
-raised on purpose."""
+"""Errors of Python itself that say "bug".
+A class of an application or a library that is derived from one is not on the list: it was raised on purpose.
+"""
 
 
 def is_on_purpose(code: str, kind: str) -> bool:
-    """Tell whether a tool itself gave the code of a defect: of what the engine finds, no tool has said the class `kind`."""
+    """Tell whether a tool itself gave the code of a defect: of what the
+    engine finds, no tool has said the class `kind`.
+    """
     return code in DEFECTS and code != TOOL_DEFECT and bool(kind)
 
 
@@ -238,7 +244,9 @@ def is_bug(exceptions: Sequence[str]) -> bool:
 
 
 DOUBTFUL = frozenset({TRANSIENT, CATASTROPHIC, UNKNOWN})
-"""Classes of failures after which it may have happened: the answer did not come, or says nothing. The others refuse."""
+"""Classes of failures after which it may have happened: the answer did not come, or says nothing.
+The others refuse.
+"""
 
 BY_CODE: Mapping[str, bool] = {
     # It was refused, and the same may be accepted later.
@@ -275,7 +283,9 @@ def leaves_doubt(code: str, class_: str = "", happened: bool | None = None) -> b
 
 
 def says_nothing(code: str, class_: str, status: int, *, doubt: bool, refused: bool) -> bool:
-    """Whether a call that has failed had no answer, or one that says nothing: whatever it was to do may have happened. `refused`: it is known that it has not."""
+    """Whether a call that has failed had no answer, or one that says nothing:
+    whatever it was to do may have happened. `refused`: it is known that it has not.
+    """
     if refused:
         return False
     return doubt or code == "timeout" or status >= 500 or leaves_doubt(code, class_)

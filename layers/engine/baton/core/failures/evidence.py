@@ -23,7 +23,9 @@ _CODE = ("code", "type", "sqlstate", "pgcode", "sqlite_errorname")
 
 
 class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Arguments of `classify`; `retry_after` is the header's text. `unsent`: no connection came about, so that nothing was sent."""
+    """Arguments of `classify`; `retry_after` is the header's text.
+    `unsent`: no connection came about, so that nothing was sent.
+    """
 
     services: tuple[str, ...] = ()
     status: int = 0
@@ -55,7 +57,9 @@ def evidence_of(error: BaseException) -> Evidence:
 
 
 def _is_unsent(error: BaseException) -> bool:
-    """Tell whether an exception, or what has caused it, says that no connection came about, and none of them that one did."""
+    """Tell whether an exception, or what has caused it, says that no
+    connection came about, and none of them that one did.
+    """
     names = [set(map(_name, type(one).__mro__)) for one in _chain(error)]
     is_sent = any(not own.isdisjoint(SENT) for own in names) or any(map(_status, _chain(error)))
     return not is_sent and any(not own.isdisjoint(UNSENT) for own in names)

@@ -1,7 +1,8 @@
-"""Secrets that are evident without a name: by their shape, or by the command, header or statement they stand in. For sanitise.py.
+"""Secrets that are evident without a name: by their shape, or by the
+command, header or statement they stand in. For sanitise.py.
 
-Every expression begins at a fixed text or a boundary, and what repeats is possessive (`++`) or bounded, so that the
-time grows with the text and not faster.
+Every expression begins at a fixed text or a boundary, and what repeats is
+possessive (`++`) or bounded, so that the time grows with the text and not faster.
 """
 
 from __future__ import annotations
@@ -126,7 +127,9 @@ def without_evident(text: str) -> str:
 
 
 def is_key(value: str) -> bool:
-    """It has the shape of a key, and is no id that somewhat resembles one: `pat-000123456789` may be a patient."""
+    """It has the shape of a key, and is no id that somewhat resembles one:
+    `pat-000123456789` may be a patient.
+    """
     return any(
         _has_all(found[0])
         for marks, expression in _EVIDENT

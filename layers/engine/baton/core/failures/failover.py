@@ -55,8 +55,9 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 class Window(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
     """A part of the day, in minutes from its midnight: `begins` belongs to it, `ends` does not.
 
-    One that ends before it begins goes on past midnight and belongs to the day it began on; one that ends when it begins
-    is the whole day. `days` count from Monday, 0; none: all. `offset` is the clock's, in minutes from UTC.
+    One that ends before it begins goes on past midnight and belongs to the day
+    it began on; one that ends when it begins is the whole day. `days` count
+    from Monday, 0; none: all. `offset` is the clock's, in minutes from UTC.
     """
 
     begins: int = 0
@@ -78,7 +79,8 @@ class Window(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forb
 class Match(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
     """What a failure must be like. Every field that is there must fit; one that is empty fits all.
 
-    `nodes` and `tools` are patterns, in which `*` stands for any text. `attempt` is from the first number to the second,
+    `nodes` and `tools` are patterns, in which `*` stands for any text. `attempt` is from the first number to
+    the second,
     0 for no end. `parameters` maps a path with dots to the values that it may have.
     """
 
@@ -101,7 +103,8 @@ class Match(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbi
 class Action(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
     """What a policy does: a strategy of the ladder, for a replan with what is to be different.
 
-    `hint`: carry it out. `tool`: call this one in place. `arguments`: JSON with expressions, in place of those of the same
+    `hint`: carry it out. `tool`: call this one in place. `arguments`: JSON with expressions, in place of
+    those of the same
     names.
     """
 
@@ -112,7 +115,10 @@ class Action(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forb
 
 
 class Policy(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """One policy. `message` is told to the saga's user, or stands in the question that it asks; `at_most`: how often it is used for one step."""
+    """One policy.
+    `message` is told to the saga's user, or stands in the question that it
+    asks; `at_most`: how often it is used for one step.
+    """
 
     name: str
     when: Match = Match()
@@ -137,7 +143,8 @@ def first_match(
 ) -> Found:
     """The first policy that fits and is not used up: `used` says how often each was, by its name.
 
-    `judge` asks a condition. A condition that breaks does not hold: a policy must not hide the failure that it is about.
+    `judge` asks a condition. A condition that breaks does not hold: a policy must not hide the failure that
+    it is about.
     Other errors of `judge` pass through: a value has to be fetched first, or the sandbox to be asked.
     """
     broken: dict[str, str] = {}

@@ -1,7 +1,7 @@
 """The failure matrix: by domain and code, what is done about a failure unless the author says otherwise.
 
-What an entry can say is in policy.py. How a document's rules are laid over these defaults, and what an entry comes to, is
-in strategies/ladder.py.
+What an entry can say is in policy.py.
+How a document's rules are laid over these defaults, and what an entry comes to, is in strategies/ladder.py.
 """
 
 from __future__ import annotations

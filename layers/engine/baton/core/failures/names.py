@@ -1,7 +1,8 @@
-"""What the outside calls its failures: HTTP statuses, exceptions, codes of services. Each leads to one of our codes.
+"""What the outside calls its failures: HTTP statuses, exceptions, codes
+of services. Each leads to one of our codes.
 
-Libraries are known by the text of their names and never imported. What a code means is in codes.py, how a failure is
-asked for its names in evidence.py.
+Libraries are known by the text of their names and never imported.
+What a code means is in codes.py, how a failure is asked for its names in evidence.py.
 """
 
 from __future__ import annotations
@@ -206,10 +207,11 @@ def classify(
 ) -> Verdict:
     """The code and class of a failure.
 
-    code: what the tool itself says. kind: the class that it says, in any spelling; one that does not exist is passed over. services:
-    codes out of the service's answer, such as `ThrottlingException`. status: of HTTP, 0 for none. exceptions: names
-    with their modules, the most exact one first. What a tool says counts before what a service says, that before the
-    status, and that before the name of an exception, which is a defect where it is on the list of these. An unknown code stays, with the class of what else is known.
+    code: what the tool itself says. kind: the class that it says, in any spelling; one that does not exist
+    is passed over. services: codes out of the service's answer, such as `ThrottlingException`. status: of
+    HTTP, 0 for none. exceptions: names with their modules, the most exact one first. What a tool says counts
+    before what a service says, that before the status, and that before the name of an exception, which is a
+    defect where it is on the list of these. An unknown code stays, with the class of what else is known.
     """
     known = _first(services, SERVICES) or code_of_status(status) or _first(exceptions, EXCEPTIONS)
     if not known:
@@ -254,7 +256,9 @@ def exception_meant(name: str) -> str | None:
 
 
 def near(code: str, more: Collection[str] = ()) -> str:
-    """The code, or one of `more`, of which this is a near miss; empty for a known one, and for what is like none."""
+    """The code, or one of `more`, of which this is a near miss; empty for a
+    known one, and for what is like none.
+    """
     if code in CODES or code in more:
         return ""
     found = next((known for known in (*more, *CODES, *ALIASES) if _is_near(code, known)), "")

@@ -28,9 +28,11 @@ MOST_ATTEMPTS = 100
 class RetryPolicy(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """How a step is tried again. Times in milliseconds.
 
-    `max_attempts` counts the first attempt, too. `budget_ms` is the time from the end of the first attempt to the
-    beginning of the last, 0 for as long as it takes. `never` are codes and classes that are not tried again; `on`, if
-    there are any, the only ones that are. Without either, those that the failure matrix retries.
+    `max_attempts` counts the first attempt, too. `budget_ms` is the time from the end of the first attempt to
+    the
+    beginning of the last, 0 for as long as it takes.
+    `never` are codes and classes that are not tried again; `on`, if there are any,
+    the only ones that are. Without either, those that the failure matrix retries.
     """
 
     max_attempts: int = 5
@@ -63,7 +65,8 @@ PRESETS: Mapping[str, RetryPolicy] = {
 
 
 class RetryChange(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """What a document says of a policy: the fields that are not None are its own, the others those of `preset`.
+    """What a document says of a policy: the fields that are not None are
+    its own, the others those of `preset`.
 
     Without a preset the others stay as they are where it applies.
     """
@@ -87,8 +90,8 @@ _PACE = ("max_attempts", "backoff", "base_ms", "max_delay_ms", "schedule")
 def changed(policy: RetryPolicy, change: RetryChange) -> RetryPolicy:
     """The policy with what the change says.
 
-    A change of how often or how fast lifts a budget that it does not name, because that was meant for other numbers. A
-    schedule stands for `backoff: custom` and for as many retries as it has pauses.
+    A change of how often or how fast lifts a budget that it does not name, because that was meant for
+    other numbers. A schedule stands for `backoff: custom` and for as many retries as it has pauses.
     """
     said: dict[str, Any] = {
         name: value for name in RetryPolicy.__struct_fields__ if (value := getattr(change, name)) is not None
@@ -166,7 +169,9 @@ def draw(seed: str, slot: str, attempt: int) -> float:
 
 
 ASK, FAIL = "ask", "fail"
-"""Words of documents and deployments for what comes after retries and alternatives: people are asked, or the step fails."""
+"""Words of documents and deployments for what comes after retries and
+alternatives: people are asked, or the step fails.
+"""
 
 ANY = "any"
 """Where a rule names a code or a class: it holds for any failure."""
@@ -218,10 +223,14 @@ SEVERITIES = ("low", "medium", "high", "critical")
 class PolicyEntry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What is done about one kind of failure.
 
-    `kind` is its class. `ladder` are the strategies in their order, `policy` is that of `retry`, `at_most` says how
-    often the others are used, 0 for never; one that it does not name has its own number. `hints` are tried one
-    after the other. `before_retry` are hooks. `message` is told to a person in place of the code's own sentence.
-    `may_change` are the arguments that an answer may change. `escalate`: what happens to the question while there is no
+    `kind` is its class. `ladder` are the strategies in their order, `policy` is that of `retry`, `at_most`
+    says how
+    often the others are used, 0 for never; one that it does not name has its own number.
+    `hints` are tried one after the other.
+    `before_retry` are hooks.
+    `message` is told to a person in place of the code's own sentence.
+    `may_change` are the arguments that an answer may change. `escalate`: what happens to the question while
+    there is no
     answer, as a document has it, with `after_ms` from the asking on.
     """
 
@@ -239,9 +248,11 @@ class PolicyEntry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
 
 
 class Change(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """What a rule changes of an entry: what is not None. A class without a ladder brings the ladder of that class.
+    """What a rule changes of an entry: what is not None.
+    A class without a ladder brings the ladder of that class.
 
-    `last`, a word of `LAST` (matrix.py), replaces the part of the ladder that asks people or undoes something.
+    `last`, a word of `LAST` (matrix.py), replaces the part of the ladder that asks people or undoes
+    something.
     """
 
     kind: str | None = None

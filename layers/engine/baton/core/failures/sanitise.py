@@ -1,10 +1,11 @@
 """sanitised(text): the text without the secrets in it, everything else as it was.
 
-One grammar: a name, what stands between it and its value, the value. Names are in secret_names.py; `_JOINT` is what
-stands between; `_span` is where a value ends. What is a secret without a name, such as a JWT or the password of a URL,
-is in evident.py. All of it is found also where it is encoded (sanitise.py). What has neither name nor shape, such as
-32 hexadecimal digits alone, looks like any other id and stays. The time grows with the length of the text and not
-faster: what repeats is possessive (`++`) or bounded, so that nothing is read twice.
+One grammar: a name, what stands between it and its value, the value.
+Names are in secret_names.py; `_JOINT` is what stands between; `_span` is where a value ends. What
+is a secret without a name, such as a JWT or the password of a URL, is in evident.py. All of it is
+found also where it is encoded (sanitise.py). What has neither name nor shape, such as 32
+hexadecimal digits alone, looks like any other id and stays. The time grows with the length of the
+text and not faster: what repeats is possessive (`++`) or bounded, so that nothing is read twice.
 """
 
 from __future__ import annotations

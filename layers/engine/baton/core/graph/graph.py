@@ -39,7 +39,9 @@ class _Rule(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbi
 
 
 class StartRule(_Rule, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """Such an event starts a saga; of `user`, a template of the event, or without one of the user who has registered the rule."""
+    """Such an event starts a saga; of `user`, a template of the event, or
+    without one of the user who has registered the rule.
+    """
 
     input: Any = None
     labels: dict[str, str] = {}
@@ -67,13 +69,16 @@ class Events(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forb
 
 SKIP, QUEUE, ALLOW = "skip", "queue", "allow"
 OVERLAPS = (SKIP, QUEUE, ALLOW)
-"""What becomes of a tick while a saga of the schedule is still at work: it is passed over, waits for its end, or is started beside it."""
+"""What becomes of a tick while a saga of the schedule is still at work:
+it is passed over, waits for its end, or is started beside it.
+"""
 
 
 class Schedule(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
     """Ticks by a cron expression of five fields, or (`rate`, in ms) one after so long.
 
-    `catch_up`: of ticks that are overdue, so many are started, the newest ones. `input` is a template. `labels` are those of its sagas.
+    `catch_up`: of ticks that are overdue, so many are started, the newest ones. `input` is a template.
+    `labels` are those of its sagas.
     """
 
     cron: str = ""
@@ -115,7 +120,9 @@ class Branch(_Part, frozen=True, kw_only=True):
 
 
 class Pause(_Part, frozen=True, kw_only=True):
-    """Between two rounds: `ms`, each time `factor` times as long, up to `most_ms`; or `of`, a template of a duration."""
+    """Between two rounds: `ms`, each time `factor` times as long, up to
+    `most_ms`; or `of`, a template of a duration.
+    """
 
     ms: int = 0
     factor: float = 1.0
@@ -124,7 +131,8 @@ class Pause(_Part, frozen=True, kw_only=True):
 
 
 class Poll(_Part, frozen=True, kw_only=True):
-    """Of a loop that is one node which asks again: no round begins later than `within_ms` after the first (0: there is no deadline).
+    """Of a loop that is one node which asks again: no round begins later
+    than `within_ms` after the first (0: there is no deadline).
 
     Where it gives up, it fails as a poll does.
     """
@@ -151,7 +159,8 @@ class Loop(_Part, frozen=True, kw_only=True):
 class Join(_Part, frozen=True, kw_only=True):
     """What a node with several incoming edges waits for.
 
-    `need`: so many live edges, 0 for all edges. `tolerated`: so many of them may fail, -1 when it does not say,
+    `need`: so many live edges, 0 for all edges. `tolerated`: so many of them may fail, -1 when it does not
+    say,
     so that the first failure is one of the saga. `rest`: `cancel` or `run` what is not done when it fires.
     """
 
@@ -163,8 +172,8 @@ class Join(_Part, frozen=True, kw_only=True):
 def can_go_on(need: int, tolerated: int, edges: int, *, cancels: bool) -> bool:
     """Whether a join can go on although one of its edges fails.
 
-    One that waits for a number has others to wait for, if it does not wait for each of them. Where it tolerates none, the
-    edge must fail when it has fired, and what is stopped then does not fail.
+    One that waits for a number has others to wait for, if it does not wait for each of them.
+    Where it tolerates none, the edge must fail when it has fired, and what is stopped then does not fail.
     """
     if tolerated == 0 and cancels:
         return False
@@ -197,7 +206,8 @@ class Catch(_Part, frozen=True, kw_only=True):
 
 
 class Asks(_Part, frozen=True, kw_only=True):
-    """What a node asks a person. `says` is a template: title, message, details, options, takeover, and whom it is `to`.
+    """What a node asks a person.
+    `says` is a template: title, message, details, options, takeover, and whom it is `to`.
 
     `type` is one of TYPES of core/log/questions.py. `schema` is that of the data that is asked for.
     """
@@ -216,7 +226,10 @@ class CallbackTimes(_Part, frozen=True, kw_only=True):
 
 
 class Node(_Part, frozen=True, kw_only=True):
-    """One node. A flat struct, whatever its kind: the order of the fields is that of the stored bytes, so new ones are appended."""
+    """One node.
+    A flat struct, whatever its kind: the order of the fields is that of the
+    stored bytes, so new ones are appended.
+    """
 
     name: str
     kind: str  # one of core/nodes/
@@ -291,7 +304,9 @@ class Node(_Part, frozen=True, kw_only=True):
 
     @property
     def takes_failures(self) -> bool:
-        """Whether it is a join that can go on although a node before it has failed, or whose own failure may be caught."""
+        """Whether it is a join that can go on although a node before it has
+        failed, or whose own failure may be caught.
+        """
         join = self.join
         if join is None:
             return False
@@ -302,9 +317,11 @@ class Node(_Part, frozen=True, kw_only=True):
 
 
 class Undo(_Part, frozen=True, kw_only=True):
-    """What takes back what a step has done: `step`, whose arguments may name the input and the output of the step that is undone.
+    """What takes back what a step has done: `step`, whose arguments may
+    name the input and the output of the step that is undone.
 
-    `keeps`: the arguments of that step that are named there; None: all of them. `in_doubt`: `call` where it may be called although it is not
+    `keeps`: the arguments of that step that are named there; None: all of them. `in_doubt`: `call` where it
+    may be called although it is not
     known whether that step has happened; empty: a person is asked. `keyed`: it gets the
     idempotency key of that step.
     """
@@ -323,9 +340,11 @@ class Undo(_Part, frozen=True, kw_only=True):
 class Each(_Part, frozen=True, kw_only=True):
     """What a map does for each item (`do`), at how many at a time, and when it is done.
 
-    `need`: so many have to succeed, 0 for all. `tolerated`: so many may fail, and of a hundred so many (`share`); -1 where it does not
-    say. `rest`, when the outcome is known: `cancel` what is left, `run` it first, or go on with it `beside` what comes after. `most`: the
-    longest list.
+    `need`: so many have to succeed, 0 for all. `tolerated`: so many may fail, and of a hundred so many
+    (`share`); -1 where it does not
+    say.
+    `rest`, when the outcome is known: `cancel` what is left, `run` it first,
+    or go on with it `beside` what comes after. `most`: the longest list.
     """
 
     do: Node
@@ -343,7 +362,8 @@ class Each(_Part, frozen=True, kw_only=True):
 
 
 class AgentParts(_Part, frozen=True, kw_only=True):
-    """The steps of an agent: `turn`, one for all its turns, and `calls`, one for each tool that it may call. And its limits.
+    """The steps of an agent: `turn`, one for all its turns, and `calls`,
+    one for each tool that it may call. And its limits.
 
     `tokens` 0: as many as it takes. `repeatable`: tools that are called again with the same arguments.
     """
@@ -358,9 +378,12 @@ class AgentParts(_Part, frozen=True, kw_only=True):
 
 
 class ReplanParts(_Part, frozen=True, kw_only=True):
-    """What a model may put in the place of a step: `plan`, the step that asks it, and `calls`, one for each tool that it may call.
+    """What a model may put in the place of a step: `plan`, the step that
+    asks it, and `calls`, one for each tool that it may call.
 
-    No alternative begins later than `within_ms`. `repeatable`: tools that are called again with the same arguments. `by_person`: a person chooses one.
+    No alternative begins later than `within_ms`.
+    `repeatable`: tools that are called again with the same arguments.
+    `by_person`: a person chooses one.
     """
 
     plan: Node
@@ -372,7 +395,9 @@ class ReplanParts(_Part, frozen=True, kw_only=True):
 
 
 class Handler(_Part, frozen=True, kw_only=True):
-    """The workflow, or named graph, that is started when a saga has failed for good. `arguments` None: it gets a report."""
+    """The workflow, or named graph, that is started when a saga has failed for good.
+    `arguments` None: it gets a report.
+    """
 
     workflow: str
     arguments: Any = None
@@ -420,7 +445,9 @@ def encode_graph(graph: Graph) -> bytes:
 
 
 def decode_graph(data: bytes, kinds: Collection[str]) -> Graph:
-    """The graph, all of whose nodes are of these kinds. Raises `UnknownEntry` for a graph that a newer version compiled."""
+    """The graph, all of whose nodes are of these kinds.
+    Raises `UnknownEntry` for a graph that a newer version compiled.
+    """
     try:
         graph = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -438,7 +465,9 @@ def hash_of(data: bytes) -> str:
 
 
 INPUT, OUTER = "input", "outer"
-"""The two parts of what a named graph is started with: its input, and what its expressions name of the place that starts it."""
+"""The two parts of what a named graph is started with: its input, and
+what its expressions name of the place that starts it.
+"""
 WHOLE_INPUT = "${input}"
 """The input of a named graph that is given no other one: that of its starter."""
 HANDLER = "failure-handler"
@@ -447,7 +476,9 @@ _OF, _IN = ".", "#"
 
 
 def inner_name(workflow: str, graph: str) -> str:
-    """The name under which sagas of a named graph are listed. No workflow can be registered under it: a name has no dot."""
+    """The name under which sagas of a named graph are listed.
+    No workflow can be registered under it: a name has no dot.
+    """
     return f"{workflow}{_OF}{graph}"
 
 
@@ -462,7 +493,9 @@ def starter_of(workflow: str) -> str:
 
 
 def written_for(saga: str, workflow: str) -> tuple[str, str]:
-    """The saga that `saga` stands for where expressions say so, and its workflow: to a failure handler in the document, the one that has failed."""
+    """The saga that `saga` stands for where expressions say so, and its
+    workflow: to a failure handler in the document, the one that has failed.
+    """
     if not (name_of(workflow) and saga.endswith(f".{HANDLER}")):
         return saga, workflow
     return saga.rsplit(".", 2)[0], starter_of(workflow)
@@ -474,7 +507,9 @@ def inner_graph(graph: str, name: str) -> str:
 
 
 def parts_of(graph: str) -> tuple[str, str]:
-    """The hash of the document's graph, and the name of the graph in it that a saga runs; empty for that itself."""
+    """The hash of the document's graph, and the name of the graph in it
+    that a saga runs; empty for that itself.
+    """
     whole, _, name = graph.partition(_IN)
     return whole, name
 
@@ -485,5 +520,7 @@ def started(given: Any, seen: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def split(workflow: str, given: Any) -> tuple[Any, Any]:
-    """The input of what is started, and for a named graph what it names of its starter, or None: as far as neither is passed by reference."""
+    """The input of what is started, and for a named graph what it names of
+    its starter, or None: as far as neither is passed by reference.
+    """
     return (given.get(INPUT), given.get(OUTER)) if name_of(workflow) else (given, None)

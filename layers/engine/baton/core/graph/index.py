@@ -1,7 +1,8 @@
 """What follows from the shape of a graph alone: rounds of loops, edges out of them, what a join may cancel.
 
-Facts about nodes and edges, derived once in a process. Tokens and values are in core/decide/program.py and core/decide/context.py, what a
-document may say is in compile/.
+Facts about nodes and edges, derived once in a process.
+Tokens and values are in core/decide/program.py and
+core/decide/context.py, what a document may say is in compile/.
 """
 
 from __future__ import annotations
@@ -75,8 +76,8 @@ class GraphIndex:
     def _closed_to(self, failed: str) -> set[tuple[str, str]]:
         """The edges to handlers of earlier nodes that cannot have been taken if `failed` was ready.
 
-        A node leads to it through joins that wait for all, and none of the node's own handlers does: after a failure of
-        the node that is caught, `failed` is skipped.
+        A node leads to it through joins that wait for all, and none of the node's own
+        handlers does: after a failure of the node that is caught, `failed` is skipped.
         """
         behind, needed, loops = {failed}, {failed}, self.nodes[failed].loops
         for node in reversed([*self.nodes.values()]):
@@ -125,8 +126,8 @@ class GraphIndex:
     def _find_tolerated(self, graph: Graph) -> frozenset[str]:
         """The nodes whose failure is one of the joins that every path from them leads to.
 
-        The first join on a path that can do without the node ends its failure. One that cannot fails, and its failure has
-        to be one of the joins further on.
+        The first join on a path that can do without the node ends its failure.
+        One that cannot fails, and its failure has to be one of the joins further on.
         """
         found: set[str] = set()
         leads: set[str] = set()

@@ -76,7 +76,9 @@ def _explain(data: bytes, error: Exception) -> UnknownEntry | CorruptLog:
 
 
 def node_in(data: bytes) -> str:
-    """The first node that an entry names, whether this version can read it or not; empty where none can be found."""
+    """The first node that an entry names, whether this version can read it
+    or not; empty where none can be found.
+    """
     try:
         return next((event.node for event in _decode_nodes(data).events if event.node), "")
     except _UNREADABLE:
@@ -89,7 +91,9 @@ PERIOD = "@"
 
 
 def value_of(part: Any, ref: str) -> Value | None:
-    """The value that `part` names by this reference, whatever its period: a blob, or what a summary stands for and the entry still holds."""
+    """The value that `part` names by this reference, whatever its period: a
+    blob, or what a summary stands for and the entry still holds.
+    """
     for value in _values(part):
         if value.ref.partition(PERIOD)[0] == ref:
             return value

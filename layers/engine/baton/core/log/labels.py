@@ -35,7 +35,8 @@ def label_problems(labels: Mapping[str, str], place: str = "/labels") -> list[Pr
 
 
 def _is_secret(name: str, value: str) -> bool:
-    """A value that is named a password, or has the shape of a key; for any other name of a secret, one that looks drawn by lot.
+    """A value that is named a password, or has the shape of a key; for any
+    other name of a secret, one that looks drawn by lot.
 
     Ids that look drawn by lot and names such as `pin` and `webhook` are labels like any other.
     """

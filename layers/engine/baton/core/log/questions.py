@@ -54,7 +54,9 @@ TYPES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     TAKEOVER: ("browser_takeover", (DONE,)),
     ERROR: ("error_resolution", (DONE, REJECT)),
 }
-"""The types of question, each with its `kind` in an `Ask` and its answers where a node asks; a decision has its own."""
+"""The types of question, each with its `kind` in an `Ask` and its
+answers where a node asks; a decision has its own.
+"""
 
 MAX_ARGUMENTS = 32_768  # bytes; they are in the state until the step is done
 MAX_COMMENT = 2_000  # characters
@@ -65,7 +67,9 @@ _REMEMBERED = f"{ANSWER}/"  # what keys of answers begin with in a state
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What a person says to the question `ask`. `arguments` goes with `retry`, `output` with `use`, `data` with `submit`."""
+    """What a person says to the question `ask`.
+    `arguments` goes with `retry`, `output` with `use`, `data` with `submit`.
+    """
 
     ask: str
     action: str
@@ -89,12 +93,16 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def is_for_a_person(question: str, code: str) -> bool:
-    """Whether only a person can say of a step that has failed with this that it is tried again, asked this kind of question."""
+    """Whether only a person can say of a step that has failed with this
+    that it is tried again, asked this kind of question.
+    """
     return question == APPROVAL or code == UNKNOWN_OUTCOME
 
 
 def asked(state: State) -> Iterator[tuple[str, Ask]]:
-    """Each question that is not closed, with the slot of its step; an answer may be there already. That of a parked saga first."""
+    """Each question that is not closed, with the slot of its step; an answer may be there already.
+    That of a parked saga first.
+    """
     if state.parked is not None and (ask := about_parking(state)) is not None:
         yield WHOLE, ask
     for slot, failing in state.failing.items():
@@ -106,7 +114,9 @@ def asked(state: State) -> Iterator[tuple[str, Ask]]:
 
 
 def about_parking(state: State) -> Ask | None:
-    """What operators are asked about a parked saga: none goes on by itself, or is asked about more than its steps have asked."""
+    """What operators are asked about a parked saga: none goes on by itself,
+    or is asked about more than its steps have asked.
+    """
     parked = state.parked
     if parked is None or parked.until or parked.code == ESCALATED:
         return None
@@ -159,7 +169,9 @@ def is_answer_to(key: str, ask: str) -> bool:
 
 
 def closed_by_time(state: State, ask: str) -> str:
-    """Whether the question of a node was closed without an answer: `expired` or `policy`. Keys of old ones are forgotten."""
+    """Whether the question of a node was closed without an answer:
+    `expired` or `policy`. Keys of old ones are forgotten.
+    """
     known = state.keys.get(f"{_REMEMBERED}{ask}", "")
     return known if known in {EXPIRED, POLICY} else ""
 
@@ -170,7 +182,9 @@ def already_answered(name: str) -> NotAllowedNow:
 
 
 def question(state: State, name: str, now: int) -> tuple[str, Ask]:
-    """The question that waits for an answer, with the slot of its step. Raises `NotAllowedNow`, and `NotFound` with those that do."""
+    """The question that waits for an answer, with the slot of its step.
+    Raises `NotAllowedNow`, and `NotFound` with those that do.
+    """
     if known := closed_by_time(state, name):
         raise NotAllowedNow(f"question `{name}` {_CLOSED[known]}")
     if is_answered(state, name):
@@ -195,7 +209,9 @@ def named(state: State) -> str:
 
 
 def notice_of(state: State, slot: str, ask: Ask, now: int, key: str = "") -> Notice:
-    """What tells people of a question that a node asks, as severe as its risk. `key`: another than that of its first notice."""
+    """What tells people of a question that a node asks, as severe as its risk.
+    `key`: another than that of its first notice.
+    """
     return Notice(
         key=key or f"{state.origin.saga}/{ask.id}",
         to=ask.to or STARTER,
@@ -214,7 +230,8 @@ def question_of(state: State, notice: Notice) -> Ask | None:
 
 
 def notice_again(state: State, slot: str, ask: Ask, now: int, *, key: str = "", why: str = "") -> Notice:
-    """What tells people of an open question another time, under another key: the sender knows that of the first as sent.
+    """What tells people of an open question another time, under another
+    key: the sender knows that of the first as sent.
 
     `key` and `why` tell it from the other times in this branch.
     """
@@ -285,7 +302,8 @@ def check_answer(
 ) -> tuple[Problem, ...]:
     """Everything that is wrong with an answer.
 
-    `node` is the one that has asked, or is asked about; None: it is about the saga as a whole. `parameters`: the schema of the arguments of the tool that would
+    `node` is the one that has asked, or is asked about; None: it is about the saga as a whole. `parameters`:
+    the schema of the arguments of the tool that would
     run; `result`: that of what an output has to be like.
     """
     if answer.action not in ask.actions:
@@ -456,7 +474,9 @@ def _shown(name: str, value: Any, depth: int) -> Any:
 
 
 def steps_of(said: Sequence[Mapping[str, Any]], now: int) -> tuple[Escalation, ...]:
-    """The steps of a question that is asked now, from what a graph says of them. Raises `ValueError` for an audience that is none."""
+    """The steps of a question that is asked now, from what a graph says of them.
+    Raises `ValueError` for an audience that is none.
+    """
     return tuple(
         Escalation(
             at=now + one["after_ms"],
@@ -468,12 +488,16 @@ def steps_of(said: Sequence[Mapping[str, Any]], now: int) -> tuple[Escalation, .
 
 
 def decided_by(ask: ev.Ask, now: int) -> str:
-    """The answer that the last step of its escalation has given by now, if it is at its end; else an empty text."""
+    """The answer that the last step of its escalation has given by now, if
+    it is at its end; else an empty text.
+    """
     return ask.escalate[-1].decide if ask.escalate and now >= ask.escalate[-1].at else ""
 
 
 def due_step(state: State, slot: str, ask: ev.Ask, now: int) -> tuple[ev.QuestionEscalated, ev.Notice | None]:
-    """The step that is due. The steps that are due after it follow in the same entry, and people are told of the last alone."""
+    """The step that is due.
+    The steps that are due after it follow in the same entry, and people are told of the last alone.
+    """
     step, (node, iteration) = ask.escalate[0], node_of(slot)
     event = ev.QuestionEscalated(
         node=node, iteration=iteration, item=item_of(slot), ask=ask.id, at=now, due=step.at, to=step.to
@@ -535,8 +559,8 @@ def release(state: State, slot: str, ask: ev.Ask, person: Person, now: int) -> S
 def remind(state: State, slot: str, ask: ev.Ask, person: Person, now: int) -> Sequence[ev.Event]:
     """Those whom the question is for are told again.
 
-    Raises `Forbidden` for a caller who may not answer it and has not started the saga, `NotAllowedNow` where they were told
-    a moment ago.
+    Raises `Forbidden` for a caller who may not answer it and has not
+    started the saga, `NotAllowedNow` where they were told a moment ago.
     """
     _check_part(slot, ask)
     why = person.refusal(state, ask)
@@ -555,7 +579,9 @@ def remind(state: State, slot: str, ask: ev.Ask, person: Person, now: int) -> Se
 
 
 def _check_part(slot: str, ask: ev.Ask) -> None:
-    """A question about a saga as a whole is no part of its state, which could hold a claim or the time of a reminder."""
+    """A question about a saga as a whole is no part of its state, which
+    could hold a claim or the time of a reminder.
+    """
     if slot == WHOLE:
         raise NotAllowedNow(f"question `{ask.id}` is about a parked saga: an operator answers it")
 

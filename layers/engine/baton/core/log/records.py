@@ -1,4 +1,5 @@
-"""What events are made of: values, failures, tokens, questions and notices; and the root of all kinds of event.
+"""What events are made of: values, failures, tokens, questions and
+notices; and the root of all kinds of event.
 
 No events here: see events.py, and events.py for those about steps that fail.
 """
@@ -24,11 +25,13 @@ class Segment(msgspec.Struct, frozen=True, array_like=True):
 class Response(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What a provider of models works on while no caller waits: its `id` there, and the model that was asked.
 
-    `held`: the most that it may cost, in micro-dollars, which counts as spent until it is over; `day`: of which account.
+    `held`: the most that it may cost, in micro-dollars, which counts as spent until it is over; `day`: of
+    which account.
 
-    `segments`: what becomes of the transcript of its agent with this turn, where that is news. `summary`: how many tokens a
-    summary has used that the request begins with; `no_summary`: why there is none. `tokens`: the most that it may read and write, where
-    its saga has a limit for them.
+    `segments`: what becomes of the transcript of its agent with this turn, where that is news. `summary`: how
+    many tokens a
+    summary has used that the request begins with; `no_summary`: why there is none.
+    `tokens`: the most that it may read and write, where its saga has a limit for them.
     """
 
     id: str
@@ -50,7 +53,9 @@ class Value(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Sent(msgspec.Struct, frozen=True, kw_only=True):
-    """An event from outside that has started a saga, or was a signal for it: what tells it from all others, and its type."""
+    """An event from outside that has started a saga, or was a signal for
+    it: what tells it from all others, and its type.
+    """
 
     source: str
     type: str
@@ -58,9 +63,11 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SharedLimit(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A limit of money that a saga shares with the sagas below it: all of them together spend at most `most` micro-dollars.
+    """A limit of money that a saga shares with the sagas below it: all of
+    them together spend at most `most` micro-dollars.
 
-    `saga`: the one whose limit it is. `node`: of a limit that its document gives, the node that has it (empty: the whole saga); None: the
+    `saga`: the one whose limit it is. `node`: of a limit that its document gives, the node that has it
+    (empty: the whole saga); None: the
     limit of the deployment. `day`: the UTC day until which its account is kept.
     """
 
@@ -80,7 +87,8 @@ LONGEST_MESSAGE = 500
 
 
 class Blamed(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One of the failures that a join has failed for, or that of a child: its code, the beginning of its message, and its node.
+    """One of the failures that a join has failed for, or that of a child:
+    its code, the beginning of its message, and its node.
 
     `kind`: of a child's, the class of what was at the bottom of it.
     """
@@ -94,12 +102,15 @@ class Blamed(msgspec.Struct, frozen=True, omit_defaults=True):
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why a step or a saga failed: a code for programs, a message for people, the node if there is one.
 
-    Of an attempt of a tool also the class, the HTTP status if there was one, which tool and attempt it was, and when.
-    `doubt`: it may have happened all the same; `refused`: the tool itself says that it has not; `unsent`: this very call was not sent; `on_purpose`: the tool
-    itself gave a code by which the engine names a defect; `claim` is the owner of the claim that it is about. `errors`:
-    the first of the failures that a join has failed for, or that of a child. `handled`: on an edge, the nodes at which `catch` goes on from
-    this failure; the edge is lost by it, and not failed. `batch`: of a map that has failed, what became of each item. `answer`: of a poll that
-    has given up, the last one it got as JSON, or the beginning of it.
+    Of an attempt of a tool also the class, the HTTP status if there was
+    one, which tool and attempt it was, and when.
+    `doubt`: it may have happened all the same; `refused`: the tool itself says that it has not; `unsent`:
+    this very call was not sent; `on_purpose`: the tool
+    itself gave a code by which the engine names a defect; `claim` is the owner of the claim that
+    it is about. `errors`: the first of the failures that a join has failed for, or that of a
+    child. `handled`: on an edge, the nodes at which `catch` goes on from this failure; the edge
+    is lost by it, and not failed. `batch`: of a map that has failed, what became of each item.
+    `answer`: of a poll that has given up, the last one it got as JSON, or the beginning of it.
     """
 
     code: str
@@ -122,7 +133,9 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def says_nothing(self) -> bool:
-        """Whether the call that has failed had no answer, or one that says nothing: whatever it was to do may have happened."""
+        """Whether the call that has failed had no answer, or one that says
+        nothing: whatever it was to do may have happened.
+        """
         from baton.core.failures.codes import says_nothing  # few calls fail
 
         refused = self.refused or self.unsent
@@ -142,7 +155,9 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Paused(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The next round of a loop begins no earlier than `until`, and the last one no later than `ends_by` (0: whenever it does)."""
+    """The next round of a loop begins no earlier than `until`, and the last
+    one no later than `ends_by` (0: whenever it does).
+    """
 
     until: int
     ends_by: int = 0
@@ -164,7 +179,9 @@ class Option(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Takeover(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What a person takes over by hand: the address of it, a picture of how it looks now, and what is to be done."""
+    """What a person takes over by hand: the address of it, a picture of how
+    it looks now, and what is to be done.
+    """
 
     url: str
     picture: str = ""
@@ -172,7 +189,8 @@ class Takeover(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Escalation(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What happens at `at` to a question without an answer: its audience is told again, or it goes `to` others, or it is closed.
+    """What happens at `at` to a question without an answer: its audience is
+    told again, or it goes `to` others, or it is closed.
 
     `to` is as that of an `Ask`. `decide` names the answer with which the question is closed.
     """
@@ -185,19 +203,28 @@ class Escalation(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A question to a person. `id` is the saga's own; `expires_at` 0: never.
 
-    `type` says what an answer is and what becomes of the question without one; a step that has failed asks for the
-    resolution of an `error`. `kind` is one of QUESTIONS of core/failures/policy.py: what the person is asked for.
-    `options` are the actions that an answer can name: an id, or an `Option` where there is more to say of it. `schema`
+    `type` says what an answer is and what becomes of the question without one; a step that has failed asks
+    for the
+    resolution of an `error`.
+    `kind` is one of QUESTIONS of core/failures/policy.py: what the person is asked for.
+    `options` are the actions that an answer can name: an id, or an `Option` where there is more to say of it.
+    `schema`
     is the JSON Schema of the data that is asked for.
 
     `digest` names the call that an approval is for: one tool with certain arguments.
 
-    `to` is `on_call` for a question to operators, `user:NAME`, `group:NAME` or `role:NAME`; without it, the question is
-    for the saga's user. `severity` is that of its notice, where it is neither its `risk` nor what its code has by itself.
-    `may_change` are the arguments that an answer may change. `risk`: how much depends on the answer, low to critical.
+    `to` is `on_call` for a question to operators, `user:NAME`, `group:NAME` or `role:NAME`; without it, the
+    question is
+    for the saga's user.
+    `severity` is that of its notice, where it is neither its `risk` nor what its code has by itself.
+    `may_change` are the arguments that an answer may change. `risk`: how much depends on the answer, low to
+    critical.
 
-    `escalate` is what is still to happen while there is no answer, the earliest first. `told_at`: when its audience was last
-    told again. `candidates` is the audience that one of them has claimed it from; `moved_at`: when the audience last changed.
+    `escalate` is what is still to happen while there is no answer, the earliest first. `told_at`: when its
+    audience was last
+    told again.
+    `candidates` is the audience that one of them has claimed it from;
+    `moved_at`: when the audience last changed.
     """
 
     id: str
@@ -247,9 +274,11 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Shown(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What the inbox shows of a question, as far as the log knows: whose it is, as in `audience_of`, and its end.
+    """What the inbox shows of a question, as far as the log knows: whose it
+    is, as in `audience_of`, and its end.
 
-    `until` -1: whether it is there is not known. `told`: its audience was told of it, so that it counts as pending. `left`: persons
+    `until` -1: whether it is there is not known. `told`: its audience was told of it, so that it counts as
+    pending. `left`: persons
     it has been for since this was noted, who may have a place for it.
     """
 
@@ -260,7 +289,8 @@ class Shown(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Notice(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A message to a person outside, sent once for each `key`. `to` is `user`, `on_call`, or as that of an `Ask`.
+    """A message to a person outside, sent once for each `key`.
+    `to` is `user`, `on_call`, or as that of an `Ask`.
 
     `incident`: this notice opens an incident under its key. `ask`: the question that it is about.
     """
@@ -306,7 +336,9 @@ class Root(msgspec.Struct, frozen=True, tag_field="kind", omit_defaults=True, kw
 
 
 class About(Root, frozen=True, omit_defaults=True, kw_only=True):
-    """Root of the events about one slot. `item`: the part of the node's work that it is about, if it is not the node itself."""
+    """Root of the events about one slot.
+    `item`: the part of the node's work that it is about, if it is not the node itself.
+    """
 
     node: str
     iteration: tuple[int, ...] = ()
@@ -314,15 +346,19 @@ class About(Root, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Settles(About, frozen=True, omit_defaults=True, kw_only=True):
-    """An event that settles a node: it consumes the tokens waiting at (node, iteration) and emits the next ones.
+    """An event that settles a node: it consumes the tokens waiting at
+    (node, iteration) and emits the next ones.
 
     `errors` go on along its edges; see state.py.
 
-    `way` says in words what `loop` and `branch` chose: again, break, timeout; rule 1, default, chosen. `drops`
-    are the slots of a round that is over with this. `forget` names nodes whose outputs no later step can read any
-    more; `carry` those that the next round reads as the previous one's, as LOOP/NODE, which may be forgotten, too.
+    `way` says in words what `loop` and `branch` chose: again, break, timeout; rule 1, default, chosen.
+    `drops`
+    are the slots of a round that is over with this.
+    `forget` names nodes whose outputs no later step can read any more; `carry` those that
+    the next round reads as the previous one's, as LOOP/NODE, which may be forgotten, too.
     `paused`: when the next round of its loop begins, where that is not at once.
-    `fault`: the node was done, but where it goes on is unknown; unless something is emitted, the saga fails with it.
+    `fault`: the node was done, but where it goes on is unknown; unless something is emitted, the saga fails
+    with it.
     """
 
     became: ClassVar[str] = "ran"
@@ -362,7 +398,9 @@ _NONE: dict[str, Any] = {}
 
 
 class Work(msgspec.Struct, frozen=True):
-    """Work that is only a place: what happens to it happens to the steps inside. Each kind says what is different with it."""
+    """Work that is only a place: what happens to it happens to the steps inside.
+    Each kind says what is different with it.
+    """
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -418,9 +456,11 @@ class Work(msgspec.Struct, frozen=True):
 class Child(Work, frozen=True, omit_defaults=True, kw_only=True, tag="child"):
     """For a child saga; `status` is empty until it reported its end, in this `window` of its parent's inbox.
 
-    A signal of the name `listens` calls it off: the child is cancelled, and waited for. So it is once its time, `until`, is over
-    (`overdue`), and undoes what it has done. `passed`: values that a named graph gets by reference. `listed`: it was stopped, and is
-    in the list of what an undoing of its parent comes to. `stood`: for how much of the time that it was parked for a defect it has got more.
+    A signal of the name `listens` calls it off: the child is cancelled, and waited for.
+    So it is once its time, `until`, is over (`overdue`), and undoes what it has done.
+    `passed`: values that a named graph gets by reference.
+    `listed`: it was stopped, and is in the list of what an undoing of its parent comes to.
+    `stood`: for how much of the time that it was parked for a defect it has got more.
     """
 
     saga: str
@@ -455,7 +495,9 @@ class Child(Work, frozen=True, omit_defaults=True, kw_only=True, tag="child"):
         return child == self.saga and not self.status
 
     def after_fork(self, before: Work | None, *, is_ending: bool, later: int = 0) -> Self | None:
-        """One that is open on both sides goes on; it is opened anew when it was cancelled with what the fork leaves."""
+        """One that is open on both sides goes on; it is opened anew when it was
+        cancelled with what the fork leaves.
+        """
         is_kept = (
             not is_ending
             and isinstance(before, Child)

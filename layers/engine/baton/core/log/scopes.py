@@ -25,7 +25,8 @@ from baton.core.log.records import (
 
 
 class Turn(msgspec.Struct, frozen=True, array_like=True):
-    """A turn that is over: the answer, what came of each call in its order, and the messages from outside before it.
+    """A turn that is over: the answer, what came of each call in its order,
+    and the messages from outside before it.
 
     `again`: calls that were not made, and which they repeat.
     """
@@ -45,12 +46,16 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Agent(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="agent"):
-    """An agent at work. `given`: its prompt and settings, rendered once. `turn` is the number of its turn, 0 before the first.
+    """An agent at work.
+    `given`: its prompt and settings, rendered once.
+    `turn` is the number of its turn, 0 before the first.
 
-    `calls` are those of this turn, by item, with their tools, and `again` those of them that repeat another one. The transcript is
-    in `segments`, the oldest first, and in `tail`. `made`: by its digest, the item of each call that has succeeded or is under way;
-    those of turns that are in segments are there. `listens`: the signal that brings it messages; `heard`: those with which this
-    turn begins. `failed`: so many calls of this turn cannot be made, or have failed.
+    `calls` are those of this turn, by item, with their tools, and `again` those of them that repeat another
+    one. The transcript is
+    in `segments`, the oldest first, and in `tail`.
+    `made`: by its digest, the item of each call that has succeeded or is under way; those of turns
+    that are in segments are there. `listens`: the signal that brings it messages; `heard`: those
+    with which this turn begins. `failed`: so many calls of this turn cannot be made, or have failed.
     """
 
     given: Value
@@ -66,7 +71,9 @@ class Agent(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True,
     failed: int = 0
 
     def after_fork(self, before: Work | None, *, is_ending: bool, later: int = 0) -> Self:
-        """Answers and results up to the cut are kept; what was under way then is done again, under the same keys."""
+        """Answers and results up to the cut are kept; what was under way then
+        is done again, under the same keys.
+        """
         return self
 
 
@@ -111,7 +118,8 @@ def call_digest(tool: str, arguments: Any) -> str:
 
 
 class TurnBegan(About, frozen=True, tag="turn_began", omit_defaults=True, kw_only=True):
-    """The next turn of an agent; the one before is over. `segments`: what has become of older turns, where that is news.
+    """The next turn of an agent; the one before is over.
+    `segments`: what has become of older turns, where that is news.
 
     `heard`: the keys of the signals whose payloads are messages to it.
     """
@@ -123,7 +131,9 @@ class TurnBegan(About, frozen=True, tag="turn_began", omit_defaults=True, kw_onl
 
 
 class Called(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A call that an answer asks for. It is made, or it has a `failure`, or is the same as an earlier one (`repeats`)."""
+    """A call that an answer asks for.
+    It is made, or it has a `failure`, or is the same as an earlier one (`repeats`).
+    """
 
     item: str
     tool: str
@@ -184,7 +194,9 @@ def told(failure: Failure) -> Value:
 def next_turn(
     work: Agent, event: TurnBegan, items: Mapping[str, Value | None], heard: tuple[Value, ...] = ()
 ) -> Agent:
-    """The agent in its next turn. `items` has the answer and the results of the one that is over; `heard` goes with the next."""
+    """The agent in its next turn.
+    `items` has the answer and the results of the one that is over; `heard` goes with the next.
+    """
     if event.turn != work.turn + 1:
         return work
     tail, made = work.tail, work.made
@@ -224,7 +236,9 @@ def with_calls(work: Agent, event: CallsBegan) -> Agent:
 
 
 ERRORS_KEPT = 20
-"""How many errors the failure of a map keeps: it is stored in an entry and in the state. The batch result has all of them."""
+"""How many errors the failure of a map keeps: it is stored in an entry and in the state.
+The batch result has all of them.
+"""
 SUCCEEDED, FAILED, STOPPED, NOT_BEGUN = "succeeded", "failed", "stopped", "not_begun"
 RUNNING = "running"
 """What became of an item. It runs where the map has gone on without it."""
@@ -233,9 +247,12 @@ RUNNING = "running"
 class Map(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="map"):
     """A map at work: the list `over`, its `size`, and how many items have `begun`, in the order of the list.
 
-    `parts` are the results of items that have left the state: `gathered` so many, of which `lost` have failed.
-    `failures` are those of items that have not, by item; `first` are the first of all. `failure`: it has failed with that;
-    `batch` says then what became of each item. `late`: what comes after the map has begun, and nothing follows from the items that
+    `parts` are the results of items that have left the state: `gathered` so many, of which `lost` have
+    failed.
+    `failures` are those of items that have not, by item; `first` are the first of all. `failure`: it has
+    failed with that;
+    `batch` says then what became of each item. `late`: what comes after the map has begun, and nothing
+    follows from the items that
     are left; so many of them have since succeeded, and failed.
     """
 
@@ -260,7 +277,9 @@ class Map(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, t
         return True
 
     def after_fork(self, before: Work | None, *, is_ending: bool, later: int = 0) -> Self:
-        """What items have given up to the cut is kept; those at work then are done again, under the same keys."""
+        """What items have given up to the cut is kept; those at work then are
+        done again, under the same keys.
+        """
         return self
 
 
@@ -282,7 +301,9 @@ class ItemsBegan(About, frozen=True, tag="items_began", omit_defaults=True, kw_o
 
 
 class ItemsGathered(About, frozen=True, tag="items_gathered", omit_defaults=True, kw_only=True):
-    """The results of items that have ended leave the state: of each its index, whether it has succeeded, and its output or error."""
+    """The results of items that have ended leave the state: of each its
+    index, whether it has succeeded, and its output or error.
+    """
 
     made = ("results",)
     items: tuple[int, ...]
@@ -300,7 +321,8 @@ class MapStopped(About, frozen=True, tag="map_stopped", omit_defaults=True, kw_o
 class MapClosed(Gives, frozen=True, tag="map_closed", omit_defaults=True, kw_only=True):
     """A map is done: how many of its items have succeeded, have failed, were stopped and never began.
 
-    `running`: so many run on beside what comes after the map, and those that have not begun will (`goes_on`). The map is over with
+    `running`: so many run on beside what comes after the map, and those that have not begun will (`goes_on`).
+    The map is over with
     `MapEnded`.
     """
 
@@ -314,7 +336,8 @@ class MapClosed(Gives, frozen=True, tag="map_closed", omit_defaults=True, kw_onl
 
 
 class MapEnded(Settles, frozen=True, tag="map_ended", omit_defaults=True, kw_only=True):
-    """The items that a map has left running are over: how many of them have succeeded, have failed, were stopped and never began.
+    """The items that a map has left running are over: how many of them have
+    succeeded, have failed, were stopped and never began.
 
     `why`: what has stopped them, if they did not end by themselves.
     """
@@ -388,7 +411,8 @@ class Made(msgspec.Struct, frozen=True, array_like=True):
 class Replanning(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="replanning"):
     """A step that is done another way. `until`: no alternative begins after it.
 
-    `alternative` is the number of the one under way, 0 before the first; `calls`: those of its calls that have begun, by item, with
+    `alternative` is the number of the one under way, 0 before the first; `calls`: those of its calls that
+    have begun, by item, with
     their tools. `failed`: what the last of them has failed with.
     """
 
@@ -408,7 +432,8 @@ class Replanning(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=
 class AlternativeBegan(About, frozen=True, tag="alternative_began", omit_defaults=True, kw_only=True):
     """The next call of the model's alternative of this `number`, or the first of the next one.
 
-    `tool` is called, or an equal call was made before and has given what this one gives (`repeats` is its slot).
+    `tool` is called, or an equal call was made before and has given what this one gives (`repeats` is its
+    slot).
     """
 
     at: int
@@ -420,7 +445,9 @@ class AlternativeBegan(About, frozen=True, tag="alternative_began", omit_default
 
 
 class ReplanEnded(About, frozen=True, tag="replan_ended", omit_defaults=True, kw_only=True):
-    """No alternative is left, or there is no time for it: what is done about the failure goes on. `why`: for people."""
+    """No alternative is left, or there is no time for it: what is done about the failure goes on.
+    `why`: for people.
+    """
 
     at: int
     why: str

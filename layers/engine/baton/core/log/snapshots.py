@@ -1,6 +1,7 @@
 """A state to bytes and back: the codec of snapshots.
 
-A snapshot is a cache of the log. One that this version cannot read is passed over, and the log is read instead.
+A snapshot is a cache of the log.
+One that this version cannot read is passed over, and the log is read instead.
 """
 
 from __future__ import annotations
@@ -96,7 +97,9 @@ _decode_moved = msgspec.json.Decoder(_Moved).decode
 
 
 def encode_moved(ref: str) -> bytes:
-    """What stands in for a snapshot that is a blob. An older version takes it for a damaged one, and reads the log."""
+    """What stands in for a snapshot that is a blob.
+    An older version takes it for a damaged one, and reads the log.
+    """
     return _encode(_Moved(ref))
 
 

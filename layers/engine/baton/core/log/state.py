@@ -1,6 +1,7 @@
 """The folded state of a saga: exactly what later decisions can still need.
 
-No transitions here (see folding/fold.py), no status (see state.py) and no decisions (see core/decide/decide.py). Values are replaced, never changed.
+No transitions here (see folding/fold.py), no status (see state.py) and no
+decisions (see core/decide/decide.py). Values are replaced, never changed.
 """
 
 from __future__ import annotations
@@ -95,7 +96,10 @@ def without(values: dict[str, _V], keys: Collection[str]) -> dict[str, _V]:
 
 
 class Signal(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A signal that waits to be taken. `at`: when it was sent; 0 in old snapshots. `by`: who answered a question; empty for other signals."""
+    """A signal that waits to be taken.
+    `at`: when it was sent; 0 in old snapshots.
+    `by`: who answered a question; empty for other signals.
+    """
 
     name: str
     key: str
@@ -118,15 +122,22 @@ class Signal(msgspec.Struct, frozen=True, omit_defaults=True):
 class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A step some of whose attempts have failed: how many, the last failure, and what is done about it.
 
-    `history` and `policies` (uses by name) are what was done since it began; the rest is what `StrategyChosen` said.
-    `builds`: under which code it has failed with a defect since a person last decided, the newest last; `incident`: the code of
+    `history` and `policies` (uses by name) are what was done since it began; the rest is what
+    `StrategyChosen` said.
+    `builds`: under which code it has failed with a defect since a person last decided, the newest last;
+    `incident`: the code of
     the failure that on-call knows of.
-    `decided`: the owner of the claim of which a person has said what became of it; `given`: what has come of it.
-    `handovers`: how often what was handed over elsewhere has ended without success. `correction`: what was wrong about the last
-    answer of a model that was refused. `kept`: what would undo the last attempt needs of its arguments. `began`: when the
-    first attempt of an inverse began, later by the time that it was held back. `acted`: an attempt before the last may have acted, and
-    nothing has said what came of it. `key`: as `kept`, of the last attempt that may have acted. `left`: the step goes on with another call since the
-    last attempt, and what the attempts until now may have done is in the list of what is undone by itself.
+    `decided`: the owner of the claim of which a person has said what became of it; `given`: what has come of
+    it.
+    `handovers`: how often what was handed over elsewhere has ended without success. `correction`: what was
+    wrong about the last
+    answer of a model that was refused.
+    `kept`: what would undo the last attempt needs of its arguments.
+    `began`: when the first attempt of an inverse began, later by the time that it was held back.
+    `acted`: an attempt before the last may have acted, and nothing has said what came of it.
+    `key`: as `kept`, of the last attempt that may have acted.
+    `left`: the step goes on with another call since the last attempt, and what the
+    attempts until now may have done is in the list of what is undone by itself.
     """
 
     attempts: int
@@ -155,7 +166,9 @@ class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Held(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A step that waits for a circuit breaker, since `at`, and asks again at `until`. `state`: that of the breaker."""
+    """A step that waits for a circuit breaker, since `at`, and asks again at `until`.
+    `state`: that of the breaker.
+    """
 
     breaker: str
     at: int
@@ -193,7 +206,9 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     user: str = ""
     workflow: str = ""
     graph: str = ""
-    """The hash of the graph that it runs; of a named graph of a document, that of the document's, `#` and the name."""
+    """The hash of the graph that it runs; of a named graph of a document,
+    that of the document's, `#` and the name.
+    """
     input: Value = Value()
     parent: str = ""
     """The key of the saga that waits for this one, where in it, and in which window of its inbox."""
@@ -202,7 +217,9 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     depth: int = 0
     """The number of sagas above it."""
     scope: str = ""
-    """Its place in the sagas above, whatever the branch that they are in: what happens once there happens once in all."""
+    """Its place in the sagas above, whatever the branch that they are in:
+    what happens once there happens once in all.
+    """
     handled: bool = False
     """Whether a saga above goes on from its failure."""
     last: str = ""
@@ -215,9 +232,12 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """When all that is stored of it may be deleted. 0: never."""
     labels: dict[str, str] = {}
     outer: Value | None = None
-    """Of a named graph: `item`, `index`, `last_error` and `ctx` of the place that it was started from, as far as it names them."""
+    """Of a named graph: `item`, `index`, `last_error` and `ctx` of the
+    place that it was started from, as far as it names them.
+    """
     passed: dict[str, Value] = {}
-    """Those of them that are values of its starter, by what its expressions call them: they are not copied."""
+    """Those of them that are values of its starter, by what its expressions call them: they are not copied.
+    """
     before: tuple[Earlier, ...] = ()
     """The sagas that were in its place before forks above it, the newest first."""
     shared_limits: tuple[SharedLimit, ...] = ()
@@ -225,7 +245,9 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Lineage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The entries that are its history: the closed segments of earlier branches, then `first` to the newest of `branch`."""
+    """The entries that are its history: the closed segments of earlier
+    branches, then `first` to the newest of `branch`.
+    """
 
     branch: int = 0
     first: int = 1
@@ -244,11 +266,15 @@ class Recovery(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     possibly_running: tuple[str, ...] = ()
     """Slots that were possibly running when an invocation ended, and have not reported since."""
     deaths: dict[str, int] = {}
-    """By slot, how many workers died while it was under way, and nothing is assumed of what they had asked for."""
+    """By slot, how many workers died while it was under way, and nothing is
+    assumed of what they had asked for.
+    """
 
 
 class Counts(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """How often something has happened, in all branches. Only of `children` a decision is made: where they report."""
+    """How often something has happened, in all branches.
+    Only of `children` a decision is made: where they report.
+    """
 
     steps: int = 0
     invocations: int = 0
@@ -275,11 +301,15 @@ class Outbox(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     sent: tuple[str, ...] = ()
     """The keys of the last notices that were sent."""
     rows: dict[str, Shown] = {}
-    """Questions that the inbox shows, or may show, by their ids: those that are open, and others until they are withdrawn."""
+    """Questions that the inbox shows, or may show, by their ids: those that
+    are open, and others until they are withdrawn.
+    """
 
 
 class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """All of a saga that matters from here on, by concern. A slot is a key wherever a dictionary has no other key."""
+    """All of a saga that matters from here on, by concern.
+    A slot is a key wherever a dictionary has no other key.
+    """
 
     version: int = 0
     last_at: int = 0
@@ -376,7 +406,9 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def is_stopping(self) -> bool:
-        """Whether it starts nothing any more, because it was cancelled, has failed, has its result, or undoes what it has done."""
+        """Whether it starts nothing any more, because it was cancelled, has
+        failed, has its result, or undoes what it has done.
+        """
         is_over = self.cancel is not None or self.failure is not None or self.result is not None
         return is_over or self.undo.work is not None
 
@@ -483,8 +515,9 @@ Only what a saga can come to in this release; `pending` is none, because the fir
 def carriers(event: ev.Settles) -> Collection[tuple[str, str]]:
     """Sender and receiver of the tokens that carry an event's `errors`.
 
-    Dead ones of the node itself. Of a failure that is caught its handlers know, too, and so do the unchosen ways out of
-    a loop that ends with it.
+    Dead ones of the node itself.
+    Of a failure that is caught its handlers know, too, and so do the
+    unchosen ways out of a loop that ends with it.
     """
     if not event.errors:
         return ()
@@ -500,10 +533,12 @@ def carriers(event: ev.Settles) -> Collection[tuple[str, str]]:
 def unrescued(
     ways: GraphIndex, src: str, name: str, arrived: Mapping[str, bool], carried: Iterable[Failure]
 ) -> tuple[Failure, ...]:
-    """What the dead edge from `src` to `name` carries, less the failures that were caught and are rescued there.
+    """What the dead edge from `src` to `name` carries, less the failures
+    that were caught and are rescued there.
 
-    They are by a live edge from their handlers, or from nodes that are reached only through those; and at a handler by any
-    failure that it is there for. An edge that is only taken when `src` fails is not lost by what else has failed.
+    They are by a live edge from their handlers, or from nodes that are reached
+    only through those; and at a handler by any failure that it is there for. An
+    edge that is only taken when `src` fails is not lost by what else has failed.
     """
     is_handler = name in ways.handlers.get(src, ())
     return tuple(

@@ -1,7 +1,8 @@
 """Undoing: which steps can be undone, and what is under way.
 
-Each step that can be undone names the entry of the one before it, so that a state holds the newest alone. Undoing goes back
-along these entries. The events are in undos.py, their folds in folding/undo_folds.py, what is decided in core/decide/undoing.py.
+Each step that can be undone names the entry of the one before it, so that a state holds the newest alone.
+Undoing goes back along these entries.
+The events are in undos.py, their folds in folding/undo_folds.py, what is decided in core/decide/undoing.py.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ KEYS_KEPT = 500
 
 
 def undo_item(item: str, left: int = 0) -> str:
-    """The item at which the work of another is undone. `left`: the version at which a step has left the call that may have done it."""
+    """The item at which the work of another is undone.
+    `left`: the version at which a step has left the call that may have done it.
+    """
     begin = f"{UNDO}_{left}" if left else UNDO
     return f"{begin}-{item}" if item else begin
 
@@ -42,11 +45,14 @@ def is_undo(slot: str) -> bool:
 
 
 class NotUndone(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A step that could not be undone: its slot and its place in the log, the tool that was to undo it, and why it failed.
+    """A step that could not be undone: its slot and its place in the log,
+    the tool that was to undo it, and why it failed.
 
-    A `child` that was open when its parent stopped has the place at which it was asked to stop, with the index -1. It has
-    no `code` before its undoing has failed. `doubt`: it is not known whether it has happened. `left`: the step has gone on with another call.
-    `unsure`: it is not known whether it was undone, because the call of what undoes it had no answer that says so.
+    A `child` that was open when its parent stopped has the place at which it was asked to
+    stop, with the index -1. It has no `code` before its undoing has failed. `doubt`: it
+    is not known whether it has happened. `left`: the step has gone on with another call.
+    `unsure`: it is not known whether it was undone, because the call of what undoes it had no answer that
+    says so.
     """
 
     slot: str
@@ -62,10 +68,11 @@ class NotUndone(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Undone(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What came of an undoing: how many steps are undone, which are not, those that nothing undoes, and those of which it is not known whether
-    they have happened.
+    """What came of an undoing: how many steps are undone, which are not, those that
+    nothing undoes, and those of which it is not known whether they have happened.
 
-    `failed`, `lasting` and `doubtful` name the first; `fails`, `lasts` and `doubts` count all. `back_to`: the version that it went back to.
+    `failed`, `lasting` and `doubtful` name the first; `fails`, `lasts` and `doubts` count all. `back_to`: the
+    version that it went back to.
     """
 
     done: int = 0
@@ -79,9 +86,11 @@ class Undone(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class UndoStep(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A step that is being undone: its place in the log, the tool that has done it, or the child saga that has. `again`: it had failed before.
+    """A step that is being undone: its place in the log, the tool that has
+    done it, or the child saga that has. `again`: it had failed before.
 
-    `doubt`: a person is asked whether it has happened; `given`: the output that the person has named. `way`: what is done in
+    `doubt`: a person is asked whether it has happened; `given`: the output that the person has named. `way`:
+    what is done in
     place of the question, and `not_before` when. `stopped`: a child that was stopped before
     its end.
     """
@@ -99,10 +108,11 @@ class UndoStep(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Undoing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """An undoing under way: why, who wants it, how far back, and how far it is. `again`: what has failed before, and comes first; `aside`: entries
-    with `set_aside` more of these.
+    """An undoing under way: why, who wants it, how far back, and how far it is.
+    `again`: what has failed before, and comes first; `aside`: entries with `set_aside` more of these.
 
-    `rounds`: by node, the first round of it that is undone. `first`: the version at which it began; `lowest`: that of the
+    `rounds`: by node, the first round of it that is undone. `first`: the version at which it began; `lowest`:
+    that of the
     earliest step that is undone. `empty`: how many stopped children had done nothing.
     """
 
@@ -132,7 +142,9 @@ class Earlier(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Keys(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What the earlier sagas in a place have undone, and what not: which steps act anew, and which keep their keys. As in `Undoable`."""
+    """What the earlier sagas in a place have undone, and what not: which
+    steps act anew, and which keep their keys. As in `Undoable`.
+    """
 
     rounds: dict[str, tuple[tuple[int, ...], ...]] = {}
     standing: dict[str, int] = {}
@@ -158,7 +170,9 @@ class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     failed: tuple[NotUndone, ...] = ()
     """What could not be undone, the newest first."""
     rounds: dict[str, tuple[tuple[int, ...], ...]] = {}
-    """By node, for each undoing, the first of its rounds that was undone: they are done anew under other keys."""
+    """By node, for each undoing, the first of its rounds that was undone:
+    they are done anew under other keys.
+    """
     standing: dict[str, int] = {}
     """By slot, how often it was not undone when the rounds of its node were."""
     spans: tuple[tuple[int, int], ...] = ()
@@ -166,7 +180,9 @@ class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     more_doubtful: int = 0
     """How many more there are."""
     unsure: tuple[str, ...] = ()
-    """Slots of steps in doubt that a person is asked about when the saga is undone: the first, and those that still hold their tokens."""
+    """Slots of steps in doubt that a person is asked about when the saga is
+    undone: the first, and those that still hold their tokens.
+    """
     doubts: int = 0
     """How many of these there are."""
     aside: tuple[int, ...] = ()
@@ -174,14 +190,19 @@ class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     set_aside: int = 0
     """How many steps these entries hold."""
     alone: dict[str, int] = {}
-    """By slot of an item, how often it was undone when others of its round were not, because they came before the version that was gone back to."""
+    """By slot of an item, how often it was undone when others of its round
+    were not, because they came before the version that was gone back to.
+    """
     crowded: bool = False
     """Whether there are more of these slots than `standing` and `alone` have room for."""
     redone: dict[str, int] = {}
-    """Slots of steps that were in doubt and are done again since a fork, with its cut: what they did before is not asked about."""
+    """Slots of steps that were in doubt and are done again since a fork,
+    with its cut: what they did before is not asked about.
+    """
     ways: tuple[tuple[str, str, int], ...] = ()
-    """Slots of steps that go on with another call, the tool of the one that they have left, which may have acted, and the version at which they have:
-    the first of those that are not settled."""
+    """Slots of steps that go on with another call, the tool of the one that they have left, which
+    may have acted, and the version at which they have: the first of those that are not settled.
+    """
 
     @property
     def is_anew(self) -> bool:
@@ -212,7 +233,9 @@ class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def is_crowded(self) -> bool:
-        """Whether it is not known of each step that could not be undone that it keeps its key: then no saga goes on from an earlier version."""
+        """Whether it is not known of each step that could not be undone that it
+        keeps its key: then no saga goes on from an earlier version.
+        """
         return self.crowded or bool(self.set_aside)
 
     @property
@@ -236,7 +259,8 @@ class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 class UndoBegan(Root, frozen=True, tag="undo_began", omit_defaults=True, kw_only=True):
     """The saga stops, and takes back what it has done since version `back_to`, the last first or `together`.
 
-    `doubtful`: the first of the steps that were cut off, that nothing undoes, and of which it is not known whether they have happened; `doubts`: how
+    `doubtful`: the first of the steps that were cut off, that nothing undoes, and of which it is not known
+    whether they have happened; `doubts`: how
     many there are. `kept`: nodes whose outputs the failure handler still reads.
     """
 
@@ -251,11 +275,14 @@ class UndoBegan(Root, frozen=True, tag="undo_began", omit_defaults=True, kw_only
 
 
 class UndoStepBegan(About, frozen=True, tag="undo_step_began", omit_defaults=True, kw_only=True):
-    """A step is undone: what `tool` or `child` has done by event `index` of entry `version`. Then comes entry `next`.
+    """A step is undone: what `tool` or `child` has done by event `index` of entry `version`.
+    Then comes entry `next`.
 
-    Of that entry, only the events before `below` are left; -1: all. `again`: its undoing had failed before. `doubt`: why it is not known
-    whether it has happened; a person is asked first, or (`way`) what undoes it is called in any case, not before `not_before`. `stopped`: the
-    child was stopped before its end, so it may have done nothing.
+    Of that entry, only the events before `below` are left; -1: all.
+    `again`: its undoing had failed before.
+    `doubt`: why it is not known whether it has happened; a person is asked first,
+    or (`way`) what undoes it is called in any case, not before `not_before`.
+    `stopped`: the child was stopped before its end, so it may have done nothing.
     """
 
     at: int
@@ -273,7 +300,10 @@ class UndoStepBegan(About, frozen=True, tag="undo_step_began", omit_defaults=Tru
 
 
 class ChildUndone(About, frozen=True, tag="child_undone", omit_defaults=True, kw_only=True):
-    """A child saga has undone what it had done, or (`failure`) not all of it. `cost` is what that has cost. `nothing`: there was nothing to undo."""
+    """A child saga has undone what it had done, or (`failure`) not all of it.
+    `cost` is what that has cost.
+    `nothing`: there was nothing to undo.
+    """
 
     child: str
     failure: Failure | None = None
@@ -282,9 +312,11 @@ class ChildUndone(About, frozen=True, tag="child_undone", omit_defaults=True, kw
 
 
 class UndoPassed(About, frozen=True, tag="undo_passed", omit_defaults=True, kw_only=True):
-    """Nothing undoes what this step has done, by event `index` of entry `version`: it stays. `next` and `below` are as those of a step that is undone.
+    """Nothing undoes what this step has done, by event `index` of entry `version`: it stays.
+    `next` and `below` are as those of a step that is undone.
 
-    `stands`: other work of its node can be undone, and this keeps its key all the same. `redone`: it was in doubt, and done again since: there is nothing to
+    `stands`: other work of its node can be undone, and this keeps its key all the same. `redone`: it was in
+    doubt, and done again since: there is nothing to
     undo.
     """
 
@@ -311,11 +343,14 @@ class UndoTakenUp(Root, frozen=True, tag="undo_taken_up", omit_defaults=True, kw
 
 
 class StepStopped(About, frozen=True, tag="step_stopped", omit_defaults=True, kw_only=True):
-    """A step of `tool` was stopped while it acted, because the saga goes on or ends without it: whether it has happened is not known. Or a
+    """A step of `tool` was stopped while it acted, because the saga goes on
+    or ends without it: whether it has happened is not known. Or a
     `child` was: it is asked to stop, and what it has done stays until it is undone. Or the step goes on with
-    a call of the tool `instead`, after failures that do not say whether a call of `tool` has done it: of another tool, or with other arguments.
+    a call of the tool `instead`, after failures that do not say whether a
+    call of `tool` has done it: of another tool, or with other arguments.
 
-    `prior`, `kept` and `key` are as those of a step that has succeeded: an undoing comes to it, and asks a person, or has the child undo what it has
+    `prior`, `kept` and `key` are as those of a step that has succeeded: an undoing comes to it, and asks a
+    person, or has the child undo what it has
     done. Without `prior`, nothing undoes it.
     """
 

@@ -1,7 +1,8 @@
 """Work that a node has opened: it ends by itself at some time, or by something that happens outside.
 
-A closed union, because it is a part of snapshots. A state has one map of it, by slot; what each member means to folds, forks
-and limits is said by the work itself (records.py), so that these need not know which it is.
+A closed union, because it is a part of snapshots.
+A state has one map of it, by slot; what each member means to folds, forks and limits
+is said by the work itself (records.py), so that these need not know which it is.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from baton.core.log.scopes import Agent, Map, Replanning
 from baton.core.models.usage import Usage
 
 CHILDREN_IN_A_WINDOW = 64
-"""So many report to one window of an inbox: a window is one page of a query, and many windows are many partitions."""
+"""So many report to one window of an inbox: a window is one page of a
+query, and many windows are many partitions.
+"""
 
 
 class Wait(Work, frozen=True, omit_defaults=True, tag="wait"):
@@ -46,7 +49,9 @@ class Question(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
         return self.ask.due
 
     def after_fork(self, before: Work | None, *, is_ending: bool, later: int = 0) -> Self | None:
-        """One that has not changed since the cut stays as it is; else there is as much time to everything as there was at the cut."""
+        """One that has not changed since the cut stays as it is; else there is
+        as much time to everything as there was at the cut.
+        """
         if before is not None and before.ask == self.ask:
             return self
         return self.postponed(later)
@@ -56,10 +61,14 @@ class Question(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
 
 
 class Callback(Work, frozen=True, omit_defaults=True, kw_only=True, tag="callback"):
-    """For work elsewhere, which a tool has handed over with a token. `heartbeat_ms` 0: no sign of life is expected.
+    """For work elsewhere, which a tool has handed over with a token.
+    `heartbeat_ms` 0: no sign of life is expected.
 
-    `heard_at`: the last sign of life, at first the time when it was handed over. `skew_ms`: how far apart the clocks may be of
-    those who write and judge it. `response`: a provider of models has it, and is asked how it is; a callback only says that it is over. `key`: that of the call, where what undoes it needs it.
+    `heard_at`: the last sign of life, at first the time when it was handed over. `skew_ms`: how far apart the
+    clocks may be of
+    those who write and judge it.
+    `response`: a provider of models has it, and is asked how it is; a callback only says that it is over.
+    `key`: that of the call, where what undoes it needs it.
     """
 
     id: str
@@ -94,7 +103,9 @@ class Callback(Work, frozen=True, omit_defaults=True, kw_only=True, tag="callbac
 def responses_left(
     before: Mapping[str, Open], after: Mapping[str, Open], ended: Collection[str]
 ) -> list[Response]:
-    """Those that were worked on `before`, and that nothing waits for `after`. `ended`: the callbacks of attempts that have ended."""
+    """Those that were worked on `before`, and that nothing waits for `after`.
+    `ended`: the callbacks of attempts that have ended.
+    """
     return [
         work.response
         for slot, work in before.items()
@@ -120,7 +131,8 @@ class Opens(About, frozen=True, omit_defaults=True, kw_only=True):
     """An event with which a node opens work."""
 
     awaits: ClassVar[str] = ""
-    """What it waits for: a SIGNAL or a time, a PERSON, or work ELSEWHERE. Empty: the node is at work itself."""
+    """What it waits for: a SIGNAL or a time, a PERSON, or work ELSEWHERE. Empty: the node is at work itself.
+    """
 
     def work(self) -> Open:
         """What is open from now on."""
@@ -128,7 +140,9 @@ class Opens(About, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class WaitOpened(Opens, frozen=True, tag="wait_opened", omit_defaults=True, kw_only=True):
-    """A wait node began: until a time, for a signal, or both, whichever is first. `fresh`: signals of its name that came before are lost."""
+    """A wait node began: until a time, for a signal, or both, whichever is first.
+    `fresh`: signals of its name that came before are lost.
+    """
 
     awaits = SIGNAL
     until: int | None = None
@@ -163,8 +177,11 @@ class QuestionOpened(Opens, frozen=True, tag="question_opened", omit_defaults=Tr
 class ChildOpened(Opens, frozen=True, tag="child_opened", omit_defaults=True, kw_only=True):
     """A child saga is to be started under this id; recorded before it is.
 
-    `number` counts the children of a saga from 1, over all its branches; 0 where they were not counted yet. A signal of the
-    name `listens` calls it off. `until`: when its time is over; 0: never. `passed`, of a named graph of a document: see `SagaStarted`; with
+    `number` counts the children of a saga from 1, over all its branches; 0 where they were not counted yet. A
+    signal of the
+    name `listens` calls it off.
+    `until`: when its time is over; 0: never.
+    `passed`, of a named graph of a document: see `SagaStarted`; with
     `input` where that is kept as a blob, too.
     """
 
@@ -192,11 +209,14 @@ class ChildOpened(Opens, frozen=True, tag="child_opened", omit_defaults=True, kw
 
 
 class CallbackOpened(Opens, frozen=True, tag="callback_opened", omit_defaults=True, kw_only=True):
-    """A tool has handed its work over, and returned: the attempt goes on elsewhere, until the callback or until its time is over.
+    """A tool has handed its work over, and returned: the attempt goes on
+    elsewhere, until the callback or until its time is over.
 
-    It has what any event has that ends the run of a tool. `heartbeat_ms` 0: no sign of life is expected; `skew_ms`: silence is
-    judged so much later, because clocks differ. `response`: a provider of models has it; the cost is then what is held, and
-    `assumed`. `usage`: what models have read and written before it was handed over. `key`: as `StepSucceeded`.
+    It has what any event has that ends the run of a tool.
+    `heartbeat_ms` 0: no sign of life is expected; `skew_ms`: silence is judged so much later, because
+    clocks differ. `response`: a provider of models has it; the cost is then what is held, and
+    `assumed`. `usage`: what models have read and written before it was handed over. `key`: as
+    `StepSucceeded`.
     """
 
     awaits = ELSEWHERE
@@ -261,7 +281,9 @@ class MapBegan(Opens, frozen=True, tag="map_began", omit_defaults=True, kw_only=
 
 
 class ReplanBegan(Opens, frozen=True, tag="replan_began", omit_defaults=True, kw_only=True):
-    """A model is asked what else could be done in place of a step that has failed. After `until` no alternative begins."""
+    """A model is asked what else could be done in place of a step that has failed.
+    After `until` no alternative begins.
+    """
 
     until: int
 

@@ -1,7 +1,8 @@
-"""What a model is told, as messages: a prompt, and turn for turn what it has answered and what came of its calls.
+"""What a model is told, as messages: a prompt, and turn for turn what
+it has answered and what came of its calls.
 
-Equal turns are equal messages, so that a request begins with all that the one before it had. Messages have the form of
-the chat completions API.
+Equal turns are equal messages, so that a request begins with all that the one before it had.
+Messages have the form of the chat completions API.
 """
 
 from __future__ import annotations
@@ -67,7 +68,9 @@ def opening(given: Mapping[str, Any]) -> list[Message]:
 def turn(
     ids: Sequence[str], answer: Mapping[str, Any], results: Iterable[Any], names: Mapping[str, str]
 ) -> list[Message]:
-    """The messages of a turn. `ids` name the calls that it has asked for, `names` are those of the tools on the wire."""
+    """The messages of a turn.
+    `ids` name the calls that it has asked for, `names` are those of the tools on the wire.
+    """
     calls = [
         {
             "id": id_,
@@ -97,7 +100,9 @@ def turn(
 
 
 def _arguments(call: Mapping[str, Any]) -> str:
-    """The arguments of a call as they go back: providers refuse a history in which they are no object, for good."""
+    """The arguments of a call as they go back: providers refuse a history
+    in which they are no object, for good.
+    """
     text = call.get("text")
     if not text:
         return text_of(call["arguments"])
@@ -127,7 +132,9 @@ def parted(messages: Sequence[Message], share: int) -> tuple[list[Message], list
 
 
 def in_place_of(count: int, summary: str = "") -> Message:
-    """What stands where `count` messages are left out. A summary is data: its author has read what tools and users wrote."""
+    """What stands where `count` messages are left out.
+    A summary is data: its author has read what tools and users wrote.
+    """
     text = SUMMARY.format(count=count, text=_cut(summary)) if summary else LEFT_OUT.format(count=count)
     return {"role": "user", "content": text}
 
@@ -159,7 +166,9 @@ def size_of(messages: Sequence[Message], more: Any = None, known: int = 0) -> in
 
 
 def since_answer(messages: Sequence[Message]) -> Sequence[Message]:
-    """What a request adds to the one before it: the last answer, and what was said after it. All, if there is no answer."""
+    """What a request adds to the one before it: the last answer, and what was said after it.
+    All, if there is no answer.
+    """
     for index in range(len(messages) - 1, -1, -1):
         if messages[index]["role"] == "assistant":
             return messages[index:]
@@ -195,7 +204,8 @@ FROM, AT = "$from", "at"
 
 
 def filled(value: Any, source: Callable[[int], Any]) -> Any:
-    """The value with what it refers to: of a step by its number, 0 for the arguments of the one that has failed.
+    """The value with what it refers to: of a step by its number, 0 for the
+    arguments of the one that has failed.
 
     Raises `ValueError` for what is not there.
     """

@@ -14,14 +14,17 @@ from baton.core.effects.toolspec import PURE, ToolSpec
 
 _PER = 1_000_000
 _ANY = 1_000_000
-"""Tokens that any request may have used: providers add texts of their own, and some pass the most that was asked for."""
+"""Tokens that any request may have used: providers add texts of their
+own, and some pass the most that was asked for.
+"""
 _TIMES = 10
 
 
 class Usage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Tokens of one answer. `cached` and `written` are part of `input`, `reasoning` part of `output`.
 
-    `written`: input that the provider has begun to keep, which some charge more for. `cost`: micro-dollars, once it is known.
+    `written`: input that the provider has begun to keep, which some charge more for. `cost`: micro-dollars,
+    once it is known.
     """
 
     model: str = ""
@@ -39,12 +42,16 @@ def tokens_of(usage: Iterable[Usage]) -> int:
 
 
 def most_used(model: str, read: int, written: int) -> Usage:
-    """The most that a request can have used that reads up to `read` tokens and writes up to `written`: the dearest kind of input."""
+    """The most that a request can have used that reads up to `read` tokens
+    and writes up to `written`: the dearest kind of input.
+    """
     return Usage(model=model, input=read, written=read, output=written)
 
 
 def is_credible(usage: Usage, read: int, written: int) -> bool:
-    """Whether a request of up to `read` tokens, with an answer of up to `written`, can have used this: something, and no absurd amount."""
+    """Whether a request of up to `read` tokens, with an answer of up to
+    `written`, can have used this: something, and no absurd amount.
+    """
     figures = (usage.input, usage.cached, usage.written, usage.output, usage.reasoning)
     if {*map(type, figures)} != {int} or min(figures) < 0 or not usage.input + usage.output:
         return False
@@ -55,7 +62,8 @@ def is_credible(usage: Usage, read: int, written: int) -> bool:
 class Price(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Micro-dollars for a million tokens, so that $0.25 for a million is 250,000.
 
-    `cached`: of input that the provider still has, `written`: of input that it begins to keep; without them they cost what
+    `cached`: of input that the provider still has, `written`: of input that it begins to keep; without them
+    they cost what
     other input does. A request with more than `above` tokens of input pays `then`, for all its tokens.
     """
 
@@ -80,7 +88,9 @@ def cost_of(usage: Usage, price: Price) -> int:
 
 
 def most_of(price: Price, input_tokens: int, output_tokens: int) -> int:
-    """The most that a request of up to so many tokens may cost, in micro-dollars: the dearest kind of input, the whole output."""
+    """The most that a request of up to so many tokens may cost, in
+    micro-dollars: the dearest kind of input, the whole output.
+    """
     dearest = max(price.input, price.cached or 0, price.written or 0)
     most = -(-(input_tokens * dearest + output_tokens * price.output) // _PER)
     if price.then is not None and input_tokens > price.above:
@@ -93,7 +103,9 @@ DOMAIN: Final = "model_call"
 REFUSED: Final = "answer_invalid"
 """The code of an answer that is not what was asked for."""
 TIMEOUT_MS: Final = 300_000
-"""How long an answer may take where the document does not say: a model that thinks takes longer than other tools."""
+"""How long an answer may take where the document does not say: a model
+that thinks takes longer than other tools.
+"""
 LONGEST_MS: Final = 3_600_000
 """The same of a request in the background, for which no worker waits."""
 HANDOVER_MS: Final = 30_000
@@ -105,11 +117,15 @@ LEAST_COST: Final = 1
 SHARE: Final = "share"
 """The argument of a turn whose transcript is cut: to the last part of so many."""
 SUMMARISE: Final = "summarise"
-"""The argument of a turn that has the part which is cut off summarised: by which `model`, in how many tokens (`max_output`)."""
+"""The argument of a turn that has the part which is cut off summarised:
+by which `model`, in how many tokens (`max_output`).
+"""
 
 
 def model_tool(fallbacks: tuple[str, ...] = (), context: str = "") -> ToolSpec:
-    """Its description; `fallbacks` are the models that are asked in place of the first, `context` the argument that can be shortened."""
+    """Its description; `fallbacks` are the models that are asked in place
+    of the first, `context` the argument that can be shortened.
+    """
     any_object: dict[str, Any] = {"type": "object", "properties": {"model": {"type": "string"}}}
     return ToolSpec(
         name=MODEL,

@@ -1,4 +1,5 @@
-"""An agent: it asks a model, makes the calls that the answer asks for, and asks again, until an answer asks for none.
+"""An agent: it asks a model, makes the calls that the answer asks for,
+and asks again, until an answer asks for none.
 
 Turns and calls are steps at slots of items, with nodes of their own that the compiler has made. How a turn is
 performed is in runtime/models/model_caller.py; what the agent keeps, and its events, in core/log/scopes.py.
@@ -36,8 +37,8 @@ EXHAUSTED, NOT_ALLOWED, TOO_MANY = "agent_exhausted", "call_not_allowed", "too_m
 
 
 class AgentKind(TaskKind):
-    """Of its items, a turn gives an answer: `calls`, each with `tool` and `arguments` or an `error`, or else `data`; and `tokens`: those
-    that it has read, those that it has written, and those of a summary.
+    """Of its items, a turn gives an answer: `calls`, each with `tool` and `arguments` or an `error`, or
+    else `data`; and `tokens`: those that it has read, those that it has written, and those of a summary.
 
     A call `repeats` an equal one that is in a segment of the transcript.
     """

@@ -1,7 +1,7 @@
 """What a kind of node is asked, and what it can say.
 
-The protocol between decide/ and the kinds. decide/ asks a node and carries out its answer; log/work.py says what open
-work means to folds and forks.
+The protocol between decide/ and the kinds. decide/ asks a node and carries
+out its answer; log/work.py says what open work means to folds and forks.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ class Spread(Struct, frozen=True):
 
 
 class Done(Struct, frozen=True):
-    """It is done, with the event's output. Without `has_schema` the output is the engine's own, no matter the node's schema."""
+    """It is done, with the event's output.
+    Without `has_schema` the output is the engine's own, no matter the node's schema.
+    """
 
     event: ev.Closing
     has_schema: bool = True
@@ -87,7 +89,9 @@ class Ended(Struct, frozen=True):
 
 
 class Moved(Struct, frozen=True):
-    """It goes on within itself, as the event says, and is asked again how. `begins`: the items that begin behind the event."""
+    """It goes on within itself, as the event says, and is asked again how.
+    `begins`: the items that begin behind the event.
+    """
 
     event: ev.Moving
     begins: tuple[str, ...] = ()
@@ -106,7 +110,9 @@ class Run(Struct, frozen=True):
 
 
 class Completed(Struct, frozen=True):
-    """An attempt that went on elsewhere has ended, with its `callback` if it had one: exactly one of output and failure."""
+    """An attempt that went on elsewhere has ended, with its `callback` if
+    it had one: exactly one of output and failure.
+    """
 
     callback: str = ""
     output: ev.Value | None = None
@@ -153,7 +159,9 @@ class UnfitError(Exception):
 
 
 class Desk(Protocol):
-    """Gives a kind values, money and time. If a value has to be fetched first, the kind is asked again afterwards."""
+    """Gives a kind values, money and time.
+    If a value has to be fetched first, the kind is asked again afterwards.
+    """
 
     @property
     def now(self) -> int:
@@ -177,7 +185,9 @@ class Desk(Protocol):
         """A value that the kind has made, for the log: no larger than a value may be. Raises `UnfitError`."""
 
     def started(self, at: Activation) -> tuple[ev.Value, dict[str, ev.Value]]:
-        """The same, less values that are passed by reference; and those (core/decide/context.py). Raises `UnfitError`."""
+        """The same, less values that are passed by reference; and those (core/decide/context.py).
+        Raises `UnfitError`.
+        """
 
     def content(self, at: Activation, value: ev.Value) -> Any:
         """The JSON value that a value of the log stands for."""
@@ -186,7 +196,9 @@ class Desk(Protocol):
         """Those of several, which are fetched together."""
 
     def looked(self, at: Activation) -> tuple[int, bool] | None:
-        """When this worker has last looked at work elsewhere, and whether that was said to be over then. None: not yet."""
+        """When this worker has last looked at work elsewhere, and whether that was said to be over then.
+        None: not yet.
+        """
 
     def may_spend(self, at: Activation) -> bool:
         """Whether there is money for the node now. If not, it is asked again when there may be."""
@@ -199,7 +211,8 @@ class Kind:
     shown: ClassVar[str] = ""
     """What drawings call it, where documents do not say `name`."""
     load: ClassVar[str] = ""
-    """What it counts as while it is at work: a `STEP`, a `CHILD`, or nothing that limits have to hold back."""
+    """What it counts as while it is at work: a `STEP`, a `CHILD`, or nothing that limits have to hold back.
+    """
     lasts: ClassVar[bool] = True
     """Whether time passes between its beginning and its end, so that it can run out of it."""
     has_attempts: ClassVar[bool] = False
@@ -234,7 +247,9 @@ class Kind:
         raise NotImplementedError
 
     def returned(self, at: Activation, callback: str, ran: Mapping[str, Any]) -> ev.CallbackOpened:
-        """The tool of a node with a callback has returned, `ran` as an event says it: the work that the node opens then."""
+        """The tool of a node with a callback has returned, `ran` as an event
+        says it: the work that the node opens then.
+        """
         raise NotImplementedError
 
     def resume(self, at: Activation, work: Open, desk: Desk) -> Next | None:

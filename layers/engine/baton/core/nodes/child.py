@@ -60,7 +60,9 @@ class ChildKind(Kind):
     def given(
         self, at: Activation, desk: Desk, changes: Mapping[str, Any]
     ) -> tuple[ev.Value, dict[str, ev.Value]]:
-        """What the child gets, and what of it is passed by reference. `changes`: fields of its input that a person has changed for this try."""
+        """What the child gets, and what of it is passed by reference.
+        `changes`: fields of its input that a person has changed for this try.
+        """
         given = desk.value(at)
         return (ev.Value(v={**given.v, **changes}) if changes and isinstance(given.v, dict) else given), {}
 
@@ -113,7 +115,9 @@ def _closed(at: Activation, work: Child, desk: Desk, output: ev.Value, by: str =
 
 
 def _failed(at: Activation, work: Child) -> Failed:
-    """A child that others have cancelled, and one that could not undo what it has done, is not started anew: no rule is asked."""
+    """A child that others have cancelled, and one that could not undo what
+    it has done, is not started anew: no rule is asked.
+    """
     why = work.failure
     is_late = work.overdue and (why is None or why.code == "cancelled")
     is_attempt = work.status in {"failed", "rolled_back"} or (is_late and work.status == "cancelled")
@@ -130,7 +134,9 @@ def _failed(at: Activation, work: Child) -> Failed:
 
 
 def _blamed(why: ev.Failure) -> ev.Blamed:
-    """The failure that a child has ended with. Its class is that of the one that began it, however deep below."""
+    """The failure that a child has ended with.
+    Its class is that of the one that began it, however deep below.
+    """
     first = why.errors[0] if why.code == CHILD_FAILED and why.errors else why
     return ev.Blamed(
         why.code, why.message[:LONGEST_MESSAGE], why.node, kind=first.kind or class_of(first.code)

@@ -1,7 +1,10 @@
-"""A map: the same is done for each item of a list, so many at a time, until enough have succeeded or too many have failed.
+"""A map: the same is done for each item of a list, so many at a time,
+until enough have succeeded or too many have failed.
 
-Items are begun in the order of the list. What they give leaves the state in parts, so that a state holds what is at work and little more.
-What the map keeps is in core/log/scopes.py; what is done for an item is a node of another kind, which the compiler has made.
+Items are begun in the order of the list.
+What they give leaves the state in parts, so that a state holds what is at work and little more.
+What the map keeps is in core/log/scopes.py; what is done for an item is
+a node of another kind, which the compiler has made.
 """
 
 from __future__ import annotations
@@ -29,8 +32,8 @@ _encode = msgspec.json.Encoder().encode
 class MapKind(Kind):
     """It goes on when the outcome is known: at once, or when all items have ended.
 
-    With `rest: run` and a number of items to wait for, it goes on with the last of these, and what is left runs beside what follows. Where
-    it fails, all items are done first, because the saga may stop with it.
+    With `rest: run` and a number of items to wait for, it goes on with the last of these, and what is left
+    runs beside what follows. Where it fails, all items are done first, because the saga may stop with it.
     """
 
     name = "map"

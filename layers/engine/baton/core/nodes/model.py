@@ -1,4 +1,6 @@
-"""One request to a model, without tools. It is a step; how it is performed is in runtime/models/model_caller.py."""
+"""One request to a model, without tools.
+It is a step; how it is performed is in runtime/models/model_caller.py.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""A step that has failed, done another way: a model suggests alternatives, which are tried one after the other.
+"""A step that has failed, done another way: a model suggests
+alternatives, which are tried one after the other.
 
-The request to the model, the question to a person which one it is to be, and the calls of an alternative are steps at slots
-of items. What is open meanwhile, and its events, are in core/log/scopes.py; the request is made in runtime/models/replanner.py. Nothing of what
-a model writes is rendered: `{"$from": 1, "at": "/id"}` is all that it can refer to.
+The request to the model, the question to a person which one it is to be, and the calls
+of an alternative are steps at slots of items. What is open meanwhile, and its events,
+are in core/log/scopes.py; the request is made in runtime/models/replanner.py. Nothing of
+what a model writes is rendered: `{"$from": 1, "at": "/id"}` is all that it can refer to.
 """
 
 from __future__ import annotations

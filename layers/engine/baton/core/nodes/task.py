@@ -114,10 +114,12 @@ _QUESTIONS = HumanKind()
 
 
 class TaskKind(Kind):
-    """Retries, policies and what may happen only once are decided around it, for every kind that has attempts.
+    """Retries, policies and what may happen only once are decided around
+    it, for every kind that has attempts.
 
-    Its open work is the question whether the tool may act, which an attempt opens when all arguments are known; work
-    elsewhere, which the tool has handed over; or what a model has put in its place, whose calls are its items.
+    Its open work is the question whether the tool may act, which an attempt
+    opens when all arguments are known; work elsewhere, which the tool has handed
+    over; or what a model has put in its place, whose calls are its items.
     """
 
     name = "task"

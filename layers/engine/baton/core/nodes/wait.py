@@ -19,8 +19,8 @@ TIMED_OUT = {"timed_out": True}
 
 
 class WaitKind(Kind):
-    """The first signal of its name ends it, whether it came before the wait or after; of a fresh one only what comes after. What comes
-    when its time is over does not, although no worker may have seen that yet.
+    """The first signal of its name ends it, whether it came before the wait or after; of a fresh one only
+    what comes after. What comes when its time is over does not, although no worker may have seen that yet.
     """
 
     name = "wait"

@@ -1,4 +1,6 @@
-"""What every primitive is made of: its description, the call that it gets, and the counter that bounds its work."""
+"""What every primitive is made of: its description, the call that it
+gets, and the counter that bounds its work.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,10 @@ class Wrong(ValueError):
 
 @dataclass(frozen=True)
 class Shape:
-    """`says` completes "this must be …". `read` gives the value as the primitives take it; what it is after a problem was
-    told does not matter."""
+    """`says` completes "this must be …". `read` gives the value as the primitives take it; what it is after a
+    problem was
+    told does not matter.
+    """
 
     says: str
     schema: Mapping[str, Any]
@@ -255,7 +259,9 @@ PREVIEW_ROWS = 50
 PREVIEW_ITEMS = 20
 PREVIEW_TEXT = 200
 PREVIEW_LEVELS = 4
-"""What a preview shows: rows, items of lists and objects, characters of texts, lists and objects inside each other."""
+"""What a preview shows: rows, items of lists and objects, characters of
+texts, lists and objects inside each other.
+"""
 
 PROBLEMS = 20
 """Problems that one failure tells."""
@@ -274,7 +280,9 @@ _INDEX = re.compile("[0-9]{1,9}")
 
 
 class PipelineFailed(Exception):
-    """A pipeline that cannot be run, or broke. `code` is INVALID, DATA or TOO_LARGE; every problem has its place."""
+    """A pipeline that cannot be run, or broke.
+    `code` is INVALID, DATA or TOO_LARGE; every problem has its place.
+    """
 
     def __init__(self, code: str, problems: Sequence[Problem]) -> None:
         self.code, self.problems = code, tuple(problems)
@@ -394,7 +402,9 @@ def table(value: Any, what: str, at: str = "") -> Rows:
 
 
 def getter(path: str) -> Callable[[Row], Any]:
-    """What reads a field of a row: by its name, or by the way to it (`price.total`, `legs.0.from`); null for none."""
+    """What reads a field of a row: by its name, or by the way to it
+    (`price.total`, `legs.0.from`); null for none.
+    """
     if "." not in path:
         return lambda row: row.get(path)
     steps = path.split(".")
@@ -416,8 +426,10 @@ def getter(path: str) -> Callable[[Row], Any]:
 
 
 class Primitive(NamedTuple):
-    """One operation. `further` are the fields that name an input besides the first; `check` finds what is wrong with
-    fields together. `run` raises `Broken`; a primitive without it is performed outside, and takes no input."""
+    """One operation.
+    `further` are the fields that name an input besides the first; `check` finds what is wrong with fields
+    together. `run` raises `Broken`; a primitive without it is performed outside, and takes no input.
+    """
 
     op: str
     says: str
@@ -487,7 +499,9 @@ class Pattern:
         )
 
     def found(self, text: str) -> dict[str, str | None] | None:
-        """The named groups; without any, the first group or all of it under the empty name. None for no match."""
+        """The named groups; without any, the first group or all of it under the empty name.
+        None for no match.
+        """
         match = self._engine.search(text)
         if match is None:
             return None

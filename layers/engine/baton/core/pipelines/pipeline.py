@@ -89,7 +89,9 @@ _COMMON: Final = (
 
 
 class Step(NamedTuple):
-    """`sources`: by the field that names it, where a value comes from: the name of an input, or the number of a step."""
+    """`sources`: by the field that names it, where a value comes from: the name of an input, or the number of a
+    step.
+    """
 
     primitive: Primitive
     fields: Mapping[str, Any]
@@ -108,7 +110,9 @@ class Plan(NamedTuple):
 
 
 class Result(NamedTuple):
-    """`row_count` is None where `value` is no table. `preview` shows its beginning; `notes` say what may be a mistake."""
+    """`row_count` is None where `value` is no table. `preview` shows its beginning; `notes` say what may be a
+    mistake.
+    """
 
     value: Any
     row_count: int | None

@@ -54,7 +54,9 @@ _KEYS = some(_KEY, base.FIELDS)
 
 
 def ordered(call: Call, keys: Sequence[Any], order: str) -> list[Row]:
-    """The rows by these keys, the first one first; equal rows stay as they are, and nulls are last either way."""
+    """The rows by these keys, the first one first; equal rows stay as they
+    are, and nulls are last either way.
+    """
     rows = call.rows
     places = list(range(len(rows)))
     for key in reversed(keys):
@@ -268,7 +270,9 @@ def _chosen(condition: Mapping[str, Any], rows: Sequence[Row], places: list[int]
 
 
 def _test(op: str, wanted: Any, values: Sequence[Any], work: Work) -> Callable[[Any], bool]:
-    """Whether it holds for a value. Raises `ConditionError` for a type that it cannot take; null never is one."""
+    """Whether it holds for a value.
+    Raises `ConditionError` for a type that it cannot take; null never is one.
+    """
     if op in {"eq", "ne"}:
         key = key_of(wanted, work)
         return lambda value: (key_of(value, work) == key) is (op == "eq")

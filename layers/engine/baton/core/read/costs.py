@@ -1,4 +1,6 @@
-"""From usage to dollars, and the answer that shows them. What is used is counted in usage.py, prices are in costs.py."""
+"""From usage to dollars, and the answer that shows them.
+What is used is counted in usage.py, prices are in costs.py.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,10 @@ REQUESTS_PER_MESSAGE = 3  # it is sent, received and deleted; batches make it le
 class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     """What a bill depends on besides the log. Memory in MB, times in ms, sizes in bytes.
 
-    Four times are assumptions, for a DynamoDB that answers within 5 to 10 ms: `init`, what a new process of the worker is billed for before it begins;
-    `handover`, from a worker's start to its first step and from its last entry to its end; `request` and `passing`, one invocation of the API and of the relay.
+    Four times are assumptions, for a DynamoDB that answers within 5 to 10 ms:
+    `init`, what a new process of the worker is billed for before it begins;
+    `handover`, from a worker's start to its first step and from its last entry to its end; `request` and
+    `passing`, one invocation of the API and of the relay.
     """
 
     worker_mb: int = 1_024
@@ -78,7 +82,9 @@ def units(size: int, of: int = WRITE_BYTES) -> int:
 
 
 def stored_bytes(data: bytes, around: int) -> int:
-    """Bytes of an item with this JSON and `around` bytes of other attributes: compressed if that saves a unit."""
+    """Bytes of an item with this JSON and `around` bytes of other
+    attributes: compressed if that saves a unit.
+    """
     plain = around + len(data)
     if units(plain) == 1:
         return plain
@@ -250,7 +256,9 @@ class DayCosts:
 
 
 class ModelCosts:
-    """Sums over a log, whatever branch an entry is in: what was asked in a branch that was left is paid for, too."""
+    """Sums over a log, whatever branch an entry is in: what was asked in a
+    branch that was left is paid for, too.
+    """
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, str], list[int]] = {}
@@ -321,7 +329,9 @@ def budget_view(
 
 
 def user_view(user: str, spent: int, reserved: int, rule: UserRule, of_all: int, day: int) -> dict[str, Any]:
-    """A row of `GET /users`: one user's day, and what an operator has decided. `of_all`: what each user may spend on a day."""
+    """A row of `GET /users`: one user's day, and what an operator has decided.
+    `of_all`: what each user may spend on a day.
+    """
     view = _of_user(spent, reserved, rule, of_all, day)
     is_spent = bool(view["blocked_until"])
     return {
@@ -365,7 +375,9 @@ class ErrorBudgets:
         self._sums: dict[str, list[int]] = {}
 
     def add(self, workflow: str, status: str, count: int = 1) -> None:
-        """So many more sagas that have come to an end. One that was rolled back has failed, one that was cancelled is neither."""
+        """So many more sagas that have come to an end.
+        One that was rolled back has failed, one that was cancelled is neither.
+        """
         status = "failed" if status in _ROLLED_BACK else status
         if status in ENDS:
             self._sums.setdefault(workflow, [0, 0])[ENDS.index(status)] += count

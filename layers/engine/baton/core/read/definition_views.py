@@ -1,4 +1,5 @@
-"""What the outside sees of a definition: its shape, the graphs that its document names, and its failure handler.
+"""What the outside sees of a definition: its shape, the graphs that its
+document names, and its failure handler.
 
 Everything that draws a workflow draws this: `baton check`, `baton workflows`, the console.
 """
@@ -90,7 +91,9 @@ UNITS: Final = {"wall_time": "wall_time_ms", "cost": "cost_usd"}
 
 
 def graph_view(graph: Graph, kinds: Kinds = KINDS) -> dict[str, Any]:
-    """A workflow's shape: what it takes, its nodes in an order in which they can run, its edges, and those of its named graphs."""
+    """A workflow's shape: what it takes, its nodes in an order in which
+    they can run, its edges, and those of its named graphs.
+    """
     return {
         "input": graph.input_schema,
         **_shape(graph, kinds),
@@ -185,7 +188,8 @@ Steps = list[tuple[Strategy, str]]
 def foretold(program: Program, *, handled: bool = False, last: str = "") -> dict[str, Any]:
     """What a task of the graph does about a failure after retries and alternatives.
 
-    `steps` is what a task does that has no rules of its own, empty where there is none; `nodes` are those that do something
+    `steps` is what a task does that has no rules of its own, empty where there is none; `nodes` are those
+    that do something
     else, each with its words, the first `MOST` of them. `handled` and `last` are those of the saga's start.
     """
     known: dict[tuple[str, bool], str] = {}
@@ -213,10 +217,13 @@ def foretold(program: Program, *, handled: bool = False, last: str = "") -> dict
 
 
 def by_class(program: Program) -> dict[str, Any]:
-    """How often a task is tried, over how long, and whether the saga undoes what it has done in the end: by class of failure.
+    """How often a task is tried, over how long, and whether the saga undoes
+    what it has done in the end: by class of failure.
 
-    As `foretold`: `steps` of a task without rules of its own, `nodes` of each that does something else. Each maps a class to
-    `attempts`, the milliseconds that their pauses last (`over_ms`), and `undone`. Codes of the failure matrix may have other numbers.
+    As `foretold`: `steps` of a task without rules of its own, `nodes` of
+    each that does something else. Each maps a class to
+    `attempts`, the milliseconds that their pauses last (`over_ms`), and `undone`. Codes of the failure matrix
+    may have other numbers.
     """
     tasks = [node for node in program.graph.nodes if node.tool and program.kinds[node.kind].has_attempts]
     usual = _classes(program, Node(name="", kind=""))
@@ -286,7 +293,9 @@ def _course(program: Program, node: Node, code: str, kind: str, *, handled: bool
 
 
 def _undoes(program: Program, node: Node, code: str, kind: str) -> bool:
-    """Whether the saga undoes what it has done when it fails so: something can be, and no rule of the document leaves it out."""
+    """Whether the saga undoes what it has done when it fails so: something
+    can be, and no rule of the document leaves it out.
+    """
     levels = (program.graph.failures, node.failures)
     ladder = entry_of(code, kind, node.domain, levels).ladder
     return program.undoes and (not is_said(code, kind, levels) or any(of(name).undoes for name in ladder))

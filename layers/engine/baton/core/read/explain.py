@@ -61,8 +61,8 @@ _SAID = 5  # of edges, of causes, or of what a node waits for, in one sentence
 def way(story: Story, after: int, limit: int, room: int) -> dict[str, Any]:
     """The path: slots in the order in which they were settled, by entries above `after`.
 
-    A page has about `limit` of them, never a part of an entry's, and no more than `room` bytes but for its first
-    entry. `next` continues it.
+    A page has about `limit` of them, never a part of an entry's, and no
+    more than `room` bytes but for its first entry. `next` continues it.
     """
     reasons = Reasons(story)
     start = {"start": f"by {sent(story.sent)}" if story.sent and not after else None}
@@ -102,7 +102,8 @@ def has_page(story: Story, after: int, limit: int) -> bool:
 
 
 def explain(story: Story, name: str, room: int) -> dict[str, Any]:
-    """Why a node ran, or did not, in each of its iterations that could have come: the last ones if there is no more
+    """Why a node ran, or did not, in each of its iterations that could have
+    come: the last ones if there is no more
     `room` (bytes). Raises `NotFound` with the nearest name.
     """
     nodes = story.program.nodes
@@ -133,8 +134,8 @@ def _size(value: Any) -> int:
 
 
 def _iterations(story: Story, name: str) -> list[tuple[int, ...]]:
-    """The rounds in which the node has its place: those of the loops around it that have begun; of a loop that has
-    not, the first.
+    """The rounds in which the node has its place: those of the loops around
+    it that have begun; of a loop that has not, the first.
     """
     found: list[tuple[int, ...]] = [()]
     for depth, tail in enumerate(story.program.nodes[name].loops):

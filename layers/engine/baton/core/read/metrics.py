@@ -1,12 +1,15 @@
-"""From the events of a log to figures of its attempts: retries by tool, errors by code, time lost; and their documents.
+"""From the events of a log to figures of its attempts: retries by tool,
+errors by code, time lost; and their documents.
 
-What is counted, and the form in which CloudWatch reads it out of a log line. When and where it is written is in
-runtime/invocation/watch.py.
+What is counted, and the form in which CloudWatch reads it out of a log line.
+When and where it is written is in runtime/invocation/watch.py.
 
-The form is the "Embedded metric format" of the CloudWatch user guide: the line is one JSON object and nothing else; its
-`_aws` has a `Timestamp` (epoch ms) and `CloudWatchMetrics`, a list of namespace, sets of dimensions (30 keys in one at
-most) and metrics (100 at most); every dimension and every metric is a member of the object itself, a text or a number,
-or a list of up to 100 numbers.
+The form is the "Embedded metric format" of the CloudWatch user guide:
+the line is one JSON object and nothing else; its
+`_aws` has a `Timestamp` (epoch ms) and `CloudWatchMetrics`, a list of namespace, sets of dimensions (30 keys
+in one at
+most) and metrics (100 at most); every dimension and every metric is a member
+of the object itself, a text or a number, or a list of up to 100 numbers.
 """
 
 from __future__ import annotations
@@ -66,7 +69,9 @@ METRICS: Mapping[str, tuple[str, Sets, str]] = {
     "ModelTime": (MS, _BY_MODEL, "time of an attempt in which a model has answered, whether the answer was of use or not"),
     "Errors": (COUNT, (("function", "code"), ("function", "tool", "code")), "failures of attempts, and of steps without one"),
 }  # fmt: skip
-"""Every metric: its unit, its sets of dimensions, and what it counts. A set of which a figure has not every dimension is left out of it."""
+"""Every metric: its unit, its sets of dimensions, and what it counts.
+A set of which a figure has not every dimension is left out of it.
+"""
 
 _QUIET = frozenset(
     {"Attempts", "Succeeded", "WorkTime", "SagasCompleted", "InputTokens", "OutputTokens", "ModelTime"}
@@ -186,8 +191,8 @@ class Figures:
     def take(self, now: int, quiet_ms: int, deployment: str) -> list[Document]:
         """The documents of the figures so far, which are then forgotten.
 
-        A tool whose steps all succeeded at once is kept until `quiet_ms` have gone by. `deployment` tells several of
-        one account apart.
+        A tool whose steps all succeeded at once is kept until `quiet_ms` have gone by.
+        `deployment` tells several of one account apart.
         """
         due = {
             key: tally
@@ -248,7 +253,8 @@ def _documents(tally: Tally, now: int, deployment: str, workflow: str, tool: str
 
 
 def document(now: int, named: Mapping[str, str], values: Mapping[str, int | list[int]]) -> Document:
-    """One document: `values` by the names of METRICS, once for each of their sets of dimensions that are in `named`.
+    """One document: `values` by the names of METRICS, once for each of
+    their sets of dimensions that are in `named`.
 
     One that has no row is a count by tool.
     """

@@ -38,7 +38,8 @@ class Moment(Struct, frozen=True, gc=False):
 
 
 class Arrival(Struct, frozen=True, gc=False):
-    """A token that came. `cause` is the slot that sent it, or that left a loop around the sender; empty: the start.
+    """A token that came.
+    `cause` is the slot that sent it, or that left a loop around the sender; empty: the start.
 
     `late`: the join had fired already, and it was absorbed.
     """
@@ -54,10 +55,13 @@ class Arrival(Struct, frozen=True, gc=False):
 class End(Struct, frozen=True, gc=False):
     """What became of a slot. `by` is the slot that ended the round of one that was dropped.
 
-    `why` is that of a skipped node, `way` the log's word for what was chosen. `to` and `not_to` are the receivers of
-    its own edges, `leaves` the loops whose rounds ended with it, by their tails. `closed_by` ended a wait. `recorded`:
-    what may happen only once had happened before. `blocked_ms`: its last attempt held the event loop. `until`: when the next round of its loop begins, where that
-    is not at once.
+    `why` is that of a skipped node, `way` the log's word for what was chosen. `to` and `not_to` are the
+    receivers of
+    its own edges, `leaves` the loops whose rounds ended with it, by their tails.
+    `closed_by` ended a wait.
+    `recorded`: what may happen only once had happened before.
+    `blocked_ms`: its last attempt held the event loop.
+    `until`: when the next round of its loop begins, where that is not at once.
     """
 
     became: str
@@ -76,9 +80,11 @@ class End(Struct, frozen=True, gc=False):
 
 
 class Attempt(Struct, gc=False):
-    """An attempt that failed, but was not the step's last word. `lasted` and `blocked` (of the event loop, by it) in ms.
+    """An attempt that failed, but was not the step's last word.
+    `lasted` and `blocked` (of the event loop, by it) in ms.
 
-    `then` is what was done about it: more than one thing where a question was not answered. `answers`: what became of
+    `then` is what was done about it: more than one thing where a question was not answered. `answers`: what
+    became of
     questions, by their ids.
     """
 
@@ -101,11 +107,13 @@ class Failed(Struct, frozen=True, gc=False):
 
 
 class Place(Struct, gc=False):
-    """One slot, as far as the log was read. `opened` is the work that it began with, `answer` that to its own question.
+    """One slot, as far as the log was read.
+    `opened` is the work that it began with, `answer` that to its own question.
 
     `label`: what an item is called. `said`: what its node says of it. `fate`: what undoing made of it.
 
-    `attempts` are those that failed before the last. `held`: the circuit breaker that it waits for now. `moves`: what has happened to a question besides its answer.
+    `attempts` are those that failed before the last. `held`: the circuit breaker that it waits for now.
+    `moves`: what has happened to a question besides its answer.
     """
 
     node: str
@@ -195,7 +203,9 @@ def condition_words(condition: Condition) -> str:
 
 
 def choice(program: Program, place: Place) -> str:
-    """How the edges from a slot were chosen: by its loop, by its branch, or by leaving a loop. Empty: they were not."""
+    """How the edges from a slot were chosen: by its loop, by its branch, or by leaving a loop.
+    Empty: they were not.
+    """
     end = place.end
     assert end is not None, "it is done"
     words = [_word(word, program, place) for word in end.way.split(", ") if word]
@@ -254,7 +264,9 @@ def moved(program: Program, place: Place) -> str:
 
 
 def unhandled(places: Mapping[str, Place], slots: Iterable[str]) -> tuple[str, ...]:
-    """The handlers at these slots, where each was skipped by its own `when`: a failure was caught, and nothing ran."""
+    """The handlers at these slots, where each was skipped by its own
+    `when`: a failure was caught, and nothing ran.
+    """
     found = [places[slot] for slot in slots]
     if any(place.end is None or place.end.why != "when" for place in found):
         return ()

@@ -1,7 +1,8 @@
 """What a log says of each slot: what arrived there and why, what became of it, and which edges it went on by.
 
-Facts, seen while the entries are folded; values are let go, so that a long log fits. What an entry changes is in
-log/folding/fold.py, explain.py draws conclusions from the facts, places.py words them.
+Facts, seen while the entries are folded; values are let go, so that a long log fits.
+What an entry changes is in log/folding/fold.py, explain.py draws
+conclusions from the facts, places.py words them.
 """
 
 from __future__ import annotations
@@ -97,7 +98,8 @@ class Story:
                 self.ended.remove(slot)
 
     def agree_with(self, state: State) -> None:
-        """What its entries alone do not say: that a branch has just begun, and which children and work elsewhere it has no more.
+        """What its entries alone do not say: that a branch has just begun, and
+        which children and work elsewhere it has no more.
 
         No entry can be added after it.
         """
@@ -274,7 +276,9 @@ class Story:
         self.ended.append(slot)
 
     def _level(self, event: ev.Settles) -> int:
-        """How many loops are still around what comes after it in this round: fewer than around it, if one is left."""
+        """How many loops are still around what comes after it in this round:
+        fewer than around it, if one is left.
+        """
         node, shared = self.program.nodes[event.node], self.program.index.shared
         depth = len(node.loops) - (node.loop is not None)
         return min([depth, *[shared(token.src, token.dst) for token in event.emits]])
@@ -317,7 +321,9 @@ _NO_TAILS: frozenset[str] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why something did not happen. `then`: the slot whose own cause is asked for next; empty: this is the root."""
+    """Why something did not happen.
+    `then`: the slot whose own cause is asked for next; empty: this is the root.
+    """
 
     slot: str
     text: str
@@ -421,7 +427,9 @@ class Reasons:
         return [self.dead(arrival) for arrival in self.lacking(place) or dead]
 
     def lacking(self, place: Place) -> list[Arrival]:
-        """The edges because of which a join of all was skipped: those that have failed; else those that are lost."""
+        """The edges because of which a join of all was skipped: those that have
+        failed; else those that are lost.
+        """
         join, ways, arrived = self._program.nodes[place.node].join, self._program.index, place.heard
         if join is not None and join.need:
             return []
@@ -467,7 +475,9 @@ class Reasons:
         return Cause(place.slot, text, end.when)
 
     def _handled(self, failure: ev.Failure, arrival: Arrival) -> str:
-        """What became of a failure that was caught: its handlers, or that their conditions have skipped them all."""
+        """What became of a failure that was caught: its handlers, or that their
+        conditions have skipped them all.
+        """
         if not failure.handled:
             return ""
         ways, cause = self._program.index, self._story.places[arrival.cause]
@@ -503,7 +513,9 @@ class Reasons:
         return Cause(by, text, end.when)
 
     def ended_round(self, place: Place) -> list[Cause]:
-        """Why a slot that was never reached cannot be reached any more: its round is over. Empty if it goes on."""
+        """Why a slot that was never reached cannot be reached any more: its round is over.
+        Empty if it goes on.
+        """
         loops = self._program.nodes[place.node].loops
         for depth, tail in enumerate(loops, 1):
             by = self._story.over.get((tail, place.iteration[:depth]))

@@ -1,8 +1,8 @@
 """The resources that a saga used, from its log: write and read units, requests, Lambda's time.
 
-This is the cost model of AWS's bill, for a store on DynamoDB: arithmetic only, nothing that the engine does depends on it.
-The protocols' known costs, replayed over the entries; the table is "What it costs" of docs/protocols.md.
-Dollars are in costs.py.
+This is the cost model of AWS's bill, for a store on DynamoDB: arithmetic only, nothing
+that the engine does depends on it. The protocols' known costs, replayed over the
+entries; the table is "What it costs" of docs/protocols.md. Dollars are in costs.py.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ class Claims:
 class DueRow(Struct, kw_only=True):
     """For one saga, from its start on. Times are epoch ms; `due` None: it is not in the index.
 
-    `quiet_since` is when something last happened, where a look at it takes no lease; `timer`, when something is due by
+    `quiet_since` is when something last happened, where a look at it takes no lease; `timer`, when something
+    is due by
     itself; None: nothing is.
     """
 
@@ -130,7 +131,8 @@ _encode = msgspec.json.Encoder().encode
 class _Turn(msgspec.Struct, kw_only=True):
     """One lease on the saga, as its entries show it. `first` and `last` are epoch ms.
 
-    `state`, `data`, `size`, `armed` are the ledger's after the last of them; `owner`: length of the holder's name.
+    `state`, `data`, `size`, `armed` are the ledger's after the last of them; `owner`: length of the holder's
+    name.
     """
 
     epoch: int = 0
@@ -147,9 +149,12 @@ class _Turn(msgspec.Struct, kw_only=True):
 class Ledger:
     """Adds up what a saga used: every entry of all its branches, in the order of versions.
 
-    Write units are exact for a saga without disturbances. A log does not tell, and this leaves out: how many reports of children were counted together, writes
-    refused for other reasons than an outside entry, repeated messages and requests, rows that a tool writes itself and the transaction they come in, sending notices
-    and the places of their people, looking at the saga, the rate limit of its tenant, and what a process reads once for all its sagas. Lambda's time is an upper estimate where sagas share an invocation: each counts all of it.
+    Write units are exact for a saga without disturbances.
+    A log does not tell, and this leaves out: how many reports of children were counted together, writes
+    refused for other reasons than an outside entry, repeated messages and requests, rows that a tool
+    writes itself and the transaction they come in, sending notices and the places of their people,
+    looking at the saga, the rate limit of its tenant, and what a process reads once for all its sagas.
+    Lambda's time is an upper estimate where sagas share an invocation: each counts all of it.
     """
 
     def __init__(
@@ -160,7 +165,8 @@ class Ledger:
         cuts: Collection[int] | None = None,
         claims: Claims | None = None,
     ) -> None:
-        """`turns` is the saga's program. `cuts` are the versions at which forks cut the log; None: any may be one.
+        """`turns` is the saga's program. `cuts` are the versions at which forks cut the log; None: any may be
+        one.
 
         Only the past states at cuts are kept in memory. `claims` knows what may act only once.
         """
@@ -365,7 +371,9 @@ class Ledger:
     # ---- sums
 
     def total(self, takes: int, *, is_held: bool) -> Usage:
-        """Everything so far; the ledger is closed by it. `takes`: the head's epoch; `is_held`: by a worker now."""
+        """Everything so far; the ledger is closed by it.
+        `takes`: the head's epoch; `is_held`: by a worker now.
+        """
         last = max(takes, self._turn.epoch)
         turns = [self._turn] if self._turn.epoch else []
         turns += [self._silent(epoch) for epoch in range(self._turn.epoch + 1, last + 1)]
@@ -398,7 +406,9 @@ class Ledger:
         return units(self._head + start + lease)
 
     def _load(self) -> int:
-        """Read units of the head, the newest snapshot, and the entries behind it; a snapshot's blob is counted, too."""
+        """Read units of the head, the newest snapshot, and the entries behind
+        it; a snapshot's blob is counted, too.
+        """
         self._gets += self._is_blob
         return 1 + self._snapshot + units(self._size, READ_BYTES)
 
@@ -409,7 +419,9 @@ class Ledger:
 
 
 def _times(state: State) -> list[int]:
-    """When something is due by itself: the end of a wait, a step's next attempt, a question's end, more money."""
+    """When something is due by itself: the end of a wait, a step's next
+    attempt, a question's end, more money.
+    """
     if state.parked is not None:
         return [state.parked.until] if state.parked.until else []
     asked = [failing.ask.expires_at if failing.ask else failing.due_at for failing in state.failing.values()]

@@ -95,7 +95,9 @@ def question_view(node: str, iteration: tuple[int, ...], ask: Ask) -> dict[str, 
 
 
 def asked_for(type_: str, kind: str) -> str | None:
-    """What a person is asked for where the type alone, which is `error`, does not say it. Of any other question `kind` repeats it."""
+    """What a person is asked for where the type alone, which is `error`, does not say it.
+    Of any other question `kind` repeats it.
+    """
     return kind if type_ == ERROR else None
 
 
@@ -399,7 +401,9 @@ def _error(state: State) -> dict[str, str] | None:
 
 
 def tool_view(spec: ToolSpec) -> dict[str, Any]:
-    """A tool as `GET /tools` shows it; `timeout_ms` None: the engine's default. `cost_usd`: of one attempt, at most."""
+    """A tool as `GET /tools` shows it; `timeout_ms` None: the engine's
+    default. `cost_usd`: of one attempt, at most.
+    """
     return {
         "name": spec.name,
         "version": spec.version,

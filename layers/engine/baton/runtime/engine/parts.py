@@ -108,7 +108,9 @@ class Engine:
         notices: Sequence[Notices],
         **more: Any,
     ) -> Engine:
-        """On this store and within its limits, with nothing learned yet. `more`: what is not as it is by default."""
+        """On this store and within its limits, with nothing learned yet.
+        `more`: what is not as it is by default.
+        """
         limits = limits.within(store.limits.item_bytes)
         return cls(
             store=store,
@@ -134,7 +136,9 @@ class Engine:
 
 
 _SAID_FIRST_MS = 20
-"""So long before the cut-off a call that hangs is ended: its step fails by the store, not by the end of its time."""
+"""So long before the cut-off a call that hangs is ended: its step fails
+by the store, not by the end of its time.
+"""
 
 
 class Parts:
@@ -227,7 +231,9 @@ class Parts:
         return Links(self.context, self._engine.secrets, self._engine.confirm_url)
 
     async def slim(self, owner: Origin, events: Sequence[Event]) -> Sequence[Event]:
-        """Events with large values of the engine's own making moved to blobs; the same events where there is none."""
+        """Events with large values of the engine's own making moved to blobs;
+        the same events where there is none.
+        """
         for event in events:
             if event.made or getattr(event, "full", None):
                 stored = dict[int, Value]()
@@ -235,10 +241,11 @@ class Parts:
         return events
 
     async def _slim(self, owner: Origin, event: Event, stored: dict[int, Value]) -> Event:
-        """The event with a large value of the engine's own making moved to a blob: once, where several events have it.
+        """The event with a large value of the engine's own making moved to a
+        blob: once, where several events have it.
 
-        Also a value that no node reads: the log holds it all the same, and an entry has only so much room. None is too
-        large: the decision would have been another (core/sizes.py).
+        Also a value that no node reads: the log holds it all the same, and an entry has only so much room.
+        None is too large: the decision would have been another (core/sizes.py).
         """
         most = event.most_inline
         for name in event.made:

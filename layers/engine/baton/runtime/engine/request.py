@@ -36,8 +36,10 @@ SAGA_ID = rf"[A-Za-z0-9._-]{{1,{LONGEST_ID}}}"
 class Caller:
     """Who asks: taken from the verified identity, never from the request's own words.
 
-    `user` is who pays. `session` tells apart those who share it, by a name that they may choose: it is for the log only.
-    `roles` and `groups`: what decides beyond the routes that roles open, such as whose questions the caller may answer.
+    `user` is who pays. `session` tells apart those who share it, by a name that they may choose: it is for
+    the log only.
+    `roles` and `groups`: what decides beyond the routes that roles open, such as whose questions the caller
+    may answer.
     """
 
     tenant: str
@@ -122,12 +124,14 @@ class Request:
         *,
         wakes: bool = True,
     ) -> bool:
-        """Fold, not ended, put with a wake; on conflict read and decide again. False if `make` gives nothing: a no-op.
+        """Fold, not ended, put with a wake; on conflict read and decide again.
+        False if `make` gives nothing: a no-op.
 
-        What `is_known` has been done already: a repetition is answered so, even by a saga that has ended. `blob` is what
-        the entry refers to by `ref`, and goes where that says. It is written once, after the checks: a caller that is
-        refused stores nothing. `wakes`: a worker
-        has to look. Not where the entry makes nothing ready, nothing due earlier, and nothing to be told.
+        What `is_known` has been done already: a repetition is answered so, even by a saga that has ended.
+        `blob` is what the entry refers to by `ref`, and goes where that says.
+        It is written once, after the checks: a caller that is refused stores nothing.
+        `wakes`: a worker has to look.
+        Not where the entry makes nothing ready, nothing due earlier, and nothing to be told.
         """
         while True:
             if is_known(history.state):
@@ -148,7 +152,9 @@ class Request:
             await history.catch_up()
 
     async def arm(self, head: Head) -> int:
-        """Have the reconciler find a saga that is in no index, until the time that is returned. Raises `NotFound`."""
+        """Have the reconciler find a saga that is in no index, until the time that is returned.
+        Raises `NotFound`.
+        """
         seen: Head | None = head
         while seen is not None:
             until = self.engine.clock.now() + self.engine.limits.fork_deadline_ms
@@ -176,7 +182,9 @@ def standing(opened: Opened) -> dict[str, Any]:
 
 
 def check_signal(opened: Opened, name: str) -> None:
-    """Raises `NotFound` where no node of the workflow, and nothing that is open, waits for a signal of this name."""
+    """Raises `NotFound` where no node of the workflow, and nothing that is
+    open, waits for a signal of this name.
+    """
     waits = (*opened.program.graph.nodes, *opened.history.state.open.values())
     expected = {one.signal for one in waits if one.signal}
     if name not in expected:
@@ -197,7 +205,9 @@ def kept(program: Program, state: State, signal: SignalReceived, payload: Any, m
 
 
 def check_payload(program: Program, state: State, signal: str, payload: Any) -> None:
-    """Raises `InvalidInput` where every wait that can still take the signal has a schema that the payload does not fit."""
+    """Raises `InvalidInput` where every wait that can still take the signal
+    has a schema that the payload does not fit.
+    """
     problems: list[Problem] = []
     blamed = ""
     for node in program.takers(state, signal):
@@ -262,7 +272,9 @@ def correlated_id(cell: int, tenant: str, workflow: str, key: str) -> str:
 def id_of_start(
     engine: Engine, caller: Caller, workflow: str, key: str, correlation_key: str
 ) -> tuple[str, str]:
-    """(What makes a second start find the first, the id): for a caller's start. Raises `UserError` for two keys."""
+    """(What makes a second start find the first, the id): for a caller's start.
+    Raises `UserError` for two keys.
+    """
     cell = engine.store.cell
     if correlation_key and key:
         raise UserError(_TWO_KEYS)

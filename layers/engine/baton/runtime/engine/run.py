@@ -1,4 +1,6 @@
-"""What one saga's run in one invocation holds in memory, and what is to be done by that. Doing it is the runner's."""
+"""What one saga's run in one invocation holds in memory, and what is to be done by that.
+Doing it is the runner's.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +32,20 @@ from baton.runtime.steps.inflight import InFlight, spent_by
 class Run(Struct):
     """The saga as this invocation knows it, and the work under way.
 
-    `absent`: blobs that cannot be had, with why. `entries`: of its log, by version, while it undoes something. `asked`: children that this invocation has looked at, or need not. `looked`: by slot, when it has
-    looked at work elsewhere (core/decide/context.py). `standing`: for how long the time of its children has stood still. `heard`: the count of the inbox that was taken in. `looked_at`: when the head was read last. `looks_at`: when it is to be read
-    again; None while no child is open. `outcomes`: those
-    that the log does not have yet, with the costs of stopped steps. `sent`: so many of them are in the entry that is
-    being appended. `cancelled`: children that this invocation has asked to stop, and whether to undo what they have done. `in_turn`: there is time for what comes
-    before an outcome. `put_off`: until when children wait because their tenant has no room, or those before a fork have not ended. `wants_more`: a step is
-    ready that only another invocation has time for. `began`: by slot, the version of the log by which its last attempt began.
+    `absent`: blobs that cannot be had, with why. `entries`: of its log, by version, while it undoes
+    something. `asked`: children that this invocation has looked at, or need not. `looked`: by slot, when it
+    has
+    looked at work elsewhere (core/decide/context.py).
+    `standing`: for how long the time of its children has stood still.
+    `heard`: the count of the inbox that was taken in.
+    `looked_at`: when the head was read last.
+    `looks_at`: when it is to be read again; None while no child is open. `outcomes`: those that
+    the log does not have yet, with the costs of stopped steps. `sent`: so many of them are in
+    the entry that is being appended. `cancelled`: children that this invocation has asked to
+    stop, and whether to undo what they have done. `in_turn`: there is time for what comes before
+    an outcome. `put_off`: until when children wait because their tenant has no room, or those
+    before a fork have not ended. `wants_more`: a step is ready that only another invocation has
+    time for. `began`: by slot, the version of the log by which its last attempt began.
     """
 
     lease: Lease
@@ -70,7 +79,9 @@ class Run(Struct):
 
     @property
     def known(self) -> tuple[int, int, int]:
-        """A measure of what can be decided by: it changes with each entry, each outcome and each attempt that begins or is stopped."""
+        """A measure of what can be decided by: it changes with each entry, each
+        outcome and each attempt that begins or is stopped.
+        """
         return self.history.state.version, len(self.outcomes), len(self.attempts.slots)
 
     def has_moved(self, known: tuple[int, int, int]) -> None:
@@ -79,7 +90,10 @@ class Run(Struct):
             raise Standstill(f"{self.lease.ref} has nothing new to decide by at version {known[0]}")
 
     def taken_in(self, decision: Decision) -> None:
-        """The outcomes have changed nothing. Assert that none of their attempts is to be made again. Raises `Standstill`."""
+        """The outcomes have changed nothing.
+        Assert that none of their attempts is to be made again.
+        Raises `Standstill`.
+        """
         if not self.outcomes:
             return
         run, version = decision.of(RunSteps), self.history.state.version
@@ -99,7 +113,9 @@ class Run(Struct):
         size: int | None = None,
         stopped: frozenset[str] = frozenset(),
     ) -> Advance:
-        """Decide by what is in memory. With a `size`, by so many outcomes; the others count as running still, and so does what is `stopped`."""
+        """Decide by what is in memory.
+        With a `size`, by so many outcomes; the others count as running still, and so does what is `stopped`.
+        """
         busy = stopped if size is None else stopped.union(one.slot for one in self.outcomes[size:])
         return advance(
             self.program,
@@ -154,7 +170,9 @@ class LogWriter:
     async def put(
         self, lease: Lease, history: History, entry: ev.Entry, rows: Sequence[Row], after: State | None = None
     ) -> bool:
-        """Put an entry that is made already. Raises `Superseded` also where a read that has failed since had found a newer holder."""
+        """Put an entry that is made already.
+        Raises `Superseded` also where a read that has failed since had found a newer holder.
+        """
         self.check_lease(lease)
         if history.state.epoch > lease.epoch:
             raise Superseded

@@ -55,9 +55,10 @@ async def carry_out(
 ) -> Any:
     """The result of one attempt. Raises `StepFailure`, `NoRoom`; cancellation passes through.
 
-    Hooks and helpers spend, write rows and fail for the step. Each has an idempotency key of its own, and so has the tool
-    where it is called with other arguments than the step's; a tool that is `once` keeps the key of the context. `given` takes in
-    the arguments that the tool gets, where they are not the step's.
+    Hooks and helpers spend, write rows and fail for the step.
+    Each has an idempotency key of its own, and so has the tool where it is called with
+    other arguments than the step's; a tool that is `once` keeps the key of the context.
+    `given` takes in the arguments that the tool gets, where they are not the step's.
     """
     if step.way is None and not step.hooks:
         return await performer.perform(step.node.tool, step.arguments, context)
@@ -68,7 +69,9 @@ async def carry_out(
 
 
 async def prepared(performer: Performer, specs: Specs, step: RunStep, context: StepContext) -> dict[str, Any]:
-    """The first half of an attempt: the arguments for the tool, after all that is called before it. It has not begun."""
+    """The first half of an attempt: the arguments for the tool, after all that is called before it.
+    It has not begun.
+    """
     attempt = _AttemptCalls(performer, specs, step, context)
     arguments = dict(step.arguments)
     for hook in step.hooks:
@@ -115,8 +118,8 @@ def as_before(step: RunStep, why: str = "", *, happened: bool | None = None) -> 
 
 
 async def found_out(spec: ToolSpec, step: RunStep, ask: Callable[[], Awaitable[Any]]) -> Any:
-    """The result of an idempotent call that may have acted, from its `verify`. Raises `StepFailure`: how it had failed, where it has not
-    happened or `verify` cannot tell.
+    """The result of an idempotent call that may have acted, from its `verify`.
+    Raises `StepFailure`: how it had failed, where it has not happened or `verify` cannot tell.
     """
     try:
         told = await ask()
@@ -280,7 +283,8 @@ Bill: TypeAlias = tuple[list[Decimal], list[Usage]]
 class Doubt(msgspec.Struct):
     """Whether an effect that may happen only once may have happened. `is_met`: its claim is looked at.
 
-    `acting`: an earlier invocation may have come further with it than this one. `is_recorded`: it had happened
+    `acting`: an earlier invocation may have come further with it than this one. `is_recorded`: it had
+    happened
     before.
     """
 
@@ -305,14 +309,18 @@ _OWN = frozenset({"in_progress", "unknown_outcome"})
 
 
 class AttemptInput(msgspec.Struct, eq=False):
-    """What one attempt is given: the step, of which saga, since when, and where to note what it spends and what holds it up.
+    """What one attempt is given: the step, of which saga, since when, and
+    where to note what it spends and what holds it up.
 
-    `doubt` is about an effect that may happen only once: an earlier doubt remains until its claim is looked at.
+    `doubt` is about an effect that may happen only once: an earlier doubt remains until its claim is looked
+    at.
     `callback` and its `token`: where the tool only hands its work over.
     `response`: what it has handed over to a provider of models;
-    `work`: what it has handed over and now looks at. `may_ask`: a person may have to approve a call of it. `given`: the
-    arguments that the tool got, where they are not the step's; `key`: that of the call; `done_by`: see `Outcome`. `is_free`: no limit of
-    money holds it up. `acted`: it has failed, and the tool says that it has acted, or has done a part of it.
+    `work`: what it has handed over and now looks at. `may_ask`: a person may have to approve a call of it.
+    `given`: the
+    arguments that the tool got, where they are not the step's; `key`: that of the
+    call; `done_by`: see `Outcome`. `is_free`: no limit of money holds it up. `acted`:
+    it has failed, and the tool says that it has acted, or has done a part of it.
     """
 
     state: State
@@ -337,7 +345,9 @@ class AttemptInput(msgspec.Struct, eq=False):
 
 
 def over(of: tuple[RunStep, int, int, Bill], **why: Any) -> Outcome:
-    """The outcome of an attempt that was stopped before its result: `of` its step, when it began and ended, and what it has spent."""
+    """The outcome of an attempt that was stopped before its result: `of`
+    its step, when it began and ended, and what it has spent.
+    """
     step, began, ended, (spent, usage) = of
     return Outcome(
         slot=step.slot,
@@ -383,7 +393,9 @@ class Values:
         return Value(ref=reference_of(data, self._period(owner)), size=len(data)), data
 
     async def inline_or_blob(self, owner: Origin, result: Any, most: int | None = None) -> Value:
-        """A JSON value inline or as a blob, whichever is cheaper; `most`: so many bytes inline, if that is less."""
+        """A JSON value inline or as a blob, whichever is cheaper; `most`: so
+        many bytes inline, if that is less.
+        """
         data = _encode(result)
         limit = self._limits.inline_bytes if most is None else min(most, self._limits.inline_bytes)
         return Value(v=result) if len(data) <= limit else await self._blob(owner, data)

@@ -87,7 +87,8 @@ P = ParamSpec("P")
 class StoreRetrier:
     """Awaitable port calls for one invocation that must end by `deadline`.
 
-    `cut_off`: when what is running in this invocation is interrupted. Without one there is nothing to be done after a
+    `cut_off`: when what is running in this invocation is interrupted. Without one there is nothing to be done
+    after a
     call that fails.
     """
 
@@ -139,8 +140,9 @@ class StoreRetrier:
     def _end(self, began: int) -> int:
         """When a call that begins now gives up.
 
-        A call that begins before the cut-off ends at it, so that there is time left to say so. An ordinary call that
-        is under way just then is not one that hangs: it gets half of the time after the cut-off, at least.
+        A call that begins before the cut-off ends at it, so that there is time left to say so.
+        An ordinary call that is under way just then is not one that hangs: it
+        gets half of the time after the cut-off, at least.
         """
         return max(self._cut_off, began + self._least) if began < self._cut_off else self.deadline
 
@@ -189,7 +191,9 @@ class Invocation(Struct, frozen=True):
 
 
 class InvocationContext(Struct, frozen=True):
-    """Of one invocation: of the worker, the API or the relay. Every call to a store or a bucket goes through `call`."""
+    """Of one invocation: of the worker, the API or the relay.
+    Every call to a store or a bucket goes through `call`.
+    """
 
     invocation: Invocation
     store: Store
@@ -211,7 +215,9 @@ def answer(failed: Sequence[str]) -> Mapping[str, object]:
 
 
 class Turn(Struct):
-    """Whether the sagas of an invocation have to yield, because others wait for a worker (runtime/invocation/context.py)."""
+    """Whether the sagas of an invocation have to yield, because others wait
+    for a worker (runtime/invocation/context.py).
+    """
 
     is_over: bool = False
 
@@ -241,7 +247,9 @@ class Deadline(Struct, frozen=True):
         return self.end - self.reserve * 2 // 3
 
     def fits(self, now: int, expected: float) -> bool:
-        """Whether a step of `expected` ms would be done before the reserve, and it is still this invocation's turn."""
+        """Whether a step of `expected` ms would be done before the reserve, and
+        it is still this invocation's turn.
+        """
         return not self.turn.is_over and now + expected <= self.end - self.reserve
 
     def is_spent(self, now: int) -> bool:

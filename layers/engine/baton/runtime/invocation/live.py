@@ -1,7 +1,8 @@
-"""What models are writing, shown to viewers while it is written: at most one write a second for a saga, and none without a viewer.
+"""What models are writing, shown to viewers while it is written: at
+most one write a second for a saga, and none without a viewer.
 
-A worker hears of a viewer by its take and by its appends (`Live.leave_word`), and that there is none any more by a write that is refused.
-Nothing here is waited for: an answer is neither late nor lost because of it.
+A worker hears of a viewer by its take and by its appends (`Live.leave_word`), and that there is none any more
+by a write that is refused. Nothing here is waited for: an answer is neither late nor lost because of it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from baton.runtime.invocation.context import InvocationContext
 
 EVERY_S = 1.0
 AGAIN_MS = 5_000
-"""What has not changed is written again after so long: a text that is older than that was left by a dead worker."""
+"""What has not changed is written again after so long: a text that is
+older than that was left by a dead worker.
+"""
 MOST_BYTES = 8_192
 MOST_TEXTS = 64
 _LEAST_MS = 2_000  # of an invocation, for a write to be worth it
@@ -59,7 +62,9 @@ class LiveShow:
         self._sagas: dict[str, _Saga] = {}
 
     def hold(self, ref: SagaRef, epoch: int, watched: int) -> None:
-        """From now on this invocation holds the saga. `watched`: until when a viewer watched, as its head said."""
+        """From now on this invocation holds the saga.
+        `watched`: until when a viewer watched, as its head said.
+        """
         self._sagas[str(ref)] = _Saga(ref, epoch)
         self.heard(ref, watched)
 
@@ -72,7 +77,9 @@ class LiveShow:
             self._begin(saga)
 
     def drop(self, ref: SagaRef) -> None:
-        """This invocation does not hold the saga any more. A write that is under way may land; another holder's replaces it."""
+        """This invocation does not hold the saga any more.
+        A write that is under way may land; another holder's replaces it.
+        """
         saga = self._sagas.pop(str(ref), None)
         if saga is not None and saga.task is not None:
             saga.task.cancel()
@@ -132,7 +139,9 @@ class LiveShow:
 
 
 def texts_of(drafts: dict[str, tuple[int, Draft]]) -> list[LiveText]:
-    """The end of each text, so that together they have so many bytes at most; those that began last, where there are too many."""
+    """The end of each text, so that together they have so many bytes at
+    most; those that began last, where there are too many.
+    """
     some = sorted(drafts.items(), key=lambda one: one[1][0])[-MOST_TEXTS:]
     return [
         LiveText(slot, since, shown(draft.read(), MOST_BYTES // len(some))) for slot, (since, draft) in some
@@ -140,9 +149,11 @@ def texts_of(drafts: dict[str, tuple[int, Draft]]) -> list[LiveText]:
 
 
 def shown(text: str, most: int) -> str:
-    """The end of a text that is still being written, without half characters and without what may be a secret.
+    """The end of a text that is still being written, without half
+    characters and without what may be a secret.
 
-    The beginning of what is left and the word that is being written are withheld: half a secret is not recognised.
+    The beginning of what is left and the word that is being written are
+    withheld: half a secret is not recognised.
     """
     cut = LONGEST if len(text) > most + LONGEST else 0
     text = sanitised(text[-most - LONGEST :])[cut:]

@@ -1,10 +1,11 @@
-"""The watchdog of an event loop: it notices from another thread that a tool does not give the loop back, and tells of it.
+"""The watchdog of an event loop: it notices from another thread that a
+tool does not give the loop back, and tells of it.
 
-It says when a loop counts as blocked, by which tool, and for how long. The thread and its clock are ports; steps/steps.py says
-what becomes of a step that timed out.
+It says when a loop counts as blocked, by which tool, and for how long.
+The thread and its clock are ports; steps/steps.py says what becomes of a step that timed out.
 
-A tool that blocks cannot be stopped, so it is told of while it does: an invocation that it lasts longer than writes
-nothing any more.
+A tool that blocks cannot be stopped, so it is told of while it does: an
+invocation that it lasts longer than writes nothing any more.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from baton.core.read.metrics import Document, Figures, document
 from baton.ports import Blocked, Clock, Meter, Pulse, StepContext
 
 QUIET_MS = 60_000
-"""So long the figures of a tool are kept whose steps all succeed at once. They are lost with their process."""
+"""So long the figures of a tool are kept whose steps all succeed at once. They are lost with their process.
+"""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -53,11 +55,15 @@ class Metrics:
         self._put(self._figures.take(now, QUIET_MS, self._deployment))
 
     def blocked(self, tool: str, now: int) -> None:
-        """A tool blocks the event loop. Written at once, from any thread: the invocation may not live to its end."""
+        """A tool blocks the event loop.
+        Written at once, from any thread: the invocation may not live to its end.
+        """
         self._say(now, {"LoopBlocked": 1}, tool=tool)
 
     def dead_letters(self, moved: int, pending: int, age: int, now: int) -> None:
-        """What a look at the dead letters has found: messages that were new, letters that are pending, age of the oldest in ms."""
+        """What a look at the dead letters has found: messages that were new,
+        letters that are pending, age of the oldest in ms.
+        """
         self._say(now, {"DeadMessages": moved, "DeadLetters": pending, "DeadLetterAge": age})
 
     def ticks(self, workflow: str, figures: Mapping[str, int], now: int) -> None:
@@ -106,11 +112,12 @@ class Rounds:
         self._is_told = False
 
     def look(self, now: int, worked: int, *, came_round: bool) -> str:
-        """ASK the loop for another round, WAIT for the one that was asked for, or it is BLOCKED, which is said once.
+        """ASK the loop for another round, WAIT for the one that was asked for,
+        or it is BLOCKED, which is said once.
 
-        A look that comes late although the process has computed nothing shows that it stood still as a whole: that time
-        counts for nothing. If it has computed, a call that holds the interpreter kept the look from coming, and the loop
-        from going on.
+        A look that comes late although the process has computed nothing shows that it
+        stood still as a whole: that time counts for nothing. If it has computed, a call
+        that holds the interpreter kept the look from coming, and the loop from going on.
         """
         late, computed = now - self._now - self._every, worked - self._worked
         self._now, self._worked = now, worked
@@ -150,7 +157,10 @@ _CALL: ContextVar[Call | None] = ContextVar("call", default=None)
 
 
 class Held:
-    """A loop that is blocked, for `ms` so far. `call` None: not by a tool's code. `stack`: where, innermost first."""
+    """A loop that is blocked, for `ms` so far.
+    `call` None: not by a tool's code.
+    `stack`: where, innermost first.
+    """
 
     def __init__(self, call: Call | None, ms: int, stack: Sequence[str]) -> None:
         self.call, self.ms, self.stack = call, ms, stack
@@ -168,7 +178,9 @@ class Watch:
         self._vigil: _Vigil | None = None
 
     def over(self, tool: str, context: StepContext) -> Call:
-        """The call of an `async` tool, to be entered in the task that makes it. The first one wakes the watchdog."""
+        """The call of an `async` tool, to be entered in the task that makes it.
+        The first one wakes the watchdog.
+        """
         return Call(self, tool, context)
 
     def entered(self, call: Call) -> None:
@@ -189,7 +201,9 @@ class Watch:
 
 
 class _Vigil:
-    """Looks after the running loop until it is stopped. `held` is set by the watchdog's thread, and taken by the loop's."""
+    """Looks after the running loop until it is stopped.
+    `held` is set by the watchdog's thread, and taken by the loop's.
+    """
 
     def __init__(
         self, limit: int, meter: Meter, pulse: Pulse, tell: Callable[[Held], None], calls: set[Call]

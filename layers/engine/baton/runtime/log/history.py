@@ -31,9 +31,10 @@ class History:
     """The state of a saga at the newest version that was read.
 
     `tail_bytes` is the size of the log behind the newest snapshot, at `snapshot`. Of earlier states it keeps
-    those that were asked for, and the one that it began with. `watched`: until when a viewer watches, as the last append has
-    found out. `unanswered`: an append whose outcome a fault has left
-    unknown. `owes_death`: the log may lack the death of the worker that had the saga before.
+    those that were asked for, and the one that it began with.
+    `watched`: until when a viewer watches, as the last append has found out.
+    `unanswered`: an append whose outcome a fault has left unknown.
+    `owes_death`: the log may lack the death of the worker that had the saga before.
     """
 
     def __init__(self, log: Log, blobs: Blobs, call: StoreRetrier, ref: SagaRef) -> None:
@@ -89,8 +90,9 @@ class History:
     ) -> bool:
         """Put the next entry and fold it. False when another writer's is there: catch up and decide again.
 
-        With `rows` it is a transaction. `after`: the state behind its events, where the caller knows it already. `wake`:
-        what the stream carries then; the end of a child is told to its parent.
+        With `rows` it is a transaction.
+        `after`: the state behind its events, where the caller knows it already.
+        `wake`: what the stream carries then; the end of a child is told to its parent.
         """
         expires = self.state.origin.expires
         record = Record(entry.branch, entry.version, encode_entry(entry), expires=expires)
@@ -169,13 +171,17 @@ class History:
         self.tail_bytes = 0
 
     async def state_at(self, version: int) -> State:
-        """The state right after `version`, whichever branch wrote it. Raises `CorruptLog` for no such version."""
+        """The state right after `version`, whichever branch wrote it.
+        Raises `CorruptLog` for no such version.
+        """
         if version not in self._past:
             self._past[version] = await self._read_to(version)
         return self._past[version]
 
     async def entries_to(self, version: int) -> Sequence[Entry]:
-        """The entry of this version of the saga's history, and those before it that one page has. Raises `CorruptLog` for no such version."""
+        """The entry of this version of the saga's history, and those before it that one page has.
+        Raises `CorruptLog` for no such version.
+        """
         lineage = self.state.lineage
         own = Segment(lineage.branch, lineage.first, self.state.version)
         part = next((one for one in (own, *lineage.closed) if one.first <= version <= one.last), None)
@@ -188,7 +194,8 @@ class History:
     async def _read_to(self, version: int) -> State:
         """Read on from the nearest state that is known.
 
-        Versions are never used twice, so reading on from any state in their order passes through all later ones.
+        Versions are never used twice, so reading on from any state in their
+        order passes through all later ones.
         """
         past = History(self._log, self._blobs, self._call, self.ref)
         past._past = self._past  # what one of them works out, all of them know

@@ -39,7 +39,9 @@ NEWS, NOTHING = "news", "nothing"
 
 
 def suffices(head: Head, now: int, limits: Limits) -> bool:
-    """Whether a look at the log tells all. What is due by itself within a message's delay needs a worker, to send that."""
+    """Whether a look at the log tells all.
+    What is due by itself within a message's delay needs a worker, to send that.
+    """
     if head.lane != SWEEP or head.owner or head.due_at is None or head.due_at > now:
         return False
     if head.pending_wake or head.inbox:
@@ -50,8 +52,8 @@ def suffices(head: Head, now: int, limits: Limits) -> bool:
 async def look(call: StoreRetrier, log: Log, head: Head, now: int, limits: Limits) -> str:
     """`NEWS` where there is an entry that the last holder had not folded; empty when the head has changed since.
 
-    A fork is the last entry of the branch that it ends, so that it is in the branch that the head names. Where there is
-    nothing new, the next look is noted.
+    A fork is the last entry of the branch that it ends, so that it is in the branch that the head names.
+    Where there is nothing new, the next look is noted.
     """
     if await call(log.read_tail, head.ref, head.branch, head.folded, 1):
         return NEWS
@@ -63,10 +65,13 @@ async def look(call: StoreRetrier, log: Log, head: Head, now: int, limits: Limit
 
 
 class Lease(Struct, frozen=True):
-    """A lease that was taken. `before` is the head as it was until then; `armed` and `inbox` as they were read last.
+    """A lease that was taken.
+    `before` is the head as it was until then; `armed` and `inbox` as they were read last.
 
-    `dead` is the head with the lease of an invocation that ended without giving it back, if there was one. `rested_until`:
-    when the saga would have been looked at, had its inbox not set it going before; None where anything else did.
+    `dead` is the head with the lease of an invocation that ended without giving it back, if there was one.
+    `rested_until`:
+    when the saga would have been looked at, had its inbox not set it going
+    before; None where anything else did.
     """
 
     ref: SagaRef
@@ -83,7 +88,8 @@ class Lease(Struct, frozen=True):
 class WithinLease:
     """A performer that begins nothing once the leases of its invocation are over, and raises `NoRoom` then.
 
-    Between the look at a lease and a call lie writes (a claim, money), and any of them may take longer than the lease.
+    Between the look at a lease and a call lie writes (a claim, money), and
+    any of them may take longer than the lease.
     """
 
     def __init__(self, performer: Performer, clock: Clock, limits: Limits, invocation: Invocation) -> None:
@@ -117,7 +123,9 @@ NO_SAGA, NOTHING_NEW, WAKE_LEFT, HELD, EXPIRED = "no-saga", "nothing-new", "wake
 
 
 def _has_ended_anew(before: Head, state: State, status: str) -> bool:
-    """Tell whether a saga that was over has gone on, and is over again: in one invocation, so that its group was never another."""
+    """Tell whether a saga that was over has gone on, and is over again: in
+    one invocation, so that its group was never another.
+    """
     is_another = status != before.status or state.lineage.branch != before.branch
     return state.ended is not None and is_another
 
@@ -214,8 +222,9 @@ class Leases:
     def _early_by(self, head: Head, message: Message, now: int) -> int | None:
         """Milliseconds until there is something to do; None for nothing that is worth waiting for.
 
-        A timer and a yield are due by the clock of their writer, which may be ahead. A yield is taken all the same. To
-        take a timer would only set it again, as often as it comes early; so its worker waits.
+        A timer and a yield are due by the clock of their writer, which may be ahead.
+        A yield is taken all the same.
+        To take a timer would only set it again, as often as it comes early; so its worker waits.
         """
         if head.owner or message.v > head.folded or head.inbox:
             return 0
@@ -227,7 +236,8 @@ class Leases:
     async def _postponed(self, ref: SagaRef) -> bool:
         """Make a head that cannot be read due again after a pause. False: an earlier wake has done so.
 
-        Otherwise it would stay overdue, and every run of the reconciler would make one more dead letter of it.
+        Otherwise it would stay overdue, and every run of the reconciler would
+        make one more dead letter of it.
         """
         now = self._clock.now()
         try:
@@ -247,7 +257,8 @@ class Leases:
     ) -> bool:
         """Give it back. False if refused.
 
-        `again`: the saga has more to do at once, so a wake goes with it. `is_heard`: what stands in its inbox was taken in.
+        `again`: the saga has more to do at once, so a wake goes with it. `is_heard`: what stands in its inbox
+        was taken in.
         """
         await history.save_snapshot(self._limits, self._clock.now())
         now, state = self._clock.now(), history.state
@@ -287,8 +298,9 @@ class Leases:
     ) -> tuple[int | None, str, Wake | None]:
         """When the saga is in the due index next, in which lane, and the wake that goes with its release.
 
-        A saga that has not ended is always in it: a wake may be lost, and then a look at it now and then (a sweep) finds what it
-        has missed. What is due by itself takes the place of that look if it comes before it.
+        A saga that has not ended is always in it: a wake may be lost, and then
+        a look at it now and then (a sweep) finds what it has missed. What is
+        due by itself takes the place of that look if it comes before it.
         """
         if again:
             return now, WORK, Wake(v=state.version)
@@ -311,13 +323,16 @@ class Leases:
         return sweep, SWEEP if is_calm else WORK, wake
 
     async def give_up(self, ref: SagaRef, pause: int, until: int) -> bool:
-        """Free what this invocation holds of a saga and leave all else as it was, to be tried again in `pause` ms.
+        """Free what this invocation holds of a saga and leave all else as it
+        was, to be tried again in `pause` ms.
 
         False where that could not be done by `until`: the lease runs out by itself.
 
-        A death would be counted against the saga's steps, and what failed here was the engine. The head says what is
-        held: a take whose answer was lost may have happened. For this there is time when there is none for anything else. Where such a
-        take was of a dead worker's lease, that death would go with the lease: it runs out, and the next worker tells of this one's death in its place.
+        A death would be counted against the saga's steps, and what failed here was the engine.
+        The head says what is held: a take whose answer was lost may have happened.
+        For this there is time when there is none for anything else.
+        Where such a take was of a dead worker's lease, that death would go with the
+        lease: it runs out, and the next worker tells of this one's death in its place.
         """
         if ref in self._owed:
             return False

@@ -1,7 +1,9 @@
-"""What is performed where the tool of a step is a model: the request of a `model` node, a turn of an agent, or a plan.
+"""What is performed where the tool of a step is a model: the request of
+a `model` node, a turn of an agent, or a plan.
 
-The money is in model_request.py, what was said in transcript.py, what an answer comes to in model_request.py. Whether a turn is
-due, and what becomes of its calls, is decided in core/nodes/agent.py. Loaded with the first request.
+The money is in model_request.py, what was said in transcript.py, what an answer comes to in model_request.py.
+Whether a turn is due, and what becomes of its calls, is decided in core/nodes/agent.py.
+Loaded with the first request.
 """
 
 from __future__ import annotations
@@ -88,7 +90,9 @@ class ModelCaller:
         return await self._single(asking, arguments)
 
     async def collect(self, work: Callback, context: StepContext) -> Any:
-        """What the answer comes to of a request that was handed over. Raises `StepFailure`, `UnfinishedError`."""
+        """What the answer comes to of a request that was handed over.
+        Raises `StepFailure`, `UnfinishedError`.
+        """
         if self._models is None or work.response is None:
             raise StepFailure("model_unavailable", "this deployment has no models", kind="permanent")
         asking = Asking(self._models, self._ledger, self._live, self._state, self._step, context)

@@ -55,7 +55,9 @@ class UnfinishedError(Exception):
 
 
 async def look(models: Models, work: Callback, context: StepContext, now: int) -> ModelAnswer:
-    """The answer. Raises `UnfinishedError`; and `StepFailure` for a request that has failed, or whose time is over."""
+    """The answer.
+    Raises `UnfinishedError`; and `StepFailure` for a request that has failed, or whose time is over.
+    """
     response = work.response
     assert response is not None, "nothing else is looked at"
     is_last = now >= work.until
@@ -109,7 +111,8 @@ def _too_late(work: Callback, more: str = "") -> StepFailure:
 class Offered(msgspec.Struct, frozen=True):
     """The tools of an agent as a model is told of them.
 
-    `names` are those on the wire, `tools` what is called by them, each with the schema of its parameters as JSON; `json` is all
+    `names` are those on the wire, `tools` what is called by them, each with the schema of its parameters as
+    JSON; `json` is all
     that is offered; `operations` are those of APIs that may be called, by the
     tools of `listing`.
     """
@@ -131,7 +134,9 @@ class ModelMemory:
         self._offered: dict[bytes, Offered] = {}
 
     def offered(self, arguments: Mapping[str, Any]) -> Offered:
-        """What a turn offers by its arguments in the graph. Raises `StepFailure` for a tool that this deployment does not have."""
+        """What a turn offers by its arguments in the graph.
+        Raises `StepFailure` for a tool that this deployment does not have.
+        """
         key = msgspec.json.encode(arguments)
         if (known := self._offered.get(key)) is None:
             operations = arguments.get(OPERATIONS, {})
@@ -200,10 +205,12 @@ class Asking:
     ) -> ModelAnswer | Response:
         """Its answer, or what the provider works on if the node is asked in the background.
 
-        `given` has the model and its settings. `counted`: so many tokens the beginning of the messages is known to have. `known`:
+        `given` has the model and its settings. `counted`: so many tokens the beginning of the messages is
+        known to have. `known`:
         so many of the messages, from the first on, have so many bytes as JSON.
 
-        `beside`: the name of a request beside the step's own, whose answer is text and has to be there by `until`.
+        `beside`: the name of a request beside the step's own, whose answer is text and has to be there by
+        `until`.
 
         Raises `StepFailure`, also for settings that are not usable and for money that there is not.
         """
@@ -261,7 +268,9 @@ class Asking:
         beside: str,
         until: int,
     ) -> tuple[ModelRequest, Price, int, tuple[int, ...]]:
-        """The request, and the most that it may cost, which is held; and the most tokens, where they are limited."""
+        """The request, and the most that it may cost, which is held; and the
+        most tokens, where they are limited.
+        """
         model, step, context = str(given["model"]), self._step, self._context
         try:  # a policy or a person may have put others in their place
             most_output = int(given.get("max_output") or USUAL_OUTPUT)
@@ -317,7 +326,9 @@ class Asking:
             return await self._models.answer(msgspec.structs.replace(request, draft=draft))
 
     def _key(self, beside: str) -> str:
-        """After a fork the same attempt may ask something else, and a provider refuses one key with two bodies."""
+        """After a fork the same attempt may ask something else, and a provider
+        refuses one key with two bodies.
+        """
         state, step = self._state, self._step
         places = (self._context.saga, str(state.lineage.branch), step.slot, str(step.attempt), beside)
         return "/".join(filter(None, places))
@@ -344,7 +355,8 @@ class Asking:
             ) from None
 
     def _assume(self, most: int, tokens: tuple[int, ...]) -> Callable[[], None]:
-        """Count a request by its most before it is sent: its provider bills it, whatever becomes of its caller, and whenever that is asked.
+        """Count a request by its most before it is sent: its provider bills it,
+        whatever becomes of its caller, and whenever that is asked.
 
         Returns the function that takes this back, once it is known what the request has used.
         """
@@ -367,7 +379,9 @@ class Asking:
         return cost, used
 
     def _price(self, given: Mapping[str, Any], model: str) -> Price | None:
-        """The dearer one of what the deployment knows and what the document says: no document makes a model cheaper."""
+        """The dearer one of what the deployment knows and what the document
+        says: no document makes a model cheaper.
+        """
         known, own = self._models.price(model), given.get("price")
         prices = [*([] if known is None else [known]), *([] if own is None else [Price(**own)])]
         return max(prices, key=lambda price: most_of(price, MICRO, MICRO), default=None)
@@ -384,7 +398,9 @@ def as_priced(given: Mapping[str, Any], named: str) -> Mapping[str, Any]:
 
 
 def _counted(answer: ModelAnswer, read: int, written: int) -> ModelAnswer:
-    """With what it counts for: the most that it can have used, where its provider does not say it or what it says cannot be."""
+    """With what it counts for: the most that it can have used, where its
+    provider does not say it or what it says cannot be.
+    """
     usage = answer.usage
     if not is_credible(usage, read, written):
         usage = most_used(usage.model, read, written)
@@ -411,7 +427,8 @@ _worker_logger = logging.getLogger("baton.worker")
 class Summary:
     """The one of a turn. Its request is held, counted and limited as the turn's own.
 
-    `tokens`: what it has used, as its provider says. `failed`: why there is none; the transcript is then only cut.
+    `tokens`: what it has used, as its provider says. `failed`: why there is none; the transcript is then only
+    cut.
     """
 
     def __init__(
@@ -422,7 +439,9 @@ class Summary:
         model: str,
         how: Mapping[str, Any] | None,
     ) -> None:
-        """written: the agent's settings, whose price is that of its model. model: the one of this turn. how: as the document says."""
+        """written: the agent's settings, whose price is that of its model.
+        model: the one of this turn. how: as the document says.
+        """
         self._asking = asking
         self._clock = clock
         self._written = written
@@ -471,7 +490,9 @@ def calls_of(asked: Sequence[ModelCall], offered: Offered, made: Mapping[str, st
 
 
 def data_of(answer: ModelAnswer, schema: Any) -> Any:
-    """What the answer gives: text, or JSON as the schema has it. Raises `StepFailure` for what it must not be."""
+    """What the answer gives: text, or JSON as the schema has it.
+    Raises `StepFailure` for what it must not be.
+    """
     check_whole(answer)
     if schema is None:
         return answer.text

@@ -1,7 +1,8 @@
-"""A model is asked what else could be done in place of a step that has failed, and what it suggests is checked and scored.
+"""A model is asked what else could be done in place of a step that has
+failed, and what it suggests is checked and scored.
 
-What becomes of the alternatives is decided in core/nodes/replanning.py, how money is held in model_request.py. Loaded with the first
-request.
+What becomes of the alternatives is decided in core/nodes/replanning.py,
+how money is held in model_request.py. Loaded with the first request.
 """
 
 from __future__ import annotations

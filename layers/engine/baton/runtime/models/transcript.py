@@ -22,10 +22,11 @@ TAIL = 16
 
 
 class _Said(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is in a segment of a transcript: its messages, and by their digests the items of the calls that have succeeded.
+    """What is in a segment of a transcript: its messages, and by their
+    digests the items of the calls that have succeeded.
 
-    Where older messages do not fit, the first of its messages stands for so many that are `left_out`, and `whole` is the blob
-    that has the transcript as it was before.
+    Where older messages do not fit, the first of its messages stands for so many that
+    are `left_out`, and `whole` is the blob that has the transcript as it was before.
     """
 
     messages: list[Message]
@@ -40,8 +41,8 @@ _decode_said = msgspec.json.Decoder(_Said).decode
 class Told(msgspec.Struct):
     """What an invocation keeps of an agent from one request to the next, each part with its bytes as JSON.
 
-    The opening; the segments, by reference; and by number the messages of the turns that are in its state, with the names of the
-    tools in them.
+    The opening; the segments, by reference; and by number the messages of
+    the turns that are in its state, with the names of the tools in them.
     """
 
     opening: tuple[list[Message], int] = ([], 0)
@@ -53,9 +54,10 @@ class Told(msgspec.Struct):
 class Talk(msgspec.Struct, frozen=True):
     """What a turn is told: the opening, what was said in the turns before it, and what its user says with it.
 
-    `parts` are the segments that it was read from, `tail` the messages behind them. `segments`: what is to become of them
-    with the answer of this turn, where that is anything new. `known`: how many of the messages have been counted, from the
-    first on, and their bytes as JSON.
+    `parts` are the segments that it was read from, `tail` the messages behind them. `segments`: what is to
+    become of them
+    with the answer of this turn, where that is anything new.
+    `known`: how many of the messages have been counted, from the first on, and their bytes as JSON.
     """
 
     opening: list[Message]
@@ -82,7 +84,8 @@ class Talk(msgspec.Struct, frozen=True):
 class Transcript:
     """Reads the transcript of an agent, and writes the segments that it consists of.
 
-    `told`: what this invocation knows of it. A segment that it has read or written is not read again; of a turn that is in the
+    `told`: what this invocation knows of it. A segment that it has read or written is not read again; of a
+    turn that is in the
     state as it was, the messages are not made again.
     """
 
@@ -123,7 +126,9 @@ class Transcript:
         return {digest: item for _, part in await self._parts(segments) for digest, item in part.made.items()}
 
     async def kept(self, work: Agent, talk: Talk) -> Talk:
-        """With a new segment, where one is due. They are merged like a binary counter: of n turns there are at most log n."""
+        """With a new segment, where one is due.
+        They are merged like a binary counter: of n turns there are at most log n.
+        """
         size = len(work.tail)
         if talk.segments is not None or size < TAIL:
             return talk
@@ -139,7 +144,8 @@ class Transcript:
     async def cut(
         self, work: Agent, talk: Talk, share: int, summary: Callable[[list[Message]], Awaitable[str]]
     ) -> Talk:
-        """With the last `1/share` of what was said before, and for what is older its `summary`, or a note that it is left out.
+        """With the last `1/share` of what was said before, and for what is
+        older its `summary`, or a note that it is left out.
 
         This becomes the one segment of the transcript, so that later turns begin with it.
         """
@@ -194,7 +200,9 @@ class Transcript:
         return [*heard, *said.turn(ids, answer, found.values(), names)]
 
     async def _result(self, call: str, talk: Talk) -> Any:
-        """What a model was told of an earlier call: it stands in the messages of its turn, or in those that are left out."""
+        """What a model was told of an earlier call: it stands in the messages
+        of its turn, or in those that are left out.
+        """
         found, (whole, _) = said.result_of(talk.before, call), _oldest(talk)
         while found is None and whole:
             before = _decode_said(await self._blob(whole))

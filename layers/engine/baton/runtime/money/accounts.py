@@ -71,18 +71,21 @@ class _Request(Struct, frozen=True):
 class AccountQueue:
     """One reservation of one account, for all attempts of an invocation together.
 
-    `draws`: no more is held than the user has drawn of the tenant's day; without a `limit` only that counts. `is_spent`: all that is held
+    `draws`: no more is held than the user has drawn of the tenant's day; without a `limit` only that counts.
+    `is_spent`: all that is held
     counts as spent when its time is over, and nothing of it is freed.
-    `_amount` is what attempts under way hold, `_billed` what of it is billed whatever becomes of them, `_spent` what all have spent, `_back` what
-    they have given back of what was counted before, `_asked` how often any was changed; `_counted`, `_returned` and `_served` are how far the
-    account has that, `_known` is the reservation there.
+    `_amount` is what attempts under way hold, `_billed` what of it is billed whatever becomes of them,
+    `_spent` what all have spent, `_back` what
+    they have given back of what was counted before, `_asked` how often any was changed; `_counted`,
+    `_returned` and `_served` are how far the account has that, `_known` is the reservation there.
 
-    A request without an answer can still be made while the reservation is as it was before. Each is in `_possible`,
-    under the number by which the account shows it. One that leaves no reservation shows nothing, so it stays `_closing` and is
-    sent again as it was. One that opens a reservation counts nothing, and each try has a number of its own: made late, it
-    opens another, which no other late request is about. If it is for what is billed, that would be spent when its time is over, although
-    no caller asked for anything with it: from such a try on (`_is_haunted`) the invocation leaves a mark where it holds nothing, and what lands
-    late is refused.
+    A request without an answer can still be made while the reservation is as it was before.
+    Each is in `_possible`, under the number by which the account shows it.
+    One that leaves no reservation shows nothing, so it stays `_closing` and is sent again as it was.
+    One that opens a reservation counts nothing, and each try has a number of its own: made late, it
+    opens another, which no other late request is about. If it is for what is billed, that would be
+    spent when its time is over, although no caller asked for anything with it: from such a try on
+    (`_is_haunted`) the invocation leaves a mark where it holds nothing, and what lands late is refused.
     """
 
     def __init__(
@@ -138,14 +141,17 @@ class AccountQueue:
     async def ask(
         self, now: int, less: int = 0, spent: int = 0, more: int = 0, billed: str = ""
     ) -> Sums | None:
-        """Hold less, count what was spent, and hold more. What is over at `now` may be freed. Less than nothing is given back.
+        """Hold less, count what was spent, and hold more.
+        What is over at `now` may be freed.
+        Less than nothing is given back.
 
-        `billed`: what is held, and was held until now, is for this, and is spent whatever becomes of the caller.
+        `billed`: what is held, and was held until now, is for this, and is spent whatever becomes of the
+        caller.
 
         Returns the sums for which there is no room for more, with all that this invocation has spent.
-        Raises `EngineFault` when there is no answer: the less and the spent go along with a later request, and no
-        more is held. Callers that wait while a request is under way share its failure. One request after the other
-        would take all the time that the invocation has left.
+        Raises `EngineFault` when there is no answer: the less and the spent go along with a later
+        request, and no more is held. Callers that wait while a request is under way share its
+        failure. One request after the other would take all the time that the invocation has left.
         """
         self._amount -= less
         self._bill(billed, 0)
@@ -238,7 +244,9 @@ class AccountQueue:
 
     @property
     def owed(self) -> int:
-        """What the account has to count yet: less than nothing where it has counted the most that was possible."""
+        """What the account has to count yet: less than nothing where it has
+        counted the most that was possible.
+        """
         return max(self._spent - self._counted, 0)
 
     def _next(self) -> _Request | None:
@@ -280,7 +288,9 @@ class AccountQueue:
         return replace(request, wishes=()) if request.change.before is not None and is_gone else None
 
     def _refuse(self, request: _Request, sums: Sums) -> None:
-        """Refuse the wishes for which there is no room beside the earlier ones; all, if that is not what is missing."""
+        """Refuse the wishes for which there is no room beside the earlier ones;
+        all, if that is not what is missing.
+        """
         owed, refused = self.owed, []
         room = self._most - owed - sums.held - self._amount + _amount(self._known)
         waiting = [wish for wish in request.wishes if wish in self._wishes]
@@ -326,8 +336,10 @@ class AccountQueues(dict[Account, AccountQueue]):
 class LedgerCache:
     """Lives as long as a process: the accounts, their limits, and what is known of today.
 
-    `blocked` have spent their day's money, or are blocked, which only a later rule undoes (a tenant without a user); `told` are keys of notices
-    that this process has asked for. `rules`: what operators have decided about users, the latest that this process has heard.
+    `blocked` have spent their day's money, or are blocked, which only a later rule undoes (a tenant without a
+    user); `told` are keys of notices
+    that this process has asked for.
+    `rules`: what operators have decided about users, the latest that this process has heard.
     """
 
     budgets: Budgets
@@ -384,7 +396,9 @@ class LedgerCache:
             raise error(f"{parked.message}; the next day begins in {left} s", left)
 
     async def parked(self, call: StoreRetrier, account: Account) -> ev.Parked | None:
-        """Why a saga of this user begins nothing more today: one eventually consistent read for each limit that is set."""
+        """Why a saga of this user begins nothing more today: one eventually
+        consistent read for each limit that is set.
+        """
         if self.terms.user_day:
             sums = await call(self.budgets.read, account)
             if self.learn(account, sums):
@@ -399,12 +413,15 @@ class LedgerCache:
 logger = logging.getLogger("baton.ledger")
 
 PART = 16
-"""A slice is at most this part of what the tenant has left, unless one call needs more: the last money is drawn exactly."""
+"""A slice is at most this part of what the tenant has left, unless one
+call needs more: the last money is drawn exactly.
+"""
 TRIES = 8
 
 
 class Slices:
-    """What the users of one invocation have of their tenants' days. `_users` are the sagas that have asked, by account.
+    """What the users of one invocation have of their tenants' days.
+    `_users` are the sagas that have asked, by account.
 
     `tenants` are the last known sums of the tenants' accounts.
     """
@@ -423,9 +440,11 @@ class Slices:
             self._users[account].add(saga)
 
     async def draw(self, account: AccountQueue, cost: int) -> Sums | None:
-        """Let the account hold `cost` more, as far as the tenant's day goes. What it has spent makes its slices larger.
+        """Let the account hold `cost` more, as far as the tenant's day goes.
+        What it has spent makes its slices larger.
 
-        Returns the tenant's sums if the tenant has not so much left. Raises `NoRoom` if others are always faster.
+        Returns the tenant's sums if the tenant has not so much left.
+        Raises `NoRoom` if others are always faster.
         """
         async with self._alone[account.account]:
             if account.sums == Sums():
@@ -462,10 +481,11 @@ class Slices:
         return answer
 
     async def give_back(self, saga: str) -> None:
-        """A saga leaves its invocation: what its user has drawn and no attempt holds is the tenant's again. Best effort.
+        """A saga leaves its invocation: what its user has drawn and no attempt holds is the tenant's again.
+        Best effort.
 
-        Only the last of the user's invocations does it: others may need what is left. What cannot be given back is there for the
-        user's next one.
+        Only the last of the user's invocations does it: others may need what is left.
+        What cannot be given back is there for the user's next one.
         """
         for account in [account for account, sagas in self._users.items() if saga in sagas]:
             self._users[account].discard(saga)
@@ -493,13 +513,17 @@ def _is_even(sums: Sums) -> bool:
 
 
 class Left(msgspec.Struct, frozen=True):
-    """By slot, the most that requests of the dead can have cost, and the most tokens that they can have read and written, where those are limited."""
+    """By slot, the most that requests of the dead can have cost, and the
+    most tokens that they can have read and written, where those are limited.
+    """
 
     costs: dict[str, int] = {}
     tokens: dict[str, tuple[int, ...]] = {}
 
     def add(self, billed: Mapping[str, int], places: Mapping[str, str]) -> None:
-        """Take in what a dead invocation had under way. `places`: the slots of this saga by the names of their steps."""
+        """Take in what a dead invocation had under way.
+        `places`: the slots of this saga by the names of their steps.
+        """
         for name, cost in billed.items():
             if (slot := places.get(step_of(name))) is None:
                 continue
@@ -510,7 +534,9 @@ class Left(msgspec.Struct, frozen=True):
 
 
 def name_of(saga: str, slot: str, tokens: Iterable[int] = ()) -> str:
-    """The name of a step, and behind it the tokens that its request may read and write, where they are limited."""
+    """The name of a step, and behind it the tokens that its request may
+    read and write, where they are limited.
+    """
     return ".".join([short(f"{saga}/{slot}"), *map(str, tokens)])
 
 
@@ -520,7 +546,9 @@ async def left_of(
     held: Iterable[tuple[Account, str]],
     expire: Callable[[Account, str], Awaitable[Reservation | None]],
 ) -> Left:
-    """Requests that the dead have left to a saga, by `expire` of each account and holder. Accounts that do not answer are freed by others later."""
+    """Requests that the dead have left to a saga, by `expire` of each account and holder.
+    Accounts that do not answer are freed by others later.
+    """
     found = Left()
     places = {name_of(saga, slot): slot for slot in state.tokens}
     for account, holder in held:
@@ -537,9 +565,12 @@ async def left_of(
 class AttemptSpending(Struct, eq=False):
     """An attempt under way: `cover` is what it may spend beyond what has been `closed`, which is counted.
 
-    `held` of it is reserved. `sums` are the last known ones of the account. `rests`: there was no room for it in its
-    process. `billed`: what is held for it is for a request that is billed whatever becomes of its caller, and this is its
-    name. `shared`: the same on the accounts of limits that its saga shares with others, the nearest first.
+    `held` of it is reserved. `sums` are the last known ones of the account. `rests`: there was no room for it
+    in its
+    process.
+    `billed`: what is held for it is for a request that is billed whatever
+    becomes of its caller, and this is its name. `shared`: the same on the
+    accounts of limits that its saga shares with others, the nearest first.
     """
 
     saga: str
@@ -564,7 +595,8 @@ class AttemptSpending(Struct, eq=False):
         return is_known and not self.spent and self.cover == amount
 
     async def move(self, now: int, cost: int, cover: int, billed: str) -> Sums | None:
-        """Count what it has cost so far, and hold `cover` in place of what is held for it. Returns the sums where there is no room.
+        """Count what it has cost so far, and hold `cover` in place of what is held for it.
+        Returns the sums where there is no room.
 
         Raises `EngineFault` where the account gives no answer.
         """

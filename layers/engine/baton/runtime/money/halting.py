@@ -74,7 +74,9 @@ class Halting:
         spent: int,
         cost: int,
     ) -> None:
-        """Have enough of the tenant's day for a call. Raises `NoRoom` when others have the rest, and `Halted`."""
+        """Have enough of the tenant's day for a call.
+        Raises `NoRoom` when others have the rest, and `Halted`.
+        """
         account = attempt.account
         tenant = await slices.draw(account, cost - attempt.held + spent - attempt.closed)
         if tenant is None:

@@ -35,7 +35,9 @@ _NONE = Used()
 
 
 class _Held(msgspec.Struct):
-    """Of an attempt: what it has used that the log does not have, and the most that its request may use and cost."""
+    """Of an attempt: what it has used that the log does not have, and the
+    most that its request may use and cost.
+    """
 
     usage: Sequence[Usage]
     spent: Sequence[Decimal]
@@ -70,9 +72,11 @@ class RequestHolds:
     def tokens(
         self, saga: str, state: State, step: RunStep, context: StepContext, read: int, wanted: int
     ) -> int:
-        """How many tokens the answer to a request may have that reads up to `read`, at most `wanted`; they are then held.
+        """How many tokens the answer to a request may have that reads up to
+        `read`, at most `wanted`; they are then held.
 
-        Raises `StepFailure` where the limit is too low for it, and `NoRoom` where others hold what is left and may give it back.
+        Raises `StepFailure` where the limit is too low for it, and `NoRoom`
+        where others hold what is left and may give it back.
         """
         mine, least = tokens_of(context.usage), min(LEAST_OUTPUT, wanted)
         for code, whose, most, used, others in _token_limits(state, step):
@@ -134,7 +138,9 @@ def _caps(step: RunStep, name: str) -> Iterator[tuple[Cap, str]]:
 
 
 def _token_limits(state: State, step: RunStep) -> Iterator[tuple[str, str, int, int, str | None]]:
-    """The code of a failure, whose limit it is, how many it allows, how many the log has, and of which owner others use of it."""
+    """The code of a failure, whose limit it is, how many it allows, how
+    many the log has, and of which owner others use of it.
+    """
     node, work = step.node, state.open.get(owner_of(step.slot))
     if node.agent is not None and node.agent.tokens and isinstance(work, Agent):
         whose = f"`tokens` of the agent `{node.name}`"
@@ -159,7 +165,9 @@ class SharedHolds:
         self._terms, self._clock, self._skew = cache.terms, context.clock, context.limits.clock_skew_ms
 
     def widest(self, state: State, of_saga: Cap | None, *, shares: bool) -> list[Account]:
-        """The account that has all that the saga spends, if any has it: that of the limit which is the furthest above it."""
+        """The account that has all that the saga spends, if any has it: that of
+        the limit which is the furthest above it.
+        """
         found = limits_at(state, None, of_saga, self._terms, kept_until(state), shares=shares)
         return [self._account(state, one) for one in found[-1:]]
 
@@ -180,9 +188,11 @@ class SharedHolds:
     async def hold(
         self, state: State, node: str, what: str, attempt: AttemptSpending, spent: int, cost: int
     ) -> None:
-        """Cover a call of an attempt on all its accounts, from the nearest limit outwards, and count what it has spent.
+        """Cover a call of an attempt on all its accounts, from the nearest
+        limit outwards, and count what it has spent.
 
-        Raises `NoRoom` where others hold what is left, `Halted` where the saga's tree has spent it, and `StepFailure` by a limit of a document.
+        Raises `NoRoom` where others hold what is left, `Halted` where the
+        saga's tree has spent it, and `StepFailure` by a limit of a document.
         """
         for one in attempt.shared:
             one.account.limit = one.limit.most
@@ -194,7 +204,9 @@ class SharedHolds:
             raise NoRoom("other sagas of the tree hold the rest")
 
     async def settle(self, attempt: AttemptSpending, cost: int, left: set[tuple[str, AccountQueue]]) -> None:
-        """Count what an attempt has cost, and hold nothing for it any more. `left`: accounts that gave no answer, with their sagas."""
+        """Count what an attempt has cost, and hold nothing for it any more.
+        `left`: accounts that gave no answer, with their sagas.
+        """
         fault: BaseException | None = None
         for one in attempt.shared:
             if one.held or cost != one.closed or (one.saga, one.account) in left:

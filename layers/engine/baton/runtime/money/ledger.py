@@ -1,7 +1,9 @@
-"""The money of sagas and users, around the calls of attempts: held before, settled after, freed after a crash.
+"""The money of sagas and users, around the calls of attempts: held
+before, settled after, freed after a crash.
 
-How much may be spent is decided in core/decide/spending.py, the accounts are a port, which calls there are is not known here.
-Without limits nothing here does anything; a tool that neither declares nor reports a cost causes no request.
+How much may be spent is decided in core/decide/spending.py, the accounts are a
+port, which calls there are is not known here. Without limits nothing here does
+anything; a tool that neither declares nor reports a cost causes no request.
 """
 
 from __future__ import annotations
@@ -45,15 +47,20 @@ logger = logging.getLogger("baton.ledger")
 
 LONGEST_LIFE_MS = 960_000  # of an invocation, with the grace of its lease
 BRIEFLY_S = 0.5
-"""So long an append or a reservation waits, at most, for the accounts to have what stopped attempts have spent."""
+"""So long an append or a reservation waits, at most, for the accounts
+to have what stopped attempts have spent.
+"""
 
 
 class Ledger:
     """The money of the steps of one invocation.
 
-    `_seen` are the last states of the sagas, `_unlogged` the costs of their attempts that are not in these states, by
-    slot. `_wanted`: the amount that an attempt under way lacked while others held the rest; it begins with that. `_returning`: what attempts
-    give back of what was counted, which the log does not have yet. `_left`: accounts that gave no answer, with the sagas that had asked.
+    `_seen` are the last states of the sagas, `_unlogged` the costs of their attempts that are not in these
+    states, by
+    slot.
+    `_wanted`: the amount that an attempt under way lacked while others held the rest; it begins with that.
+    `_returning`: what attempts give back of what was counted, which the log does not have yet.
+    `_left`: accounts that gave no answer, with the sagas that had asked.
     """
 
     def __init__(self, context: InvocationContext, cache: LedgerCache) -> None:
@@ -96,7 +103,8 @@ class Ledger:
         """Hold what an attempt may cost, before it begins; `amount`, where it is not that of its node.
 
         `spent` collects what it reports: `drain` settles with that an attempt that was never settled. Raises
-        `NoRoom` when others hold what is left: it can be asked again soon, and no attempt has failed. And `Halted`.
+        `NoRoom` when others hold what is left: it can be asked again soon, and no attempt has failed. And
+        `Halted`.
         """
         cache = self._cache
         if not self._counts(state, step):
@@ -131,7 +139,9 @@ class Ledger:
             raise
 
     def reopen(self, state: State, step: RunStep, spent: list[Decimal], day: int) -> None:
-        """An attempt goes on whose cost was counted on this day, as the most that it may be: there it gives back what is left."""
+        """An attempt goes on whose cost was counted on this day, as the most
+        that it may be: there it gives back what is left.
+        """
         if day and self._counts(state, step):
             account = self._accounts[Account(state.origin.tenant, state.origin.user, day)]
             saga = _key(state)
@@ -162,7 +172,8 @@ class Ledger:
     ) -> None:
         """Hold what the next call of an attempt may cost, as far as more is needed than is held for it.
 
-        `billed`: the call costs so much even if its caller dies, and then that is spent, and not freed. These are the tokens
+        `billed`: the call costs so much even if its caller dies, and then that is spent, and not freed. These
+        are the tokens
         that it may read and write, where they are limited.
 
         Raises `NoRoom`, which may be `Halted`: then the call must not be made, and the attempt is over.
@@ -185,16 +196,22 @@ class Ledger:
             raise
 
     def room(self, state: State, step: RunStep, context: StepContext, read: int, wanted: int) -> int:
-        """How many tokens the answer to a request may have, by its saga's limits; so many are then held. See holds.py."""
+        """How many tokens the answer to a request may have, by its saga's limits; so many are then held.
+        See holds.py.
+        """
         saga = _key(state)
         return self._holds_of().tokens(saga, self._seen.get(saga, state), step, context, read, wanted)
 
     def afford(self, state: State, step: RunStep, context: StepContext, most: int) -> None:
-        """Hold what a request may cost against its saga's own limits, before `cover` holds it against the budgets."""
+        """Hold what a request may cost against its saga's own limits, before
+        `cover` holds it against the budgets.
+        """
         self._holds_of().dollars(_key(state), self._seen.get(_key(state), state), step, context, most)
 
     def unsaid(self, state: State, step: RunStep) -> int:
-        """Number of workers that died with this step and whose requests no account has. Each may be billed like the next one."""
+        """Number of workers that died with this step and whose requests no account has.
+        Each may be billed like the next one.
+        """
         if not (deaths := state.recovery.deaths) or self._cache.terms.counts_days:
             return 0
         attempt = self._under_way[_key(state)].get(step.slot)
@@ -219,7 +236,9 @@ class Ledger:
         return self._holds
 
     async def _hold(self, state: State, node: str, what: str, attempt: AttemptSpending, cost: int) -> None:
-        """Cover a call, or what an attempt begins with, and count what it has spent. Raises `NoRoom`, `Halted`."""
+        """Cover a call, or what an attempt begins with, and count what it has spent.
+        Raises `NoRoom`, `Halted`.
+        """
         if not cost:
             return
         terms, saga, now = self._cache.terms, _key(state), micro_dollars(attempt.spent)
@@ -285,7 +304,9 @@ class Ledger:
         return self._halting.news(state, account, attempt.sums, self._slices.tenants.get(account.of_tenant))
 
     def rest(self, state: State, step: RunStep) -> None:
-        """An attempt found no room in its process: what it holds is kept for it, as long as the saga needs it."""
+        """An attempt found no room in its process: what it holds is kept for
+        it, as long as the saga needs it.
+        """
         if attempt := self._under_way[_key(state)].get(step.slot):
             attempt.rests = True
 
@@ -299,7 +320,8 @@ class Ledger:
             self._leave((saga, slot))
 
     async def closed(self, saga: str) -> None:
-        """Wait until the accounts have what this saga's stopped attempts have spent. An account gets little time for that.
+        """Wait until the accounts have what this saga's stopped attempts have spent.
+        An account gets little time for that.
 
         Most of the time that is left belongs to the append.
         """
@@ -311,7 +333,9 @@ class Ledger:
         return [task for task, of in self._closing.items() if of == saga]
 
     async def drain(self, ref: SagaRef) -> None:
-        """Settle what a saga's attempts have left open: those that were cut off. Best effort: what is held ends anyway."""
+        """Settle what a saga's attempts have left open: those that were cut off.
+        Best effort: what is held ends anyway.
+        """
         saga = str(ref)
         self.leave(saga)
         if closing := self._closing_of(saga):
@@ -371,11 +395,14 @@ class Ledger:
         *,
         shares: bool = False,
     ) -> Left:
-        """Free what the invocations `dead` held, the last of whose leases ran out at `dead_until`: on the days on which they lived.
+        """Free what the invocations `dead` held, the last of whose leases ran
+        out at `dead_until`: on the days on which they lived.
 
-        Where no days are counted, on the account of a limit that holds for all that the saga does, if it shares one.
+        Where no days are counted, on the account of a limit that holds for all
+        that the saga does, if it shares one.
 
-        Returns, by slot, what is spent all the same: of this saga's requests that are billed whatever becomes of their caller.
+        Returns, by slot, what is spent all the same: of this saga's requests
+        that are billed whatever becomes of their caller.
         """
         counts_days, origin = self._cache.terms.counts_days, state.origin
         if not (counts_days or shares or origin.shared_limits) or not _costs(state, graph):
@@ -398,7 +425,9 @@ class Ledger:
         return await left_of(state, _key(state), itertools.product(accounts, dead), expire)
 
     def _by_every_clock(self) -> int:
-        """A moment that has passed by every clock: a holder whose clock is behind still spends until its own says that its time is over."""
+        """A moment that has passed by every clock: a holder whose clock is
+        behind still spends until its own says that its time is over.
+        """
         return self._clock.now() - self._skew
 
     async def _close(self, attempt: AttemptSpending, cost: int) -> None:

@@ -1,7 +1,9 @@
-"""Links in messages, by which a question is answered without signing in: the token in each stands for those who were told.
+"""Links in messages, by which a question is answered without signing
+in: the token in each stands for those who were told.
 
-A token is for one question as its audience was told of it, and for a quarter of an hour. Telling again, handing on and an
-answer end it, because it names the question as it was; so nothing is stored of it. What one is good for is in requests/answers.py.
+A token is for one question as its audience was told of it, and for a quarter of an hour.
+Telling again, handing on and an answer end it, because it names the question as it
+was; so nothing is stored of it. What one is good for is in requests/answers.py.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ Secrets = dict[str, bytes]
 
 
 class Claims(msgspec.Struct, frozen=True, kw_only=True):
-    """What a token is about. As an object of JSON, so that a token begins as a JWT does and is masked like one.
+    """What a token is about.
+    As an object of JSON, so that a token begins as a JWT does and is masked like one.
 
     `purpose` goes into the proof: a token of one kind is none of another.
     """
@@ -58,7 +61,9 @@ async def token_for(context: InvocationContext, secrets: Secrets, about: Claims)
 
 
 async def claims_of(context: InvocationContext, secrets: Secrets, kind: type[C], token: str) -> C | None:
-    """What a token is about; None for one that this deployment has not made, or for something else. Raises engine faults."""
+    """What a token is about; None for one that this deployment has not
+    made, or for something else. Raises engine faults.
+    """
     key = await _key(context, secrets, may_make=False)
     said, _, proof = token.encode("ascii", "replace").decode().partition(".")
     if key is None or not hmac.compare_digest(_proof(key, kind.purpose, said), proof):
@@ -67,7 +72,9 @@ async def claims_of(context: InvocationContext, secrets: Secrets, kind: type[C],
 
 
 async def _key(context: InvocationContext, secrets: Secrets, *, may_make: bool) -> bytes | None:
-    """Made by the first process that makes a token, and the same for all from then on. None: no token was made yet."""
+    """Made by the first process that makes a token, and the same for all from then on.
+    None: no token was made yet.
+    """
     if _FIRST not in secrets:
         entities, call = context.store.entities, context.call
         there = await call(entities.get, *_KEY)
@@ -95,7 +102,9 @@ LASTS_MS = LINK_LASTS_MS
 
 
 class Confirmation(Claims, frozen=True, kw_only=True):
-    """Of those who were told of a question. `until`: its end; `to`: who they are; `seal`: what they were told."""
+    """Of those who were told of a question.
+    `until`: its end; `to`: who they are; `seal`: what they were told.
+    """
 
     purpose = b"confirmation\n"
     ask: str = msgspec.field(name="q")
@@ -111,7 +120,9 @@ class Links:
         self._context, self._secrets, self._url = context, secrets, url
 
     async def to(self, state: State, ask: Ask, now: int) -> str:
-        """The address, with the token behind a `#`: no server that shows the page gets it. Raises engine faults."""
+        """The address, with the token behind a `#`: no server that shows the page gets it.
+        Raises engine faults.
+        """
         about = Confirmation(
             tenant=state.origin.tenant,
             saga=state.origin.saga,
@@ -124,7 +135,8 @@ class Links:
 
 
 def seal_of(state: State, ask: Ask) -> str:
-    """Tells apart all that a reader was told of: the question, what an approval is for, and which time it was.
+    """Tells apart all that a reader was told of: the question, what an
+    approval is for, and which time it was.
 
     And in which branch: a fork to before the answer asks again, and the link of that answer has been used.
     """

@@ -1,7 +1,8 @@
 """Telling people what a saga's log says they are to be told, beside its steps and never instead of them.
 
-One try at a time, within a short time. What is to be told is decided in core/, notices.py sends it, question_rows.py has
-the inbox follow, and the entry that says so is appended by the performer, or goes with the next one that is.
+One try at a time, within a short time.
+What is to be told is decided in core/, notices.py sends it, question_rows.py has the inbox follow,
+and the entry that says so is appended by the performer, or goes with the next one that is.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ logger = logging.getLogger("baton.worker")
 
 
 class Channels:
-    """The channels of one saga in one invocation. One that has taken a notice, or has given it up, is not asked again about
-    that notice, whatever becomes of the others. `links` makes those of questions; None: messages have none.
+    """The channels of one saga in one invocation.
+    One that has taken a notice, or has given it up, is not asked again about that notice,
+    whatever becomes of the others. `links` makes those of questions; None: messages have none.
     """
 
     def __init__(
@@ -52,7 +54,9 @@ class Channels:
     async def tell(
         self, call: Offload, state: State, notices: Sequence[Notice]
     ) -> tuple[tuple[str, ...], tuple[Untold, ...]]:
-        """One try. The keys of what every channel has sent or given up by now, and of these what channels have given up."""
+        """One try.
+        The keys of what every channel has sent or given up by now, and of these what channels have given up.
+        """
         began = self._clock.now()
         tellings = [one for notice in notices if (one := await self._linked(state, notice, began))]
         await asyncio.gather(
@@ -117,11 +121,11 @@ async def send(
 ) -> None:
     """Send a notice by one channel, unless that has been done: claim, send, note.
 
-    Of all notices of a tenant with one key a channel sends one in 24 hours, however many callers there are: the others
-    do nothing. So a key that is about one saga names it. A caller that dies on the way leaves a claim that its
-    successor, and after `CLAIM_MS` every saga, takes over: nothing is lost, and rarely something is sent twice. The
-    first channel claims the key alone, and opens the incident before it sends. `sent`: the keys under which the caller has
-    sent something; of these only the note is missing.
+    Of all notices of a tenant with one key a channel sends one in 24 hours, however many callers there are:
+    the others do nothing. So a key that is about one saga names it. A caller that dies on the way leaves a
+    claim that its successor, and after `CLAIM_MS` every saga, takes over: nothing is lost, and rarely
+    something is sent twice. The first channel claims the key alone, and opens the incident before it sends.
+    `sent`: the keys under which the caller has sent something; of these only the note is missing.
 
     Raises `ChannelRefused` for what is never sent, and an `EngineFault` for what was not sent now.
     """
@@ -161,7 +165,8 @@ WITHDRAWN_AT_ONCE = 16  # rows of an ended saga, half of the calls that a proces
 
 
 class _Done(Struct):
-    """What one try has achieved: what the log is to say of it, and the audiences without a place, or with one again.
+    """What one try has achieved: what the log is to say of it, and the
+    audiences without a place, or with one again.
 
     `is_behind`: rows are left to write; `failed`: and to try again at once would be in vain.
     """
@@ -177,7 +182,8 @@ class _Done(Struct):
 
 
 class Teller:
-    """The notices and questions of one saga in one invocation that must end by `deadline`, through `channels`.
+    """The notices and questions of one saga in one invocation that must end
+    by `deadline`, through `channels`.
 
     `news`: what the log does not say yet.
     """
@@ -247,7 +253,9 @@ class Teller:
         return self.news
 
     def with_news(self, events: Sequence[Event]) -> Sequence[Event]:
-        """The events of an entry, and before them what was told since the last one: it then needs no entry of its own."""
+        """The events of an entry, and before them what was told since the last
+        one: it then needs no entry of its own.
+        """
         news = self.heard() if events else None
         return events if news is None else (news, *events)
 
@@ -260,7 +268,9 @@ class Teller:
 
     @property
     def can_wait(self) -> bool:
-        """Whether what was told need not be noted before the next entry: to withdraw a row twice does no harm."""
+        """Whether what was told need not be noted before the next entry: to
+        withdraw a row twice does no harm.
+        """
         return self.news is not None and not (self.news.keys or self.news.shown)
 
     def _take_in(self, done: _Done) -> None:
@@ -287,7 +297,8 @@ class Teller:
             self._task.cancel()
 
     async def withdraw(self, state: State, *, is_heir: bool) -> bool:
-        """Take out the rows of a saga that has ended, before it is let go. False: there was no time for all, another worker goes on.
+        """Take out the rows of a saga that has ended, before it is let go.
+        False: there was no time for all, another worker goes on.
 
         `is_heir`: another worker has appended the end, and may have begun with this. Raises `EngineFault`.
         """
@@ -327,7 +338,9 @@ class Teller:
         return done
 
     async def _follow(self, state: State, owed: Owed, call: StoreRetrier, done: _Done) -> set[str]:
-        """Let the inbox follow the log: first what goes, because it makes room. The questions of which none is told now."""
+        """Let the inbox follow the log: first what goes, because it makes room.
+        The questions of which none is told now.
+        """
         rows, silent, saga = self._rows(state, call), set[str](), state.origin.saga
         due = {notice.ask for notice in owed.notices}
 

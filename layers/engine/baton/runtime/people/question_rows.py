@@ -1,6 +1,7 @@
 """The rows of a saga's questions in the inbox, and the places that a person has for pending ones.
 
-Loaded by the worker of a saga that asks. Which rows there are to be is decided in core/log/folding/received.py.
+Loaded by the worker of a saga that asks.
+Which rows there are to be is decided in core/log/folding/received.py.
 """
 
 from __future__ import annotations
@@ -25,13 +26,17 @@ PLACES_DAY = 999_999
 DISTANT = 10**13
 """The end of a place for a question that never expires."""
 FENCED_MS = 86_400_000
-"""So long a row that was taken out cannot come back. A call that was given up can only land while its process lives."""
+"""So long a row that was taken out cannot come back.
+A call that was given up can only land while its process lives.
+"""
 NEXT_AT_ONCE = 3
 LONGEST_TITLE, LONGEST_MESSAGE, LONGEST_ACTIONS = 120, 300, 200  # characters; a row is to be one write unit
 
 
 class QuestionRows:
-    """Of one saga, as of `state`. `room`: how many places persons have, of those of whom a question was taken."""
+    """Of one saga, as of `state`.
+    `room`: how many places persons have, of those of whom a question was taken.
+    """
 
     def __init__(self, context: InvocationContext, call: StoreRetrier, state: State) -> None:
         self._store, self._clock, self._call = context.store, context.clock, call
@@ -42,10 +47,13 @@ class QuestionRows:
         self.room: dict[str, int] = {}
 
     async def show(self, ask: Ask, *, is_due: bool) -> Shown:
-        """Put the row as it is to be. It has a place with its person where `told`, and then its audience may be told.
+        """Put the row as it is to be.
+        It has a place with its person where `told`, and then its audience may be told.
 
-        `is_due`: its audience is to be told, for the first time unless it has a place already. What no notice is due for
-        takes its place whatever the limit, because its audience knows of it; so does what a person has claimed.
+        `is_due`: its audience is to be told, for the first time unless it has a place already. What no notice
+        is due for
+        takes its place whatever the limit, because its audience knows of it; so
+        does what a person has claimed.
         """
         audience, known = audience_of(self._state, ask), self._state.outbox.rows.get(ask.id, Shown())
         if known.to != audience or known.left:
@@ -58,7 +66,9 @@ class QuestionRows:
         return shown
 
     async def withdraw(self, question: str) -> None:
-        """Free its place and take the row out, in this order: for one that is out there is nothing left to do."""
+        """Free its place and take the row out, in this order: for one that is
+        out there is nothing left to do.
+        """
         await self._free(self._state.outbox.rows[question], question)
         until = self._clock.now() + FENCED_MS
         await self._call(self._store.questions.remove, self._ref, question, self._number, until)
@@ -111,7 +121,9 @@ class QuestionRows:
                 await self._free_of(audience, question, known.until if known.told else None)
 
     async def _free_of(self, audience: str, question: str, until: int | None) -> None:
-        """Free a place and leave a mark there: a reservation that lands after this finds it, and takes none. `until`: its end, if that is known."""
+        """Free a place and leave a mark there: a reservation that lands after this finds it, and takes none.
+        `until`: its end, if that is known.
+        """
         now = self._clock.now()
         before = Reservation(1, 1, until or self._never) if until is not None else None
         mark = Reservation(-self._state.version, 0, now, is_freed=True)
@@ -131,7 +143,9 @@ class QuestionRows:
                 await self._tell_next(audience, room)
 
     async def _tell_next(self, audience: str, room: int) -> None:
-        """Make those sagas due that could not tell this person of theirs. If that fails, they look by themselves, later."""
+        """Make those sagas due that could not tell this person of theirs.
+        If that fails, they look by themselves, later.
+        """
         try:
             now, most = self._clock.now(), self._most + room
             found, _ = await self._call(
@@ -144,7 +158,9 @@ class QuestionRows:
             logger.warning("the next question waits", exc_info=True, extra={"saga": self._ref.id})
 
     async def _make_due(self, ref: SagaRef, now: int) -> None:
-        """Armed, so that a worker that holds it and was refused a place just now does not let it go before it looks again."""
+        """Armed, so that a worker that holds it and was refused a place just
+        now does not let it go before it looks again.
+        """
         log = self._store.log
         head = await self._call(log.read_head, ref)
         while head is not None and head.due_at is not None and head.due_at > now:

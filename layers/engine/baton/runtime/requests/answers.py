@@ -83,7 +83,10 @@ class IncidentDesk:
         return _view_of(id, await self._call(self._incidents.find, self._tenant, id))
 
     async def acknowledge(self, id: str, note: str) -> dict[str, Any]:
-        """The caller has it. The last one counts, and the same again changes nothing. Raises `NotFound`, and `NotAllowedNow` for one that is resolved."""
+        """The caller has it.
+        The last one counts, and the same again changes nothing.
+        Raises `NotFound`, and `NotAllowedNow` for one that is resolved.
+        """
         write, seen = self._incidents.acknowledge, 0
         for _ in range(_TRIES):
             # Later than what it follows, whatever the clocks say: each acknowledgement is known by its time.
@@ -104,7 +107,8 @@ class IncidentDesk:
     async def resolve_all(self, saga: str, node: str = "") -> None:
         """Those of a saga, or of one of its nodes, because a person has decided what becomes of it.
 
-        After the entry that says so: a process that dies in between leaves an incident open, which an operator can resolve.
+        After the entry that says so: a process that dies in between leaves an
+        incident open, which an operator can resolve.
         """
         for incident in await self._call(self._incidents.of_saga, self._tenant, saga, node):
             await self._call(self._incidents.resolve, self._tenant, incident, self._by, self._clock.now())
@@ -281,7 +285,8 @@ class QuestionDesk:
     async def claim(self, saga: str, ask: str) -> dict[str, Any]:
         """Make a question of a group or a role the caller's own. Repeated, a no-op.
 
-        Raises `NotFound` with the questions that are open, `Forbidden`, `NotAllowedNow` with the user who has it.
+        Raises `NotFound` with the questions that are open, `Forbidden`,
+        `NotAllowedNow` with the user who has it.
         """
         return await self._note(saga, ask, claim)
 
@@ -290,7 +295,9 @@ class QuestionDesk:
         return await self._note(saga, ask, release)
 
     async def remind(self, saga: str, ask: str) -> dict[str, Any]:
-        """Have those whom the question is for told again. Raises as `claim`; `NotAllowedNow` with the time when it can be done."""
+        """Have those whom the question is for told again.
+        Raises as `claim`; `NotAllowedNow` with the time when it can be done.
+        """
         return await self._note(saga, ask, remind)
 
     async def _note(self, saga: str, ask: str, rule: Rule) -> dict[str, Any]:

@@ -1,6 +1,8 @@
-"""What work elsewhere says of itself: that it is done, has failed, or is alive. The worker elsewhere shows a token.
+"""What work elsewhere says of itself: that it is done, has failed, or is alive.
+The worker elsewhere shows a token.
 
-Tokens are in people/links.py, what a callback means to a saga in core/log/folding/received.py. Loaded with the first callback.
+Tokens are in people/links.py, what a callback means to a saga in core/log/folding/received.py.
+Loaded with the first callback.
 """
 
 from __future__ import annotations
@@ -58,7 +60,9 @@ async def take(request: Request, token: str, said: Said) -> dict[str, Any]:
 
 
 async def announced(request: Request, profile: str, headers: Mapping[str, str], body: bytes) -> bool:
-    """See `Service.announced`. What is announced is no answer: a worker fetches that, as it does when nothing is announced."""
+    """See `Service.announced`.
+    What is announced is no answer: a worker fetches that, as it does when nothing is announced.
+    """
     models = request.engine.models
     try:
         over = await models.heard(profile, headers, body) if models is not None else None
@@ -102,7 +106,9 @@ async def _holder(request: Request, token: str) -> Holder:
 
 
 async def _complete(request: Request, history: History, callback: str, said: Said) -> dict[str, Any]:
-    """Only a success needs the program, for the schema of its output: a failure is taken while the bucket is out of order."""
+    """Only a success needs the program, for the schema of its output: a
+    failure is taken while the bucket is out of order.
+    """
     failure = said.failure()
     output = said.output if failure is None else None
     program = await request.program_of(history) if failure is None else None
@@ -128,9 +134,11 @@ async def _complete(request: Request, history: History, callback: str, said: Sai
 
 
 async def _hear(request: Request, history: History, callback: str) -> dict[str, Any]:
-    """At most one entry for each half of the interval: more often it changes nothing that is not sure already.
+    """At most one entry for each half of the interval: more often it
+    changes nothing that is not sure already.
 
-    It needs no program: a worker that knows it and works on without the bucket must not take for silent what speaks.
+    It needs no program: a worker that knows it and works on without the
+    bucket must not take for silent what speaks.
     """
     slot = slot_in(callback)
     node, iteration = node_of(slot)

@@ -31,8 +31,8 @@ async def cost_of(
 ) -> dict[str, Any]:
     """The answer of `GET /sagas/{id}/cost`; what it costs is read off the log. See `Ledger`.
 
-    The log of a saga that was forked is read twice: first for where. Raises `TooLarge` for one that takes too much of
-    the request's time.
+    The log of a saga that was forked is read twice: first for where.
+    Raises `TooLarge` for one that takes too much of the request's time.
     """
     head, state, program = opened.head, opened.history.state, opened.program
     time = ReadingTime(clock, call.deadline)
@@ -117,9 +117,11 @@ async def rows_of_day(
     most: int = LOOKED_AT,
     of_any_day: Sequence[str] = (),
 ) -> tuple[int, str | None]:
-    """Let each of the next rows of a day be taken. Returns how many these are, and the cursor behind them (None: they were the last).
+    """Let each of the next rows of a day be taken.
+    Returns how many these are, and the cursor behind them (None: they were the last).
 
-    `day` counts from 1970; `most`: so many rows are looked at. A saga's day is that of its row: when it last began to run, began to wait or ended. Of groups `of_any_day`
+    `day` counts from 1970; `most`: so many rows are looked at. A saga's day is that of its row: when it last
+    began to run, began to wait or ended. Of groups `of_any_day`
     earlier days count, too. Raises `UserError` for a cursor of another list.
     """
     parts = [(group, shard) for group in groups for shard in range(log.limits.status_shards)]
@@ -174,7 +176,8 @@ _AWS_AT_ONCE: Final = 10
 async def aws_costs(
     request: Request, day: int, by: str, cursor: str
 ) -> tuple[DayCosts, int, str | None, list[str]]:
-    """The sums of the next sagas of a day, how many these are, the cursor behind them, and those that could not be read.
+    """The sums of the next sagas of a day, how many these are, the cursor
+    behind them, and those that could not be read.
 
     A saga counts on the day of its row, with all that it has cost so far, as its models do.
     """

@@ -40,7 +40,8 @@ async def subscribe(
     version: int,
     events: Events,
 ) -> None:
-    """Before the definition is there: a crash in between leaves a workflow that is asked in vain, and loses no event.
+    """Before the definition is there: a crash in between leaves a workflow
+    that is asked in vain, and loses no event.
 
     Raises `InvalidDefinition` where too many workflows have rules for a type.
     """
@@ -56,7 +57,8 @@ async def subscribe(
 async def unsubscribe(
     subscriptions: Subscriptions, call: StoreRetrier, definition: Definition, now: int
 ) -> None:
-    """After the definition is there: its workflow is not asked any more for types that only earlier versions had rules for.
+    """After the definition is there: its workflow is not asked any more for
+    types that only earlier versions had rules for.
 
     A crash in between leaves a workflow that is asked in vain, once: see `drop`.
     """
@@ -73,10 +75,12 @@ async def drop(
     version: int,
     now: int,
 ) -> None:
-    """What an event has met is given up: a subscription of this `version`, where `definition` is the newest and has no rules for the type.
+    """What an event has met is given up: a subscription of this `version`,
+    where `definition` is the newest and has no rules for the type.
 
-    One of a later version stays: that is perhaps being registered right now, and its subscriptions come first. Of a version that is there already,
-    no registration writes a subscription any more but one that says what the version says.
+    One of a later version stays: that is perhaps being registered right now, and its
+    subscriptions come first. Of a version that is there already, no registration
+    writes a subscription any more but one that says what the version says.
     """
     if version <= definition.version:
         await call(
@@ -104,7 +108,9 @@ async def start_by_rule(
     labels: Mapping[str, str],
     sent: Sent | None = None,
 ) -> bool:
-    """Make the saga exist, where it was found not to. Raises as the start of a caller does, `TooManyRequests` among others."""
+    """Make the saga exist, where it was found not to.
+    Raises as the start of a caller does, `TooManyRequests` among others.
+    """
     await engine.ledger_cache.refuse_the_blocked(parts.call, ref.tenant, user, parts.clock.now())
     await parts.quota.admit(ref.tenant)
     return await parts.starter.start(
@@ -161,7 +167,9 @@ Signal = Callable[[str, str, Any, str, None, Sent], Awaitable[dict[str, Any]]]
 
 
 class _Meant(NamedTuple):
-    """What a rule means by an event: a signal for a saga that may not be there. `why` it means none after all."""
+    """What a rule means by an event: a signal for a saga that may not be there.
+    `why` it means none after all.
+    """
 
     rule: SignalRule
     saga: str = ""
@@ -178,7 +186,9 @@ class EventDesk:
         self._signal = signal
 
     async def take(self, event: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """What each workflow with a rule that fits has done. Every write is repeatable: after a fault, send the event again."""
+        """What each workflow with a rule that fits has done.
+        Every write is repeatable: after a fault, send the event again.
+        """
         subscriptions = self._engine.store.subscriptions
         found = await self._parts.call(
             subscriptions.subscribed, self._tenant, event["type"], 2 * MOST_WORKFLOWS
@@ -201,7 +211,9 @@ class EventDesk:
     async def _by(
         self, workflow: str, user: str, version: int, event: Mapping[str, Any]
     ) -> list[dict[str, Any]]:
-        """First a start, by the rules of the workflow's newest version, then signals. `version`: that of the subscription."""
+        """First a start, by the rules of the workflow's newest version, then signals.
+        `version`: that of the subscription.
+        """
         definition = await self._parts.catalog.newest(self._tenant, workflow)
         if definition is None:
             return []  # it is being registered for the first time

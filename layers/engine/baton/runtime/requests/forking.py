@@ -64,7 +64,9 @@ async def _check_cut(history: History, cut: int) -> None:
 
 
 def _check_key(known: str, cut: int) -> None:
-    """Raises `KeyReused` unless the key was used to fork at this version. A negative version is that of a rollback."""
+    """Raises `KeyReused` unless the key was used to fork at this version.
+    A negative version is that of a rollback.
+    """
     if known != str(cut):
         what = "was used for a rollback" if known[0] == "-" else f"forked at version {known}"
         raise KeyReused(f"this key {what}")
@@ -77,7 +79,8 @@ MOST_WALKED = 10_000
 
 
 async def plan_of(history: History, program: Program, back_to: int = 0) -> dict[str, Any]:
-    """What a rollback would undo, what it would ask about, and what nothing undoes; the newest of the steps by name.
+    """What a rollback would undo, what it would ask about, and what nothing
+    undoes; the newest of the steps by name.
 
     What is counted is in the states at the two ends, so that only the entries are read whose steps are named.
     Raises `UserError` for a version that is not in the log.
@@ -126,7 +129,9 @@ async def _has_acted(history: History, child: str) -> bool:
 
 
 async def _listed(history: History, back_to: int) -> AsyncIterator[tuple[int, Any]]:
-    """The steps that an undoing comes to, the newest first, with their versions. Reads a page at a time, as far as it is asked for."""
+    """The steps that an undoing comes to, the newest first, with their versions.
+    Reads a page at a time, as far as it is asked for.
+    """
     known: dict[int, Any] = {}
     version, below = history.state.undo.head, history.state.undo.below
     while version > back_to:
@@ -156,7 +161,8 @@ async def plan_to(history: History, program: Program, back_to: int, step: str) -
 
 
 async def version_of(history: History, step: str) -> int:
-    """The version at which a step was done last, of those that a rollback comes to. A loop's node has the round behind it, `NODE@ROUND`.
+    """The version at which a step was done last, of those that a rollback comes to.
+    A loop's node has the round behind it, `NODE@ROUND`.
 
     Raises `UserError`.
     """
@@ -180,7 +186,8 @@ async def version_of(history: History, step: str) -> int:
 async def roll_back(
     request: Request, opened: Opened, wanted: CancelRequested, key: str = "", step: str = ""
 ) -> dict[str, Any]:
-    """Have the saga undo what it has done; where a `step` is named, since that was done. Repeated with the same key, a no-op.
+    """Have the saga undo what it has done; where a `step` is named, since that was done.
+    Repeated with the same key, a no-op.
 
     Raises `NotAllowedNow` where nothing is left to undo, or it is being undone.
     """
@@ -230,7 +237,9 @@ def _event(state: State, wanted: CancelRequested, key: str, now: int) -> CancelR
 
 
 def check_cut(state: State, at_cut: State) -> None:
-    """Raises `UserError` for a version from which no saga goes on: what was done there is undone, or was being undone."""
+    """Raises `UserError` for a version from which no saga goes on: what was
+    done there is undone, or was being undone.
+    """
     cut = at_cut.version
     if state.undo.is_crowded:
         raise UserError(
@@ -273,7 +282,9 @@ def _shared(state: State, at_cut: State) -> int:
 
 
 def check_unsure(undo: Undoable) -> None:
-    """Raises `UserError` where it is not known whether what would not be done again still stands: it could be the receipt of what was refunded."""
+    """Raises `UserError` where it is not known whether what would not be
+    done again still stands: it could be the receipt of what was refunded.
+    """
     for one in undo.failed:
         if one.unsure:
             raise UserError(
@@ -310,9 +321,11 @@ def _back_to(state: State) -> int | None:
 
 
 async def _check_rollback_key(history: History, cut: int, wanted: CancelRequested) -> None:
-    """Raises `KeyReused` unless the fork at version `cut`, which has used the key, is the rollback that is wanted.
+    """Raises `KeyReused` unless the fork at version `cut`, which has used
+    the key, is the rollback that is wanted.
 
-    Only a rollback goes on from the end of a saga. A negative `cut` is the version at which a running saga was asked to roll back.
+    Only a rollback goes on from the end of a saga.
+    A negative `cut` is the version at which a running saga was asked to roll back.
     """
     state = history.state
     if cut < 0:
@@ -364,7 +377,9 @@ async def check_followed(request: Request, state: State) -> None:
 
 
 async def _followers(request: Request, state: State) -> AsyncIterator[State]:
-    """The children that are in its place since, the newest first; also below those that are in the place of its parent."""
+    """The children that are in its place since, the newest first; also
+    below those that are in the place of its parent.
+    """
     origin = state.origin
     if not origin.parent:
         return

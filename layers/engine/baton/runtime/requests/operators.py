@@ -170,9 +170,11 @@ class LetterDesk:
     # -- deciding
 
     async def redrive(self, id: str, *, force: bool = False) -> dict[str, Any]:
-        """Have a worker look at the letter's saga again. Repeated, it changes nothing until the letter dies again.
+        """Have a worker look at the letter's saga again.
+        Repeated, it changes nothing until the letter dies again.
 
-        Raises `NotFound`, and `NotAllowedNow` for what no redrive can bring on, or what has been redriven as often as it may.
+        Raises `NotFound`, and `NotAllowedNow` for what no redrive can bring on,
+        or what has been redriven as often as it may.
         """
         mine: Letter | None = None
         for _ in range(_TRIES):
@@ -192,7 +194,9 @@ class LetterDesk:
     async def redrive_all(
         self, wanted: Wanted, *, force: bool, dry_run: bool, limit: int, cursor: str
     ) -> dict[str, Any]:
-        """Redrive pending letters, at most `limit`, as far as there is time; `next` continues it. `dry_run`: only count them."""
+        """Redrive pending letters, at most `limit`, as far as there is time;
+        `next` continues it. `dry_run`: only count them.
+        """
         redrive = partial(self.redrive, force=force)
         return await self._all(wanted, None if dry_run else redrive, "redriven", limit, cursor)
 
@@ -225,7 +229,9 @@ class LetterDesk:
     async def _pending(
         self, wanted: Wanted, limit: int, after: Letter | None
     ) -> AsyncGenerator[tuple[Sequence[Letter], Letter | None], None]:
-        """Pages of pending letters that match, and behind which they go on: until `limit` match or the time is over."""
+        """Pages of pending letters that match, and behind which they go on:
+        until `limit` match or the time is over.
+        """
         left = limit
         while True:
             letters, after = await self._next(wanted, PENDING, min(left, _PAGE), after)
@@ -260,10 +266,11 @@ class LetterDesk:
         return letter
 
     async def _make_due(self, letter: Letter) -> int:
-        """The version that the wake has to name. A worker looks at a saga that is due, whatever the wake knows.
+        """The version that the wake has to name.
+        A worker looks at a saga that is due, whatever the wake knows.
 
-        Before the letter is written: a caller that dies in between leaves a saga that is woken once more, and a letter that
-        can be redriven. Raises `NotAllowedNow` for a saga that no worker looks at.
+        Before the letter is written: a caller that dies in between leaves a saga that is woken once more,
+        and a letter that can be redriven. Raises `NotAllowedNow` for a saga that no worker looks at.
         """
         ref = letter_ref(letter)
         for _ in range(_TRIES):
@@ -370,7 +377,8 @@ class UserDesk:
         self._budgets, self._terms = request.engine.store.budgets, request.engine.ledger_cache.terms
 
     async def page(self, user: str, cursor: str) -> dict[str, Any]:
-        """The next users: those with a rule, and then those whose sagas have not ended, or ended today. `user`: that one alone.
+        """The next users: those with a rule, and then those whose sagas have not ended, or ended today.
+        `user`: that one alone.
 
         A user of both, or with many sagas, is on several pages.
         """
@@ -396,7 +404,9 @@ class UserDesk:
         }
 
     async def _at_work(self, day: int, cursor: str) -> tuple[list[str], str]:
-        """Users of the next sagas that can have spent today: of all that have not ended, and those that ended today."""
+        """Users of the next sagas that can have spent today: of all that have
+        not ended, and those that ended today.
+        """
         found = set[str]()
 
         def take(row: Listed) -> None:
@@ -416,7 +426,9 @@ class UserDesk:
         return sorted(found - {""}), _SAGAS + after if after else ""
 
     async def block(self, user: str, note: str) -> dict[str, Any]:
-        """No saga of the user starts, and none goes on to spend. Raises `NotAllowedNow` where no day is counted."""
+        """No saga of the user starts, and none goes on to spend.
+        Raises `NotAllowedNow` where no day is counted.
+        """
         return await self._change(user, partial(blocking, by=self._by, note=note, now=self._clock.now()))
 
     async def unblock(self, user: str, note: str) -> dict[str, Any]:
@@ -424,12 +436,15 @@ class UserDesk:
         return await self._change(user, partial(unblocking, by=self._by, note=note, now=self._clock.now()))
 
     async def limit(self, user: str, limit: int | None, note: str) -> dict[str, Any]:
-        """Let the user spend so much a day (micro-dollars), or (None) as much as all users. Raises `NotAllowedNow`."""
+        """Let the user spend so much a day (micro-dollars), or (None) as much as all users.
+        Raises `NotAllowedNow`.
+        """
         now = self._clock.now()
         return await self._change(user, lambda there: limiting(there, limit, self._by, note, now))
 
     async def _change(self, user: str, change: Callable[[UserRule], UserRule]) -> dict[str, Any]:
-        """Until no other operator comes between; then the accounts of today and tomorrow say it to workers that are at it.
+        """Until no other operator comes between; then the accounts of today and
+        tomorrow say it to workers that are at it.
 
         A change that changes nothing is told all the same: the caller before may not have come so far.
         """

@@ -42,7 +42,8 @@ PART = 1_000_000  # bytes of a large value in one answer: as a text in JSON they
 
 
 async def find_value(log: Log, call: StoreRetrier, clock: Clock, opened: Opened, digest: str) -> Value:
-    """The value of this digest in the saga's state or, where that has let go of it, in its log, over all branches.
+    """The value of this digest in the saga's state or, where that has let
+    go of it, in its log, over all branches.
 
     Raises `NotFound`, and `TooLarge` for a log that cannot be read before the end of the request.
     """
@@ -64,7 +65,9 @@ async def find_value(log: Log, call: StoreRetrier, clock: Clock, opened: Opened,
 
 
 def shown(ref: str, data: bytes, after: int, most: int) -> dict[str, Any]:
-    """The value if an answer has room for it (`most` bytes), else the part of its JSON that begins with byte `after`."""
+    """The value if an answer has room for it (`most` bytes), else the part
+    of its JSON that begins with byte `after`.
+    """
     if len(data) <= most:
         return {"ref": ref, "size": len(data), "value": msgspec.json.decode(data), "part": None, "next": None}
     end = min(after + PART, len(data))
@@ -89,7 +92,8 @@ async def story_of(
 ) -> Story:
     """The story of the log up to the state that was opened, without branches that a fork left.
 
-    Reading stops once `is_enough`. That is asked in the present branch only, because a fork undoes what came before it.
+    Reading stops once `is_enough`.
+    That is asked in the present branch only, because a fork undoes what came before it.
     Raises `TooLarge` for a log that takes too much of the request's time.
     """
     ref, state = opened.head.ref, opened.history.state
@@ -139,10 +143,12 @@ class Queries:
         return budget_view(user, sums.spent, sums.reserved, cache.terms, day_of(now), both, sums.rule)
 
     async def costs(self, *, by: str = "", of: str = "", day: int = 0, cursor: str = "") -> dict[str, Any]:
-        """What models have cost the tenant on a day (epoch ms; 0: today), by workflow, user or model, in pages: `next` continues it.
+        """What models have cost the tenant on a day (epoch ms; 0: today), by
+        workflow, user or model, in pages: `next` continues it.
 
-        A key is on several pages; their sums add up. `of`: what AWS has instead, for which the logs are read. Raises `UserError`
-        for what AWS has cost by model.
+        A key is on several pages; their sums add up.
+        `of`: what AWS has instead, for which the logs are read.
+        Raises `UserError` for what AWS has cost by model.
         """
         from baton.core.read.costs import AWS, BY, MODELS  # few requests ask for it
         from baton.runtime.requests.costs import answer_of, aws_costs, day_costs
@@ -159,7 +165,9 @@ class Queries:
         return answer_of(shown_day(number), by, *found)
 
     async def error_budgets(self, *, day: int = 0, cursor: str = "") -> dict[str, Any]:
-        """How many sagas have failed on a day (epoch ms; 0: today), and how many more may, in pages whose sums add up."""
+        """How many sagas have failed on a day (epoch ms; 0: today), and how
+        many more may, in pages whose sums add up.
+        """
         from baton.core.read.costs import ErrorBudgets  # few requests ask for it
         from baton.runtime.requests.costs import rows_of_day
 
@@ -238,7 +246,9 @@ class Queries:
         return {**_named(opened), **way(story, after, limit, MAX_SHOWN)}
 
     async def explain(self, saga: str, node: str) -> dict[str, Any]:
-        """Why a node ran, or did not, in each of its rounds. Raises `NotFound` with the nearest name, `TooLarge`."""
+        """Why a node ran, or did not, in each of its rounds.
+        Raises `NotFound` with the nearest name, `TooLarge`.
+        """
         opened = await self._request.open(saga)
         engine = self._engine
         story = await story_of(engine.log, self._parts.call, engine.clock, opened)
@@ -275,7 +285,9 @@ class Queries:
         limit: int = 50,
         cursor: str = "",
     ) -> dict[str, Any]:
-        """A page of the tenant's sagas, the latest change first. `next` continues it. `label`: `name=value`, or several with commas.
+        """A page of the tenant's sagas, the latest change first.
+        `next` continues it.
+        `label`: `name=value`, or several with commas.
 
         What is shown is what the last release left: a saga that is being worked on is shown as it was taken;
         `show` is exact. It changed when it last began to run, began to wait or ended; `since`: then or later
@@ -291,7 +303,10 @@ class Queries:
         return {"sagas": [_row(row) for row in found], "next": after}
 
     async def incidents(self, *, status: str = "", limit: int = 50, cursor: str = "") -> dict[str, Any]:
-        """A page of the tenant's incidents, the newest first. `next` continues it. `status`: one of `STATUSES`."""
+        """A page of the tenant's incidents, the newest first.
+        `next` continues it.
+        `status`: one of `STATUSES`.
+        """
         _check_limit(limit)
         return await self._incidents().page(status, limit, cursor)
 
@@ -304,9 +319,11 @@ class Queries:
         return IncidentDesk(engine.store.notice_record, self._parts.call, engine.clock, self._tenant)
 
     async def questions(self, *, saga: str = "", limit: int = 50, cursor: str = "") -> dict[str, Any]:
-        """A page of the open questions that are for the caller, what expires first in front. `next` continues it.
+        """A page of the open questions that are for the caller, what expires first in front.
+        `next` continues it.
 
-        With a `saga`, the first of its questions, whomever they are for, as its log has them. Raises `NotFound`.
+        With a `saga`, the first of its questions, whomever they are for, as its log has them.
+        Raises `NotFound`.
         """
         from baton.runtime.requests.lists import Inboxes, of_saga  # few requests ask for it
 
@@ -329,8 +346,10 @@ class Queries:
         return {"workflows": [_version(definition) for definition in found], "next": after}
 
     async def workflow(self, name: str, version: str = "") -> dict[str, Any]:
-        """One version of a workflow, or of the graph `NAME.GRAPH` of its document, with its document and shape. Without `version` the newest, and which others
-        there are (the newest 100). Raises `NotFound` with the nearest name."""
+        """One version of a workflow, or of the graph `NAME.GRAPH` of its document,
+        with its document and shape. Without `version` the newest, and which others
+        there are (the newest 100). Raises `NotFound` with the nearest name.
+        """
         catalog = self._parts.catalog
         definition, graph = await catalog.shown(self._tenant, name, version)
         view = {**_version(definition), "document": await catalog.document(definition), **graph_view(graph)}
@@ -347,7 +366,9 @@ class Queries:
         return {"tools": [tool_view(tools[name]) for name in sorted(tools)]}
 
     async def node_types(self) -> dict[str, Any]:
-        """The kinds of nodes, each with the schema of its fields and an example, and the whole document's schema."""
+        """The kinds of nodes, each with the schema of its fields and an
+        example, and the whole document's schema.
+        """
         from baton.core.documents.schema import document_schema, node_types  # with all models of documents
 
         return {"node_types": node_types(self._engine.kinds), "schema": document_schema(self._engine.kinds)}
@@ -419,7 +440,9 @@ WATCHES_MS = 30_000
 """So long a viewer counts as watching after it has asked."""
 SAYS_AGAIN_MS = 10_000
 FRESH_MS = 15_000
-"""A worker writes at least every 5 s, and clocks differ by 3 s: what is older was left behind by one that is dead."""
+"""A worker writes at least every 5 s, and clocks differ by 3 s: what is
+older was left behind by one that is dead.
+"""
 _decode = msgspec.json.Decoder(list[LiveText]).decode
 
 

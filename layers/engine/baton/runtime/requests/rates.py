@@ -1,6 +1,7 @@
 """The rate limit of a tenant: at most so many requests in a window of ten seconds, over all processes.
 
-A request with many bytes, its answer's included, counts as several: so one limit is for requests and for bytes. The counting store is a port; who is counted and what a refusal looks like over HTTP is in web/.
+A request with many bytes, its answer's included, counts as several: so one limit is for requests and for
+bytes. The counting store is a port; who is counted and what a refusal looks like over HTTP is in web/.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ class _Share:
 class RateLimiter:
     """Lets `per_second` requests a second through for each tenant, averaged over windows; 0 means all.
 
-    A request counts once for every `bytes_each` of it that it begins, and at least once. So does what is answered, from
-    the requests that follow. Whatever becomes of a request, it has counted.
+    A request counts once for every `bytes_each` of it that it begins, and at least once.
+    So does what is answered, from the requests that follow.
+    Whatever becomes of a request, it has counted.
 
     A process claims requests in batches that double up to a twentieth of the window, so a busy tenant
     costs one write a batch and a quiet one wastes nothing: a process never holds more unused requests

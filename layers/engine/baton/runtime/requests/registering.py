@@ -1,7 +1,7 @@
 """A document becomes a registered workflow: compiled, held against the children that it starts, stored.
 
-Here are the checks against the store of definitions; those of a document by itself are in core/documents/compile.
-Only the API imports this: compiling takes libraries that the worker does without.
+Here are the checks against the store of definitions; those of a document by itself are in
+core/documents/compile. Only the API imports this: compiling takes libraries that the worker does without.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ MOST_CHILDREN = 50  # that are looked up to say what is wrong with them
 async def register(parts: Parts, engine: Engine, caller: Caller, text: str, *, json_only: bool) -> Registered:
     """Raises `MalformedDocument`, and `InvalidDefinition` also for what a version of a child does not take.
 
-    A child that is named without a version may be another one tomorrow, and may be registered after its parent: what is
-    wrong with it today is a note.
+    A child that is named without a version may be another one tomorrow, and
+    may be registered after its parent: what is wrong with it today is a note.
     """
 
     catalog, call = parts.catalog, parts.call

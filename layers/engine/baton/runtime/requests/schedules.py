@@ -100,7 +100,8 @@ class ScheduleDesk:
         return await self._change(workflow, resumed)
 
     async def trigger(self, workflow: str, key: str, start: Starts) -> tuple[dict[str, Any], bool]:
-        """Start a saga now, with the input of the schedule, whether or not another one is at work. Raises `NotFound`.
+        """Start a saga now, with the input of the schedule, whether or not another one is at work.
+        Raises `NotFound`.
 
         (The saga's view, whether it is new.) The same key gives the same saga.
         """

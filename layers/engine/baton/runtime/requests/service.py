@@ -1,4 +1,5 @@
-"""What a caller can do: register, start, cancel, signal, answer, resume, fork. What it can look at is in `queries`.
+"""What a caller can do: register, start, cancel, signal, answer, resume, fork.
+What it can look at is in `queries`.
 
 One `Service` per request. Everything appended here carries a wake, so that the table's stream sets the
 saga going.
@@ -107,9 +108,11 @@ class Service:
         labels: Mapping[str, str] = NO_LABELS,
         correlation_key: str = "",
     ) -> tuple[dict[str, Any], bool]:
-        """Start a saga; (its view, whether it is new). The same key and body give the same saga. `said`: what the body is, else all.
+        """Start a saga; (its view, whether it is new). The same key and body
+        give the same saga. `said`: what the body is, else all.
 
-        `correlation_key`, in the place of a key: there is one saga of the workflow with it, which events find.
+        `correlation_key`, in the place of a key: there is one saga of the workflow with it, which events
+        find.
         """
         caller = self._caller
         key, saga = id_of_start(self._engine, caller, workflow, key, correlation_key)
@@ -178,7 +181,8 @@ class Service:
         failure: Failure | None = None,
         sent: Sent | None = None,
     ) -> dict[str, Any]:
-        """Send a signal; one with a key that is known already changes nothing. A wait that takes one with a `failure` fails.
+        """Send a signal; one with a key that is known already changes nothing.
+        A wait that takes one with a `failure` fails.
 
         Raises `InvalidInput` for a payload that fits the schema of no wait that can still take it.
         """
@@ -208,11 +212,13 @@ class Service:
     ) -> dict[str, Any]:
         """Answer an open question; the same answer again changes nothing.
 
-        `check`, in the place of who may answer: what the caller shows has to be good for the question at that time; and it is
+        `check`, in the place of who may answer: what the caller shows has to be good for the question at that
+        time; and it is
         good for one answer.
 
-        Raises `NotFound` with the questions that are open, `Forbidden` with whom the question is for, `InvalidInput` with
-        all that is wrong with the answer, `NotAllowedNow` for a question that has another one.
+        Raises `NotFound` with the questions that are open, `Forbidden` with
+        whom the question is for, `InvalidInput` with all that is wrong with the
+        answer, `NotAllowedNow` for a question that has another one.
         """
         from baton.runtime.requests.answers import give  # few requests are an answer
 
@@ -221,7 +227,8 @@ class Service:
     async def resume(self, saga: str, budget: int = 0) -> dict[str, Any]:
         """Let a parked saga try again, with its tries counted anew.
 
-        `budget`: micro-dollars that it may spend in all. Without one, a saga that was parked for its money may spend
+        `budget`: micro-dollars that it may spend in all. Without one, a saga that was parked for its money
+        may spend
         as much again.
         """
 
@@ -239,7 +246,9 @@ class Service:
         return resumed
 
     async def fork(self, saga: str, cut: int, reason: str, key: str = "") -> dict[str, Any]:
-        """Go on, in a new branch, from the state at version `cut`; also for a saga that has ended. A repeated key makes no second fork."""
+        """Go on, in a new branch, from the state at version `cut`; also for a saga that has ended.
+        A repeated key makes no second fork.
+        """
         from baton.runtime.requests.forking import fork  # few sagas are forked
 
         forked = await fork(self._request, await self._request.open(saga), cut, reason, key)
@@ -250,7 +259,9 @@ class Service:
     async def rollback(
         self, saga: str, wanted: CancelRequested, key: str = "", step: str = ""
     ) -> dict[str, Any]:
-        """Undo what the saga has done since version `wanted.back_to`, or since a step was done. What runs is stopped; what has ended goes on in a new branch."""
+        """Undo what the saga has done since version `wanted.back_to`, or since a step was done.
+        What runs is stopped; what has ended goes on in a new branch.
+        """
         from baton.runtime.requests.forking import roll_back  # few sagas are undone by hand
 
         by_caller = msgspec.structs.replace(wanted, by=self._caller.by)
@@ -268,15 +279,17 @@ class Service:
     async def callback(self, token: str, said: Said) -> dict[str, Any]:
         """Take in what work elsewhere says, for the caller who shows its token.
 
-        Raises `NotFound` for a token that is none, `CallbackOver` where it does not count any more, `NotAllowedNow` where
-        something else was said before, `InvalidInput` for an output that the node's schema does not allow.
+        Raises `NotFound` for a token that is none, `CallbackOver` where it does
+        not count any more, `NotAllowedNow` where something else was said before,
+        `InvalidInput` for an output that the node's schema does not allow.
         """
         from baton.runtime.requests.callbacks import take  # few deployments have any
 
         return await take(self._request, token, said)
 
     async def announced(self, profile: str, headers: Mapping[str, str], body: bytes) -> bool:
-        """Take in what a provider of models announces: a saga is woken whose request is over. False where none is.
+        """Take in what a provider of models announces: a saga is woken whose request is over.
+        False where none is.
 
         Raises `Unauthenticated` for what the provider has not signed.
         """
@@ -285,10 +298,11 @@ class Service:
         return await announced(self._request, profile, headers, body)
 
     async def confirm(self, token: str, answer: Answer) -> dict[str, Any]:
-        """Answer the question that a token is for, for the caller who shows it. No id of a question is needed.
+        """Answer the question that a token is for, for the caller who shows it.
+        No id of a question is needed.
 
-        Raises `NotFound` for a token that is none, `LinkOver` for one that does not count any more, and as `answer`; the
-        second answer by a token is one to a question that has been answered.
+        Raises `NotFound` for a token that is none, `LinkOver` for one that does not count any more,
+        and as `answer`; the second answer by a token is one to a question that has been answered.
         """
         from baton.runtime.requests.answers import answer_by  # few deployments have any
 

@@ -55,8 +55,8 @@ class _Newest(Struct):
 class Catalog:
     """Definitions of all tenants. `through(call)` gives one whose port calls go through `call`.
 
-    A process that is asked for the newest version of a name several times a second reads it once a second: one
-    key of the table answers 3,000 strong reads a second. One that is asked less often always reads it.
+    A process that is asked for the newest version of a name several times a second reads it once a second:
+    one key of the table answers 3,000 strong reads a second. One that is asked less often always reads it.
     """
 
     def __init__(
@@ -93,7 +93,8 @@ class Catalog:
     ) -> Registered:
         """Store a document and its graph as the next version, unless the newest is the same.
 
-        `first` is called with the number of a version before that is stored, and again with the next one if another version gets the number.
+        `first` is called with the number of a version before that is stored, and again with the next one if
+        another version gets the number.
         """
         types = graph.events.types if graph.events is not None else ()
         data = encode_graph(graph)
@@ -208,7 +209,8 @@ class Catalog:
         return (await self._io(self._blobs.get, definition.tenant, definition.document)).decode()
 
     async def startable(self, tenant: str, reference: str, by: str) -> tuple[Definition, Graph]:
-        """What a saga that runs the graph `by` starts: a workflow, or a named graph of its own document, of its own version.
+        """What a saga that runs the graph `by` starts: a workflow, or a named
+        graph of its own document, of its own version.
 
         Raises `NotFound`.
         """

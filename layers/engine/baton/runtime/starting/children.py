@@ -1,4 +1,5 @@
-"""Child sagas as seen by their parents: how one is started, how many are handled at once, and what a parent hears.
+"""Child sagas as seen by their parents: how one is started, how many
+are handled at once, and what a parent hears.
 
 When they are started, asked and cancelled is the business of runtime/performers.
 """
@@ -48,7 +49,8 @@ class Children:
     ) -> bool:
         """Make a child exist. Raises `UserError` for one that can never start.
 
-        False, where it `waits`: the child that was in its place before a fork has not ended yet, and may still undo what it has done.
+        False, where it `waits`: the child that was in its place before a fork
+        has not ended yet, and may still undo what it has done.
         """
         self._check_depth(state)
         scope = _scope(state, slot)
@@ -106,7 +108,10 @@ class Children:
             )
 
     async def start_handler(self, failed: SagaRef, ref: SagaRef, state: State, child: Child) -> None:
-        """Make the failure handler of a saga exist. It has no parent: none waits for it. Raises `UserError` for one that can never start."""
+        """Make the failure handler of a saga exist.
+        It has no parent: none waits for it.
+        Raises `UserError` for one that can never start.
+        """
         self._check_depth(state)
         origin = state.origin
         definition, graph = await self._catalog.startable(failed.tenant, child.workflow, origin.graph)
@@ -153,7 +158,9 @@ class Children:
 
 
 def _scope(state: State, slot: str) -> str:
-    """The child's place in the sagas above it: another one, once what it had done was undone, and for each try."""
+    """The child's place in the sagas above it: another one, once what it
+    had done was undone, and for each try.
+    """
     generation = state.undo.generation(*node_of(slot), slot)
     again = f"~{generation}" if generation else ""
     failing = state.failing.get(slot)
@@ -194,7 +201,9 @@ def report_of(child: State, slot: str) -> ChildReported | None:
 
 
 class Left(Struct, frozen=True, kw_only=True):
-    """What the earlier children have left. `unsettled`: one of them that has not ended, and may still undo what it has done."""
+    """What the earlier children have left.
+    `unsettled`: one of them that has not ended, and may still undo what it has done.
+    """
 
     before: tuple[Earlier, ...] = ()
     keys: Keys | None = None
@@ -234,7 +243,8 @@ async def left_to(context: InvocationContext, parent: SagaRef, origin: Origin, s
 def _keys(undone: Sequence[Undoable]) -> Keys | None:
     """Which steps act anew after all the earlier children, the newest first; None: none.
 
-    One that came before another may have been undone since: of each node, the one counts that was undone most often.
+    One that came before another may have been undone since: of each node,
+    the one counts that was undone most often.
     """
     if not any(one.is_anew for one in undone):
         return None
@@ -263,7 +273,9 @@ def _candidates(origin: Origin, saga: str) -> Iterator[str]:
 
 
 def _may_undo(state: State) -> bool:
-    """Whether it may still undo something: not where it is cancelled, and has done nothing that can be undone."""
+    """Whether it may still undo something: not where it is cancelled, and
+    has done nothing that can be undone.
+    """
     if state.ended is not None:
         return False
     is_stopped = state.cancel is not None and not state.cancel.undo and state.undo.work is None

@@ -1,4 +1,6 @@
-"""The start row of the protocol table: head, then entry 1, rolled forward by the caller or worker that finds it half done."""
+"""The start row of the protocol table: head, then entry 1, rolled
+forward by the caller or worker that finds it half done.
+"""
 
 from __future__ import annotations
 
@@ -39,9 +41,12 @@ from baton.runtime.invocation.context import InvocationContext
 class Beginning:
     """All that entry 1 is made of.
 
-    `body_hash` tells a repeated request from a different one. `handled`: a saga above goes on from this one's failure.
-    `expires`: when the saga above does, which refers to the values of this one. `is_part`: this one refers to values of that, too, and
-    expires with it. `outer`: see `SagaStarted`; `passed`: likewise, with the input where that is a value of the saga above.
+    `body_hash` tells a repeated request from a different one. `handled`: a saga above goes on from this one's
+    failure.
+    `expires`: when the saga above does, which refers to the values of this one. `is_part`: this one refers to
+    values of that, too, and
+    expires with it.
+    `outer`: see `SagaStarted`; `passed`: likewise, with the input where that is a value of the saga above.
     """
 
     ref: SagaRef
@@ -226,7 +231,9 @@ RETRY_AFTER_S = 5
 
 @dataclass(slots=True)
 class Room:
-    """What a process knows of a tenant: so many sagas more may begin until it asks again. `is_all`: no more are free."""
+    """What a process knows of a tenant: so many sagas more may begin until it asks again.
+    `is_all`: no more are free.
+    """
 
     left: int
     until: int
@@ -287,10 +294,12 @@ MOST_HEARD = 100
 def heard_after(
     known: Heard, before: Events | None, after: Events | None, now: int, until: int
 ) -> tuple[Heard, tuple[str, ...]]:
-    """What a version with the rules `after` hears for sagas of versions before it, whose newest had the rules `before` and `known`.
+    """What a version with the rules `after` hears for sagas of versions
+    before it, whose newest had the rules `before` and `known`.
 
-    That is how to find them, for types of events for which the rules of signals are not the same any more. What a saga does
-    with an event is said by its own graph. The second value are notes of what is not known any more.
+    That is how to find them, for types of events for which the rules of signals are not the same any more.
+    What a saga does with an event is said by its own graph.
+    The second value are notes of what is not known any more.
     """
     old, new = _signals(before), _signals(after)
     changed = [rule for kind, rules in old.items() if rules != new.get(kind) for rule in rules]

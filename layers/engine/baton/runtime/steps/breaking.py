@@ -1,7 +1,8 @@
 """Circuit breakers around the calls of one invocation; loaded with the first call that has one.
 
-A healthy call waits for nothing: where no failures of a target are known of, by this process or by the step, its record is read
-beside a call, once a minute, so that an operator's word is heard. What a record means is in core/failures/breakers.py. A store that gives no answer holds nothing up: calls go through.
+A healthy call waits for nothing: where no failures of a target are known of, by this process or by the
+step, its record is read beside a call, once a minute, so that an operator's word is heard. What a record
+means is in core/failures/breakers.py. A store that gives no answer holds nothing up: calls go through.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ logger = logging.getLogger("baton.breakers")
 FRESH_MS = 5_000
 """How old what a process knows of a breaker may be, where it matters."""
 GLANCE_MS = 60_000
-"""How often a process reads the record of a target of which it knows no failures, beside a call that does not wait for it."""
+"""How often a process reads the record of a target of which it knows no
+failures, beside a call that does not wait for it.
+"""
 SILENT_MS = 5_000
 """How long the store is not asked again after it has given no answer."""
 WRITE_EVERY_MS = 1_000
@@ -287,7 +290,9 @@ class Breaking:
 
 
 def verdict_of(outcome: Outcome) -> str | None:
-    """The code of a failure of the target, an empty text if it has answered, None if the attempt says nothing of it."""
+    """The code of a failure of the target, an empty text if it has
+    answered, None if the attempt says nothing of it.
+    """
     failure = outcome.failure
     if outcome.why or (failure is None and outcome.output is None):
         return None

@@ -42,8 +42,10 @@ decode = msgspec.json.Decoder(Recorded).decode
 
 
 class Done(Struct, frozen=True):
-    """The result of an effect. `is_recorded`: it had happened before, and nothing was done now; `is_own`: not for another saga;
-    `is_here`: not for another step."""
+    """The result of an effect.
+    `is_recorded`: it had happened before, and nothing was done now; `is_own`: not for another saga;
+    `is_here`: not for another step.
+    """
 
     value: Value
     rows: tuple[Row, ...] = ()
@@ -131,7 +133,9 @@ class EffectRecords:
         return replace(self.ended(claim, COMPLETED, spec), data=data, ref=ref)
 
     def ended(self, claim: Effect, status: str, spec: ToolSpec) -> Effect:
-        """The effect with how it ended: remembered for longer than its saga lasts, shared as long as its tool says."""
+        """The effect with how it ended: remembered for longer than its saga
+        lasts, shared as long as its tool says.
+        """
         now, keep, lasts = self._clock.now(), spec.key.keep_ms, self._lasts(spec)
         return replace(
             claim,
@@ -147,7 +151,9 @@ class EffectRecords:
         return max(days * DAY_MS, spec.key.keep_ms)
 
     async def value(self, spec: ToolSpec, tenant: str, result: Any) -> Value:
-        """The result as a value. Raises `StepFailure` for one that is too large: the claim stays, for it has happened."""
+        """The result as a value.
+        Raises `StepFailure` for one that is too large: the claim stays, for it has happened.
+        """
         data = encode(result)
         if len(data) > self._limits.result_bytes:
             limit = self._limits.result_bytes
@@ -164,7 +170,9 @@ class EffectRecords:
         return period_of(now, now + self._lasts(spec) + life)
 
     async def recorded(self, there: Effect, mine: Effect) -> Done:
-        """The recorded result. Only the saga that acted gets the rows: its entry writes them, however often it is tried."""
+        """The recorded result.
+        Only the saga that acted gets the rows: its entry writes them, however often it is tried.
+        """
         data = there.data or await self._call(self._blobs.get, there.tenant, there.ref)
         outcome = decode(data)
         is_own = (there.scope or there.saga) == (mine.scope or mine.saga)
@@ -229,10 +237,14 @@ class EffectClaims:
         """What came of the effect `context.idempotency_key`, now or when it happened.
 
         `act` does it, within the time until `context.deadline_ms`; `verify` says what `spec.verify` returns.
-        `decided`: a person has said that what this owner has claimed has not happened; empty if no person has. Raises
-        `StepFailure`, and whatever `act` raises; `in_progress` is its own, and so is `OfClaim` where what became of a
-        claim could not be found out. Cancelled, it leaves its claim as it is. A store that stays away is an engine fault,
-        also after the effect: nothing else could be written either, and the next attempt looks whether it has happened.
+        `decided`: a person has said that what this owner has claimed has not happened; empty if no person
+        has. Raises
+        `StepFailure`, and whatever `act` raises; `in_progress` is its own, and so is `OfClaim` where what
+        became of a
+        claim could not be found out.
+        Cancelled, it leaves its claim as it is.
+        A store that stays away is an engine fault, also after the effect: nothing else
+        could be written either, and the next attempt looks whether it has happened.
         """
         self._name = self._name or self._entropy.token(64)
         claim = Effect(
@@ -268,7 +280,8 @@ class EffectClaims:
     ) -> bool:
         """Record what a person says came of a doubtful effect. False where there is none any more.
 
-        `decided` owns the claim that the person was asked about. Where that is not known, it is that of this place.
+        `decided` owns the claim that the person was asked about. Where that is not known, it is that of this
+        place.
         """
         there = await self._call(self._effects.read, context.tenant, context.idempotency_key)
         if there is None or there.status != IN_PROGRESS:
@@ -328,7 +341,9 @@ class EffectClaims:
         raise OfClaim(StepFailure("unknown_outcome", why), there.owner)
 
     async def _kept(self, one: _Try) -> Effect | None:
-        """The earlier result of this place, if its key was used anew since. Read once: no other writer adds it."""
+        """The earlier result of this place, if its key was used anew since.
+        Read once: no other writer adds it.
+        """
         if not one.spec.key.keep_ms or one.has_asked:
             return None
         one.has_asked = True

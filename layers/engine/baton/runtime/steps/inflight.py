@@ -1,6 +1,7 @@
 """The attempts of one saga that are running in this invocation: start, wait, collect, cancel.
 
-Which steps begin, and what their outcomes mean, is decided elsewhere (core/decide/decide.py, worker/runner.py). How one attempt goes is in steps.py.
+Which steps begin, and what their outcomes mean, is decided elsewhere
+(core/decide/decide.py, worker/runner.py). How one attempt goes is in steps.py.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from baton.runtime.invocation.context import Alarm, Deadline, DurationEstimator,
 from baton.runtime.steps.steps import Steps
 
 AT_ONCE_S = 0.01
-"""How long, at most, a join's successors wait for the costs of the steps it stopped: these may use up the budget."""
+"""How long, at most, a join's successors wait for the costs of the
+steps it stopped: these may use up the budget.
+"""
 
 
 class _RunningAttempt(Struct, frozen=True, eq=False):
@@ -40,12 +43,17 @@ class _RunningAttempt(Struct, frozen=True, eq=False):
 class InFlight:
     """Running attempts by slot.
 
-    `_full`: tools that had no room in this process, with when to ask again and the pause before that. `_fault`: the fault that
-    kept the engine from finishing one. `_unknown`: slots where such a fault has ended an attempt that may have acted, which the log does not know yet. `_cancelled`: attempts that were cancelled here, or ended by such a fault, whose costs
-    the log may still lack. A tool may take its time to end, so that one stays there until its costs were given out as an outcome.
+    `_full`: tools that had no room in this process, with when to ask again and the pause before that.
+    `_fault`: the fault that
+    kept the engine from finishing one.
+    `_unknown`: slots where such a fault has ended an attempt that may have acted,
+    which the log does not know yet. `_cancelled`: attempts that were cancelled here,
+    or ended by such a fault, whose costs the log may still lack. A tool may take its
+    time to end, so that one stays there until its costs were given out as an outcome.
 
-    An attempt is cancelled because its invocation ends (`cut_off`), because of a fault (`rescue`), because the saga was told to
-    stop (`abort`), because the log no longer waits for it (`cancel_unneeded`), or because nothing here is carried on (`cancel_all`).
+    An attempt is cancelled because its invocation ends (`cut_off`), because of a fault
+    (`rescue`), because the saga was told to stop (`abort`), because the log no longer
+    waits for it (`cancel_unneeded`), or because nothing here is carried on (`cancel_all`).
     """
 
     def __init__(
@@ -72,12 +80,16 @@ class InFlight:
 
     @property
     def busy(self) -> Collection[str]:
-        """The slots that a decision must not take for free: those that run, and those where a fault has ended what may have acted."""
+        """The slots that a decision must not take for free: those that run, and
+        those where a fault has ended what may have acted.
+        """
         return {*self._running, *self._unknown} if self._unknown else self._running.keys()
 
     @property
     def unpaid(self) -> list[str]:
-        """The slots of which the log does not know yet what was spent there: those that run, and those that were cancelled."""
+        """The slots of which the log does not know yet what was spent there:
+        those that run, and those that were cancelled.
+        """
         running = list(self._running)
         return running + [one.step.slot for one in self._cancelled] if self._cancelled else running
 
@@ -166,7 +178,9 @@ class InFlight:
         return outcomes
 
     def check(self) -> None:
-        """Raise the engine fault that `collect` met in a step, once what was collected beside it is in the log."""
+        """Raise the engine fault that `collect` met in a step, once what was
+        collected beside it is in the log.
+        """
         if self._fault is not None:
             raise self._fault
 
@@ -190,7 +204,9 @@ class InFlight:
         return outcomes
 
     async def rescue(self, state: State) -> list[Outcome]:
-        """After a fault: stop all. What the steps have spent or may have done that did not finish, and the outcomes of others."""
+        """After a fault: stop all.
+        What the steps have spent or may have done that did not finish, and the outcomes of others.
+        """
         await self._interrupt(self._cancelled)
         finished = self.collect(state)
         gone, self._cancelled = self._cancelled, []
@@ -199,7 +215,9 @@ class InFlight:
         return [*stopped, *finished]
 
     async def _interrupt(self, others: Sequence[_RunningAttempt] = ()) -> list[_RunningAttempt]:
-        """Cancel what is running and wait for it, and for `others`. Returns those that have no outcome of their own."""
+        """Cancel what is running and wait for it, and for `others`.
+        Returns those that have no outcome of their own.
+        """
         running = list(self._running.values())
         for one in running:
             one.task.cancel()
@@ -209,7 +227,9 @@ class InFlight:
         return late
 
     async def abort(self, slots: Collection[str] = ()) -> list[Outcome]:
-        """Cancel what is running at these slots, or all of it. What has an outcome finished just now, has cost money, or may have acted."""
+        """Cancel what is running at these slots, or all of it.
+        What has an outcome finished just now, has cost money, or may have acted.
+        """
         gone = self._cancel([slot for slot in self._running if not slots or slot in slots])
         await self._wait_for(gone)
         self._cancelled = [one for one in self._cancelled if one not in gone]
@@ -223,8 +243,8 @@ class InFlight:
     async def cancel_unneeded(self, state: State) -> list[Outcome]:
         """Cancel the attempts at slots that the log no longer waits for.
 
-        Returns the costs of those that have ended by now, also of some that were cancelled before. The saga does not wait for
-        one that is slow to end: a later call returns its costs.
+        Returns the costs of those that have ended by now, also of some that were cancelled before.
+        The saga does not wait for one that is slow to end: a later call returns its costs.
         """
         self._ask_again = None
         if not (self._running or self._cancelled):
@@ -237,13 +257,17 @@ class InFlight:
         return self._costs_of([one for one in self._cancelled if one.task.done()])
 
     async def cancel_all(self) -> list[Outcome]:
-        """Cancel all attempts and wait briefly for their ends; those that do not end are abandoned. Returns their costs."""
+        """Cancel all attempts and wait briefly for their ends; those that do not end are abandoned.
+        Returns their costs.
+        """
         self._cancel(list(self._running))
         await self._wait_for(self._cancelled)
         return self._costs_of(self._cancelled)
 
     def _cancel(self, slots: Collection[str]) -> list[_RunningAttempt]:
-        """Cancel the attempts at these slots. They do not run any more, and count as cancelled until their costs are known."""
+        """Cancel the attempts at these slots.
+        They do not run any more, and count as cancelled until their costs are known.
+        """
         cancelled = [self._running.pop(slot) for slot in slots]
         for one in cancelled:
             one.task.cancel()
@@ -284,7 +308,9 @@ def spent_by(outcomes: Iterable[Outcome]) -> list[Outcome]:
 
 
 def undecided(outcome: Outcome) -> Outcome:
-    """The outcome in place of one that a fault keeps from being decided: the attempt has spent, and runs again."""
+    """The outcome in place of one that a fault keeps from being decided:
+    the attempt has spent, and runs again.
+    """
     left = {
         "cost": max(outcome.cost, 0),
         "assumed": max(outcome.assumed, 0),

@@ -1,6 +1,7 @@
 """One attempt of one step: what goes before the tool, the tool within its time, and what became of it.
 
-The order of money, claim and call. Accounts are in money/ledger.py, claims in effects.py, calls in invocation/attempt.py.
+The order of money, claim and call.
+Accounts are in money/ledger.py, claims in effects.py, calls in invocation/attempt.py.
 """
 
 from __future__ import annotations
@@ -101,7 +102,9 @@ def _has_no_use_for_a_key(step: RunStep, spec: ToolSpec | None) -> bool:
 
 
 def _occurrence(step: RunStep, spec: ToolSpec | None) -> tuple[int | str, ...]:
-    """Which of all calls with equal arguments it is: the round of the node, and the item of a list; of a repeatable tool, any item."""
+    """Which of all calls with equal arguments it is: the round of the node,
+    and the item of a list; of a repeatable tool, any item.
+    """
     item = item_of(step.slot)
     if not is_index(item) and (spec is None or not spec.repeatable):
         item = ""
@@ -114,7 +117,9 @@ Specs = Mapping[str, ToolSpec]
 
 
 def has_no_limits(state: State, step: RunStep) -> bool:
-    """Whether limits of money do not hold it up: it undoes something, or finds out for a saga that stops whether there is something to undo."""
+    """Whether limits of money do not hold it up: it undoes something, or
+    finds out for a saga that stops whether there is something to undo.
+    """
     return step.undoes or state.is_stopping
 
 
@@ -186,7 +191,9 @@ class Approved:
 
 
 def may_ask(step: RunStep, spec: ToolSpec | None) -> bool:
-    """Whether a call of this attempt, by the tool of `spec`, may have to be approved. False for most, which pay nothing more."""
+    """Whether a call of this attempt, by the tool of `spec`, may have to be approved.
+    False for most, which pay nothing more.
+    """
     if step.node.approval is not None or step.way is not None or step.hooks or step.look:
         return True
     return spec is not None and spec.may_ask
@@ -281,7 +288,8 @@ class Steps:
         spent: list[Decimal],
         usage: list[Usage] | None = None,
     ) -> Outcome:
-        """The outcome of one attempt. Cancelling it interrupts the tool; engine faults and `NoRoom` pass through.
+        """The outcome of one attempt.
+        Cancelling it interrupts the tool; engine faults and `NoRoom` pass through.
 
         What the tool spends is added to `spent`, and what models use to `usage`, also if there is no outcome.
         """
@@ -555,7 +563,9 @@ class Steps:
         return self._alarm.within(left / 1_000, what)
 
     async def _settled(self, state: State, step: RunStep, spec: ToolSpec | None, given: Value) -> Outcome:
-        """Records what a person says came of an effect whose outcome was unknown, so that it is not done again."""
+        """Records what a person says came of an effect whose outcome was
+        unknown, so that it is not done again.
+        """
         now = self._clock.now()
         if spec is not None and spec.effect == ONCE:
             try:

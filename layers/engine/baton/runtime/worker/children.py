@@ -93,9 +93,10 @@ class ChildCanceller:
         heard: bool = False,
         why: str = "its parent ended",
     ) -> int:
-        """One that does not exist yet is started first: a frozen invocation may still be about to start it, and then
-        finds it there and cancelled. One that is called `off` by a signal has time for its running steps, and says what was done.
-        One that has ended is set going to `undo` what it has done, unless that is done where it is `heard` of.
+        """One that does not exist yet is started first: a frozen invocation may still be
+        about to start it, and then finds it there and cancelled. One that is called `off` by
+        a signal has time for its running steps, and says what was done. One that has ended
+        is set going to `undo` what it has done, unless that is done where it is `heard` of.
 
         One that is out of time, and whose time has stood still, is not asked: the end of its time, else 0.
         """
@@ -153,7 +154,9 @@ class ChildCanceller:
 
 
 def _end_of(late: Child, stood: int, lasts: int, now: int, limits: Limits) -> int:
-    """End of the time of a child that was parked for a defect meanwhile, or waits for one that was; 0: it is over."""
+    """End of the time of a child that was parked for a defect meanwhile, or
+    waits for one that was; 0: it is over.
+    """
     more = stood - late.stood
     if more <= 0:
         return 0
@@ -183,7 +186,9 @@ Answer: TypeAlias = ChildReported | ChildOverdue | bool | str | None
 
 
 class ChildTender:
-    """Starts children that are to be started, asks open ones once, and those again whose end stands in the inbox."""
+    """Starts children that are to be started, asks open ones once, and
+    those again whose end stands in the inbox.
+    """
 
     def __init__(self, parts: Parts, writer: LogWriter, canceller: ChildCanceller) -> None:
         self._p = parts
@@ -191,7 +196,9 @@ class ChildTender:
         self._canceller = canceller
 
     def begin(self, run: Run) -> None:
-        """A saga that only its inbox has set going has started its children, and asks no others but those that stand there."""
+        """A saga that only its inbox has set going has started its children,
+        and asks no others but those that stand there.
+        """
         run.looked_at = self._p.clock.now()
         if run.lease.rested_until is not None:
             run.asked.update(child.saga for child in run.history.state.children.values())
@@ -237,8 +244,9 @@ class ChildTender:
     async def _tend(self, run: Run, children: Sequence[tuple[str, Child]]) -> bool:
         """Start or ask them. True when one of them has ended.
 
-        It begins elsewhere in each lease, so that thousands of them have theirs. Where there is time for some only, and
-        those are all running, the others count as looked at: they follow at the next wake or sweep. So they do where the
+        It begins elsewhere in each lease, so that thousands of them have theirs.
+        Where there is time for some only, and those are all running, the others count
+        as looked at: they follow at the next wake or sweep. So they do where the
         tenant has no room for one, and where the child before a fork is still to end.
         """
         if len(children) > self._p.limits.children_at_once:
@@ -282,7 +290,9 @@ class ChildTender:
         return told
 
     async def _tend_one(self, run: Run, state: State, slot: str, child: Child) -> Answer:
-        """Its end, if it has ended; True when it was started only now; `_NO_ROOM` when it could not be, `_WAITS` when it is to be later."""
+        """Its end, if it has ended; True when it was started only now;
+        `_NO_ROOM` when it could not be, `_WAITS` when it is to be later.
+        """
         parent = run.lease.ref
         if (off := call_off(state, child)) is not None:
             await self._canceller.cancel(parent, state, slot, child, off)
@@ -342,7 +352,9 @@ class StandingLooker:
 
 
 async def stood(parts: Parts, ref: SagaRef, now: int) -> tuple[int, int]:
-    """For how long the time of a saga, or of one that it waits for, has stood still; and for how much of it until now without a break."""
+    """For how long the time of a saga, or of one that it waits for, has
+    stood still; and for how much of it until now without a break.
+    """
     head = await parts.call(parts.log.read_head, ref)
     if head is None:
         return 0, 0

@@ -1,4 +1,5 @@
-"""Incidents that a deploy has ended: a step that had a defect has come to its end with other code, and a person need not decide.
+"""Incidents that a deploy has ended: a step that had a defect has come
+to its end with other code, and a person need not decide.
 
 Loaded with the first such step.
 """

@@ -55,7 +55,9 @@ class StepStopper:
 
 
 class ValueFetcher:
-    """Puts values into the memory of a run. One that is not there is the document's fault where the document names it."""
+    """Puts values into the memory of a run.
+    One that is not there is the document's fault where the document names it.
+    """
 
     def __init__(self, parts: Parts) -> None:
         self._p = parts

@@ -1,7 +1,8 @@
 """The outer loop of one saga in one invocation: take, load, decide, perform, append, release.
 
-Loading is in runner.py, what is done after a fault in runner.py. All decisions are core/decide/decide.py's. A stale runner stops itself: past its lease it appends nothing and
-starts no step.
+Loading is in runner.py, what is done after a fault in runner.py.
+All decisions are core/decide/decide.py's.
+A stale runner stops itself: past its lease it appends nothing and starts no step.
 """
 
 from __future__ import annotations
@@ -116,7 +117,9 @@ def _gave_up(dead: Head, entries: Sequence[ev.Entry]) -> bool:
 
 
 def _silent_deaths(dead: Head, entries: Sequence[ev.Entry]) -> tuple[str, ...]:
-    """The worker that wrote last, if another has died since without a word: it may have died before that, and no entry says so."""
+    """The worker that wrote last, if another has died since without a word:
+    it may have died before that, and no entry says so.
+    """
     last = next((one for one in reversed(entries) if one.epoch), None)
     return (last.invocation,) if last is not None and last.epoch < dead.epoch else ()
 
@@ -136,9 +139,10 @@ class Faults:
     ) -> None:
         """Give the lease back after a fault, or else say in the log that it will run out without a death.
 
-        A store may refuse what its indexes show, and append all the same: an entry is in none. Nothing is said where the log has not
-        been read. Where it lacks the death of the holder before, neither is done, or that death would be taken for told: the lease runs
-        out, and the next worker tells of this one's in its place.
+        A store may refuse what its indexes show, and append all the same: an entry is in none.
+        Nothing is said where the log has not been read.
+        Where it lacks the death of the holder before, neither is done, or that death would be
+        taken for told: the lease runs out, and the next worker tells of this one's in its place.
         """
         if history is not None and history.owes_death:
             logger.warning("the death before is left to the next worker", extra={"saga": ref.id})
@@ -158,7 +162,9 @@ class Faults:
             logger.warning("a death will be counted", exc_info=True, extra={"saga": ref.id})
 
     async def rescue(self, run: Run) -> None:
-        """After a fault, append finished outcomes and the costs of stopped steps. Undecidable outcomes count as stopped."""
+        """After a fault, append finished outcomes and the costs of stopped steps.
+        Undecidable outcomes count as stopped.
+        """
         try:
             rescued = await run.attempts.rescue(run.history.state)
             self._p.ledger.leave(str(run.lease.ref))  # those that ended by the fault have settled nothing
@@ -308,9 +314,11 @@ class Runner:
         return False
 
     async def _record(self, run: Run) -> Decision:
-        """Decide, and append what the decision records, until nothing is left to record. Returns the decision that holds then.
+        """Decide, and append what the decision records, until nothing is left to record.
+        Returns the decision that holds then.
 
-        `_CUT_SHORT` when more is to be appended than this invocation has time for: rounds that run nothing, or
+        `_CUT_SHORT` when more is to be appended than this invocation has time for: rounds that run nothing,
+        or
         children that are to be cancelled before.
         """
         together, stopped = True, frozenset[str]()
@@ -365,7 +373,9 @@ class Runner:
                 return _CUT_SHORT
 
     async def _mended(self, run: Run, before: Mapping[str, Failing]) -> None:
-        """What is over now, of what has failed: where people know of a defect that other code has mended, their incident is over."""
+        """What is over now, of what has failed: where people know of a defect
+        that other code has mended, their incident is over.
+        """
         failing = run.history.state.failing
         if not before:
             return
@@ -376,8 +386,8 @@ class Runner:
             await resolve(self._p, run, slots)
 
     async def _advance(self, run: Run, together: bool, stopped: frozenset[str]) -> Advance:
-        """Decide by what is in memory; `stopped` slots count as running. What the decision lacks (values, answers of conditions) is
-        fetched until it lacks nothing.
+        """Decide by what is in memory; `stopped` slots count as running. What the
+        decision lacks (values, answers of conditions) is fetched until it lacks nothing.
         """
         if len(run.blobs) > BLOBS_KEPT:
             run.blobs.clear()
@@ -413,7 +423,9 @@ class Runner:
         return FINISHED
 
     def _is_near(self, run: Run, again: int | None) -> bool:
-        """Whether the next attempt of a step is worth waiting for here: giving the saga away costs more than a short pause."""
+        """Whether the next attempt of a step is worth waiting for here: giving
+        the saga away costs more than a short pause.
+        """
         if again is None:
             return False
         pause = again - self._p.clock.now()

@@ -14,7 +14,9 @@ WHY = "its parent is undone"
 
 
 class ChildUndoer:
-    """A child that has ended goes on in a new branch, once for each undoing of its parent; one that runs is cancelled."""
+    """A child that has ended goes on in a new branch, once for each undoing
+    of its parent; one that runs is cancelled.
+    """
 
     def __init__(self, parts: Parts, writer: LogWriter) -> None:
         self._p = parts
@@ -41,7 +43,9 @@ class ChildUndoer:
     async def _ask(
         self, parent: SagaRef, slot: str, child: str, key: str, may_lack: bool
     ) -> ChildUndone | None:
-        """`may_lack`: the child was stopped, by its parent's end or before that; where there is none, it could never start."""
+        """`may_lack`: the child was stopped, by its parent's end or before that; where there is none, it could
+        never start.
+        """
         ref = SagaRef(parent.tenant, child)
         node, iteration = node_of(slot)
         head = await self._p.call(self._p.log.read_head, ref)
@@ -89,7 +93,9 @@ class ChildUndoer:
 
 
 async def take_back(parts: Parts, ref: SagaRef, by: str, key: str) -> None:
-    """A child that has ended, and of which its parent does not hear again, undoes what it has done. Repeated with the same key, a no-op."""
+    """A child that has ended, and of which its parent does not hear again, undoes what it has done.
+    Repeated with the same key, a no-op.
+    """
     head = await parts.call(parts.log.read_head, ref)
     if head is None:
         return

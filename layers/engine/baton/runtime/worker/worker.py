@@ -46,8 +46,8 @@ class Delivery(Struct, frozen=True):
     def must_come_again(self, task: asyncio.Task[_Verdict]) -> bool:
         """Whether the message is to be reported as failed, by the end of its task.
 
-        The worker that first received a message that comes back has not finished it, and its lease may not have
-        run out yet. The message must outlive the lease, because nothing else revives the saga at once.
+        The worker that first received a message that comes back has not finished it, and its lease may not
+        have run out yet. The message must outlive the lease, because nothing else revives the saga at once.
         """
         if task.cancelled() or not task.done():
             return True
@@ -104,7 +104,9 @@ class Worker:
         return [delivery.id for mine, task in work for delivery in mine if delivery.must_come_again(task)]
 
     async def _flush(self, invocation: Invocation) -> None:
-        """Write figures and spans. Whatever they fail by, the sagas are as they are and no message has to come again."""
+        """Write figures and spans.
+        Whatever they fail by, the sagas are as they are and no message has to come again.
+        """
         engine = self._engine
         try:
             engine.metrics.flush(engine.clock.now())

@@ -1,7 +1,8 @@
-"""What an OpenAPI description (3.0 and 3.1) says of an operation: where it is, what it takes, which credential it needs.
+"""What an OpenAPI description (3.0 and 3.1) says of an operation: where
+it is, what it takes, which credential it needs.
 
-A description is written by others: only references inside of it are followed, and everything is bounded. What it says of
-schemas is in description.py.
+A description is written by others: only references inside of it are followed, and everything is bounded.
+What it says of schemas is in description.py.
 """
 
 from __future__ import annotations
@@ -189,7 +190,9 @@ class Parameter(NamedTuple):
 
 
 class Scheme(NamedTuple):
-    """Where a credential stands: `bearer` and `basic` in `Authorization`, else as `name` in header, query or cookie."""
+    """Where a credential stands: `bearer` and `basic` in `Authorization`,
+    else as `name` in header, query or cookie.
+    """
 
     kind: str
     name: str = ""
@@ -375,7 +378,9 @@ def _parameter(key: str, name: str, place: str, said: Mapping[str, Any]) -> tupl
 
 
 def _body(said: Mapping[str, Any]) -> tuple[str, Any, dict[str, tuple[str, bool]]]:
-    """The type that a body is sent as, its schema, and how fields of a form are written. JSON if there is a choice."""
+    """The type that a body is sent as, its schema, and how fields of a form are written.
+    JSON if there is a choice.
+    """
     kinds = dict(_objects(said.get("content")))
     if not kinds:
         return "", {}, {}

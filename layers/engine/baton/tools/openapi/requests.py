@@ -1,4 +1,5 @@
-"""A request from the arguments of an operation: all that is wrong with them at once, or where each of them stands.
+"""A request from the arguments of an operation: all that is wrong with
+them at once, or where each of them stands.
 
 Pure; standard/openapi.py sends it.
 """
@@ -214,7 +215,8 @@ def _styled(name: str, value: Any, style: str, is_exploded: bool) -> Pairs:
 
 
 def _deep(name: str, value: Any, *, is_first: bool = True) -> Pairs:
-    """`name[key]=…`, as deep as it is. Lists of a field have its name, other lists have numbers, as services read them that take more than
+    """`name[key]=…`, as deep as it is. Lists of a field have its name, other lists have numbers, as services
+    read them that take more than
     OpenAPI says.
     """
     if isinstance(value, dict):

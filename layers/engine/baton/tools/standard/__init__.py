@@ -1,7 +1,7 @@
 """The standard tools: effects that are idempotent by construction, under names that begin with `std.`
 
-Each is in its own file, which the registry imports at the first request for the tool: a cold start pays nothing for
-unused tools.
+Each is in its own file, which the registry imports at the first request
+for the tool: a cold start pays nothing for unused tools.
 """
 
 from __future__ import annotations
@@ -42,9 +42,11 @@ def standard_tools(
 
 
 def with_standard(app: Registry, services: Services = NOWHERE, grants: Grants = EVERYTHING) -> Registry:
-    """The tools of an application, and those standard tools that are granted and whose names it does not use itself.
+    """The tools of an application, and those standard tools that are
+    granted and whose names it does not use itself.
 
-    An application's own tool counts: one of its name that comes with a later version of the engine breaks nothing.
+    An application's own tool counts: one of its name that comes with a
+    later version of the engine breaks nothing.
     """
     return _Both(app, services, grants)
 

@@ -1,4 +1,5 @@
-"""`std.http`: a request to a service outside, with the step's idempotency key as a header; `std.delete_resource` deletes what one has created.
+"""`std.http`: a request to a service outside, with the step's idempotency key as a header; `std.delete_resource`
+deletes what one has created.
 
 How bytes travel, and where to, is the adapter's. What an answer means to a step is here.
 """
@@ -101,8 +102,9 @@ def declare(registry: Registry, services: Services) -> None:
     ) -> Answered:
         """Send a request and give its answer.
 
-        POST, PUT, PATCH and DELETE carry `Idempotency-Key`, the same for every attempt of the step. A status of 400
-        and above is the step's failure. GET and HEAD follow redirects.
+        POST, PUT, PATCH and DELETE carry `Idempotency-Key`, the same for every attempt of the step.
+        A status of 400 and above is the step's failure.
+        GET and HEAD follow redirects.
         """
         longest = milliseconds(timeout)
         given = headers_of(headers or {})
@@ -188,7 +190,9 @@ def _whole(base: str, url: str) -> str:
 
 
 def headers_of(given: dict[str, str]) -> dict[str, str]:
-    """In lower case. Raises `StepFailure` for headers that change where a request goes, what it is or who sends it."""
+    """In lower case.
+    Raises `StepFailure` for headers that change where a request goes, what it is or who sends it.
+    """
     found = {name.lower(): value for name, value in given.items()}
     for name in found:
         if name.strip().replace("_", "-") in _NOT_YOURS or name.strip().startswith("baton-"):

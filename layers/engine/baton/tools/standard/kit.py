@@ -1,4 +1,5 @@
-"""What the standard tools are given: ports, the deployment's settings, and how a step's rest of time is counted.
+"""What the standard tools are given: ports, the deployment's settings,
+and how a step's rest of time is counted.
 
 No tool is declared here.
 """
@@ -46,7 +47,8 @@ NO_CREDENTIALS: Final = cast("Credentials", _Nowhere())
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """One for a process. `mail_from`, `payments_url` and `signing_key` may be empty: then their tools say what is missing.
+    """One for a process.
+    `mail_from`, `payments_url` and `signing_key` may be empty: then their tools say what is missing.
 
     The credentials are those of `apis`, and are asked for where there is an API only.
     """
@@ -81,7 +83,9 @@ def milliseconds(timeout: str | float | None) -> int | None:
 
 
 def left_ms(services: Services, context: StepContext, longest: int | None = None) -> int:
-    """How long an exchange may take: to the end of the step, or less. Raises `StepFailure` when there is no time left."""
+    """How long an exchange may take: to the end of the step, or less.
+    Raises `StepFailure` when there is no time left.
+    """
     left = context.deadline_ms - services.clock.now() - EARLIER_MS
     if left <= 0:
         raise StepFailure("timeout", "there was no time left to ask", unsent=True)

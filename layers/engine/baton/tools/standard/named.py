@@ -1,7 +1,8 @@
 """`std.named_pipeline`: pipelines that a user's agents have run twice, kept under a name by themselves.
 
-Only where the tool is granted: without it `std.pipeline` neither reads nor writes anything. What is kept is of one user, for
-that user's agents, and no text that a model has written is told to another one (ADR 53).
+Only where the tool is granted: without it `std.pipeline` neither reads nor writes anything.
+What is kept is of one user, for that user's agents, and no text that a
+model has written is told to another one (ADR 53).
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ Remember = Callable[[StepContext, Any, Mapping[str, Any]], str]
 def declare(registry: Registry, services: Services) -> None:
     @tool(NAMED, registry=registry, effect="pure")
     async def named_pipeline(name: Name, data: Data, context: StepContext, preview: Preview = 5) -> Pipelined:
-        """Run the steps of a pipeline that earlier agents of this user have run more than once, by its name, on other data."""
+        """Run the steps of a pipeline that earlier agents of this user have run
+        more than once, by its name, on other data.
+        """
         kept = await services.stored(services.entities.get, context.tenant, _PIPELINE, _id(context, name))
         if kept is None or kept.version < LEAST:
             raise StepFailure("input_invalid", f"name: no pipeline `{name}` is kept for this user")

@@ -1,4 +1,5 @@
-"""`std.notify`: a mail to one person, which is sent once in 24 hours however often it is asked for; `std.notify_cancelled` takes it back.
+"""`std.notify`: a mail to one person, which is sent once in 24 hours however often it is asked for;
+`std.notify_cancelled` takes it back.
 
 That it is sent once is the engine's doing, by the key below; how it is sent, the mailer's.
 """
@@ -43,7 +44,9 @@ def declare(registry: Registry, services: Services) -> None:
         key=Key.content("to", "subject", "text", "html", keep="24h", anyone=True),
     )
     async def notify(to: Address, subject: Subject, text: Body, context: StepContext, html: str = "") -> Sent:
-        """Send a mail to one person. The same mail to the same person is sent once in 24 hours, by whichever node asks first."""
+        """Send a mail to one person.
+        The same mail to the same person is sent once in 24 hours, by whichever node asks first.
+        """
         return await _sent(services, context, to, subject, text, html)
 
     @tool(
@@ -57,7 +60,8 @@ def declare(registry: Registry, services: Services) -> None:
     async def notify_cancelled(
         to: Address, subject: Subject, message: Message, context: StepContext, reason: Reason = ""
     ) -> Sent:
-        """Tell the person to whom a mail was sent that what it says does not hold any more. Once for each mail.
+        """Tell the person to whom a mail was sent that what it says does not hold any more.
+        Once for each mail.
 
         subject, message: those of that mail.
         """

@@ -1,7 +1,7 @@
 """`std.openapi`: an operation of an API that the deployment names, by the operation's id.
 
-What a description says and what a request of it looks like is in tools/openapi/. How bytes travel, and where to, is the
-adapter's; what an answer means to a step is that of `std.http`.
+What a description says and what a request of it looks like is in tools/openapi/.
+How bytes travel, and where to, is the adapter's; what an answer means to a step is that of `std.http`.
 """
 
 from __future__ import annotations
@@ -64,9 +64,10 @@ def declare(registry: Registry, services: Services) -> None:
     ) -> Answered:
         """Call an operation of an API by its id, and give the answer.
 
-        Arguments are checked by the API's description first, and all that is wrong with them is said. Operations other
-        than GET and HEAD carry `Idempotency-Key`, the same for every attempt of the step. A status of 400 and above is
-        the step's failure. No redirect is followed.
+        Arguments are checked by the API's description first, and all that is wrong with them is said.
+        Operations other than GET and HEAD carry `Idempotency-Key`, the same for every attempt of the step.
+        A status of 400 and above is the step's failure.
+        No redirect is followed.
         """
         _check(api, operation, operations, context)
         named = _named(services, api)

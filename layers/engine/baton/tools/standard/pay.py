@@ -1,8 +1,10 @@
-"""`std.pay`, `std.find_payment` and `std.refund`: a payment in two phases against a payment service that speaks HTTP.
+"""`std.pay`, `std.find_payment` and `std.refund`: a payment in two phases against a payment service that speaks
+HTTP.
 
-Reserve, execute, confirm; or reserve, be refused, release; later perhaps refund. Each phase has an idempotency key of its own, made of the
-step's, so that the next attempt after a crash, wherever it was, finds what was done and goes on from there. What the
-service has to understand is in docs/tools.md.
+Reserve, execute, confirm; or reserve, be refused, release; later perhaps refund.
+Each phase has an idempotency key of its own, made of the step's, so that
+the next attempt after a crash, wherever it was, finds what was done and
+goes on from there. What the service has to understand is in docs/tools.md.
 """
 
 from __future__ import annotations
@@ -87,7 +89,8 @@ def declare(registry: Registry, services: Services) -> None:
         amount: Money, currency: Currency, to: Account, context: StepContext, account: Account = "default",
         memo: str = "", service: str = "",
     ) -> Payment:  # fmt: skip
-        """Pay once, in two phases: reserve the amount on `account`, execute, confirm; a refusal releases it again.
+        """Pay once, in two phases: reserve the amount on `account`, execute,
+        confirm; a refusal releases it again.
 
         `service` is the address of the payment service; without one that of the deployment.
         """
@@ -100,7 +103,9 @@ def declare(registry: Registry, services: Services) -> None:
 
     @tool("std.find_payment", registry=registry, domain="external_api")
     async def find_payment(context: StepContext, service: str = "") -> dict[str, Any]:
-        """Whether `std.pay` with this idempotency key has moved money. A payment that was not confirmed yet, is now."""
+        """Whether `std.pay` with this idempotency key has moved money.
+        A payment that was not confirmed yet, is now.
+        """
         found = await _Desk(services, context, service).find()
         return {"happened": False} if found is None else {"happened": True, "result": found.model_dump()}
 
@@ -132,7 +137,9 @@ class _Desk:
         self._key = context.idempotency_key
 
     async def pay(self, wanted: dict[str, Any]) -> Payment:
-        """Raises `StepFailure`; `business_rule` for a payment that was refused, and whose reservation is released."""
+        """Raises `StepFailure`; `business_rule` for a payment that was refused,
+        and whose reservation is released.
+        """
         # First what there is: a service may well repeat its first answer to a key, however long ago that was true.
         try:
             known = await self._known(self._key)
@@ -156,7 +163,9 @@ class _Desk:
         return await self._finished(made)
 
     async def find(self) -> Payment | None:
-        """The payment of this key, confirmed; None if no money was moved: then nothing is reserved any more, either."""
+        """The payment of this key, confirmed; None if no money was moved: then
+        nothing is reserved any more, either.
+        """
         known = await self._known(self._key)
         for one in known:
             if one.status in (EXECUTED, CONFIRMED):
@@ -198,7 +207,9 @@ class _Desk:
         )  # fmt: skip
 
     async def _finished(self, made: _Reservation) -> Payment:
-        """The payment, confirmed. A service that refuses to confirm it says nothing of the money: that was moved."""
+        """The payment, confirmed.
+        A service that refuses to confirm it says nothing of the money: that was moved.
+        """
         moved = made.status == EXECUTED
         try:
             return self._paid(await self._confirm(made) if moved else made)
@@ -305,7 +316,9 @@ def _in_doubt(error: StepFailure, what: str = "") -> StepFailure:
 
 
 def _unasked(error: StepFailure) -> StepFailure:
-    """This call has only looked: nothing was sent by it that could move money. Of calls before it that says nothing."""
+    """This call has only looked: nothing was sent by it that could move money.
+    Of calls before it that says nothing.
+    """
     return StepFailure(
         error.code,
         error.message,

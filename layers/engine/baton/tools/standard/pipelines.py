@@ -26,7 +26,9 @@ Preview = Annotated[int, Field(ge=0, le=base.PREVIEW_ROWS, description="So many 
 
 
 class Pipelined(BaseModel):
-    """`row_count` is null where the result is no table. `notes` name what may be a mistake, such as a field that no row has."""
+    """`row_count` is null where the result is no table. `notes` name what may be a mistake, such as a field that
+    no row has.
+    """
 
     result: Any
     row_count: int | None
@@ -44,7 +46,9 @@ def declare(
     def pipe(
         steps: Steps, data: Data, context: StepContext, preview: Preview = 5
     ) -> Pipelined:  # by its tenant it is guarded
-        """Filter, sort, select, group, join and transform tables: a list of steps, each on the result of the one before."""
+        """Filter, sort, select, group, join and transform tables: a list of
+        steps, each on the result of the one before.
+        """
         made = of_steps(steps, data, services.most_bytes, preview)
         if name := remember(context, steps, data):
             made.notes.append(f'these steps have a name: `std.named_pipeline` with `name`: "{name}"')

@@ -1,6 +1,8 @@
-"""`std.upsert` and `std.get`: versioned entities; `std.put_object` and `std.get_object`: content under its own hash.
+"""`std.upsert` and `std.get`: versioned entities; `std.put_object` and `std.get_object`: content under its own
+hash.
 
-`std.restore` and `std.restore_object` take back what they have written. Where they are kept is the adapters' business. All of
+`std.restore` and `std.restore_object` take back what they have written. Where they are kept is the adapters'
+business. All of
 it belongs to the tenant of the step.
 """
 
@@ -83,9 +85,12 @@ class Found(BaseModel):
 
 
 class Put(BaseModel):
-    """Place of the content. `written`: it was not there before this call, or an earlier one with its key. `latest`: version of the pointer by name.
+    """Place of the content.
+    `written`: it was not there before this call, or an earlier one with its key.
+    `latest`: version of the pointer by name.
 
-    `before`: the hash that the name has pointed to, empty for none; null where other puts have come in between.
+    `before`: the hash that the name has pointed to, empty for none; null where other puts have come in
+    between.
     """
 
     ref: str
@@ -126,10 +131,11 @@ def _declare_entities(registry: Registry, services: Services) -> None:
         type: Type, id: Id, data: Any, context: StepContext,
         expected_version: Expected | None = None, keep_before: bool = True,
     ) -> Upserted:  # fmt: skip
-        """Write an entity, new or in place of what is there, and count its version up. A repeated call changes nothing.
+        """Write an entity, new or in place of what is there, and count its version up.
+        A repeated call changes nothing.
 
-        expected_version: what it must be at, 0 for not there; anything else is the failure `conflict`. keep_before: what is
-        replaced is given, so that it can be restored.
+        expected_version: what it must be at, 0 for not there; anything else is the failure
+        `conflict`. keep_before: what is replaced is given, so that it can be restored.
         """
         if len(msgspec.json.encode(data)) > MOST_BYTES:
             raise StepFailure("input_too_large", f"an entity has at most {MOST_BYTES} bytes of JSON")
@@ -153,9 +159,11 @@ def _declare_entities(registry: Registry, services: Services) -> None:
     async def restore(
         type: Type, id: Id, version: Version, before: Before | None, context: StepContext
     ) -> Restored:
-        """Undo an upsert: write what was there before it, or delete what it has created. A repeated call changes nothing.
+        """Undo an upsert: write what was there before it, or delete what it has created.
+        A repeated call changes nothing.
 
-        version: the one that the upsert has made. If the entity has been written since, nothing is changed: `conflict`.
+        version: the one that the upsert has made.
+        If the entity has been written since, nothing is changed: `conflict`.
         """
         if before is None:
             raise StepFailure(
@@ -210,9 +218,11 @@ def _declare_objects(registry: Registry, services: Services) -> None:
         name: Name, sha256: Sha256, written: bool, latest: Version,
         before: NoneOrSha256 | None, context: StepContext,
     ) -> RestoredObject:  # fmt: skip
-        """Undo a put: point the name to what it has pointed to before, or to nothing, and delete the content that the put has written.
+        """Undo a put: point the name to what it has pointed to before, or to
+        nothing, and delete the content that the put has written.
 
-        latest: the version of the pointer that the put has made. If the name has been put since, nothing is changed: `conflict`.
+        latest: the version of the pointer that the put has made.
+        If the name has been put since, nothing is changed: `conflict`.
         """
         if before is None:
             raise StepFailure("conflict", f"it is not known what `{name}` has pointed to before")
@@ -246,7 +256,9 @@ def _declare_objects(registry: Registry, services: Services) -> None:
 
 
 async def _set(services: Services, where: tuple[str, str, str], data: Any, key: str, version: int) -> Written:
-    """Write or delete an entity, if it is still at a version, or is so again because what was written since was taken back in this way."""
+    """Write or delete an entity, if it is still at a version, or is so
+    again because what was written since was taken back in this way.
+    """
     entities, now = services.entities, version
     while True:
         if data is _NOTHING:
@@ -268,8 +280,8 @@ async def _set(services: Services, where: tuple[str, str, str], data: Any, key: 
 async def _delete(services: Services, where: tuple[str, str, str], sha256: str) -> bool:
     """Delete content that its name does not point to; whether it is gone.
 
-    Another step may put the same content at this moment, which is not written twice. It points the name to it, and then the
-    content is put back.
+    Another step may put the same content at this moment, which is not written twice.
+    It points the name to it, and then the content is put back.
     """
     tenant, _, name = where
 

@@ -104,7 +104,9 @@ class SagaRow(Answer):
 
 
 class SagaPage(Answer):
-    """Sagas, the latest change first. What begins or changes while pages are read is on none of the later ones."""
+    """Sagas, the latest change first.
+    What begins or changes while pages are read is on none of the later ones.
+    """
 
     sagas: list[SagaRow]
     next: Cursor
@@ -332,7 +334,9 @@ class EventPage(Answer):
 
 
 class StoredValue(Answer):
-    """A value that the log names by `cas://sha256/…`: whole, or a part of its JSON where no answer has room for it."""
+    """A value that the log names by `cas://sha256/…`: whole, or a part of
+    its JSON where no answer has room for it.
+    """
 
     ref: str = Field(description="Its name, which is the SHA-256 of its JSON.")
     size: int = Field(ge=1, description="Bytes of its JSON.")
@@ -427,7 +431,8 @@ class User(UserBudget):
 
 
 class UserPage(Answer):
-    """A part of the users with sagas that have not ended, or ended today, and of those about whom an operator has decided.
+    """A part of the users with sagas that have not ended, or ended today,
+    and of those about whom an operator has decided.
 
     A user can be on several pages.
     """
@@ -627,7 +632,9 @@ class ScheduleView(Answer):
 
 
 class SchedulePage(Answer):
-    """Schedules by the names of their workflows. A page may have fewer than asked for, and yet not be the last."""
+    """Schedules by the names of their workflows.
+    A page may have fewer than asked for, and yet not be the last.
+    """
 
     schedules: list[ScheduleView]
     next: Cursor

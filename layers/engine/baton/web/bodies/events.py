@@ -26,7 +26,8 @@ _NO_ANSWER = "the store did not answer in time"
 
 
 def read_events(text: str, headers: Mapping[str, str]) -> tuple[list[Any], bool]:
-    """The events of a request, unchecked, and whether they came as a list. `headers` have names in lower case.
+    """The events of a request, unchecked, and whether they came as a list.
+    `headers` have names in lower case.
 
     Raises `MalformedDocument`, `InvalidInput` for what holds no events.
     """
@@ -69,8 +70,9 @@ def _binary(text: str, headers: Mapping[str, str], kind: str) -> dict[str, Any]:
 async def take(desk: EventDesk, text: str, headers: Mapping[str, str]) -> dict[str, Any]:
     """The answer: what was done by each event.
 
-    Raises `InvalidInput` with what is no event and what a rule has refused, and `TooManyRequests` with those that have to come again: what
-    was done for the others stays done, and a sender gets on with a store that is too slow for all of them in one request.
+    Raises `InvalidInput` with what is no event and what a rule has refused, and
+    `TooManyRequests` with those that have to come again: what was done for the others stays
+    done, and a sender gets on with a store that is too slow for all of them in one request.
     """
     events, is_list = read_events(text, headers)
     faults = [problems_of(event, f"/{index}" if is_list else "") for index, event in enumerate(events)]
@@ -136,7 +138,9 @@ class CloudEvent(BaseModel):
 
 
 class CloudEvents(RootModel[Annotated[list[JsonValue], Field(max_length=MOST_EVENTS)]]):
-    """Several events, each a CloudEvent. One that is none holds up no other, and the answer is 422 with its place."""
+    """Several events, each a CloudEvent.
+    One that is none holds up no other, and the answer is 422 with its place.
+    """
 
 
 class EventOutcome(Answer):

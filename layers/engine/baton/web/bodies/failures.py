@@ -89,7 +89,9 @@ class FailingStep(AttemptFailure):
 
 
 class Choice(Answer):
-    """An answer that a question offers, in its author's words. `default`: it is taken when the question expires."""
+    """An answer that a question offers, in its author's words.
+    `default`: it is taken when the question expires.
+    """
 
     id: str
     label: str
@@ -177,7 +179,9 @@ class Audience(Answer):
 
 
 class ListedQuestion(Answer):
-    """An open question in a list. All that it says, its schema among it, is in the answer of `GET /sagas/{saga}`."""
+    """An open question in a list.
+    All that it says, its schema among it, is in the answer of `GET /sagas/{saga}`.
+    """
 
     saga: str
     workflow: str

@@ -160,7 +160,9 @@ class WorkflowPage(Answer):
 
 
 class NamedGraph(Answer):
-    """A graph that a document names: each saga of it is a child. `GET /workflows/NAME.GRAPH` shows the rest of it."""
+    """A graph that a document names: each saga of it is a child.
+    `GET /workflows/NAME.GRAPH` shows the rest of it.
+    """
 
     name: str
     nodes: list[WorkflowNode]

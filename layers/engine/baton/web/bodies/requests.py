@@ -421,7 +421,9 @@ class _Matching(Body):
 
 
 class RedriveAllBody(_Matching):
-    """Which pending dead letters are redriven: of a saga, about a node, with a code or with words in their reason."""
+    """Which pending dead letters are redriven: of a saga, about a node,
+    with a code or with words in their reason.
+    """
 
     force: bool = Field(False, description="Those, too, that were redriven as often as they may.")
 

@@ -1,7 +1,8 @@
 """compile_document(text, tools) -> graph and every problem at once, each with its path and position.
 
-The order of the checks, which see a document whose shape is right. The checks themselves have a file for each thing
-that can be wrong. Nothing here runs a workflow.
+The order of the checks, which see a document whose shape is right.
+The checks themselves have a file for each thing that can be wrong.
+Nothing here runs a workflow.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ def compile_document(
 ) -> Graph:
     """Raises `MalformedDocument` for text that cannot be parsed, `InvalidDefinition` with all problems.
 
-    `children`: what is known of the workflows that this one starts. `kinds`: those of the application's own. Where `has_time` says no, the document is refused for
+    `children`: what is known of the workflows that this one starts. `kinds`: those of the application's own.
+    Where `has_time` says no, the document is refused for
     that.
     """
     document = parse_document(text, json_only=json_only)

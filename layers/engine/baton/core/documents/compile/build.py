@@ -228,7 +228,9 @@ def check_kinds(source: Source) -> Iterator[Problem]:
 
 
 def _without_end(source: Source, name: str) -> Iterator[Problem]:
-    """A workflow that starts itself, whatever happens: each saga would start another one, down to the limit of the depth."""
+    """A workflow that starts itself, whatever happens: each saga would
+    start another one, down to the limit of the depth.
+    """
     if source.produced is not None and source.produced.has_at_every_end(name):
         message = "every saga of this workflow would start another one, without end"
         if source.within.graph:
@@ -318,7 +320,9 @@ class _Compiler:
         return [spec for name, spec in sorted(self._source.allowed.items()) if may_run(name, patterns)]
 
     def among(self, spec: ToolSpec, patterns: Sequence[str] | None = None) -> dict[str, Any]:
-        """The argument of a search for tools that no author and no model chooses: those that may be called there."""
+        """The argument of a search for tools that no author and no model
+        chooses: those that may be called there.
+        """
         rails = self._source.model.guardrails
         is_any = patterns is None and (rails is None or rails.allowed_tools is None)
         is_search = spec.name == SEARCH and "among" in spec.parameters.get("properties", {})

@@ -98,7 +98,9 @@ def _codes(
 
 
 def strange_code(place: str, code: str, more: Collection[str], *, is_tried: bool = True) -> Iterator[Problem]:
-    """A code that no failure has, or (`is_tried`) no failure of an attempt. `more` are the names that may stand there, too."""
+    """A code that no failure has, or (`is_tried`) no failure of an attempt.
+    `more` are the names that may stand there, too.
+    """
     if code in UNTRIED and is_tried:
         yield Problem(
             place,
@@ -144,7 +146,9 @@ def _idle(
 
 
 def _of_strategies(change: Change) -> Iterator[tuple[str, str]]:
-    """(place, strategy) of what is said of one. An `at_most` is kept to where the strategy is never used, too."""
+    """(place, strategy) of what is said of one.
+    An `at_most` is kept to where the strategy is never used, too.
+    """
     for name, strategy in STRATEGIES.items():
         yield from ((f"/{field}", name) for field in strategy.only_for(change))
 
@@ -178,7 +182,9 @@ def _on(change: Change) -> Sequence[str]:
 
 
 def check_failing(source: Source) -> Iterator[Problem]:
-    """Problems of the names in `retry`, `on_failure`, `failover` and `catch`, and of rules that can do nothing."""
+    """Problems of the names in `retry`, `on_failure`, `failover` and
+    `catch`, and of rules that can do nothing.
+    """
     yield from check_rules(source)
     yield from _rules(source, "", source.model, source.tasks)
     for name in source.tasks:

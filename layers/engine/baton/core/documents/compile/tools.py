@@ -1,6 +1,7 @@
 """Tools that exist and may run, and arguments that a tool takes.
 
-Checks against the list of tools, for whichever kind of node calls one. What expressions name is in checks/expressions.py.
+Checks against the list of tools, for whichever kind of node calls one.
+What expressions name is in checks/expressions.py.
 """
 
 from __future__ import annotations
@@ -99,7 +100,9 @@ def takes(source: Source, spec: ToolSpec, given: Mapping[str, Any], below: str) 
 
 
 def _is_pipeline(spec: ToolSpec, given: Mapping[str, Any]) -> bool:
-    """Whether it is the engine's tool, not an application's own of this name, and the names of the data are known."""
+    """Whether it is the engine's tool, not an application's own of this
+    name, and the names of the data are known.
+    """
     if spec.name not in _PIPELINES or not isinstance(given.get("data", {}), dict):
         return False
     from baton.core.pipelines import pipeline  # most documents have none

@@ -1,1 +1,3 @@
-"""How each kind of node is written in a document: one file a kind, behind one protocol (base.py) and one list (registry.py)."""
+"""How each kind of node is written in a document: one file a kind,
+behind one protocol (base.py) and one list (registry.py).
+"""

@@ -78,7 +78,9 @@ class Compiler(Known, Protocol):
         ...
 
     def seen(self, name: str) -> Mapping[str, Any]:
-        """A template of what the graph that a node names takes from there besides its input; empty for nothing."""
+        """A template of what the graph that a node names takes from there
+        besides its input; empty for nothing.
+        """
         ...
 
     @property
@@ -125,11 +127,15 @@ class Compiler(Known, Protocol):
         ...
 
     def among(self, spec: ToolSpec, patterns: Sequence[str] | None = None) -> dict[str, Any]:
-        """The arguments of a search for tools that neither author nor model chooses: those of the patterns that may run."""
+        """The arguments of a search for tools that neither author nor model
+        chooses: those of the patterns that may run.
+        """
         ...
 
     def remedies(self, spec: ToolSpec) -> dict[str, Any]:
-        """The fields of the graph's node about a tool, whichever node calls it: alternatives, and what goes before it."""
+        """The fields of the graph's node about a tool, whichever node calls it:
+        alternatives, and what goes before it.
+        """
         ...
 
     def attempts(self, name: str, spec: ToolSpec) -> dict[str, Any]:
@@ -263,11 +269,15 @@ class NodeDocument:
         return None
 
     def gives(self, known: Known, node: NodeModel, declared: Any) -> Any:
-        """The JSON Schema of the output; None when nothing is known. `declared`: the node's `output_schema`, or None."""
+        """The JSON Schema of the output; None when nothing is known.
+        `declared`: the node's `output_schema`, or None.
+        """
         return declared
 
     def answers(self, node: NodeModel) -> Any:
-        """The JSON Schema of the output of a node that declares none, where the kind itself asks for one; else None."""
+        """The JSON Schema of the output of a node that declares none, where the
+        kind itself asks for one; else None.
+        """
         return None
 
     def starts(self, node: NodeModel) -> str:
@@ -295,5 +305,7 @@ class NodeDocument:
         return getattr(node, self.key)
 
     def summary(self, node: Mapping[str, Any], span: Callable[[int | None], str]) -> str:
-        """A node of the graph, as `GET /workflows/{name}` shows it, in a few words. `span`: a length of time as one."""
+        """A node of the graph, as `GET /workflows/{name}` shows it, in a few words.
+        `span`: a length of time as one.
+        """
         return self.key

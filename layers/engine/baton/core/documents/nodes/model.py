@@ -23,7 +23,9 @@ _NEXT = "output.next"
 
 
 def choice_of(branch: BranchModel | None) -> dict[str, Any] | None:
-    """What the answer has to be where it chooses the next node by `choose: output.next`, and the document has no schema."""
+    """What the answer has to be where it chooses the next node by `choose:
+    output.next`, and the document has no schema.
+    """
     if branch is None or (branch.choose or "").strip() != _NEXT:
         return None
     ways = {"type": "array", "items": {"enum": list(branch.among)}, "description": "Where to go on."}

@@ -1,7 +1,8 @@
-"""A kind of node of an application's own: a macro over kinds that are built in, expanded when a document is compiled.
+"""A kind of node of an application's own: a macro over kinds that are
+built in, expanded when a document is compiled.
 
-It is declared in tools/define.py and expanded in documents/expand.py. A worker may import this: nothing here loads
-pydantic.
+It is declared in tools/define.py and expanded in documents/expand.py.
+A worker may import this: nothing here loads pydantic.
 """
 
 from __future__ import annotations

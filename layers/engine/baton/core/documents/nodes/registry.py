@@ -1,4 +1,5 @@
-"""The kinds of node that documents have, in the order in which they are shown. The only file that imports them.
+"""The kinds of node that documents have, in the order in which they are shown.
+The only file that imports them.
 
 What is made of the list is in model.py, from the time that it is imported.
 """

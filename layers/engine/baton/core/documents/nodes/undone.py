@@ -1,7 +1,8 @@
-"""What takes back what a node has done, as a graph has it: from `compensate`, or from what the tools say of themselves.
+"""What takes back what a node has done, as a graph has it: from
+`compensate`, or from what the tools say of themselves.
 
-Its shape is in parts/failing.py. An inverse that a tool names itself needs no permission of the document, as its `verify`
-needs none.
+Its shape is in parts/failing.py.
+An inverse that a tool names itself needs no permission of the document, as its `verify` needs none.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ ATTEMPTS, WITHIN_MS = 5, 600_000
 def undo_problems(
     compiler: Compiler, place: str, model: CompensateModel | None, spec: ToolSpec
 ) -> Iterator[Problem]:
-    """What is wrong with `compensate` at a node whose tool is `spec`. Its expressions are looked at where all are."""
+    """What is wrong with `compensate` at a node whose tool is `spec`.
+    Its expressions are looked at where all are.
+    """
     if model is None or model.tool == NONE:
         return
     if model.tool is not None:
@@ -86,7 +89,9 @@ def undos(
     model: CompensateModel | None = None,
     others: Iterable[str] = (),
 ) -> dict[str, Undo]:
-    """By tool that may do the work of a node, what takes it back. `others`: tools that are called in place of its own."""
+    """By tool that may do the work of a node, what takes it back.
+    `others`: tools that are called in place of its own.
+    """
     if not compiler.undoes or (model is not None and model.tool == NONE):
         return {}
     found = {}

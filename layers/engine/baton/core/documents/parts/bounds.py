@@ -166,7 +166,9 @@ Limits = Annotated[dict[str, LimitModel], BeforeValidator(_limits), Given, defin
 
 
 class GuardrailsModel(Model):
-    """What the saga may do at all, by whichever decision: tools that may run, and transitions that may be taken."""
+    """What the saga may do at all, by whichever decision: tools that may
+    run, and transitions that may be taken.
+    """
 
     allowed_tools: Annotated[ToolPatterns | None, Given] = Field(
         default=None,

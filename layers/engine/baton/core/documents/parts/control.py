@@ -51,7 +51,9 @@ def _some(value: Any) -> Any:
 
 
 class BranchModel(Model):
-    """Which of the nodes that it names come next: the first of its `rules` that holds says so, or a value (`choose`)."""
+    """Which of the nodes that it names come next: the first of its `rules`
+    that holds says so, or a value (`choose`).
+    """
 
     model_config = ConfigDict(
         json_schema_extra={

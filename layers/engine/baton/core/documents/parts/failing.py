@@ -1,7 +1,8 @@
 """What is done when a step fails: the shapes of `retry`, `on_failure`, `failover` and `catch`.
 
-What they mean is on docs/failures.md. What they become in a graph is core/documents/compile/analysis/source.py's; whether the nodes
-and tools that they name exist is the compiler's.
+What they mean is on docs/failures.md.
+What they become in a graph is core/documents/compile/analysis/source.py's;
+whether the nodes and tools that they name exist is the compiler's.
 """
 
 from __future__ import annotations
@@ -451,7 +452,9 @@ class CompensateModel(Model):
 
 
 class HandlerModel(Model):
-    """The workflow, or the graph of the document, that is started when a saga of this one has failed for good, and has undone what it can."""
+    """The workflow, or the graph of the document, that is started when a
+    saga of this one has failed for good, and has undone what it can.
+    """
 
     model_config = ConfigDict(
         json_schema_extra={"oneOf": [{"required": ["workflow"]}, {"required": ["graph"]}]}

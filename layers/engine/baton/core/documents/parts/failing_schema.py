@@ -1,7 +1,9 @@
-"""The JSON Schema of `retry`, `on_failure`, `failover` and `catch` as documents write them, for the published schema.
+"""The JSON Schema of `retry`, `on_failure`, `failover` and `catch` as
+documents write them, for the published schema.
 
-The fields of parts/failing.py refer to `definitions` by their names, and these to each other and to what all fields share
-(core/documents/schema.py). They refuse nothing that the models accept, and share their bounds and patterns.
+The fields of parts/failing.py refer to `definitions` by their names, and these
+to each other and to what all fields share (core/documents/schema.py). They
+refuse nothing that the models accept, and share their bounds and patterns.
 """
 
 from __future__ import annotations

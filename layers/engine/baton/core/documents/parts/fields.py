@@ -1,7 +1,7 @@
 """Types of fields that more than one model of a document has, and how they refuse what is wrong.
 
-Names, durations, numbers, words to choose from, and the root of the models. What a field is for is in control.py,
-bounds.py and node.py; refusals are worded in documents/read.py.
+Names, durations, numbers, words to choose from, and the root of the models.
+What a field is for is in control.py, bounds.py and node.py; refusals are worded in documents/read.py.
 """
 
 from __future__ import annotations
@@ -244,7 +244,9 @@ def _one_of(names: tuple[str, ...]) -> str:
 
 
 def _expression() -> str:
-    """What can stand between `${` and `}`, without the spaces around it: core/expressions/ as a regular expression."""
+    """What can stand between `${` and `}`, without the spaces around it:
+    core/expressions/ as a regular expression.
+    """
     name = "[A-Za-z_][A-Za-z0-9_]*"
     key = rf"""(?:\.{name}|\["[^"\\}}]*"\]|\['[^'\\}}]*'\])"""
     index = rf"\[(?:[0-9]{{1,9}}|{PICK})\]"

@@ -65,7 +65,9 @@ def _list(value: Any) -> Any:
 
 
 class MapModel(Share, Model):
-    """The node is done once for each item of a list: `${item}` is the item, `${index}` its place in the list, from 0."""
+    """The node is done once for each item of a list: `${item}` is the item,
+    `${index}` its place in the list, from 0.
+    """
 
     short: ClassVar[str] = "over"
 
@@ -256,7 +258,9 @@ def spoken(key: str, asking: Asking) -> Iterator[tuple[str, Any]]:
 
 
 def shorter_turns(summary: SummaryModel | None) -> tuple[Alternative, ...]:
-    """What a turn does about a transcript that does not fit, one after the other. The first cut has a `summary` where one is asked for."""
+    """What a turn does about a transcript that does not fit, one after the other.
+    The first cut has a `summary` where one is asked for.
+    """
     words = {2: "newer half", 4: "newest quarter", 8: "newest eighth"}
     cuts = [
         Alternative(name=f"{what} of the transcript", hints=("truncate_context",), arguments={SHARE: share})
@@ -279,7 +283,9 @@ def step_of(
     context: str = "",
     ways: tuple[Alternative, ...] = (),
 ) -> dict[str, Any]:
-    """The fields of the graph's node whose step asks the model. `context`: the argument that can be shortened."""
+    """The fields of the graph's node whose step asks the model.
+    `context`: the argument that can be shortened.
+    """
     spec = model_tool(tuple(asking.fallbacks or ()), context)
     elsewhere = {"callback": CallbackTimes(timeout_ms=timeout or LONGEST_MS)} if asking.background else {}
     ways = (*ways, *ways_of(MODEL, {MODEL: spec}))

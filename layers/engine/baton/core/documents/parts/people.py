@@ -126,10 +126,11 @@ def escalation_problems(
     expires: int = 0,
     expiry: str = "",
 ) -> Iterator[Problem]:
-    """Problem of the steps of a question that `expires` after so many milliseconds; `expiry` names what decides that. 0: it waits
-    for its steps.
+    """Problem of the steps of a question that `expires` after so many
+    milliseconds; `expiry` names what decides that. 0: it waits for its steps.
 
-    `answers`: those that need no data. `refused`: those of them that only a person may give, each with why not, and what
+    `answers`: those that need no data. `refused`: those of them that only a person may give, each with why
+    not, and what
     to write instead.
     """
     if not 1 <= len(steps) <= MAX_STEPS:

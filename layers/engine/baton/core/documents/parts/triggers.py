@@ -137,7 +137,9 @@ def _timezone(value: Any) -> str:
 
 
 class ScheduleModel(Model):
-    """When sagas of the workflow are started by themselves: at the times of a cron expression, or one after so long."""
+    """When sagas of the workflow are started by themselves: at the times of
+    a cron expression, or one after so long.
+    """
 
     short: ClassVar[str] = "cron"
 

@@ -1,10 +1,10 @@
 """What a strategy is, and the data that it works on and answers with.
 
-What the log, the decision, the views and the documents know of any strategy. Each strategy has a file; their order is
-in registry.py, the walk in ladder.py.
+What the log, the decision, the views and the documents know of any strategy.
+Each strategy has a file; their order is in registry.py, the walk in ladder.py.
 
-A strategy knows no graph, no state and no tools. What it writes into a log is data that core/decide/failure_handling.py
-makes events of.
+A strategy knows no graph, no state and no tools.
+What it writes into a log is data that core/decide/failure_handling.py makes events of.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ STARTER, ON_CALL = "user", "on_call"
 ESCALATED = "escalated"
 """The code that a saga is parked with while an incident is open."""
 SUGGEST = ":model"
-"""The hint that a model carries out, by saying how else the step could be done. No hint of a document begins so."""
+"""The hint that a model carries out, by saying how else the step could be done.
+No hint of a document begins so.
+"""
 MOST_TIMES = 100
 """The largest `at_most` that a document can give."""
 
@@ -33,9 +35,12 @@ MOST_TIMES = 100
 class History(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What was done about the failures of one step since it began.
 
-    `since`: the time of the first failure after anything but a retry, 0 for never. `retries`: retries after that, whatever
-    their failures were. `total`: retries since a person last decided. `used`: uses of each other strategy. `ways`: the names
-    of the alternatives that were tried.
+    `since`: the time of the first failure after anything but a retry, 0 for never. `retries`: retries after
+    that, whatever
+    their failures were.
+    `total`: retries since a person last decided.
+    `used`: uses of each other strategy.
+    `ways`: the names of the alternatives that were tried.
     """
 
     since: int = 0
@@ -48,9 +53,10 @@ class History(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 class LadderStep(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What is done now.
 
-    `strategy`: its name in the log. Where the step is repeated: `delay_ms`, and `hooks` to carry out before it. Of another
-    way: `way`, and the `hint` that it carries out. `look`: only find out whether the last attempt has happened. `why`: why
-    the strategies below it were passed, for people.
+    `strategy`: its name in the log. Where the step is repeated: `delay_ms`, and `hooks` to carry out before
+    it. Of another
+    way: `way`, and the `hint` that it carries out. `look`: only find out whether the last
+    attempt has happened. `why`: why the strategies below it were passed, for people.
     """
 
     strategy: str
@@ -65,7 +71,8 @@ class LadderStep(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """A failure, and what can be done about it.
 
-    `ways`: how else the step can be done, the best first; `may_suggest`: a model may say how else. `retry_after_ms`: the pause that the service asks for. `draw`: a
+    `ways`: how else the step can be done, the best first; `may_suggest`: a model may say how else.
+    `retry_after_ms`: the pause that the service asks for. `draw`: a
     number of [0, 1) for chance.
     """
 
@@ -85,7 +92,9 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """What the log says of a strategy that was chosen, in words; a word is empty where there is nothing to say."""
+    """What the log says of a strategy that was chosen, in words; a word is
+    empty where there is nothing to say.
+    """
 
     pause: str = ""
     hooks: str = ""
@@ -100,13 +109,15 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 class Strategy:
     """One way to react to a failure. What a strategy does not say is as it is here.
 
-    Documents and schema: `says` what it does; `most` uses for one step, and the largest `at_most` that a document can give
-    (`largest_at_most`); `takes`: fields of a failover policy's action that go with it, one of which it `lacks` otherwise.
+    Documents and schema: `says` what it does; `most` uses for one step, and the
+    largest `at_most` that a document can give (`largest_at_most`); `takes`: fields
+    of a failover policy's action that go with it, one of which it `lacks` otherwise.
 
-    Deciding: `repeats` the step after a pause, so that the claim of the attempt before tells what became of it; `undoes`
-    what was done; `ends`: it writes nothing, and the step has failed.
+    Deciding: `repeats` the step after a pause, so that the claim of the attempt before tells what
+    became of it; `undoes` what was done; `ends`: it writes nothing, and the step has failed.
 
-    Questions: whom it `asks`, for how long (`lasts_ms`, 0 for ever), `suffix` of the question's id, and the code that it
+    Questions: whom it `asks`, for how long (`lasts_ms`, 0 for ever),
+    `suffix` of the question's id, and the code that it
     `parks` the saga with: that is an incident.
 
     Words: `foretold` before it has happened, `waits_for` while its question is open, `metric` that counts it.
@@ -135,7 +146,9 @@ class Strategy:
         return self.ends or bool(self.parks)
 
     def is_wanted(self, entry: PolicyEntry, code: str) -> bool | None:
-        """Whether the entry puts it before the others of the ladder, or takes it out; None when it does not say."""
+        """Whether the entry puts it before the others of the ladder, or takes
+        it out; None when it does not say.
+        """
         return None
 
     def next(self, at: Situation) -> LadderStep | str:
@@ -163,7 +176,9 @@ class Strategy:
         )
 
     def waits_ms(self, entry: PolicyEntry) -> int:
-        """Milliseconds that its question waits; 0: for ever. Those to whom an escalation hands it on last have the whole time for it."""
+        """Milliseconds that its question waits; 0: for ever.
+        Those to whom an escalation hands it on last have the whole time for it.
+        """
         return self.lasts_ms and self.lasts_ms + (entry.escalate[-1]["after_ms"] if entry.escalate else 0)
 
     def foretell(self, entry: PolicyEntry) -> str:

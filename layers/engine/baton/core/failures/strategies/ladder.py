@@ -29,14 +29,17 @@ def entry_of(
     is_defect: bool = False,
     on_purpose: bool = False,
 ) -> PolicyEntry:
-    """What is done about a failure: the defaults, and over them the rules, each list more important than the last.
+    """What is done about a failure: the defaults, and over them the rules,
+    each list more important than the last.
 
-    `rules` are those of the document, then those of the node. Within one, `any` counts least and the code most. Where
-    the graph itself goes on from a failure (`is_handled`), the defaults keep only the strategies that ask no person
-    and undo nothing; a document's own ladder stays as it is. `last`, a word of `LAST`, is what the deployment
-    does in place of a question that the defaults ask.
+    `rules` are those of the document, then those of the node. Within one, `any` counts least and the code
+    most. Where
+    the graph itself goes on from a failure (`is_handled`), the defaults keep only the strategies
+    that ask no person and undo nothing; a document's own ladder stays as it is. `last`, a word
+    of `LAST`, is what the deployment does in place of a question that the defaults ask.
 
-    A rule for `any` failure never has one tried again that is `permanent`. Of a defect, rules count that name its code.
+    A rule for `any` failure never has one tried again that is `permanent`.
+    Of a defect, rules count that name its code.
     A code that a tool gave `on_purpose` has the defaults of its class.
     """
     rules = [_naming(code, level) for level in rules] if is_defect else rules
@@ -88,7 +91,9 @@ def unattended(ladder: Iterable[str]) -> tuple[str, ...]:
 
 
 def severity_of(code: str, class_: str) -> str:
-    """How bad a failure is unless the author says otherwise, whatever the domain; `class_` empty: that of the code."""
+    """How bad a failure is unless the author says otherwise, whatever the
+    domain; `class_` empty: that of the code.
+    """
     return entry_of(code, class_ or class_of(code)).severity
 
 
@@ -133,7 +138,9 @@ def _never_again(change: Change, general: Collection[str] = (ANY,)) -> Change:
 
 
 def next_step(at: Situation) -> LadderStep:
-    """What the first strategy of the entry's ladder does that can do anything; the end of the ladder if none can."""
+    """What the first strategy of the entry's ladder does that can do
+    anything; the end of the ladder if none can.
+    """
     why: list[str] = []
     for name in ladder_of(at.entry, at.code):
         found = of(name).next(at)
@@ -154,7 +161,9 @@ def after_decision(history: History) -> History:
 
 
 def ladder_of(entry: PolicyEntry, code: str) -> tuple[str, ...]:
-    """The strategies for a code: with those in front that the entry wants for it, and without those it does not want."""
+    """The strategies for a code: with those in front that the entry wants
+    for it, and without those it does not want.
+    """
     ladder = entry.ladder
     for name, strategy in STRATEGIES.items():
         said = strategy.is_wanted(entry, code)

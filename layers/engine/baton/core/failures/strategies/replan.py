@@ -1,4 +1,5 @@
-"""replan: an alternative to the tool, as one of the hints says (core/failures/alternatives.py), or as a model says.
+"""replan: an alternative to the tool, as one of the hints says
+(core/failures/alternatives.py), or as a model says.
 
 A model is asked once for a step, when its registered alternatives are used up; what it says is carried out in
 core/nodes/replanning.py.

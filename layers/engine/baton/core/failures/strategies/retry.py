@@ -10,7 +10,9 @@ from baton.core.failures.strategies.base import History, LadderStep, Situation, 
 
 
 class Retry(Strategy):
-    """Its number of uses holds for all failures since a person last decided, unless the policy itself allows more."""
+    """Its number of uses holds for all failures since a person last
+    decided, unless the policy itself allows more.
+    """
 
     name = "retry"
     says = "Try the same again after a pause."

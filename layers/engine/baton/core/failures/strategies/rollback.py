@@ -1,4 +1,6 @@
-"""rollback: the step has failed, and the saga with it unless its graph goes on; what it has done is undone then (core/decide/undoing.py)."""
+"""rollback: the step has failed, and the saga with it unless its graph
+goes on; what it has done is undone then (core/decide/undoing.py).
+"""
 
 from __future__ import annotations
 

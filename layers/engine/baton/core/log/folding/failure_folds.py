@@ -1,7 +1,7 @@
 """What the events about failing steps, questions and notices make of a state; for the table of fold.py.
 
-Each counts once: what is told again, or is about what is gone, changes nothing. The strategies and the failure matrix are
-imported where a step has failed.
+Each counts once: what is told again, or is about what is gone, changes nothing.
+The strategies and the failure matrix are imported where a step has failed.
 """
 
 from __future__ import annotations
@@ -276,7 +276,9 @@ def asked_anew(state: State, now: int) -> State:
 
 
 def decided(state: State, build: str = "") -> State:
-    """Incidents are over: their steps are tried again. `build`: only those that are defects and have not failed under this code."""
+    """Incidents are over: their steps are tried again.
+    `build`: only those that are defects and have not failed under this code.
+    """
     if not state.failing:
         return state
     from baton.core.failures.strategies.ladder import after_decision

@@ -1,7 +1,8 @@
 """fold(state, entry) -> state: the only place where a log becomes a state.
 
-One small function per kind of event, registered in one table. A fold trusts the log but never counts twice: an event whose
-tokens are gone, whose wait is closed or whose key is known changes nothing.
+One small function per kind of event, registered in one table.
+A fold trusts the log but never counts twice: an event whose tokens are
+gone, whose wait is closed or whose key is known changes nothing.
 """
 
 from __future__ import annotations

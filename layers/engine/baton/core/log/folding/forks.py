@@ -23,12 +23,14 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
     """The state with which branch `fork.branch` begins.
 
     `before` is the state before the fork's entry, `at_cut` the one at version `fork.cut` of the same
-    history. Versions never go down: the new branch starts behind the fork's entry. Counters of what
-    really happened are kept, and so is what was spent; the time that is limited begins anew. The fork
-    gives revivals, cancels, parking and incidents a fresh start, forgets the signals behind the cut, and has
-    the notices of questions open at the cut sent again. Models are asked again, whatever their answers were. A child that is open on both sides goes on; any other open one
-    is left behind, to be cancelled, and opened anew where the cut needs it. So does work elsewhere, and what it has said
-    is kept: it says nothing twice.
+    history.
+    Versions never go down: the new branch starts behind the fork's entry.
+    Counters of what really happened are kept, and so is what was spent; the time that is limited begins anew.
+    The fork gives revivals, cancels, parking and incidents a fresh start, forgets the signals
+    behind the cut, and has the notices of questions open at the cut sent again. Models are
+    asked again, whatever their answers were. A child that is open on both sides goes on; any
+    other open one is left behind, to be cancelled, and opened anew where the cut needs it. So
+    does work elsewhere, and what it has said is kept: it says nothing twice.
     """
     if entry.version != before.version + 1 or entry.branch != before.lineage.branch:
         raise CorruptLog(
@@ -97,8 +99,8 @@ def afresh(at_cut: State) -> State:
 
 
 def _undoable(before: Undoable, at_cut: Undoable, cut: int, waiting: Collection[str]) -> Undoable:
-    """What was undone before stays undone, and what could not be stays to be taken up again, as far as it is not behind the cut; once,
-    where the list at the cut has it, too.
+    """What was undone before stays undone, and what could not be stays to be taken up
+    again, as far as it is not behind the cut; once, where the list at the cut has it, too.
 
     Steps in doubt that are done again, because they are `waiting` at the cut, are met again.
     """
@@ -125,7 +127,9 @@ def _undoable(before: Undoable, at_cut: Undoable, cut: int, waiting: Collection[
 
 
 def _to_undo(before: State, entry: ev.Entry, fork: ev.Forked) -> State:
-    """The state of an ended saga that goes on to undo what it has done. Whatever stopped it is told again at its end."""
+    """The state of an ended saga that goes on to undo what it has done.
+    Whatever stopped it is told again at its end.
+    """
     wanted = ev.CancelRequested(
         reason=fork.reason,
         by=fork.by,

@@ -1,4 +1,6 @@
-"""What lets a node begin, what opens work, and what is heard of it before it is closed; for the table of fold.py."""
+"""What lets a node begin, what opens work, and what is heard of it
+before it is closed; for the table of fold.py.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +96,9 @@ def turn_began(state: State, e: ev.TurnBegan) -> State:
 
 
 def call_failed(state: State, e: ev.StepFailed) -> State:
-    """An equal call is made again, and one that a person has rejected is not the model's mistake; of a model's alternative, it is the end."""
+    """An equal call is made again, and one that a person has rejected is
+    not the model's mistake; of a model's alternative, it is the end.
+    """
     owner = slot_of(e.node, e.iteration)
     work = state.open.get(owner)
     if isinstance(work, Replanning):
@@ -131,7 +135,9 @@ def call_made(state: State, e: ev.StepSucceeded) -> State:
 
 
 def alternative_began(state: State, e: ev.AlternativeBegan) -> State:
-    """What an alternative before it has given leaves the state. A call that repeats another has its output at once."""
+    """What an alternative before it has given leaves the state.
+    A call that repeats another has its output at once.
+    """
     owner = slot_of(e.node, e.iteration)
     work, item = state.open.get(owner), slot_of(e.node, e.iteration, e.call)
     if not isinstance(work, Replanning) or e.call in work.calls or e.number < work.alternative:
@@ -202,7 +208,9 @@ def gone_on(state: State, e: ev.MapClosed) -> State:
 
 
 def with_batch(state: State, e: ev.StepFailed) -> ev.StepFailed:
-    """The failure of a map, with what became of each item: the entry before has it, where it is a blob if it is large."""
+    """The failure of a map, with what became of each item: the entry before
+    has it, where it is a blob if it is large.
+    """
     work = state.open.get(slot_of(e.node, e.iteration))
     if not isinstance(work, Map) or work.batch is None:
         return e

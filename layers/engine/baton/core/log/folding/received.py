@@ -69,8 +69,8 @@ def key_in(state: State, name: str, key: str) -> str:
 def remember(state: State, news: dict[str, str]) -> dict[str, str]:
     """The keys with new ones.
 
-    Only so many are remembered, besides those of forks and of signals that wait: with such a signal, a wait would take
-    another one that came under its key.
+    Only so many are remembered, besides those of forks and of signals that wait:
+    with such a signal, a wait would take another one that came under its key.
     """
     keys = {**state.keys, **news}
     if len(keys) > KEYS_REMEMBERED:  # besides those that stay
@@ -96,7 +96,9 @@ _OVER = "/"  # before the code with which one ended: no fingerprint begins so
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """What work elsewhere says: `status` is SUCCESS, FAILURE or HEARTBEAT. `retryable` None: as its code says."""
+    """What work elsewhere says: `status` is SUCCESS, FAILURE or HEARTBEAT.
+    `retryable` None: as its code says.
+    """
 
     status: str
     output: Any = None
@@ -115,10 +117,11 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def callback_of(state: State, slot: str) -> str:
-    """The id of the callback that the step at `slot` waits for, or will: branch, slot, and number of the handover.
+    """The id of the callback that the step at `slot` waits for, or will:
+    branch, slot, and number of the handover.
 
-    The number goes up when what was handed over has ended without success. So attempts at handing over the same work
-    give the same id, and with it the same token.
+    The number goes up when what was handed over has ended without success.
+    So attempts at handing over the same work give the same id, and with it the same token.
     """
     work = state.open.get(slot)
     if isinstance(work, Callback):
@@ -176,7 +179,9 @@ def why_over(state: State, callback: str) -> str:
 
 
 def callback_over(state: State, slot: str, callback: str, code: str) -> State:
-    """Without the callback of a step, when an attempt ends with it. `code`: of the failure, empty for a success."""
+    """Without the callback of a step, when an attempt ends with it.
+    `code`: of the failure, empty for a success.
+    """
     key = signal_key(CALLBACK, callback)
     return replace(
         state,
@@ -248,7 +253,8 @@ def interrupted(state: State, e: ev.StepInterrupted) -> State:
 def revived(state: State, e: ev.Revived) -> State:
     """Deaths in a row: only the death of the last revival itself follows on from it.
 
-    What an invocation settled before it died has set them to zero. A step that has failed keeps its place, and does not act.
+    What an invocation settled before it died has set them to zero.
+    A step that has failed keeps its place, and does not act.
     """
     recovery = state.recovery
     failed = state.failure.node if state.failure is not None and state.failure.attempt else ""
@@ -309,7 +315,9 @@ def breaker_of(state: State, slot: str) -> str:
 
 
 def _place_of(slot: str) -> str:
-    """Where the corrections of a slot are counted: an item of a map is asked about apart, a turn or a call belongs to its agent."""
+    """Where the corrections of a slot are counted: an item of a map is
+    asked about apart, a turn or a call belongs to its agent.
+    """
     return slot if is_index(item_of(slot)) else owner_of(slot)
 
 
@@ -319,8 +327,10 @@ USER = "user:"
 class Owed(Struct, frozen=True):
     """What people are still to see and hear of a saga.
 
-    `asks`: the questions, by id, whose rows are to be put or whose audience is to be told. `stale`: the ids of those that
-    are not open any more, whose rows may still be there. `notices`: those to send; of a question, while it is open.
+    `asks`: the questions, by id, whose rows are to be put or whose audience is to be told. `stale`: the ids
+    of those that
+    are not open any more, whose rows may still be there.
+    `notices`: those to send; of a question, while it is open.
     """
 
     asks: dict[str, Ask] = {}
@@ -360,19 +370,25 @@ def owed(state: State) -> Owed:
 
 
 def before_the_end(state: State) -> tuple[Notice, ...]:
-    """The notices that a saga sends before it ends, if they can be sent. Those of questions go with their questions."""
+    """The notices that a saga sends before it ends, if they can be sent.
+    Those of questions go with their questions.
+    """
     return tuple(one for one in state.outbox.due if one.incident or not one.ask)
 
 
 def first_spare(notices: tuple[Notice, ...], rows: Collection[str]) -> Notice | None:
-    """The oldest notice that is no incident and not the newest about a question in `rows`: without that one no person would hear of it."""
+    """The oldest notice that is no incident and not the newest about a
+    question in `rows`: without that one no person would hear of it.
+    """
     newest = {one.ask: one for one in notices if one.ask in rows}
     spare = (one for one in notices if not one.incident and newest.get(one.ask) is not one)
     return next(spare, None)
 
 
 def _without_question(notices: tuple[Notice, ...], ids: Collection[str]) -> tuple[Notice, ...]:
-    """The notices that are not about these questions. One that opens an incident is told whatever became of its question."""
+    """The notices that are not about these questions.
+    One that opens an incident is told whatever became of its question.
+    """
     if not ids:
         return notices
     return tuple(one for one in notices if one.incident or one.ask not in ids)
@@ -389,7 +405,9 @@ def opened(state: State, ask: Ask) -> State:
 
 
 def moved(state: State, ask: Ask) -> State:
-    """The state when a question is for others: a worker may take a place for the person it is for now, and die before it is noted."""
+    """The state when a question is for others: a worker may take a place
+    for the person it is for now, and die before it is noted.
+    """
     audience, row = audience_of(state, ask), state.outbox.rows.get(ask.id)
     if row is None or not person_of(audience) or audience in {row.to, *row.left}:
         return state
@@ -397,7 +415,9 @@ def moved(state: State, ask: Ask) -> State:
 
 
 def opened_anew(state: State) -> State:
-    """After a fork: what is shown of the questions that are open now is not known, because some were withdrawn before."""
+    """After a fork: what is shown of the questions that are open now is not
+    known, because some were withdrawn before.
+    """
     before = state.outbox.rows
     rows = {
         ask.id: Shown(to=before[ask.id].to, left=before[ask.id].left)
@@ -409,7 +429,9 @@ def opened_anew(state: State) -> State:
 
 
 def noted(state: State, shown: dict[str, Shown], withdrawn: tuple[str, ...]) -> State:
-    """After rows were written and withdrawn. What no person was told of while it was open is not to be sent any more."""
+    """After rows were written and withdrawn.
+    What no person was told of while it was open is not to be sent any more.
+    """
     outbox, still = state.outbox, {ask.id: ask for _, ask in open_questions(state)}
     # A fork can have opened again what was withdrawn before it, and noted only now.
     withdrawn = tuple(question for question in withdrawn if question not in still)

@@ -32,7 +32,9 @@ def anew(keys: Keys) -> Undoable:
 
 
 def linked(state: State, e: ev.StepSucceeded | ev.ChildClosed | ev.StepStopped) -> State:
-    """The step is the newest that can be undone, or that nothing undoes. What could not be undone there before is this step's again."""
+    """The step is the newest that can be undone, or that nothing undoes.
+    What could not be undone there before is this step's again.
+    """
     undo, slot = state.undo, slot_of(e.node, e.iteration, e.item)
     is_lasting = not isinstance(e, ev.StepStopped) and e.lasting
     return replace(
@@ -84,7 +86,10 @@ def _left(state: State, slot: str, e: ev.StepStopped) -> State:
 
 
 def _unsure(state: State, slot: str, e: ev.StepFailed | ev.StepStopped, *, stays: bool) -> State:
-    """With a step that may have happened. One that an undoing comes to is in the list. `stays`: it keeps its tokens."""
+    """With a step that may have happened.
+    One that an undoing comes to is in the list.
+    `stays`: it keeps its tokens.
+    """
     undo = state.undo
     if e.prior is None:
         return replace(state, undo=_named(undo, (slot,)))

@@ -1,4 +1,6 @@
-"""What stops a saga as a whole, holds it back or lets it go on, as folds. The table of all folds is in fold.py."""
+"""What stops a saga as a whole, holds it back or lets it go on, as folds.
+The table of all folds is in fold.py.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from baton.core.log.undos import NotUndone
 
 
 def stopped(state: State, **news: Any) -> State:
-    """A cancelled or failed saga ends, whatever it was parked for; but a defect of what undoes its steps is to be mended first."""
+    """A cancelled or failed saga ends, whatever it was parked for; but a
+    defect of what undoes its steps is to be mended first.
+    """
     parked = state.parked if state.undo.work is not None and state.stands_still else None
     recovery = replace(news.pop("recovery", state.recovery), consecutive_crashes=0)
     return replace(state, parked=parked, recovery=recovery, **news)
@@ -47,7 +51,8 @@ def cancelled(state: State, e: ev.CancelRequested) -> State:
 
 
 def abandoned(state: State, e: ev.ChildrenAbandoned) -> State:
-    """Forgets these children, but for those that ended by themselves: a fork from here goes on with their end.
+    """Forgets these children, but for those that ended by themselves: a
+    fork from here goes on with their end.
 
     Those that the saga has `undo` come first when it undoes what it has done.
     """
@@ -77,7 +82,9 @@ def limited(state: State, e: ev.LimitReached) -> State:
 
 
 def parked(state: State, e: ev.Parked) -> State:
-    """A saga that stops is parked only for crashes of its workers, and for defects of what undoes its steps; an older log may still park it for money."""
+    """A saga that stops is parked only for crashes of its workers, and for
+    defects of what undoes its steps; an older log may still park it for money.
+    """
     first = state.parked
     if first is not None and first.at:  # its time stands still since then, whatever else it is parked for
         e = replace(e, at=first.at, build=e.build or first.build)
@@ -90,7 +97,9 @@ def parked(state: State, e: ev.Parked) -> State:
 
 
 def resumed(state: State, e: ev.Resumed) -> State:
-    """The steps that the person on call was asked about are tried again; where code was deployed, those that it may have mended."""
+    """The steps that the person on call was asked about are tried again;
+    where code was deployed, those that it may have mended.
+    """
     if state.stands_still:
         state = gone_on(state, e.at)
     if e.build:
@@ -144,8 +153,9 @@ def consume(
 ) -> State:
     """Tokens at the event's slot become the ones it emits; all the bookkeeping of a settled node.
 
-    A join that fired early stays closed: what comes late is absorbed, and what would lead to it does not begin. A
-    round that is over takes its joins with it. `stays`: what is at the slot, and its items, go on beside what follows.
+    A join that fired early stays closed: what comes late is absorbed, and what
+    would lead to it does not begin. A round that is over takes its joins with
+    it. `stays`: what is at the slot, and its items, go on beside what follows.
     """
     slot = slot_of(event.node, event.iteration, event.item)
     if slot not in state.tokens:
@@ -200,7 +210,9 @@ def _counted(state: State, event: ev.Settles) -> dict[str, Any]:
 
 
 def _emptied(state: State, gone: Collection[str], event: ev.Settles) -> dict[str, Any]:
-    """The maps by slot without those that are `gone`, and with the pause that begins; of a saga of plain steps there are none."""
+    """The maps by slot without those that are `gone`, and with the pause
+    that begins; of a saga of plain steps there are none.
+    """
     news: dict[str, Any] = {}
     for name in (
         "open",
@@ -272,7 +284,9 @@ class Pace(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, limits: Limits, *, is_quiet: bool) -> Pace:
-        """That of a saga. One that is not quiet may have missed more than a wake, so that it is looked at sooner."""
+        """That of a saga.
+        One that is not quiet may have missed more than a wake, so that it is looked at sooner.
+        """
         shortest = limits.sweep_shortest_ms
         return cls(
             shortest=shortest if is_quiet else min(shortest, limits.busy_sweep_ms),
@@ -285,7 +299,9 @@ class Pace(Struct, frozen=True, kw_only=True):
         return now + max(self.shortest, min(now - since, self.longest))
 
     def comes_before(self, timer: int, look: int) -> bool:
-        """Whether a timer is kept instead of a look: a look may come late, and then so would a timer shortly behind it."""
+        """Whether a timer is kept instead of a look: a look may come late, and
+        then so would a timer shortly behind it.
+        """
         return timer <= look + self.margin
 
 

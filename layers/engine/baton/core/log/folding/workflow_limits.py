@@ -1,7 +1,7 @@
 """The limits of a graph, and what has been used, held against each other (docs/semantics.md, "Limits").
 
-Counting, comparing, and the failures that say what was too much. Which step begins is in core/decide/scheduling.py, summaries are
-in core/summary.py.
+Counting, comparing, and the failures that say what was too much.
+Which step begins is in core/decide/scheduling.py, summaries are in core/summary.py.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from baton.core.summary import LONGEST, summary_of
 
 SAGA = ""
 LOOPING = "#hops"  # no node's name
-"""The limit owner that counts how many nodes have run in a saga that goes round in circles, and nothing else."""
+"""The limit owner that counts how many nodes have run in a saga that goes round in circles, and nothing else.
+"""
 COUNTED = ("hops", "bytes", "cost", "tokens")
 ASKED = ("cost", "tokens")
 """The limits of a node that each request to a model of it is held against."""
@@ -66,7 +67,9 @@ class Caps:
         return None if cap is None else _since(state) + cap.most
 
     def fault(self, state: State, node: Node, live: int, size: int, cost: int) -> ev.Failure | None:
-        """The limit that a done node exceeds, if any: it sends on to `live` nodes, gave `size` bytes, spent `cost`."""
+        """The limit that a done node exceeds, if any: it sends on to `live`
+        nodes, gave `size` bytes, spent `cost`.
+        """
         for limits in (node.limits, self.saga):
             cap = limits.get("fan_out")
             if _does(cap, TERMINATE) and live > cap.most:
@@ -111,7 +114,9 @@ def counts_of(graph: Graph) -> tuple[str, ...]:
 
 
 def endless(state: State, most: int) -> ev.Failure | None:
-    """Why a saga has to end that goes round in circles, whatever its document says. `most` 0: any number of nodes."""
+    """Why a saga has to end that goes round in circles, whatever its document says.
+    `most` 0: any number of nodes.
+    """
     used = state.used.get(LOOPING)
     if used is None or not 0 < most < used.hops:
         return None
@@ -120,7 +125,9 @@ def endless(state: State, most: int) -> ev.Failure | None:
 
 
 def too_old(state: State, now: int) -> ev.Failure | None:
-    """Why a saga has to end that lasts longer than what is stored of it is kept for, whatever its document says."""
+    """Why a saga has to end that lasts longer than what is stored of it is
+    kept for, whatever its document says.
+    """
     if not 0 < state.origin.ends_by <= now:
         return None
     days = (state.origin.ends_by - state.origin.started_at) // DAY_MS
@@ -166,7 +173,9 @@ def pay(state: State, slot: str, cost: int, *, is_late: bool = False) -> State:
 
 
 def cut_back(before: State, at_cut: State, now: int) -> dict[str, Used]:
-    """What a fork begins with: what its cut had used, all the money and tokens that were spent, and its time anew."""
+    """What a fork begins with: what its cut had used, all the money and
+    tokens that were spent, and its time anew.
+    """
     return {
         scope: replace(used, cost=before.used[scope].cost, tokens=before.used[scope].tokens, since=now)
         for scope, used in at_cut.used.items()
@@ -219,7 +228,9 @@ _SHOWN: dict[str, tuple[str, Callable[[int], str]]] = {
 ModelSums: TypeAlias = dict[str, tuple[int, int, int]]
 """By model: tokens read, tokens written, micro-dollars."""
 MOST_MODELS, LONGEST_NAME = 6, 48
-"""So many have sums of their own, by so many characters of their names, so that the head of a saga stays one write unit."""
+"""So many have sums of their own, by so many characters of their names,
+so that the head of a saga stays one write unit.
+"""
 OTHERS, UNANSWERED = "others", "requests without an answer"
 
 

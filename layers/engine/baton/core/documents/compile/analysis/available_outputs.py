@@ -1,11 +1,13 @@
 """Which nodes have certainly given an output when a node is ready, on every path that leads there.
 
-What is known along the edges, from the first nodes to the last. What follows forwards is in must_run.py; problems of an
-expression that cannot count on its node are in checks/expressions.py.
+What is known along the edges, from the first nodes to the last.
+What follows forwards is in must_run.py; problems of an expression that
+cannot count on its node are in checks/expressions.py.
 
-A node counts if it is sure to be done, whichever way led here, and has ended by then. What may be cut off by the end
-of a round is never among what is sure: must_run.py leaves it out. What is sure only because the saga ends otherwise depends
-on what has ended before the reader begins: so there is one answer for each set of such nodes.
+A node counts if it is sure to be done, whichever way led here, and has ended by then.
+What may be cut off by the end of a round is never among what is sure: must_run.py leaves it out.
+What is sure only because the saga ends otherwise depends on what has ended
+before the reader begins: so there is one answer for each set of such nodes.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ class Produced:
                 self._late[index] = sum(1 << other for other in spot.before)
 
     def _read(self, ended_by_then: int) -> tuple[Sure, Lost]:
-        """Find what is sure, and what may be lost, if of the nodes behind which the saga ends these have ended by then.
+        """Find what is sure, and what may be lost, if of the nodes behind which
+        the saga ends these have ended by then.
 
         A failure that is caught by what ends the saga loses nothing for those who are there afterwards.
         """
@@ -67,7 +70,9 @@ class Produced:
         )
 
     def _ending_by(self, by_then: int) -> int:
-        """Of the nodes behind which the saga ends, and of the ends, those whose turn has come once these have ended."""
+        """Of the nodes behind which the saga ends, and of the ends, those whose
+        turn has come once these have ended.
+        """
         late = sum(1 << end for end, before in self._late.items() if not before & ~by_then)
         return self._doomed & by_then | late
 
@@ -81,7 +86,8 @@ class Produced:
         return bool(found & self._ended.before[at[reader]] & 1 << at[node])
 
     def awaited(self, reader: str, node: str) -> str:
-        """A node that the reader would have to come after, so that it does not begin before the saga ends without `node`.
+        """A node that the reader would have to come after, so that it does not
+        begin before the saga ends without `node`.
 
         Empty if there is none, or waiting for it does not help.
         """
@@ -100,7 +106,9 @@ class Produced:
 
     @cached_property
     def _at_ends(self) -> Produced:
-        """What the ends themselves can read: for all others, a saga with an end that is reached does not go on."""
+        """What the ends themselves can read: for all others, a saga with an end
+        that is reached does not go on.
+        """
         return Produced(self._flow.without_ends(), self._go_on)
 
     def has_at_the_end(self, node: str) -> bool:
@@ -108,7 +116,9 @@ class Produced:
         return bool(self._sure.start >> self._flow.at[node] & 1)
 
     def has_at_every_end(self, node: str) -> bool:
-        """The same, also in a saga that ends with an `end` or a `fail` of the document: it comes after the node."""
+        """The same, also in a saga that ends with an `end` or a `fail` of the
+        document: it comes after the node.
+        """
         ends = self._flow.ends
         known = self._at_ends if ends else self
         return known.has_at_the_end(node) and all(known.has(end, node) for end in ends)
@@ -182,7 +192,9 @@ class Known:
         return known
 
     def when_failed(self, index: int) -> int:
-        """What is sure when the node has failed. A join may have failed before it was ready, or for what is lost."""
+        """What is sure when the node has failed.
+        A join may have failed before it was ready, or for what is lost.
+        """
         spot = self._flow.spots[index]
         if spot.tolerated < 0:
             return self.at[index]

@@ -1,7 +1,9 @@
-"""A document's nodes as numbers, in their order: the questions about all paths through a graph are answered by it.
+"""A document's nodes as numbers, in their order: the questions about
+all paths through a graph are answered by it.
 
-Which node comes before which, and which receivers get a token together. Sets of nodes are integers, one bit per node:
-as sets of names, a chain of 10,000 would take gigabytes. Names and places of problems are not here.
+Which node comes before which, and which receivers get a token together.
+Sets of nodes are integers, one bit per node: as sets of names, a chain of 10,000 would take gigabytes.
+Names and places of problems are not here.
 """
 
 from __future__ import annotations
@@ -25,12 +27,16 @@ if TYPE_CHECKING:
 class Spot:
     """One node. `need`: so many live edges, 0 for all; `tolerated` failures, -1 for none that it says.
 
-    `ways`: sets of receivers; when the node is done, those of one of the sets get a live token, and maybe others, unless
+    `ways`: sets of receivers; when the node is done, those of one of the sets get a live token, and maybe
+    others, unless
     they are `exact`.
-    `caught`: the same when it has failed and one of the rules of its `catch` fits; `catches_all`: one always does.
-    `around`: the last nodes of the loops around it, outermost first. `takes`: whether it is a join that can go on although a
-    node before it has failed, or whose own failure may be caught. `ends`: the saga ends with it; `at_once`: as soon as one edge is
-    alive. `is_endless`: the last node of a loop that never leaves it by itself, unless it fails.
+    `caught`: the same when it has failed and one of the rules of its `catch` fits; `catches_all`: one always
+    does.
+    `around`: the last nodes of the loops around it, outermost first. `takes`: whether it is a join that can
+    go on although a
+    node before it has failed, or whose own failure may be caught.
+    `ends`: the saga ends with it; `at_once`: as soon as one edge is alive. `is_endless`:
+    the last node of a loop that never leaves it by itself, unless it fails.
     """
 
     before: tuple[int, ...]
@@ -120,7 +126,9 @@ class Flow:
         return True
 
     def shared(self, first: int, second: int) -> int:
-        """How many loops are around both, the first one's own loop not counted: that is left by all its edges."""
+        """How many loops are around both, the first one's own loop not counted:
+        that is left by all its edges.
+        """
         mine = self.spots[first].around
         mine = mine[:-1] if self.spots[first].is_tail else mine
         count = 0
@@ -136,7 +144,9 @@ class Flow:
         return len(spot.around) - spot.is_tail
 
     def going(self, index: int, way: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
-        """How many loops an outcome set stays in, and which nodes get a live token: in a loop that is left, none."""
+        """How many loops an outcome set stays in, and which nodes get a live
+        token: in a loop that is left, none.
+        """
         if not self.spots[index].around:
             return 0, way
         levels = [self.shared(index, other) for other in way]
@@ -145,7 +155,9 @@ class Flow:
 
 
 def waits_for(join: JoinModel | MapModel | None, edges: int) -> tuple[int, int, bool]:
-    """How many live edges or items (0: all), how many failures (-1: it does not say), and whether the rest is cancelled."""
+    """How many live edges or items (0: all), how many failures (-1: it does
+    not say), and whether the rest is cancelled.
+    """
     if join is None:
         return 0, -1, True
     need = {"all": 0, "any": 1}.get(str(join.wait_for)) if isinstance(join.wait_for, str) else join.wait_for
@@ -259,8 +271,9 @@ class Ended:
         self.stopped_by = self._find_stopped_by()
         """For each node: the joins that may stop it before it has begun, or while it runs."""
         self.cut = self._find_cut()
-        """For nodes in loops: the place, among those around it, of the innermost loop that may be left before the
-        node has ended its part in the round."""
+        """For nodes in loops: the place, among those around it, of the innermost
+        loop that may be left before the node has ended its part in the round.
+        """
 
     def by(self, index: int) -> int:
         """The nodes that have ended when this one's tokens reach its receivers."""

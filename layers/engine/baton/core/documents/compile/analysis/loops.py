@@ -1,7 +1,7 @@
 """Loops: which nodes each is made of, which lies inside which, and the edges into them and out of them.
 
-The bodies, and edges that a body does not allow. What becomes of values in rounds is in available_outputs.py, loops that have
-no end in checks/control.py.
+The bodies, and edges that a body does not allow.
+What becomes of values in rounds is in available_outputs.py, loops that have no end in checks/control.py.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ class Loops:
         self._nodes, self._edges, self._flow = nodes, edges, flow
         self.problems: list[Problem] = []
         self._room = MAX_NESTED * len(flow.names)
-        """Nodes that the loops may have together: with more of them, one is in more loops than there may be."""
+        """Nodes that the loops may have together: with more of them, one is in more loops than there may be.
+        """
         for name, node in nodes.items():
             if node.loop is not None and name in flow.at and self._room >= 0:
                 self._find(name, node.loop.back_to or name)
@@ -72,7 +73,9 @@ class Loops:
         flow.spots[last].is_tail = True
 
     def _nest(self) -> None:
-        """The larger around the smaller. Two that overlap have a node in common where one follows on the other."""
+        """The larger around the smaller.
+        Two that overlap have a node in common where one follows on the other.
+        """
         flow = self._flow
         around: dict[int, list[int]] = {}
         size = {last: body.bit_count() for last, (_, body) in flow.loops.items()}

@@ -1,20 +1,25 @@
 """What is sure to be done sooner or later once a node is done, as long as the saga does not fail (must-run).
 
-Facts that follow forwards, along every path. What has been before, and when, is in available_outputs.py. Every approximation
-here is for the worse: what is not proved does not count.
+Facts that follow forwards, along every path.
+What has been before, and when, is in available_outputs.py.
+Every approximation here is for the worse: what is not proved does not count.
 
-A fact is a bit: that a node is done, in this round or, seen from outside of its loop, in every round of it. Besides,
-for joins that count and for loops:
+A fact is a bit: that a node is done, in this round or, seen from outside of its loop, in every round of it.
+Besides, for joins that count and for loops:
 
-- a *voice*: that an edge into such a join is alive, or failed where that is tolerated; or that the join is over it;
-- a *call*: the same of an edge into a join that waits for all, or that this join does not fire: it is alive if it does;
-- an *end*: that a round of a loop ends with its last node done, or the loop is left by a branch or with one around it.
+- a *voice*: that an edge into such a join is alive, or failed where that is tolerated; or that the join is
+  over it;
+- a *call*: the same of an edge into a join that waits for all, or that this join does not fire: it is alive
+  if it does;
+- an *end*: that a round of a loop ends with its last node done, or the loop is left by a branch or with one
+  around it.
 
-Where a node ends the saga, everything follows, since nothing of what begins later needs to be right. That is so at once:
-the engine lets the end begin before anything else that its sender has made ready. It is not so while a node still runs of
-which only the end is sure to follow: until then, other nodes begin. For those, everything follows only if that node is
-among the ones that have ended by then (`ended_by_then`). A node that has another way is no such node: for what
-has ended before it chooses, it may yet choose the other way, and whatever is sure is sure by that way.
+Where a node ends the saga, everything follows, since nothing of what begins later needs to be right.
+That is so at once: the engine lets the end begin before anything else that its sender has made ready.
+It is not so while a node still runs of which only the end is sure to follow: until then, other nodes begin.
+For those, everything follows only if that node is among the ones that have ended by then (`ended_by_then`).
+A node that has another way is no such node: for what has ended before it chooses,
+it may yet choose the other way, and whatever is sure is sure by that way.
 """
 
 from __future__ import annotations
@@ -27,8 +32,10 @@ from baton.core.documents.compile.analysis.flow import Ended, Flow, Spot, in_mos
 class Lost:
     """For each node of a flow, by its number: the *causes* that may be on its edges.
 
-    A cause is a rule of a node's `catch`, as a bit. A flow without handlers has none. `tolerated`: the nodes whose failure
-    does not fail the saga. `go_on` is asked before each piece of work as long as the document, and raises when it takes too long.
+    A cause is a rule of a node's `catch`, as a bit.
+    A flow without handlers has none.
+    `tolerated`: the nodes whose failure does not fail the saga.
+    `go_on` is asked before each piece of work as long as the document, and raises when it takes too long.
     `ending`: causes with which the saga ends before anything that is asked about: they lose nothing.
     """
 
@@ -98,14 +105,18 @@ class Lost:
         return found
 
     def _is_always_rescued(self, cause: int, index: int) -> bool:
-        """Whether the node has a live edge from the handlers, or from nodes that simply follow, once this has happened."""
+        """Whether the node has a live edge from the handlers, or from nodes
+        that simply follow, once this has happened.
+        """
         follows = self._follows(cause)
         return any(
             follows >> src & 1 and self._is_plain(src, index) for src in self._flow.spots[index].before
         )
 
     def _follows(self, cause: int) -> int:
-        """Nodes that are sure to be done if the saga goes on once this has happened: handlers, and nodes that simply follow."""
+        """Nodes that are sure to be done if the saga goes on once this has
+        happened: handlers, and nodes that simply follow.
+        """
         if cause not in self._following:
             self._go_on()
             failed, handlers = self.causes[cause]
@@ -123,7 +134,9 @@ class Lost:
         return self._following[cause]
 
     def _is_shared(self, index: int) -> bool:
-        """Whether the node is a handler of all nodes before it: nothing lost or not chosen keeps it from running."""
+        """Whether the node is a handler of all nodes before it: nothing lost or
+        not chosen keeps it from running.
+        """
         spot = self._flow.spots[index]
         is_handler = all(index in self._handlers.get(src, ()) for src in spot.before)
         is_inside = all(self._flow.spots[src].around == spot.around for src in spot.before)
@@ -136,7 +149,9 @@ class Lost:
         return is_inside and all(dst in way for way in sender.ways)
 
     def is_sure(self, src: int, dst: int) -> bool:
-        """Whether the node runs when the edge from `src` is alive, as far as nothing lost can keep it from that."""
+        """Whether the node runs when the edge from `src` is alive, as far as
+        nothing lost can keep it from that.
+        """
         spot = self._flow.spots[dst]
         if spot.need or len(spot.before) < 2 or not self.into[dst]:
             return True
@@ -206,7 +221,9 @@ class Lost:
         return found
 
     def _not_chosen(self, src: int, dst: int) -> int:
-        """The nodes in the same loops that do not become ready where this edge is alive: another choice leads to them."""
+        """The nodes in the same loops that do not become ready where this edge
+        is alive: another choice leads to them.
+        """
         if (src, dst) not in self._other_ways:
             flow, found = self._flow, 0
             sender = flow.spots[src]
@@ -226,11 +243,14 @@ class Lost:
 
     @staticmethod
     def _can_begin_without(spot: Spot) -> bool:
-        """Tell if it can become ready, or fail, although nothing leads to it: by what is lost, where it tolerates failures."""
+        """Tell if it can become ready, or fail, although nothing leads to it:
+        by what is lost, where it tolerates failures.
+        """
         return not spot.before or (spot.tolerated >= 0 and (not spot.need or bool(spot.caught)))
 
     def _only_behind(self, index: int, *, has_failed: bool = False) -> int:
-        """The nodes that become ready, or fail, only if the node was done: every path to them leads through its success.
+        """The nodes that become ready, or fail, only if the node was done:
+        every path to them leads through its success.
 
         `has_failed`: or through its failure.
         """
@@ -248,7 +268,8 @@ class Lost:
         return self._behind[index, has_failed]
 
     def losing(self, cause: int, can_be_stopped: Container[int]) -> Iterator[tuple[int, int]]:
-        """Sender and receiver of edges that are sure to be lost by a cause, and not to be rescued where they lead to.
+        """Sender and receiver of edges that are sure to be lost by a cause, and
+        not to be rescued where they lead to.
 
         Those of nodes that may be stopped before they say so are left out.
         """
@@ -301,7 +322,9 @@ class Sure:
     def __init__(
         self, flow: Flow, ended: Ended, lost: Lost, go_on: Callable[[], None], ended_by_then: int = -1
     ) -> None:
-        """`ended_by_then`: nodes that have ended when it is asked what is sure; all of them have when the saga is complete."""
+        """`ended_by_then`: nodes that have ended when it is asked what is sure; all of them have when the saga
+        is complete.
+        """
         self._flow, self._ended, self._lost, self._ended_by_then = flow, ended, lost, ended_by_then
         count = len(flow.spots)
         self._next_bit = count
@@ -343,7 +366,8 @@ class Sure:
         self.along: dict[int, list[tuple[tuple[int, ...], int]]] = {}
         """For nodes with several outcome sets: each, and what follows from its being taken."""
         self.handled: dict[int, list[tuple[tuple[int, ...], int]]] = {}
-        """For nodes that catch their failures: each set of handlers, and what follows from its being taken."""
+        """For nodes that catch their failures: each set of handlers, and what follows from its being taken.
+        """
         self.doomed = 0
         """The nodes behind which, whatever they choose, the saga ends."""
         self.ending = 0
@@ -460,7 +484,9 @@ class Sure:
     def _way(
         self, index: int, level: int, going: tuple[int, ...], facts: int = 0, *, is_ending: bool = True
     ) -> int:
-        """What follows when these receivers get a live token, beside these facts; without `is_ending`, as if none ended the saga."""
+        """What follows when these receivers get a live token, beside these
+        facts; without `is_ending`, as if none ended the saga.
+        """
         for other in going:
             if self._flow.spots[other].need <= 1 and self._lost.is_sure(index, other):
                 facts |= self._if_alive(other, is_ending=is_ending)
@@ -470,7 +496,9 @@ class Sure:
         return self._closed(facts)
 
     def _calls_to_come(self, index: int, last: int) -> int:
-        """The calls of joins in a loop that cannot have fired before the node ended, and never will in this round."""
+        """The calls of joins in a loop that cannot have fired before the node
+        ended, and never will in this round.
+        """
         body, before = self._flow.loops[last][1], self._ended.before
         return _union(
             _union(calls.values())
@@ -479,7 +507,9 @@ class Sure:
         )
 
     def _failed(self, index: int) -> int:
-        """What follows when the node fails, or passes a failure on. The edges out of a loop are its last node's."""
+        """What follows when the node fails, or passes a failure on.
+        The edges out of a loop are its last node's.
+        """
         flow, facts = self._flow, 0
         level = flow.level(index)
         for other in flow.spots[index].after:

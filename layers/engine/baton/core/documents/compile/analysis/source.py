@@ -42,7 +42,9 @@ if TYPE_CHECKING:
 
 
 def rules_of(retry: RetryModel | None, on_failure: Mapping[str, ReactionModel]) -> dict[str, Change]:
-    """The rules of a node or a document. Its `retry` holds for any failure, unless `on_failure` says otherwise."""
+    """The rules of a node or a document.
+    Its `retry` holds for any failure, unless `on_failure` says otherwise.
+    """
     rules = {code: _change_of(code, reaction) for code, reaction in on_failure.items()}
     if retry is not None:
         general = Change(retry=retry.change())
@@ -85,7 +87,9 @@ def _change_of(code: str, model: ReactionModel) -> Change:
 def policies_of(
     models: Sequence[PolicyModel], read: Callable[[int, Any], Condition | None]
 ) -> tuple[Policy, ...]:
-    """The policies. `read` makes the condition at a place of the list, as it stands in the document, a condition."""
+    """The policies.
+    `read` makes the condition at a place of the list, as it stands in the document, a condition.
+    """
     return tuple(
         Policy(
             name=model.name,
@@ -160,7 +164,9 @@ def strange_names(
 
 Tools = Mapping[str, ToolSpec]
 Children = Mapping[str, Any]
-"""By reference (`NAME` or `NAME@VERSION`): the schema of what a child takes; None for one that takes anything."""
+"""By reference (`NAME` or `NAME@VERSION`): the schema of what a child
+takes; None for one that takes anything.
+"""
 # Looking for the nearest of many names takes long, and authors repair a document from its beginning.
 MAX_HINTS = 20
 
@@ -169,9 +175,11 @@ MAX_HINTS = 20
 class Within:
     """What a graph knows of the document around it; `graph` is its name, empty for the document itself.
 
-    `inputs`: by the names of graphs, the schemas of what these take. `outer`: nodes of the document whose outputs it sees. `has_item`: it is
-    started once for each item of a list. `seen`: by the node that starts a graph (empty for the failure handler), the template of what
-    that sees from there.
+    `inputs`: by the names of graphs, the schemas of what these take. `outer`: nodes of the document whose
+    outputs it sees. `has_item`: it is
+    started once for each item of a list.
+    `seen`: by the node that starts a graph (empty for the failure handler),
+    the template of what that sees from there.
     """
 
     graph: str = ""
@@ -199,7 +207,8 @@ class OutOfTime(Exception):
 
 @dataclass
 class Source:
-    """The model of a document. Not `is_whole`: some nodes are only what is left of them, or stand in for others.
+    """The model of a document.
+    Not `is_whole`: some nodes are only what is left of them, or stand in for others.
 
     `has_time` says whether the compiler may go on.
     """
@@ -353,7 +362,9 @@ class Source:
 
 
 class Read(NamedTuple):
-    """A condition, if it can be read, and what is wrong with it; what it is about, and at which nodes it is asked."""
+    """A condition, if it can be read, and what is wrong with it; what it is
+    about, and at which nodes it is asked.
+    """
 
     condition: Condition | None
     problems: tuple[Problem, ...]

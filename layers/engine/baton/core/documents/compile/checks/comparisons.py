@@ -1,7 +1,8 @@
 """Comparisons in conditions that come out the same whatever is given, because of the types of both sides.
 
-Only what schemas prove. Two values that stand in the condition itself are in conditions/, fields that nothing produces
-in expressions.py.
+Only what schemas prove.
+Two values that stand in the condition itself are in conditions/, fields
+that nothing produces in expressions.py.
 """
 
 from __future__ import annotations
@@ -90,7 +91,9 @@ def _told(operator: str, left: _Side, right: _Side) -> tuple[str, str] | None:
 
 
 def _meant(field: str, value: Any) -> str | None:
-    """Suggest a code or a class in place of one that no failure has as it is spelled here; None where it is right."""
+    """Suggest a code or a class in place of one that no failure has as it
+    is spelled here; None where it is right.
+    """
     if not isinstance(value, str) or not value:
         return None
     code = code_of(value)

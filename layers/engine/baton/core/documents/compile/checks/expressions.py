@@ -1,7 +1,8 @@
-"""Checks of a document's expressions: each can be read, and the value that it names exists by then and has such a part.
+"""Checks of a document's expressions: each can be read, and the value
+that it names exists by then and has such a part.
 
-Every place where an expression may stand, and the problems of it. What is known of values is in known.py, of their
-being there in analysis/available_outputs.py.
+Every place where an expression may stand, and the problems of it.
+What is known of values is in known.py, of their being there in analysis/available_outputs.py.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ _MOST_NODES = 500
 
 
 def by_a_when(source: Source, name: str, reader: str) -> str:
-    """What to write so that `name` has given something when `reader` (empty: the end) asks, whatever a `when` says.
+    """What to write so that `name` has given something when `reader`
+    (empty: the end) asks, whatever a `when` says.
 
     An empty string where no such change is found.
     """
@@ -77,7 +79,9 @@ def by_a_when(source: Source, name: str, reader: str) -> str:
 
 
 def by_an_end(produced: Produced, name: str, reader: str) -> str:
-    """What the reader (empty: none that can wait) has to wait for, if the saga ends without `name`, but only after a step."""
+    """What the reader (empty: none that can wait) has to wait for, if the
+    saga ends without `name`, but only after a step.
+    """
     last = produced.awaited(reader, name) if reader else ""
     if not last:
         return ""
@@ -112,9 +116,13 @@ def _with(source: Source, name: str, after: list[str]) -> Produced | None:
 class Place:
     """Where an expression stands: at which node (none: the saga's output), and what may be named there.
 
-    `is_after`: in a `branch` or `loop`, when the node has given its output. `is_condition`: CEL, maybe. `is_failing`:
-    in a failover policy, when an attempt has failed. `is_failed`: in a rule of `catch`, when the node has. `is_undoing`: in
-    `compensate`, when what the node has done is undone. `is_handling`: in the failure handler, when the saga has failed.
+    `is_after`: in a `branch` or `loop`, when the node has given its output. `is_condition`: CEL, maybe.
+    `is_failing`:
+    in a failover policy, when an attempt has failed.
+    `is_failed`: in a rule of `catch`, when the node has.
+    `is_undoing`: in
+    `compensate`, when what the node has done is undone. `is_handling`: in the failure handler, when the saga
+    has failed.
     """
 
     node: str
@@ -443,7 +451,9 @@ def _parts_of(text: str, schema: Schema) -> str:
 def types(
     source: Source, name: str, given: Mapping[str, Any], spec: ToolSpec, below: str
 ) -> Iterator[Problem]:
-    """An argument that is one expression keeps its type, which must be one that the tool takes, and must be there."""
+    """An argument that is one expression keeps its type, which must be one
+    that the tool takes, and must be there.
+    """
     properties = spec.parameters.get("properties", {})
     for key, value in given.items():
         path = lone_path(value) if key in properties else None

@@ -1,7 +1,8 @@
 """The schema of the value that an expression names, as far as it is known before a saga runs.
 
-Where schemas come from. What a schema says is in conditions/schemafaults.py; problems of expressions that ask for something else
-are in expressions.py.
+Where schemas come from.
+What a schema says is in conditions/schemafaults.py; problems of
+expressions that ask for something else are in expressions.py.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ _MOST_STEPS = 20
 
 
 def follow(source: Source, path: Path, node: str) -> tuple[Schema, int]:
-    """The schema of what a path at `node` names, as far as it leads, and how many of its steps could be taken."""
+    """The schema of what a path at `node` names, as far as it leads, and
+    how many of its steps could be taken.
+    """
     length, steps = len(path.inner), known_steps(path)
     if len(steps) < length:
         # What is behind an index that only the saga knows is not known here.
@@ -110,7 +113,9 @@ def _written(source: Source, name: str) -> str:
 
 
 def _of(source: Source, path: Path, name: str, node: str) -> Schema:
-    """The schema of the value that the path goes into: a node's output, the saga's input, or a value of the engine."""
+    """The schema of the value that the path goes into: a node's output, the
+    saga's input, or a value of the engine.
+    """
     if path.root == "input":
         return Schema(source.model.input, source.model.input)
     if path.root == "join":
@@ -182,7 +187,9 @@ _TYPES = {list: "array", str: "string", bool: "boolean", int: "integer", float: 
 def check(
     source: Source, place: str, path: Path, taker: str, key: str, *, takes_null: bool
 ) -> Iterator[Problem]:
-    """An argument that is needed, and one expression that gives nothing, or null, when the input has no such field."""
+    """An argument that is needed, and one expression that gives nothing, or
+    null, when the input has no such field.
+    """
     steps = known_steps(path)
     parts = list(_may_be_missing(source, path)) if path.root == "input" else []
     found = next((part for part in parts if not (takes_null and part[0] in path.marks)), None)

@@ -1,8 +1,10 @@
-"""Named graphs of a document: each is compiled as a document of its own, with what it has of the document around it.
+"""Named graphs of a document: each is compiled as a document of its
+own, with what it has of the document around it.
 
-A graph sees the input of its starter, unless the node that names it says `with` or `input`; its own nodes; and, of the place that
-starts it, `item` and `index`, `last_error`, and what nodes of the document gave, where it has no node of that name itself. What it
-sees besides its input is a template that its starter renders. An agent with `map` becomes a graph of one node.
+A graph sees the input of its starter, unless the node that names it says `with` or `input`;
+its own nodes; and, of the place that starts it, `item` and `index`, `last_error`, and what
+nodes of the document gave, where it has no node of that name itself. What it sees besides its
+input is a template that its starter renders. An agent with `map` becomes a graph of one node.
 """
 
 from __future__ import annotations
@@ -71,7 +73,9 @@ class Part:
 
     @cached_property
     def text(self) -> tuple[str, ...]:
-        """Every expression and condition that its author has written in it. Other texts, prompts among them, may say `ctx.name` and mean no value."""
+        """Every expression and condition that its author has written in it.
+        Other texts, prompts among them, may say `ctx.name` and mean no value.
+        """
         keys = OWN if self.name else ("nodes", "output")
         return tuple(_texts([self.value.get(key) for key in keys])) if isinstance(self.value, dict) else ()
 
@@ -81,7 +85,9 @@ class Part:
         return frozenset(root for text in self.text for root in _SEEN.findall(text))
 
     def told(self, problem: Problem) -> Problem | None:
-        """The problem where its author can mend it; None where it is about what the graph has of the document."""
+        """The problem where its author can mend it; None where it is about what
+        the graph has of the document.
+        """
         _, *steps = problem.path.split("/")
         if steps[:1] == ["nodes"] and steps[2:3] == ["graph"] and len(steps) > 3:
             steps = steps[:3]  # it is about what is seen from there
@@ -217,7 +223,9 @@ class Parts:
 
     @cached_property
     def _wanted(self) -> dict[str, dict[str, bool]]:
-        """By graph, the nodes of the document whose outputs it names, and whether they have to be there; through other graphs, too."""
+        """By graph, the nodes of the document whose outputs it names, and
+        whether they have to be there; through other graphs, too.
+        """
         wanted: dict[str, dict[str, bool]] = {part.name: {} for part in self.all}
         outer = self.all[0].nodes
         is_news = True
@@ -346,7 +354,9 @@ def _texts(value: Any, *, is_condition: bool = False) -> Iterator[str]:
 
 
 def _named(texts: Iterable[str]) -> dict[str, bool]:
-    """The nodes whose outputs are named, and whether these have to be there: no `?` is behind one, and nothing asks whether it is there."""
+    """The nodes whose outputs are named, and whether these have to be
+    there: no `?` is behind one, and nothing asks whether it is there.
+    """
     needed: dict[str, bool] = {}
     asked = set()
     for text in texts:
@@ -357,7 +367,9 @@ def _named(texts: Iterable[str]) -> dict[str, bool]:
 
 
 def told_of(parts: Parts, found: Sequence[tuple[Part, Sequence[Problem]]]) -> list[Problem]:
-    """All problems, where their author can mend them. One of what graphs have of the document is one where it is one in all of them."""
+    """All problems, where their author can mend them.
+    One of what graphs have of the document is one where it is one in all of them.
+    """
     told = [*parts.problems, *(one for part, problem in parts.hidden() if (one := part.told(problem)))]
     shared = [{problem.path for problem in problems} for _, problems in found]
     for part, problems in found:

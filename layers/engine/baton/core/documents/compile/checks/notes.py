@@ -1,4 +1,5 @@
-"""Notes to the author: behaviour that may surprise, and facts that only the deployment knows. None is a problem.
+"""Notes to the author: behaviour that may surprise, and facts that only the deployment knows.
+None is a problem.
 
 Problems, for which a document is refused, are elsewhere.
 """
@@ -119,7 +120,9 @@ def _unused(graph: Graph) -> Iterator[str]:
 
 
 def children_of(graph: Graph) -> tuple[str, ...]:
-    """The registered workflows that a graph starts, as nodes refer to them, each once; those that its named graphs start, too."""
+    """The registered workflows that a graph starts, as nodes refer to them,
+    each once; those that its named graphs start, too.
+    """
     handler = () if graph.handler is None else (graph.handler.workflow,)
     graphs = (graph, *graph.graphs.values()) if graph.graphs else (graph,)
     named = (*(node.workflow for one in graphs for node in one.work), *handler)
@@ -147,7 +150,9 @@ def _skippable(graph: Graph) -> Iterator[str]:
 
 
 def _left_standing(graph: Graph) -> Iterator[str]:
-    """Name the steps that something undoes, and that a saga that fails leaves as it is, because `on_failure: fail` says so."""
+    """Name the steps that something undoes, and that a saga that fails
+    leaves as it is, because `on_failure: fail` says so.
+    """
     undone = [node.name for node in graph.nodes if node.undoes]
     # A step that comes before all of them fails when there is nothing to undo.
     behind = [_before(graph, name) for name in undone]
