@@ -86,7 +86,11 @@ def a_result_is_gone_when_its_window_is_over() -> Iterator[None]:
     def unknown_place(effect: Any) -> object:
         return object()
 
-    with replaced(effects, "place_of", unknown_place):
+    def key_of_its_own(effect: Any) -> str:
+        return f"{effect.key}.{real(effect)}"
+
+    real = effects.place_of
+    with replaced(effects, "place_of", unknown_place), replaced(effects, "key_of_its_own", key_of_its_own):
         yield
 
 

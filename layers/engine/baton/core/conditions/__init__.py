@@ -112,7 +112,7 @@ def judge(
 
     def ask(one: Condition) -> bool:
         if isinstance(one, (AllOf, AnyOf, Not)):
-            return model.judge(one, ask)
+            return model.judge_composite(one, ask)
         holds: bool = _kind(type(one)).judge(one, facts)
         return holds
 

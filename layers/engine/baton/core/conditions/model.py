@@ -168,7 +168,7 @@ def leaves(condition: Condition) -> Iterator[Condition]:
         yield from leaves(part)
 
 
-def judge(condition: Composite, ask: Callable[[Condition], bool]) -> bool:
+def judge_composite(condition: Composite, ask: Callable[[Condition], bool]) -> bool:
     """Raises what `ask` raises."""
     if isinstance(condition, Not):
         return not ask(condition.condition)
