@@ -119,7 +119,7 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     "cli/text/tables.py": {"workflow", "graph", "tool"},
     "cli/documents/workflows.py": {"workflow"},
     "client/api.py": {"workflow", "value"},
-    "client/transport.py": {"workflow"},
+    "client/connection.py": {"workflow"},
     "web/routes.py": {"workflow"},
     # the end of a ladder
     # A value that a condition compares with.

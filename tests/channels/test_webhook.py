@@ -15,6 +15,7 @@ from baton.adapters.channels.webhook import WebhookNotices, signatures
 from baton.adapters.http_client import LazyHttpClient
 from baton.errors import ChannelRefused, StoreUnavailable, Throttled
 from tests.channels.test_words import AT, TOLD
+from tests.tools.conftest import server as server  # a fixture
 from tests.tools.outside import Outside
 
 OLD, NEW = (f"whsec_{base64.b64encode(bytes([number]) * 32).decode()}" for number in (1, 2))

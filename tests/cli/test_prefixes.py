@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from baton.client.connection import whole
 from baton.client.exits import Failed
-from baton.client.transport import whole
 from tests.cli.conftest import Baton, FakeApi
 from tests.cli.test_lists import page, saga
 from tests.cli.test_show import SAGA

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from baton.core.limits import DAY_MS, Limits
 from baton.core.money import MICRO
-from baton.core.read.costs import DayCosts
+from baton.core.read.day_costs import DayCosts
 from baton.errors import UserError
 from baton.ports import SagaRef
 from baton.runtime.invocation.context import StoreRetrier, inline

@@ -19,7 +19,7 @@ from baton.core.log.folding.workflow_limits import (
 from baton.core.log.state import State
 from baton.core.models.usage import Usage
 from baton.core.nodes.registry import KINDS
-from baton.core.read.costs import DayCosts
+from baton.core.read.day_costs import DayCosts
 from tests.core.build import T0, Saga, done, failed, program, task
 from tests.core.nodes.thinking import TOOLS
 

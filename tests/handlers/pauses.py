@@ -32,7 +32,7 @@ class Pauses:
 @contextmanager
 def skipped() -> Iterator[Pauses]:
     pauses = Pauses()
-    loops = SimpleNamespace(sleep=pauses.sleep, get_running_loop=asyncio.get_running_loop)
+    loops = SimpleNamespace(**vars(asyncio) | {"sleep": pauses.sleep})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SystemClock, "now", lambda _: pauses.now)
         patch.setattr(context, "asyncio", loops)

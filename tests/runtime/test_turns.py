@@ -9,7 +9,8 @@ import pytest
 from baton.core.limits import Limits
 from baton.errors import StoreUnavailable
 from baton.ports import Message
-from baton.runtime.invocation.context import CONFIRM_S, Deadline, Turn, by_turns, end_in_turn
+from baton.runtime.invocation.context import Deadline, Turn, by_turns
+from baton.runtime.worker.worker import CONFIRM_S, end_in_turn
 from tests.kit.virtual import run_virtual
 
 TURN_S = 10

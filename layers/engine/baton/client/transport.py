@@ -12,7 +12,7 @@ import re
 import threading
 import uuid
 from base64 import urlsafe_b64decode
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from itertools import chain
@@ -22,10 +22,9 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import httpx
 
-from baton.client.connection import Connection, typed
+from baton.client.connection import RECENT, SHORTEST, Connection, typed, whole
 from baton.client.exits import DENIED, UNREACHABLE, USAGE, Busy, Failed, refused
 from baton.errors import Unauthenticated
-from baton.words.text import plain
 
 TOTAL_S = 20.0
 TRIES = 4
@@ -258,39 +257,6 @@ class Reader:
             return answer.raise_for_status()
         except (TimeoutError, httpx.HTTPError) as error:
             raise Failed(UNREACHABLE, f"{url}: {error}") from error
-
-
-SHORTEST = 4
-RECENT = 1_000  # sagas, the latest change first, among which a beginning is looked up
-_NAMED = 10
-
-
-def whole(given: str, sagas: Iterable[Mapping[str, Any]]) -> str | None:
-    """The only id that `given` can mean; None where none begins so. Raises `Failed` with those that do.
-
-    `ke86` means a saga and not its children, whose ids go on with a dot; `ke86.0.send` is a child of it.
-    """
-    root, dot, rest = given.partition(".")
-    found: dict[str, str] = {}
-    for saga in sagas:
-        own, _, below = str(saga["id"]).partition(".")
-        if own.startswith(root) and (not dot or below.startswith(rest)):
-            name = f"{own}.{below}" if dot else own
-            told = (
-                f"{saga['workflow']}, {saga['status']}" if name == saga["id"] else "its children are listed"
-            )
-            found[name] = told if name == saga["id"] else found.get(name, told)
-    exact = [name for name in found if dot and name.partition(".")[2] == rest]
-    if len(exact) == 1 or len(found) == 1:
-        return (exact or list(found))[0]
-    if not found:
-        return None
-    lines = [plain(f"{name}  {told}") for name, told in list(found.items())[:_NAMED]]
-    if len(found) > _NAMED:
-        lines.append(f"and {len(found) - _NAMED} more")
-    raise Failed(
-        USAGE, f"`{given}` is the beginning of {len(found)} ids: write more of the one you mean", *lines
-    )
 
 
 PAGE = 100

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from baton.console.rendering import commands, usd
 from baton.console.visits import Html, Visit, tag_of
-from baton.core.read.costs import AWS, BY, MODELS
+from baton.core.read.day_costs import AWS, BY, MODELS
 from baton.errors import Forbidden, UserError
 
 MOST_COUNTED = "100"

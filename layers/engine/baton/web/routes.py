@@ -14,7 +14,7 @@ from baton.core.letters import LETTER_STATUSES
 from baton.core.log.labels import MOST, NAME, VALUE
 from baton.core.log.state import LISTS
 from baton.core.outside import USER_PATTERN, USER_SHAPE
-from baton.core.read.costs import BY, OF
+from baton.core.read.day_costs import BY, OF
 from baton.runtime.engine.request import SAGA_ID
 from baton.runtime.requests.answers import INCIDENT_ID, INCIDENT_STATUSES
 from baton.runtime.requests.operators import LETTER_ID

@@ -18,7 +18,7 @@ from baton.cli.terminal.shared import (
     terminal_width,
 )
 from baton.cli.terminal.values import Duration
-from baton.core.read.costs import AWS, BY
+from baton.core.read.day_costs import AWS, BY
 
 _DEEDS = ("show", "open", "reset")
 

@@ -22,9 +22,8 @@ from baton.cli.terminal.shared import (
     terminal_width,
 )
 from baton.cli.terminal.values import Duration, Moment, Whole, read_pairs, read_value, text_hints
-from baton.client.connection import typed
+from baton.client.connection import SHORTEST, typed
 from baton.client.exits import REFUSED, USAGE, Failed, Interrupted
-from baton.client.transport import SHORTEST
 from baton.words.text import plain
 
 if TYPE_CHECKING:

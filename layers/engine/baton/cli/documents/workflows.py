@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -26,9 +26,11 @@ from baton.cli.terminal.shared import (
     terminal_width,
 )
 from baton.cli.terminal.values import Whole
-from baton.client.api import Api
 from baton.client.exits import NO, REFUSED, Failed
 from baton.words.text import counted, plain
+
+if TYPE_CHECKING:
+    from baton.client.api import Api
 
 LISTED = 50
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from baton.core.graph.graph import name_of, starter_of
 from baton.words.text import counted, plain, span
 
 if TYPE_CHECKING:
@@ -387,6 +386,8 @@ def handler_words(workflow: Mapping[str, Any]) -> str:
 
 def named(workflow: str) -> str:
     """A workflow, or a graph of one as what it is."""
+    from baton.core.graph.graph import name_of, starter_of  # loads a library
+
     graph = name_of(workflow)
     return f"{workflow}, the graph {graph} of {starter_of(workflow)}" if graph else workflow
 

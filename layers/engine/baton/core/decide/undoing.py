@@ -47,8 +47,8 @@ Cancelling = Callable[..., Decision]
 """Has children stop, and undo what they have done."""
 
 MOST_INTERRUPTIONS = 3
-"""So often a step that is called again to find out what it has done may
-be cut off by the end of an invocation.
+"""An inverse, and a step called again to find out what it has done, that the end of an invocation has cut off so
+often is given up.
 """
 MOST_CRASHES = 2
 """After so many deaths in a row without progress such a step is not
@@ -309,9 +309,6 @@ def _cut_off(builder: DecisionBuilder) -> Iterator[str]:
 
 SIDE_BY_SIDE = 10
 """So many steps are undone at a time where the document lets them be."""
-"""So often an inverse may be cut off by the end of an invocation; then
-it is given up, so that the others are undone.
-"""
 LEAST_MS = 1_000
 """An attempt that would have less time is not made."""
 LOOK_MS = 60_000

@@ -5,7 +5,7 @@ What is used is counted in usage.py, prices are in costs.py.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -221,38 +221,6 @@ def cost_view(
 
 def _dollars(usd: float) -> float:
     return round(usd, 9)
-
-
-BY = ("workflow", "user", "model")
-OF = MODELS, AWS = ("models", "aws")
-"""Whose bill it is."""
-
-
-class DayCosts:
-    """Sums of sagas, each with its workflow, its user and its sums by model."""
-
-    def __init__(self, by: str) -> None:
-        self._by = by
-        self._sums: dict[str, list[float]] = {}
-
-    def add(self, workflow: str, user: str, models: Mapping[str, Iterable[float]]) -> None:
-        """The next saga. One that has asked no model is not counted."""
-        keys = set()
-        for model, numbers in models.items():
-            key = (workflow, user, model)[BY.index(self._by)]
-            sums = self._sums.setdefault(key, [0] * 4)
-            sums[0] += key not in keys
-            keys.add(key)
-            for index, number in enumerate(numbers, 1):
-                sums[index] += number
-
-    def rows(self) -> list[dict[str, Any]]:
-        """What cost most in front."""
-        ordered = sorted(self._sums.items(), key=lambda pair: (-pair[1][3], pair[0]))
-        return [
-            {"key": key, "sagas": sagas, "input": read, "output": written, "usd": cost / MICRO}
-            for key, (sagas, read, written, cost) in ordered
-        ]
 
 
 class ModelCosts:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,8 +15,8 @@ from msgspec import Struct, field
 
 from baton.core.limits import Limits
 from baton.core.log.events import CallbackOpened, Entry, StepInterrupted, StepSucceeded
-from baton.errors import EngineFault, PoisonMessage, StoreUnavailable, Throttled
-from baton.ports import Blobs, Clock, Entropy, Log, Message, Offload, Queue, SagaRef, Store
+from baton.errors import PoisonMessage, StoreUnavailable, Throttled
+from baton.ports import Blobs, Clock, Entropy, Log, Message, Offload, SagaRef, Store
 
 T = TypeVar("T")
 
@@ -303,12 +302,6 @@ class DurationEstimator:
         return min(self._estimate if seen is None else MARGIN * seen, timeout)
 
 
-logger = logging.getLogger("baton.worker")
-
-CONFIRM_S = 1
-"""Between two looks at a backlog: a wake that is just being received is none."""
-
-
 def by_turns(items: Iterable[T], tenant: Callable[[T], str]) -> list[T]:
     """One of each tenant, then the next of each; a tenant's own keep their order."""
     rounds: Counter[str] = Counter()
@@ -318,24 +311,6 @@ def by_turns(items: Iterable[T], tenant: Callable[[T], str]) -> list[T]:
         numbered.append((rounds[whose], item))
         rounds[whose] += 1
     return [item for _, item in sorted(numbered, key=lambda pair: pair[0])]
-
-
-async def end_in_turn(turn: Turn, queue: Queue, offload: Offload, limits: Limits) -> None:
-    """End the turn once it has lasted `turn_ms` and wakes wait. While none wait, ask again after as long."""
-    while not turn.is_over:
-        await asyncio.sleep(limits.turn_ms / 1_000)
-        if await _backlog(queue, offload):
-            await asyncio.sleep(CONFIRM_S)
-            turn.is_over = await _backlog(queue, offload) > 0
-
-
-async def _backlog(queue: Queue, offload: Offload) -> int:
-    """None where it cannot be known: nothing depends on it but who goes first."""
-    try:
-        return await offload(queue.backlog)
-    except EngineFault as error:
-        logger.info("whether wakes wait is not known", extra={"fault": repr(error)})
-        return 0
 
 
 def read_message(body: str) -> Message:

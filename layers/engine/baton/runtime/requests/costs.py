@@ -13,7 +13,8 @@ from baton.core.limits import DAY_MS
 from baton.core.log.codec import decode_entry
 from baton.core.log.state import LISTS, status_of
 from baton.core.money import MICRO
-from baton.core.read.costs import DayCosts, Deployment, ModelCosts, cost_view
+from baton.core.read.costs import Deployment, ModelCosts, cost_view
+from baton.core.read.day_costs import DayCosts
 from baton.core.read.usage import Claims, Ledger, fork_of
 from baton.errors import NotFound, TooLarge, Unreadable, UserError
 from baton.ports import Clock, Listed, Log, Place, Record

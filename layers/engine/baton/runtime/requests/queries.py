@@ -150,7 +150,7 @@ class Queries:
         `of`: what AWS has instead, for which the logs are read.
         Raises `UserError` for what AWS has cost by model.
         """
-        from baton.core.read.costs import AWS, BY, MODELS  # few requests ask for it
+        from baton.core.read.day_costs import AWS, BY, MODELS  # few requests ask for it
         from baton.runtime.requests.costs import answer_of, aws_costs, day_costs
 
         number, by = day_of(day or self._engine.clock.now()), by or BY[0]

@@ -14,16 +14,19 @@ from enum import Enum, auto
 import msgspec
 from msgspec import Struct
 
+from baton.core.limits import Limits
 from baton.errors import EngineFault, PoisonMessage, Unreadable
-from baton.ports import Cause, DeadLetters, Invoker, Message, Queue, SagaRef
+from baton.ports import Cause, DeadLetters, Invoker, Message, Offload, Queue, SagaRef
 from baton.runtime.engine.parts import Engine, Parts
-from baton.runtime.invocation.context import Invocation, Turn, end_in_turn, read_message
+from baton.runtime.invocation.context import Invocation, Turn, read_message
 from baton.runtime.log.lease import EXPIRED, HELD, WAKE_LEFT
 from baton.runtime.worker.runner import Runner
 
 logger = logging.getLogger("baton.worker")
 
 
+CONFIRM_S = 1
+"""Seconds between two counts of a backlog: a wake that is just being received is not in the second."""
 SPANS_MS = 1_000  # so long the end of an invocation waits at most for those who collect spans
 LAST_HELD_RECEIVE = 3  # of the five that a message has: two are left for faults that come on top
 
@@ -173,3 +176,21 @@ class Worker:
             logger.exception("no dead letter, to be delivered again")
             return _Verdict.AGAIN
         return _Verdict.DONE
+
+
+async def end_in_turn(turn: Turn, queue: Queue, offload: Offload, limits: Limits) -> None:
+    """End the turn once it has lasted `turn_ms` and wakes wait. While none wait, ask again after as long."""
+    while not turn.is_over:
+        await asyncio.sleep(limits.turn_ms / 1_000)
+        if await _backlog(queue, offload):
+            await asyncio.sleep(CONFIRM_S)
+            turn.is_over = await _backlog(queue, offload) > 0
+
+
+async def _backlog(queue: Queue, offload: Offload) -> int:
+    """None where it cannot be known: nothing depends on it but who goes first."""
+    try:
+        return await offload(queue.backlog)
+    except EngineFault as error:
+        logger.info("whether wakes wait is not known", extra={"fault": repr(error)})
+        return 0
