@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -17,6 +18,29 @@ ROOT = Path(__file__).parents[2]
 ROOMS = (".ci", "layers", "functions", "examples", "tests", "benchmarks")
 MOST_LINES = 700
 MOST_FILES = 35  # right in a folder of the product: a list that is read, not searched
+MOST_PRODUCT_FILES = 450
+LEAST_MEDIAN = 180  # lines of a file of the product, those of `__init__.py` aside
+LEAST_LINES = 60
+# Folders of registries, whose entries are short: a kind of node, a strategy, a channel.
+ENTRIES = ("core/nodes", "core/documents/nodes", "core/failures/strategies", "adapters/channels")
+# Shorter files with a reason.
+SHORT = {
+    "adapters/aws_signer.py": "the command line loads botocore with it, and only for AuthMode iam",
+    "adapters/clock.py": "the only file that may read the wall clock",
+    "adapters/discreet.py": "every process loads it first, before anything can be logged",
+    "adapters/ses_mailer.py": "a port's adapter with a client of its own",
+    "core/documents/parts/naming.py": "all functions load it, and no pydantic with it",
+    "core/documents/yaml_text.py": "loads the YAML library, which only those who write documents need",
+    "core/read/day_costs.py": "the command line loads it without a library",
+    "core/sizes.py": "every room of the core stands on it",
+    "core/version.py": "the release writes it",
+    "loading.py": "loaded before everything else",
+    "local/guard.py": "a program",
+    "local/guarded_ministack.py": "a program",
+    "local/lifeline.py": "a program",
+    "local/not_shipped.py": "a program loads it before the engine",
+    "tools/processes/program.py": "a program",
+}
 # Suites that prove behaviour by values and the product's own memory adapters. The runtime and the simulation
 # run on an event loop of virtual time (tests/kit), where asyncio.sleep takes none.
 FORBIDDEN_CALLS = {
@@ -46,6 +70,24 @@ def too_full(root: Path) -> list[str]:
     folders = Counter(file.parent for file in (root / "layers").rglob("*.py"))
     return [
         f"{folder.relative_to(root)}: {n} files" for folder, n in sorted(folders.items()) if n > MOST_FILES
+    ]
+
+
+def product(root: Path) -> dict[str, int]:
+    """Lines of each file of the product. Packages' own files have a list of names, or nothing."""
+    return {
+        str(file.relative_to(root / "layers/engine/baton")): len(file.read_bytes().splitlines())
+        for file in sorted((root / "layers/engine/baton").rglob("*.py"))
+        if file.name not in ("__init__.py", "__main__.py")
+    }
+
+
+def too_short(root: Path) -> list[str]:
+    """Files under 60 lines that are no registry's entry and have no reason."""
+    return [
+        f"{name}: {lines} lines"
+        for name, lines in product(root).items()
+        if lines < LEAST_LINES and str(Path(name).parent) not in ENTRIES and name not in SHORT
     ]
 
 
@@ -142,6 +184,20 @@ def test_a_long_file_is_found(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
     (tmp_path / "functions/app.py").write_text('"""Says what it is."""\n' * (MOST_LINES + 1))
     assert too_long(tmp_path) == [f"functions/app.py: {MOST_LINES + 1} lines"]
+
+
+def test_the_product_is_files_of_one_subject_each() -> None:
+    assert len(list((ROOT / "layers").rglob("*.py"))) <= MOST_PRODUCT_FILES
+    assert median(product(ROOT).values()) >= LEAST_MEDIAN
+    assert too_short(ROOT) == [], "merge it with the file of its subject, or give a reason in SHORT"
+    assert {name for name in SHORT if product(ROOT).get(name, LEAST_LINES) >= LEAST_LINES} == set()
+
+
+def test_a_short_file_is_found(tmp_path: Path) -> None:
+    (tmp_path / "layers/engine/baton/core/nodes").mkdir(parents=True)
+    for name in ("core/nodes/wait.py", "core/version.py", "core/other.py"):
+        (tmp_path / "layers/engine/baton" / name).write_text("\n" * (LEAST_LINES - 1))
+    assert too_short(tmp_path) == [f"core/other.py: {LEAST_LINES - 1} lines"]
 
 
 def test_a_full_folder_is_found(tmp_path: Path) -> None:

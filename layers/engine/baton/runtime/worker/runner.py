@@ -8,7 +8,7 @@ A stale runner stops itself: past its lease it appends nothing and starts no ste
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -30,8 +30,8 @@ from baton.core.decide.outcomes import refused
 from baton.core.decide.program import Program
 from baton.core.log import events as ev
 from baton.core.log.folding.received import before_the_end
-from baton.core.log.state import Failing
-from baton.core.log.undos import is_undo
+from baton.core.log.state import Failing, item_of, node_of, slot_of
+from baton.core.log.undos import is_undo, undone_item
 from baton.errors import CorruptLog, EngineFault, RowsRefused, Unreadable
 from baton.ports import Head, Message, SagaRef
 from baton.runtime.engine.parts import Parts
@@ -373,17 +373,13 @@ class Runner:
                 return _CUT_SHORT
 
     async def _mended(self, run: Run, before: Mapping[str, Failing]) -> None:
-        """What is over now, of what has failed: where people know of a defect
-        that other code has mended, their incident is over.
-        """
+        """Resolve the incidents of defects that a deploy of other code has mended."""
         failing = run.history.state.failing
         if not before:
             return
         slots = [slot for slot, one in before.items() if one.incident and not one.ask and slot not in failing]
         if slots and (run.history.state.failure is None or any(map(is_undo, slots))):
-            from baton.runtime.worker.mended import resolve  # few deploys mend anything
-
-            await resolve(self._p, run, slots)
+            await _resolve_incidents(self._p, run, slots)
 
     async def _advance(self, run: Run, together: bool, stopped: frozenset[str]) -> Advance:
         """Decide by what is in memory; `stopped` slots count as running. What the
@@ -468,3 +464,23 @@ class _LazyLooker:
         from baton.runtime.worker.children import StandingLooker
 
         return await StandingLooker(self._parts).perform(run, command)
+
+
+async def _resolve_incidents(parts: Parts, run: Run, slots: Collection[str]) -> None:
+    """Resolve the incidents of these steps. One that cannot be resolved stays open, for an operator."""
+    from baton.runtime.requests.answers import IncidentDesk  # few deploys mend anything
+
+    given_up = {one.slot for one in run.history.state.undo.failed}
+    ref = run.lease.ref
+    desk = IncidentDesk(parts.context.store.notice_record, parts.call, parts.clock, ref.tenant, by="deploy")
+    try:
+        for node in {node_of(slot)[0]: None for slot in slots if _undone_slot(slot) not in given_up}:
+            await desk.resolve_all(ref.id, node)
+    except EngineFault:
+        logger.warning("an incident is left open", exc_info=True, extra={"saga": ref.id})
+
+
+def _undone_slot(slot: str) -> str:
+    """The slot of the step that is undone at `slot`; empty if nothing is undone there."""
+    name, iteration = node_of(slot)
+    return slot_of(name, iteration, undone_item(item_of(slot))) if is_undo(slot) else ""
