@@ -186,6 +186,9 @@ FOUND = {
             ("read", 19, CRASH_BEFORE),
         ),
     ),
+    "the log lacks what a worker has asked models for that had no answer to its last entry": Schedule(
+        "dollars", 638170001537, faults=(("write", 8, HANG), ("write", 14, HANG))
+    ),
 }
 
 
