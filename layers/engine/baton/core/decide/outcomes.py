@@ -1,4 +1,6 @@
-"""The outcome of a step, and the event that records it: tokens consumed, tokens emitted, outputs forgotten."""
+"""The outcome of a step, and the event that records it: tokens consumed, tokens emitted, outputs
+forgotten.
+"""
 
 from __future__ import annotations
 

@@ -292,7 +292,9 @@ class Program:
         return ahead
 
     def _find_readers(self) -> dict[str, int]:
-        """For each node: those that read its output, and the ends of loops that carry it into the next round."""
+        """For each node: those that read its output, and the ends of loops that carry it into the
+        next round.
+        """
         readers = dict.fromkeys(self.nodes, 0)
         for name, node in self.nodes.items():
             for path in self._paths_at(node):

@@ -176,7 +176,9 @@ def _is_slow(builder: DecisionBuilder, caps: Caps, scope: str, node: Node) -> bo
 
 
 def _is_full(builder: DecisionBuilder, caps: Caps, node: Node) -> bool:
-    """Whether as many as a throttled fan-out allows are at work: behind one of its senders, or in the saga."""
+    """Whether as many as a throttled fan-out allows are at work: behind one of its senders, or in
+    the saga.
+    """
     if not caps.wide:
         return False
     busy = _busy(builder, caps)
@@ -502,7 +504,9 @@ def _completed(builder: DecisionBuilder, at: Activation, said: Completed) -> Non
 
 
 def _kept(builder: DecisionBuilder, at: Activation, failing: Failing | None) -> ev.Value | None:
-    """What undoes the step needs of the arguments with which its work was handed over. Raises `LackingError`."""
+    """What undoes the step needs of the arguments with which its work was handed over. Raises
+    `LackingError`.
+    """
     undo = at.node.undo.get(at.node.tool)
     if undo is None or undo.keeps == ():
         return None

@@ -103,7 +103,9 @@ def _left(state: State, at: Activation, now: int) -> ev.Notice:
 
 
 def unsure_notice(state: State, slot: str, failure: Failure, now: int) -> Notice:
-    """That it is not known whether a step was undone: the call of what undoes it had no answer that says so."""
+    """That it is not known whether a step was undone: the call of what undoes it had no answer that
+    says so.
+    """
     name, iteration = node_of(slot)
     was, notice = slot_of(name, iteration, undone_item(item_of(slot))), doubt_notice(state, slot, now)
     what = f"`{failure.tool}`" if failure.tool else "what undoes it"

@@ -129,7 +129,9 @@ def _is_wanted(state: State) -> bool:
 
 
 def _may_stand(builder: DecisionBuilder) -> bool:
-    """Whether a step was cut off whose work something undoes, and of which it is not known what it has done."""
+    """Whether a step was cut off whose work something undoes, and of which it is not known what it
+    has done.
+    """
     program, state = builder.program, builder.state
     return any(program.node_at(state, slot).undo for slot in _cut_off(builder))
 

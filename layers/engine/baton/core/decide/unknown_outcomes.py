@@ -198,7 +198,9 @@ def _may_undo(graphs: Mapping[str, Graph], workflow: str, above: tuple[str, ...]
 
 
 def step_link(context: EvaluationContext, running: Collection[str]) -> ev.StepStopped | None:
-    """That the step at the context's slot is stopped, if it may have done something. Raises `LackingError`."""
+    """That the step at the context's slot is stopped, if it may have done something. Raises
+    `LackingError`.
+    """
     program, state, slot = context.program, context.state, context.slot
     if not program.undoes or not may_stand(program, state, slot, running):
         return None

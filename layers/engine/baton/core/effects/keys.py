@@ -97,7 +97,9 @@ def _text(value: str) -> str:
 
 
 def _clock(found: re.Match[str]) -> str:
-    """A time of day; an empty text if a day has no such time. One with an offset is of no day, and keeps it."""
+    """A time of day; an empty text if a day has no such time. One with an offset is of no day, and
+    keeps it.
+    """
     hour, minute, second, part = _parts(found)
     if hour > _HOURS or (hour == _HOURS and (minute, second, part) != ("00", "00", "")):
         return ""

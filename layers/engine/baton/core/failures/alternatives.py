@@ -70,7 +70,9 @@ def choose(hints: Iterable[str], ways: Sequence[Alternative], used: Collection[s
 
 
 def score(merits: Merits) -> float:
-    """The score of an alternative, for comparisons. Above twice the usual cost or latency it gets no worse."""
+    """The score of an alternative, for comparisons. Above twice the usual cost or latency it gets
+    no worse.
+    """
     return (
         _within(merits.reliability, 0) * 30
         + (1 - _within(merits.cost, 0, 2)) * 20

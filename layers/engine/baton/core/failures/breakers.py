@@ -56,7 +56,9 @@ class BreakerTerms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Failed(msgspec.Struct, frozen=True, array_like=True):
-    """A report of one process: so many failures with this code among so many calls, the last of them at `at`."""
+    """A report of one process: so many failures with this code among so many calls, the last of
+    them at `at`.
+    """
 
     at: int
     code: str
@@ -158,7 +160,9 @@ def may_probe(breaker: Breaker, terms: BreakerTerms, now: int) -> bool:
 
 
 def next_look(breaker: Breaker, terms: BreakerTerms, now: int, draw: float) -> int:
-    """When a step that was refused asks again. `draw` of [0, 1) spreads those that wait for the same breaker."""
+    """When a step that was refused asks again. `draw` of [0, 1) spreads those that wait for the
+    same breaker.
+    """
     spread = min(pause_of(breaker, terms), terms.spread_ms)
     # A probe is quick to end; of one that an operator has opened, nothing is known.
     known = breaker.until if breaker.state == OPEN and breaker.until else now + spread // 4

@@ -21,7 +21,9 @@ Judge = Callable[[Condition], bool]
 
 
 class Context(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A failure and what it is about. `at` is UTC epoch ms, `parameters` are what the tool was called with."""
+    """A failure and what it is about. `at` is UTC epoch ms, `parameters` are what the tool was
+    called with.
+    """
 
     node: str
     tool: str = ""

@@ -266,7 +266,9 @@ def near(code: str, more: Collection[str] = ()) -> str:
 
 
 def _is_near(code: str, known: str) -> bool:
-    """Whether two names differ by slips of a finger: one in a word, two in all, or in how words are divided."""
+    """Whether two names differ by slips of a finger: one in a word, two in all, or in how words are
+    divided.
+    """
     ours, theirs = _words(code), _words(known)
     if "".join(ours) == "".join(theirs):
         return True

@@ -177,7 +177,9 @@ def _heard(work: Agent, desk: Desk) -> tuple[str, ...]:
 
 
 def _has_room(parts: AgentParts, used: Progress, answer: Mapping[str, Any]) -> bool:
-    """Whether one more turn can fit into its tokens: that reads again what this one has read, and its answer."""
+    """Whether one more turn can fit into its tokens: that reads again what this one has read, and
+    its answer.
+    """
     return not parts.tokens or used.tokens + sum(answer["tokens"][:2]) < parts.tokens
 
 

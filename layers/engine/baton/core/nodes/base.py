@@ -66,7 +66,9 @@ class Done(Struct, frozen=True):
 
 
 class Failed(Struct, frozen=True):
-    """It has failed, without an attempt of a tool; `by` the signal of this key, if one brought the failure."""
+    """It has failed, without an attempt of a tool; `by` the signal of this key, if one brought the
+    failure.
+    """
 
     failure: ev.Failure
     first: ev.QuestionClosed | None = None
@@ -257,7 +259,9 @@ class Kind:
         return None
 
     def gather(self, at: Activation, items: Mapping[str, ev.Value | None], desk: Desk) -> Next | None:
-        """The node has items: the output of each, None while it runs. None: the node waits for more of them."""
+        """The node has items: the output of each, None while it runs. None: the node waits for more
+        of them.
+        """
         return None
 
     def node_view(self, node: Node) -> dict[str, Any]:
