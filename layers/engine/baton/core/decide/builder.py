@@ -29,9 +29,9 @@ ENDS = (FIRES, FAILS)
 
 
 class RunStep(Struct, frozen=True):
-    """Run a tool once: this attempt, after the `hooks` (tools) and by the alternative `way`. `failure`: that
-    of the last attempt.
+    """Run a tool once: this attempt, after the `hooks` (tools) and by the alternative `way`.
 
+    `failure`: that of the last attempt.
     `look`: only find out if the last attempt has acted. `since`: the time when the step became ready, where
     that matters.
     `approved`: the digests of the calls that people have approved; `risk`: the document's own rules, if any.
@@ -104,8 +104,9 @@ class DecisionBuilder(Struct):
     """Highest cost of running and starting steps in micro-dollars; computed when it is needed."""
 
     def note(self, event: ev.Event) -> None:
-        """Record a fact; the rest of this decision is made as if it were in the log. Raises
-        `LackingError`.
+        """Record a fact; the rest of this decision is made as if it were in the log.
+
+        Raises `LackingError`.
         """
         if self.program.has_rounds:
             *first, event = ends_first(self.program, self.state, event, self.now, self.running, self.found)

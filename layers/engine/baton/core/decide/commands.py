@@ -22,8 +22,9 @@ When = Literal["first", "before", "after"]
 
 
 class Command(Struct, frozen=True):
-    """An action of the runtime. `first`: no decision is possible without it. `before` and `after`
-    the append.
+    """An action of the runtime.
+
+    `first`: no decision is possible without it. `before` and `after` the append.
     """
 
     when: ClassVar[When] = "after"
@@ -52,8 +53,9 @@ class LookAtStanding(Command, frozen=True):
 
 
 class StopSteps(Command, frozen=True):
-    """Stop the running steps at these slots, or all of them. The rest of the decision is not performed; the
-    saga decides anew.
+    """Stop the running steps at these slots, or all of them.
+
+    The rest of the decision is not performed; the saga decides anew.
     """
 
     slots: tuple[str, ...] = ()

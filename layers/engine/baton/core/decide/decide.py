@@ -378,8 +378,9 @@ class _Entry(Struct):
         return True
 
     def follow(self, busy: Collection[str]) -> tuple[Decision, bool]:
-        """Add all that follows from the events. Return the decision then, and true if the entry had room only
-        for a part.
+        """Add all that follows from the events.
+
+        Return the decision then, and true if the entry had room only for a part.
         """
         while True:
             decision = decide(self.program, self.state, self.now, busy, self.found, self.bounds)
@@ -400,8 +401,7 @@ def _leads_on(event: ev.Event) -> bool:
 
     These are a failed attempt and the reaction to it, a question and its notice, an answer and its effect, a
     notice and its reason, the end of a map and the event that has stopped it. The notice of a question is
-    followed by the next question:
-    many of them need more than one entry.
+    followed by the next question: many of them need more than one entry.
     """
     if isinstance(event, ev.NoticeDue):
         return event.notice.incident or not event.notice.ask
@@ -411,8 +411,9 @@ def _leads_on(event: ev.Event) -> bool:
 
 
 def _size(event: ev.Event) -> int:
-    """Return the bytes of an event in an entry. A large value in it becomes a blob's reference; the rest of
-    it stays.
+    """Return the bytes of an event in an entry.
+
+    A large value in it becomes a blob's reference; the rest of it stays.
     """
     size = len(_encode(event))
     if size <= LARGE:

@@ -52,9 +52,9 @@ def cause_of(failure: Failure, rules: Rules) -> tuple[str, str]:
 
 
 def entry_of_child(failure: Failure, rules: Rules) -> PolicyEntry:
-    """Return the policy of a child's failure. Without a rule there is no reaction: the child has done its
-    best.
+    """Return the policy of a child's failure.
 
+    Without a rule there is no reaction: the child has done its best.
     `retry` is for transient failures, or those that a rule names. A rule for `child_failed` is for all
     failures, as one for `any`: neither starts another child after a permanent one.
     """
@@ -225,8 +225,9 @@ def stays(context: EvaluationContext, failure: ev.Failure) -> bool:
 
 
 def goes_another_way(context: EvaluationContext, failing: Failing) -> bool:
-    """Return true if a failover policy fits that calls another tool, or with other arguments. Raises
-    `LackingError`.
+    """Return true if a failover policy fits that calls another tool, or with other arguments.
+
+    Raises `LackingError`.
     """
     node = context.program.node_at(context.state, context.slot)
     policy, _, _ = _policy(context, node, failing, class_of(failing.failure.code))

@@ -211,8 +211,9 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
 
 
 def _held(program: Program, state: State, outcome: Outcome, found: Found) -> Iterator[ev.Event]:
-    """Yield the wait for a circuit breaker, or a failure that the document's rules handle. Raises
-    `LackingError`.
+    """Yield the wait for a circuit breaker, or a failure that the document's rules handle.
+
+    Raises `LackingError`.
     """
     held, slot = outcome.held, outcome.slot
     is_look = state.is_stopping and not is_undo(slot)

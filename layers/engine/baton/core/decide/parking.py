@@ -119,6 +119,7 @@ def ended(builder: DecisionBuilder) -> ev.SagaEnded:
 
 def _done_by_then(builder: DecisionBuilder) -> ev.Value:
     """Return the saga's output from the steps done before its cancellation; null if they do not suffice.
+
     Raises `LackingError`.
     """
     try:

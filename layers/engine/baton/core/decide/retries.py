@@ -86,8 +86,9 @@ def digest_of(builder: DecisionBuilder, at: Activation, arguments: Any) -> str:
 
 
 def may_try_again(builder: DecisionBuilder, at: Activation) -> bool:
-    """Return true if the step at `slot` runs now. Otherwise an answer may have settled it. Raises
-    `LackingError`.
+    """Return true if the step at `slot` runs now.
+
+    Otherwise an answer may have settled it. Raises `LackingError`.
     """
     failing = builder.state.failing[at.slot]
     if failing.ask is not None:
@@ -201,8 +202,9 @@ def go_on(builder: DecisionBuilder, at: Activation, failing: Failing, ended: ev.
 
 
 def _escalate(builder: DecisionBuilder, at: Activation, ask: ev.Ask) -> str:
-    """Take the step of the question's escalation that is due. Return the last step's answer, or an empty
-    text.
+    """Take the step of the question's escalation that is due.
+
+    Return the last step's answer, or an empty text.
     """
     from baton.core.log.questions import decided_by, due_step
 
@@ -296,8 +298,9 @@ def fail(
 
 
 def leave(builder: DecisionBuilder, at: Activation) -> None:
-    """Note events about the items of a node that are stopped with it while they act. Raises
-    `LackingError`.
+    """Note events about the items of a node that are stopped with it while they act.
+
+    Raises `LackingError`.
     """
     if builder.state.items:
         for event in doubts_of(

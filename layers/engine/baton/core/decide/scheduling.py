@@ -90,8 +90,8 @@ def overtaken(builder: DecisionBuilder, at: Activation) -> ev.Failure | None:
 
 
 def ask(builder: DecisionBuilder, at: Activation) -> ev.Failure | str:
-    """Return an empty text if the node may begin or has begun, `HELD` if it has to wait, or a failure if it never may
-    begin.
+    """Return an empty text if the node may begin or has begun, `HELD` if it has to wait, or a failure if it
+    never may begin.
     """
     caps, state = builder.program.caps, builder.state
     assert caps is not None
@@ -253,8 +253,9 @@ def _ends(work: Open, signal: Signal) -> bool:
 
 
 def join_failure(context: EvaluationContext, node: Node) -> ev.Failure:
-    """Return the failure of the join at the context's slot. A `catch` finds the causes in
-    `last_error.errors`.
+    """Return the failure of the join at the context's slot.
+
+    A `catch` finds the causes in `last_error.errors`.
     """
     errors, join, slot = context.errors(), node.join, context.slot
     assert join is not None, "one that tolerates nothing does not fail"
@@ -403,8 +404,9 @@ def _skip(builder: DecisionBuilder, at: Activation, why: str = "") -> None:
 
 
 def _is_admitted(builder: DecisionBuilder, at: Activation, when: Condition, *, to_begin: bool) -> bool:
-    """Return true if `when` lets the node run; evaluated once for work that takes time. Raises
-    `LackingError`.
+    """Return true if `when` lets the node run; evaluated once for work that takes time.
+
+    Raises `LackingError`.
     """
     state = builder.state
     if at.item or at.slot in state.admitted or state.has_begun(at.slot):

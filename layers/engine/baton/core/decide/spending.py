@@ -187,9 +187,9 @@ def is_blocked(sums: Spending, terms: SpendingLimits) -> bool:
 def user_parked(
     sums: Spending, terms: SpendingLimits, day: int, node: str = "", amount: int = 0, what: str = ""
 ) -> ev.Parked:
-    """Return the parking of a saga until the day ends. An attempt that costs more than a day allows waits for
-    a person.
+    """Return the parking of a saga until the day ends.
 
+    An attempt that costs more than a day allows waits for a person.
     `what`: the thing that would cost `amount`, if its name is not the node's.
     """
     if terms.user_day == BLOCKED:
@@ -237,8 +237,9 @@ def tenant_notices(sums: Spending, terms: SpendingLimits, day: int, now: int) ->
 def _notices(
     whose: tuple[str, str, str, str], spent: int, limit: int, percent: int, day: int, now: int
 ) -> tuple[ev.Notice, ...]:
-    """Return the notices of a day. `whose`: the name, the middle of the key, the audience, and the code once
-    all is spent.
+    """Return the notices of a day.
+
+    `whose`: the name, the middle of the key, the audience, and the code once all is spent.
     """
     name, key, to, code = whose
     if limit <= 0 or spent * 100 < limit * percent:

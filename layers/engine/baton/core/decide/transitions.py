@@ -171,9 +171,9 @@ def forgotten(context: EvaluationContext) -> tuple[str, ...]:
 
 
 def caught(context: EvaluationContext, failure: ev.Failure) -> int | None:
-    """Return the number of the first rule of `catch` that fits, from 0. A rule whose condition breaks does
-    not fit.
+    """Return the number of the first rule of `catch` that fits, from 0.
 
+    A rule whose condition breaks does not fit.
     Raises `LackingError`.
     """
     node = context.program.nodes[node_of(context.slot)[0]]
@@ -205,8 +205,9 @@ def is_handled(context: EvaluationContext, failure: ev.Failure) -> bool:
 
 
 def check_output(context: EvaluationContext, node: Node) -> None:
-    """Check an output against the node's schema. Raises `RouteError` for an invalid output, and
-    `LackingError`.
+    """Check an output against the node's schema.
+
+    Raises `RouteError` for an invalid output, and `LackingError`.
     """
     is_part = "#" in context.slot and not context.program.is_one_of_many(context.slot)
     if node.output_schema is None or context.output is None or is_part:
@@ -402,7 +403,8 @@ def _settled(
 
 GIVEN_UP = "poll_exhausted"
 LONGEST_ANSWER = 4_096
-"""Most bytes of the last answer that the failure of a poll keeps; of a longer answer it keeps the beginning.
+"""Most bytes of the last answer that the failure of a poll keeps; of a longer answer it keeps the
+beginning.
 """
 _NONE_AT_ALL = re.compile(r" *0+(\.0+)? *(ms|s|m|h|d)? *")
 

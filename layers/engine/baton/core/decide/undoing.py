@@ -153,8 +153,9 @@ def _is_unsettled(program: Program, state: State, slot: str) -> bool:
 
 
 def _is_verified(program: Program, state: State, slot: str) -> bool:
-    """Return true if `verify` checks an idempotent step that may have acted. The step is not called again
-    then.
+    """Return true if `verify` checks an idempotent step that may have acted.
+
+    The step is not called again then.
     """
     node, failing = program.node_at(state, slot), state.failing.get(slot)
     if failing is not None and node.verified and failing.way is None:
@@ -226,9 +227,9 @@ def _arguments_of(builder: DecisionBuilder, at: Activation) -> Any:
 
 
 def _in_doubt(builder: DecisionBuilder) -> Iterator[ev.StepFailed]:
-    """Yield, for each step with an inverse that was cut off, the failure with an unknown outcome. Raises
-    `LackingError`.
+    """Yield, for each step with an inverse that was cut off, the failure with an unknown outcome.
 
+    Raises `LackingError`.
     A person is asked when the undoing comes to the step.
     """
     program, state = builder.program, builder.state
@@ -261,6 +262,7 @@ def _in_doubt(builder: DecisionBuilder) -> Iterator[ev.StepFailed]:
 
 def kept_of(builder: DecisionBuilder, at: Activation, tool: str) -> ev.Value | None:
     """Return the arguments of the step of `tool` that its inverse needs, if they can be made once more.
+
     Raises `LackingError`.
     """
     failing, undo = builder.state.failing.get(at.slot), at.node.undo.get(tool)
@@ -351,8 +353,9 @@ def _work(builder: DecisionBuilder) -> Undoing:
 
 
 def _move(builder: DecisionBuilder) -> None:
-    """Begin the next steps, pass those without an inverse, and end the undoing when none is left. Raises
-    `LackingError`.
+    """Begin the next steps, pass those without an inverse, and end the undoing when none is left.
+
+    Raises `LackingError`.
     """
     while True:
         work, failed = _work(builder), builder.state.undo.failed
@@ -377,8 +380,9 @@ def _slot_of_undo(event: ev.UndoStepBegan) -> str:
 def _next(
     builder: DecisionBuilder, work: Undoing
 ) -> ev.UndoStepBegan | ev.UndoPassed | ev.UndoTakenUp | None:
-    """Return the next event: first for steps whose inverse failed before, then for the list. Raises
-    `LackingError`.
+    """Return the next event: first for steps whose inverse failed before, then for the list.
+
+    Raises `LackingError`.
     """
     state = builder.state
     if work.aside and not work.again:
@@ -467,8 +471,9 @@ def _event(builder: DecisionBuilder, version: int, index: int) -> Any:
 
 
 def _schedule(builder: DecisionBuilder, slot: str) -> None:
-    """Schedule an inverse: it runs now, waits for its next attempt, or for a person. Raises
-    `LackingError`.
+    """Schedule an inverse: it runs now, waits for its next attempt, or for a person.
+
+    Raises `LackingError`.
     """
     state = builder.state
     if slot in builder.running:

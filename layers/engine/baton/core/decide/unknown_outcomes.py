@@ -159,6 +159,7 @@ def doubt_notice(state: State, slot: str, now: int) -> ev.Notice:
 
 def told(context: EvaluationContext, now: int, running: Collection[str]) -> Iterator[ev.Event]:
     """Yield the events before the one that stops the work at the context's slot; none without an effect.
+
     Raises `LackingError`.
     """
     program, state, slot = context.program, context.state, context.slot
@@ -185,8 +186,9 @@ def child_link(program: Program, state: State, slot: str) -> ev.StepStopped | No
 
 
 def _may_undo(graphs: Mapping[str, Graph], workflow: str, above: tuple[str, ...] = ()) -> bool:
-    """Return true if a child may have an inverse. A graph of the document is known; a registered workflow is
-    not.
+    """Return true if a child may have an inverse.
+
+    A graph of the document is known; a registered workflow is not.
     """
     graph = graphs.get(name_of(workflow))
     if graph is None:
@@ -201,6 +203,7 @@ def _may_undo(graphs: Mapping[str, Graph], workflow: str, above: tuple[str, ...]
 
 def step_link(context: EvaluationContext, running: Collection[str]) -> ev.StepStopped | None:
     """Return the event that the step at the context's slot is stopped, if it may have acted, else None.
+
     Raises `LackingError`.
     """
     program, state, slot = context.program, context.state, context.slot
@@ -231,8 +234,9 @@ def link(context: EvaluationContext, tool: str, failing: Failing | None, instead
 
 
 def kept_of(context: EvaluationContext, node: Node, tool: str, failing: Failing | None) -> ev.Value | None:
-    """Return the arguments of the step that its inverse needs, if they can be made once more. Raises
-    `LackingError`.
+    """Return the arguments of the step that its inverse needs, if they can be made once more.
+
+    Raises `LackingError`.
     """
     undo, program, slot = node.undo[tool], context.program, context.slot
     if failing is not None and failing.kept is not None:
@@ -280,8 +284,9 @@ def linked(
     done_by: str,
     key: str = "",
 ) -> ev.StepSucceeded:
-    """Return the event with its place in the list. A model's alternative to the step has its places by its
-    own calls.
+    """Return the event with its place in the list.
+
+    A model's alternative to the step has its places by its own calls.
     """
     slot, tool = _slot(succeeded), succeeded.tool
     if not (program.undoes or state.undo.head) or is_undo(slot):
@@ -358,8 +363,9 @@ def doubts_of(
 def ended(
     program: Program, state: State, slot: str, now: int, running: Collection[str], found: Found, why: str
 ) -> list[ev.Event]:
-    """Return the events that stop the items that a map has left running. Nothing follows from that. Raises
-    `LackingError`.
+    """Return the events that stop the items that a map has left running.
+
+    Nothing follows from that. Raises `LackingError`.
     """
     work, (name, iteration) = state.open[slot], node_of(slot)
     assert isinstance(work, Map), "the caller has looked"

@@ -327,9 +327,10 @@ class StepInterrupted(About, frozen=True, tag="step_interrupted", omit_defaults=
 
 
 class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_only=True):
-    """A saga began; this is entry 1. `parent` is the key of the saga that waits for this one; `slot` its
-    place there, `window` that of its inbox.
+    """A saga began; this is entry 1.
 
+    `parent` is the key of the saga that waits for this one; `slot` its place there, `window` that of its
+    inbox.
     `depth`: the number of sagas above it. `scope`: its place in them, the same in every branch; an effect
     that happens once there happens once in all branches. `counts`: the scopes whose limits are counted, nodes
     by name and the saga as an empty text.
@@ -457,9 +458,9 @@ class LimitReached(Root, frozen=True, tag="limit_reached", omit_defaults=True, k
 
 
 class Parked(Root, frozen=True, tag="parked", omit_defaults=True, kw_only=True):
-    """The saga waits for a person's decision; `code` names its subject. `until`: the moment at which the saga
-    goes on by itself (0: never).
+    """The saga waits for a person's decision; `code` names its subject.
 
+    `until`: the moment at which the saga goes on by itself (0: never).
     `at`, of a defect in the saga or in a child: the moment since which the saga's time stands still. `build`:
     the code that failed with the defect, if known.
     """
@@ -473,9 +474,9 @@ class Parked(Root, frozen=True, tag="parked", omit_defaults=True, kw_only=True):
 
 
 class Resumed(Root, frozen=True, tag="resumed", omit_defaults=True, kw_only=True):
-    """A person let a parked saga try again, or its time has come. `budget`: micro-dollars that it may spend
-    from now on.
+    """A person let a parked saga try again, or its time has come.
 
+    `budget`: micro-dollars that it may spend from now on.
     `build`: code was deployed under which the steps that are parked for a defect have not failed yet; these
     steps are tried again.
     """
@@ -487,9 +488,9 @@ class Resumed(Root, frozen=True, tag="resumed", omit_defaults=True, kw_only=True
 
 
 class SagaEnded(Root, frozen=True, tag="saga_ended", omit_defaults=True, kw_only=True):
-    """The saga ended with `status` completed, failed, cancelled, rolled_back or rollback_failed. Only a fork
-    may follow.
+    """The saga ended with `status` completed, failed, cancelled, rolled_back or rollback_failed.
 
+    Only a fork may follow.
     `undone`: the result of undoing. `handler`: the saga of its failure handler; `unhandled`: the reason why
     it has none.
     """
@@ -559,8 +560,9 @@ class StrategyChosen(About, frozen=True, tag="strategy_chosen", omit_defaults=Tr
 
 
 class StepHeld(About, frozen=True, tag="step_held", omit_defaults=True, kw_only=True):
-    """A step waits for a circuit breaker without an attempt, and asks again at `until`. `state`: that of the
-    breaker.
+    """A step waits for a circuit breaker without an attempt, and asks again at `until`.
+
+    `state`: that of the breaker.
     """
 
     breaker: str
@@ -570,9 +572,9 @@ class StepHeld(About, frozen=True, tag="step_held", omit_defaults=True, kw_only=
 
 
 class QuestionClosed(About, frozen=True, tag="question_closed", omit_defaults=True, kw_only=True):
-    """A question has its answer, or it `expired`. About a failed step: `retry` (perhaps with other
-    arguments), `use`, `fail`.
+    """A question has its answer, or it `expired`.
 
+    About a failed step: `retry` (perhaps with other arguments), `use`, `fail`.
     About a step whose call needs an approval: with `approve` the step goes on; with any other answer it fails
     in the same entry.
 
@@ -616,8 +618,9 @@ class QuestionClaimed(About, frozen=True, tag="question_claimed", omit_defaults=
 
 
 class NoticeDue(Root, frozen=True, tag="notice_due", omit_defaults=True, kw_only=True):
-    """A notice to a person outside is due. The worker that runs the saga tries to send it until `NoticesSent`
-    confirms it.
+    """A notice to a person outside is due.
+
+    The worker that runs the saga tries to send it until `NoticesSent` confirms it.
     """
 
     notice: Notice

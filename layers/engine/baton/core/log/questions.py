@@ -145,8 +145,9 @@ def open_questions(state: State) -> Iterator[tuple[str, Ask]]:
 
 
 def answered(state: State) -> frozenset[str]:
-    """Return the ids of questions to which an answer has arrived, taken in or not. Keys of old answers are
-    forgotten.
+    """Return the ids of questions to which an answer has arrived, taken in or not.
+
+    Keys of old answers are forgotten.
     """
     said = [signal.key for signal in state.signals if signal.name == ANSWER]
     said += [key.removeprefix(_REMEMBERED) for key in state.keys if key.startswith(_REMEMBERED)]
@@ -154,8 +155,9 @@ def answered(state: State) -> frozenset[str]:
 
 
 def answer_key(ask: str, key: str) -> str:
-    """Return the key of an answer's signal. An `Idempotency-Key` counts for its question only; no id has a
-    slash.
+    """Return the key of an answer's signal.
+
+    An `Idempotency-Key` counts for its question only; no id has a slash.
     """
     return f"{ask}/{key}" if key else ask
 
@@ -262,8 +264,9 @@ def notice_again(state: State, slot: str, ask: Ask, now: int, *, key: str = "", 
 
 
 def audience(state: State, to: str) -> tuple[str, str]:
-    """Return the audience of a question, as a kind (user, group, role) and a name. `to` is as that of an
-    `Ask`.
+    """Return the audience of a question, as a kind (user, group, role) and a name.
+
+    `to` is as that of an `Ask`.
     """
     if to == ON_CALL:
         return "role", OPERATORS
@@ -357,8 +360,9 @@ def _value(place: str, value: Any, lacks: str, *schemas: Any) -> Iterator[Proble
 
 
 def _secrets(answer: Answer) -> Iterator[Problem]:
-    """Yield a problem for each part that holds a likely secret. The output of a step may hold secrets: its
-    author decides.
+    """Yield a problem for each part that holds a likely secret.
+
+    The output of a step may hold secrets: its author decides.
     """
     elsewhere = "put it where the tool reads it, such as a secret store"
     for name, hint in (
@@ -452,8 +456,9 @@ def text_of(value: Any) -> str:
 
 
 def audience_of(said: Mapping[str, Any] | None, place: str = "to") -> str:
-    """Return the audience in the form of an `Ask`; empty for the starter. Raises `ValueError` for an invalid
-    audience.
+    """Return the audience in the form of an `Ask`; empty for the starter.
+
+    Raises `ValueError` for an invalid audience.
     """
     for kind, name in (said or {}).items():
         if not isinstance(name, str) or not name.strip():

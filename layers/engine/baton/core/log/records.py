@@ -166,8 +166,9 @@ def failed_with(code: str, message: str, node: str = "") -> Failure:
 
 
 class Option(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One of the answers that a question offers. `default`: the answer that is taken when the question
-    expires.
+    """One of the answers that a question offers.
+
+    `default`: the answer that is taken when the question expires.
     """
 
     id: str
@@ -393,8 +394,9 @@ _NONE: dict[str, Any] = {}
 
 
 class Work(msgspec.Struct, frozen=True):
-    """Base class of open work; by default it delegates to its inner steps. Each kind overrides the methods in
-    which it differs.
+    """Base class of open work; by default it delegates to its inner steps.
+
+    Each kind overrides the methods in which it differs.
     """
 
     @property

@@ -233,8 +233,9 @@ def with_calls(work: Agent, event: CallsBegan) -> Agent:
 
 
 ERRORS_KEPT = 20
-"""Most errors in the failure of a map, which is stored in an entry and in the state. The batch result has all
-of them.
+"""Most errors in the failure of a map, which is stored in an entry and in the state.
+
+The batch result has all of them.
 """
 SUCCEEDED, FAILED, STOPPED, NOT_BEGUN = "succeeded", "failed", "stopped", "not_begun"
 RUNNING = "running"

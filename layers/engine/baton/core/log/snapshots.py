@@ -98,8 +98,9 @@ _decode_moved = msgspec.json.Decoder(_Moved).decode
 
 
 def encode_moved(ref: str) -> bytes:
-    """Return the stand-in for a snapshot in a blob. An older version takes it for a damaged snapshot, and
-    reads the log.
+    """Return the stand-in for a snapshot in a blob.
+
+    An older version takes it for a damaged snapshot, and reads the log.
     """
     return _encode(_Moved(ref))
 

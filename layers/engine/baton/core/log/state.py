@@ -165,8 +165,9 @@ class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Held(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A step that waits for a circuit breaker since `at`, and asks again at `until`. `state`: that of the
-    breaker.
+    """A step that waits for a circuit breaker since `at`, and asks again at `until`.
+
+    `state`: that of the breaker.
     """
 
     breaker: str
@@ -272,8 +273,9 @@ class Recovery(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Counts(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """Numbers of events in all branches. Only `children` affects a decision: the window to which
-    they report.
+    """Numbers of events in all branches.
+
+    Only `children` affects a decision: the window to which they report.
     """
 
     steps: int = 0
@@ -301,13 +303,15 @@ class Outbox(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     sent: tuple[str, ...] = ()
     """The keys of the last notices that were sent."""
     rows: dict[str, Shown] = {}
-    """Questions that the inbox shows, or may show, by id: the open ones, and others until they are withdrawn.
+    """Questions that the inbox shows, or may show, by id: the open ones, and others until they are
+    withdrawn.
     """
 
 
 class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The part of a saga's history that still matters, by concern. Dictionaries without another stated key
-    are by slot.
+    """The part of a saga's history that still matters, by concern.
+
+    Dictionaries without another stated key are by slot.
     """
 
     version: int = 0

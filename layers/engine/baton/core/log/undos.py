@@ -279,9 +279,9 @@ class UndoBegan(Root, frozen=True, tag="undo_began", omit_defaults=True, kw_only
 
 
 class UndoStepBegan(About, frozen=True, tag="undo_step_began", omit_defaults=True, kw_only=True):
-    """The undoing of a step began: the effect of `tool` or `child` by event `index` of entry `version`. Entry
-    `next` follows.
+    """The undoing of a step began: the effect of `tool` or `child` by event `index` of entry `version`.
 
+    Entry `next` follows.
     Of entry `next`, only the events before `below` are left; -1: all. `again`: an earlier inverse of it
     failed.
     `doubt`: the reason why its outcome is unknown; a person is asked first, or (`way`) its inverse is called

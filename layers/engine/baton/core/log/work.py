@@ -60,9 +60,9 @@ class Question(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
 
 
 class Callback(Work, frozen=True, omit_defaults=True, kw_only=True, tag="callback"):
-    """A wait for work elsewhere, which a tool has handed over with a token. `heartbeat_ms` 0: no sign of life
-    is expected.
+    """A wait for work elsewhere, which a tool has handed over with a token.
 
+    `heartbeat_ms` 0: no sign of life is expected.
     `heard_at`: the last sign of life, at first the time of the handover. `skew_ms`: the largest difference
     between the clocks of those who write and judge it.
     `response`: a provider of models has the work, and is polled; a callback only reports its end.
@@ -89,8 +89,9 @@ class Callback(Work, frozen=True, omit_defaults=True, kw_only=True, tag="callbac
         return self.until if by is None else min(self.until, by + self.skew_ms)
 
     def after_fork(self, before: Work | None, *, is_ending: bool, later: int = 0) -> Self | None:
-        """Return the callback if it is open on both sides of the fork. Any other is over elsewhere, and is
-        handed over anew.
+        """Return the callback if it is open on both sides of the fork.
+
+        Any other is over elsewhere, and is handed over anew.
         """
         if is_ending or not isinstance(before, type(self)) or before.id != self.id:
             return None
@@ -132,8 +133,9 @@ class Opens(About, frozen=True, omit_defaults=True, kw_only=True):
     """An event with which a node opens work."""
 
     awaits: ClassVar[str] = ""
-    """Kind of event that it waits for: a SIGNAL or a time, a PERSON, or work ELSEWHERE. Empty: the node is at
-    work itself.
+    """Kind of event that it waits for: a SIGNAL or a time, a PERSON, or work ELSEWHERE.
+
+    Empty: the node is at work itself.
     """
 
     def work(self) -> Open:

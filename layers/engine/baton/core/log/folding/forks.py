@@ -130,8 +130,9 @@ def _undoable(before: Undoable, at_cut: Undoable, cut: int, waiting: Collection[
 
 
 def _to_undo(before: State, entry: ev.Entry, fork: ev.Forked) -> State:
-    """Return the state of an ended saga that goes on to undo its effects. Its end reports its original
-    failure again.
+    """Return the state of an ended saga that goes on to undo its effects.
+
+    Its end reports its original failure again.
     """
     wanted = ev.CancelRequested(
         reason=fork.reason,

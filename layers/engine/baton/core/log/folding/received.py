@@ -96,8 +96,9 @@ _OVER = "/"  # before the code with which one ended: no fingerprint begins so
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """A report of work elsewhere: `status` is SUCCESS, FAILURE or HEARTBEAT. `retryable` None: as its code
-    says.
+    """A report of work elsewhere: `status` is SUCCESS, FAILURE or HEARTBEAT.
+
+    `retryable` None: as its code says.
     """
 
     status: str
@@ -376,8 +377,9 @@ def owed(state: State) -> Owed:
 
 
 def before_the_end(state: State) -> tuple[Notice, ...]:
-    """Return the notices that a saga tries to send before it ends. Notices of questions end with their
-    questions.
+    """Return the notices that a saga tries to send before it ends.
+
+    Notices of questions end with their questions.
     """
     return tuple(one for one in state.outbox.due if one.incident or not one.ask)
 
@@ -394,8 +396,9 @@ def first_spare(notices: tuple[Notice, ...], rows: Collection[str]) -> Notice | 
 
 
 def _without_question(notices: tuple[Notice, ...], ids: Collection[str]) -> tuple[Notice, ...]:
-    """Return the notices that are not about these questions. A notice that opens an incident is
-    always kept.
+    """Return the notices that are not about these questions.
+
+    A notice that opens an incident is always kept.
     """
     if not ids:
         return notices

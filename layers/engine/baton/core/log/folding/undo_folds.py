@@ -57,8 +57,9 @@ def doubtful(state: State, slot: str, e: ev.StepFailed) -> State:
 
 
 def step_stopped(state: State, e: ev.StepStopped) -> State:
-    """Record a stopped step. The next event removes the step, lets it go on with another tool, or ends the
-    saga.
+    """Record a stopped step.
+
+    The next event removes the step, lets it go on with another tool, or ends the saga.
     """
     slot = slot_of(e.node, e.iteration, e.item)
     if e.child:
@@ -89,8 +90,9 @@ def _left(state: State, slot: str, e: ev.StepStopped) -> State:
 
 
 def _unsure(state: State, slot: str, e: ev.StepFailed | ev.StepStopped, *, stays: bool) -> State:
-    """Record a step that may have happened. A step that an undoing comes to is put into the list. `stays`: it
-    keeps its tokens.
+    """Record a step that may have happened.
+
+    A step that an undoing comes to is put into the list. `stays`: it keeps its tokens.
     """
     undo = state.undo
     if e.prior is None:

@@ -1,5 +1,6 @@
-"""Folds of the events that stop a saga as a whole, hold it back or let it go on. The table of all folds is in
-fold.py.
+"""Folds of the events that stop a saga as a whole, hold it back or let it go on.
+
+The table of all folds is in fold.py.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ def stopped(state: State, **news: Any) -> State:
 
 
 def cancelled(state: State, e: ev.CancelRequested) -> State:
-    """Record a cancellation. A second request may only shorten the grace of the first, or want more of the
-    end.
+    """Record a cancellation.
 
+    A second request may only shorten the grace of the first, or want more of the end.
     Its key is kept with those of forks, with a negative version that no fork has.
     """
     first = state.cancel
@@ -249,8 +250,9 @@ SAGA = ""
 
 
 def gone_on(state: State, at: int) -> State:
-    """Return the state of a saga parked for a defect, when it goes on at a time. A pause that has run out
-    meanwhile is over.
+    """Return the state of a saga parked for a defect, when it goes on at a time.
+
+    A pause that has run out meanwhile is over.
     """
     assert state.parked is not None, "the caller has looked"
     later = max(at - state.parked.at, 0)
@@ -292,8 +294,9 @@ class Pace(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, limits: Limits, *, is_quiet: bool) -> Pace:
-        """Return the pace of a saga. A saga that is not quiet may have missed more than a wake, so the sweep
-        visits it sooner.
+        """Return the pace of a saga.
+
+        A saga that is not quiet may have missed more than a wake, so the sweep visits it sooner.
         """
         shortest = limits.sweep_shortest_ms
         return cls(
