@@ -44,8 +44,8 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, di
     other; `context` is the parameter that can be shortened. `sees_key` False: its function has no `Context`,
     and so no use for a key. `repeatable`: an agent's repetition of a call with equal arguments is a new call.
     `requires_approval`: a person approves every call of it first; `risk`: only the risky ones. `undo`: its
-    inverse, which undoes the effect of a call; `in_doubt`: the rollback's answer for a call with an unknown
-    outcome, empty if the inverse then does no harm. `breaker`: the circuit breaker of its target
+    inverse, which undoes the effect of a call; `in_doubt`: CALL or ASK, for a call with an unknown outcome;
+    empty: CALL if that does no harm. `breaker`: the circuit breaker of its target
     (core/failures/breakers.py); empty: none.
     """
 

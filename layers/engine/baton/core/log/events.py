@@ -181,10 +181,7 @@ class NodeBegan(About, frozen=True, tag="node_began", omit_defaults=True, kw_onl
 
 
 class NodePassed(Gives, frozen=True, tag="node_passed", omit_defaults=True, kw_only=True):
-    """A node that runs nothing gave its value.
-
-    `ends`: the value is the saga's result, and the saga ends.
-    """
+    """A node that runs nothing gave its value. `ends`: the value is the saga's result, and the saga ends."""
 
     became = "passed"
     made = ("output",)
@@ -218,9 +215,7 @@ class ChildReported(Root, frozen=True, tag="child_reported", omit_defaults=True,
 
 class ChildClosed(Gives, frozen=True, tag="child_closed", omit_defaults=True, kw_only=True):
     """The workflow node of a child is done: the child reported success, or the child was cancelled by the
-    signal `by`.
-
-    `prior` and `lasting` are as those of `StepSucceeded`.
+    signal `by`. `prior` and `lasting` are as those of `StepSucceeded`.
     """
 
     child: str
@@ -242,16 +237,14 @@ class ChildrenAbandoned(Root, frozen=True, tag="children_abandoned", omit_defaul
 class StepSucceeded(Gives, frozen=True, tag="step_succeeded", omit_defaults=True, kw_only=True):
     """A step succeeded: its tool answered.
 
-    `recorded`: the effect had happened before, and this is its recorded result.
-    `digest` names the call, where a model may plan an equal one.
-    `cost`, here and wherever an attempt ends: micro-dollars that the tool reported.
-    `blocked_ms`, likewise: milliseconds for which the tool blocked the event loop, if that was too long.
-    `callback`, likewise: the callback with which the attempt ended. `usage`, likewise: tokens that models
-    read and wrote for the attempt.
-    `assumed`, likewise: the part of the cost that is an upper bound for requests to models without an answer.
-    `prior`, of a step that an undoing comes to: the version of the entry that the undoing comes to next.
-    `lasting`: the step has no inverse. `kept`: the arguments that its inverse needs; `key`, likewise: its
-    idempotency key.
+    `recorded`: the effect had happened before, and this is its recorded result. `digest` names the call,
+    where a model may plan an equal one. `cost`, here and wherever an attempt ends: micro-dollars that the
+    tool reported. `blocked_ms`, likewise: milliseconds for which the tool blocked the event loop, if that was
+    too long. `callback`, likewise: the callback with which the attempt ended. `usage`, likewise: tokens that
+    models read and wrote for the attempt. `assumed`, likewise: the part of the cost that is an upper bound
+    for requests to models without an answer. `prior`, of a step that an undoing comes to: the version of the
+    entry that the undoing comes to next. `lasting`: the step has no inverse. `kept`: the arguments that its
+    inverse needs; `key`, likewise: its idempotency key.
     """
 
     attempt: int
@@ -277,12 +270,10 @@ class StepFailed(Settles, frozen=True, tag="step_failed", omit_defaults=True, kw
     """A step failed: its tool failed or timed out, its input could not be bound, or its join cannot fire.
 
     With tokens to emit, a join tolerates the failure and the tokens carry it there; without, the saga fails
-    with it.
-    `by`: the key of the signal that brought the failure. `is_result`: the call was a model's, which is told
-    of the failure; the saga goes on.
-    `stays`: the rules for the failure let the saga end without undoing its effects.
-    `prior`, `kept` and `key` are as those of `StepSucceeded`: the effect may have happened, and an undoing
-    comes to it, too.
+    with it. `by`: the key of the signal that brought the failure. `is_result`: the call was a model's, which
+    is told of the failure; the saga goes on. `stays`: the rules for the failure let the saga end without
+    undoing its effects. `prior`, `kept` and `key` are as those of `StepSucceeded`: the effect may have
+    happened, and an undoing comes to it, too.
     """
 
     became = "failed"
@@ -309,12 +300,11 @@ class StepFailed(Settles, frozen=True, tag="step_failed", omit_defaults=True, kw
 class StepInterrupted(About, frozen=True, tag="step_interrupted", omit_defaults=True, kw_only=True):
     """A step was cut off by the invocation's end, not by its own timeout: it runs again and loses no attempt.
 
-    `budget_ms` is the most time that it could have had, from its start to the cut.
-    The event also records the cost of a step that could not continue, with its reason `why`: `money` for its
-    next call was missing, it was `stopped` because the saga no longer needs its result, or a person has to
-    approve its next call (`approval`).
-    Such an event changes only the account of money, whatever else the step is at. With `fault`, the engine
-    could not go on and stopped the step: it runs again, and may have acted.
+    `budget_ms` is the most time that it could have had, from its start to the cut. The event also records the
+    cost of a step that could not continue, with its reason `why`: `money` for its next call was missing, it
+    was `stopped` because the saga no longer needs its result, or a person has to approve its next call
+    (`approval`). Such an event changes only the account of money, whatever else the step is at. With `fault`,
+    the engine could not go on and stopped the step: it runs again, and may have acted.
     """
 
     started_at: int
@@ -330,19 +320,17 @@ class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_
     """A saga began; this is entry 1.
 
     `parent` is the key of the saga that waits for this one; `slot` its place there, `window` that of its
-    inbox.
-    `depth`: the number of sagas above it. `scope`: its place in them, the same in every branch; an effect
-    that happens once there happens once in all branches. `counts`: the scopes whose limits are counted, nodes
-    by name and the saga as an empty text.
-    `handled`: a saga above goes on from this one's failure. `last`: the action of its deployment in place of
-    a question (`escalate` or `fail`); empty: the saga asks. `ends_by`: the latest moment of its end.
-    `expires`: the moment from which all of it may be deleted (0: never).
-    `sent`: the event from outside that started it. `outer`, of a named graph of a document: the values that
-    its expressions name of the place that started it. `passed`: those of these values that are passed by
-    reference, by their name in the graph: `ctx.NODE`, `last_error.batch`.
-    `before`: the sagas that were in its place before forks above it, the newest first. `keys`: effects that
-    they have undone get new keys, and effects that they have not undone keep theirs. `shared_limits`: the
-    limits of money of the sagas above, the nearest first.
+    inbox. `depth`: the number of sagas above it. `scope`: its place in them, the same in every branch; an
+    effect that happens once there happens once in all branches. `counts`: the scopes whose limits are
+    counted, nodes by name and the saga as an empty text. `handled`: a saga above goes on from this one's
+    failure. `last`: the action of its deployment in place of a question (`escalate` or `fail`); empty: the
+    saga asks. `ends_by`: the latest moment of its end. `expires`: the moment from which all of it may be
+    deleted (0: never). `sent`: the event from outside that started it. `outer`, of a named graph of a
+    document: the values that its expressions name of the place that started it. `passed`: those of these
+    values that are passed by reference, by their name in the graph: `ctx.NODE`, `last_error.batch`. `before`:
+    the sagas that were in its place before forks above it, the newest first. `keys`: effects that they have
+    undone get new keys, and effects that they have not undone keep theirs. `shared_limits`: the limits of
+    money of the sagas above, the nearest first.
     """
 
     workflow: str
@@ -376,8 +364,7 @@ class SignalReceived(Root, frozen=True, tag="signal_received", omit_defaults=Tru
     """A caller sent a signal. A repeated `key` is a no-op.
 
     With a `failure`, the wait that takes the signal fails with it. `sent`: the event from outside that the
-    signal is.
-    `lost`: no wait was open for the signal, and no wait takes a signal that came before it.
+    signal is. `lost`: no wait was open for the signal, and no wait takes a signal that came before it.
     """
 
     name: str
@@ -394,9 +381,8 @@ class CancelRequested(Root, frozen=True, tag="cancel_requested", omit_defaults=T
     """A caller asked for the cancellation of the saga.
 
     Running steps may finish until `at + grace_ms`; nothing new starts. `result`: the saga's end reports the
-    output so far.
-    `undo`: effects since version `back_to` are undone first, `together` or one after the other. A repeated
-    `key` is a no-op.
+    output so far. `undo`: effects since version `back_to` are undone first, `together` or one after the
+    other. A repeated `key` is a no-op.
     """
 
     reason: str
@@ -432,8 +418,8 @@ class Revived(Root, frozen=True, tag="revived", omit_defaults=True, kw_only=True
     """The lease of invocation `dead` (epoch `dead_epoch`) ran out at `dead_until` without a release.
 
     `assumed`: by slot, the micro-dollars of its unfinished requests to models. Their provider bills them, so
-    the most that they can cost counts.
-    `tokens`: the most that they can have read and written, where tokens are limited.
+    the most that they can cost counts. `tokens`: the most that they can have read and written, where tokens
+    are limited.
     """
 
     dead: str
@@ -445,9 +431,7 @@ class Revived(Root, frozen=True, tag="revived", omit_defaults=True, kw_only=True
 
 
 class GaveUp(Root, frozen=True, tag="gave_up", omit_defaults=True):
-    """The invocation ended by itself, but the store did not let it release its lease: when the lease runs
-    out, the invocation does not count as dead.
-    """
+    """The invocation ended, but could not release its lease; the lease's expiry does not count as a death."""
 
 
 class LimitReached(Root, frozen=True, tag="limit_reached", omit_defaults=True, kw_only=True):
@@ -460,9 +444,9 @@ class LimitReached(Root, frozen=True, tag="limit_reached", omit_defaults=True, k
 class Parked(Root, frozen=True, tag="parked", omit_defaults=True, kw_only=True):
     """The saga waits for a person's decision; `code` names its subject.
 
-    `until`: the moment at which the saga goes on by itself (0: never).
-    `at`, of a defect in the saga or in a child: the moment since which the saga's time stands still. `build`:
-    the code that failed with the defect, if known.
+    `until`: the moment at which the saga goes on by itself (0: never). `at`, of a defect in the saga or in a
+    child: the moment since which the saga's time stands still. `build`: the code that failed with the defect,
+    if known.
     """
 
     code: str
@@ -476,9 +460,8 @@ class Parked(Root, frozen=True, tag="parked", omit_defaults=True, kw_only=True):
 class Resumed(Root, frozen=True, tag="resumed", omit_defaults=True, kw_only=True):
     """A person let a parked saga try again, or its time has come.
 
-    `budget`: micro-dollars that it may spend from now on.
-    `build`: code was deployed under which the steps that are parked for a defect have not failed yet; these
-    steps are tried again.
+    `budget`: micro-dollars that it may spend from now on. `build`: code was deployed under which the steps
+    that are parked for a defect have not failed yet; these steps are tried again.
     """
 
     by: str
@@ -490,9 +473,8 @@ class Resumed(Root, frozen=True, tag="resumed", omit_defaults=True, kw_only=True
 class SagaEnded(Root, frozen=True, tag="saga_ended", omit_defaults=True, kw_only=True):
     """The saga ended with `status` completed, failed, cancelled, rolled_back or rollback_failed.
 
-    Only a fork may follow.
-    `undone`: the result of undoing. `handler`: the saga of its failure handler; `unhandled`: the reason why
-    it has none.
+    Only a fork may follow. `undone`: the result of undoing. `handler`: the saga of its failure handler;
+    `unhandled`: the reason why it has none.
     """
 
     made = ("output",)
@@ -508,9 +490,8 @@ class AttemptFailed(About, frozen=True, tag="attempt_failed", omit_defaults=True
     """An attempt failed, but not its step: the reaction follows in the same entry.
 
     `kept`: the arguments that the inverse needs, where the effect may have happened all the same; `key`: its
-    idempotency key, where the inverse needs it, too.
-    `acted`: an earlier attempt may have acted, and this one gives no evidence of it; `kept` and `key` are
-    then of the earlier attempt.
+    idempotency key, where the inverse needs it, too. `acted`: an earlier attempt may have acted, and this one
+    gives no evidence of it; `kept` and `key` are then of the earlier attempt.
     """
 
     attempt: int
@@ -537,9 +518,8 @@ class StrategyChosen(About, frozen=True, tag="strategy_chosen", omit_defaults=Tr
     `due_at`: the earliest moment of the reaction. `way` and `arguments` hold for all attempts from now on;
     the tools `hooks` are called before the next attempt. `look`: the next attempt only checks whether the
     effect has happened. `policy`: the failover policy that chose the reaction, with the `message` that people
-    are told.
-    `why`: the reasons why the strategies below it were passed over. `build`: the code that failed with a
-    defect, if known.
+    are told. `why`: the reasons why the strategies below it were passed over. `build`: the code that failed
+    with a defect, if known.
     """
 
     strategy: str
@@ -560,10 +540,7 @@ class StrategyChosen(About, frozen=True, tag="strategy_chosen", omit_defaults=Tr
 
 
 class StepHeld(About, frozen=True, tag="step_held", omit_defaults=True, kw_only=True):
-    """A step waits for a circuit breaker without an attempt, and asks again at `until`.
-
-    `state`: that of the breaker.
-    """
+    """A step waits for a circuit breaker, in `state`, without an attempt, and asks again at `until`."""
 
     breaker: str
     at: int
@@ -574,12 +551,10 @@ class StepHeld(About, frozen=True, tag="step_held", omit_defaults=True, kw_only=
 class QuestionClosed(About, frozen=True, tag="question_closed", omit_defaults=True, kw_only=True):
     """A question has its answer, or it `expired`.
 
-    About a failed step: `retry` (perhaps with other arguments), `use`, `fail`.
-    About a step whose call needs an approval: with `approve` the step goes on; with any other answer it fails
-    in the same entry.
-
-    `by` is the key of the signal that brought the answer. The effect of the answer follows in the same entry,
-    except for an effect with an unknown outcome: the next attempt records the person's `output`.
+    About a failed step: `retry` (perhaps with other arguments), `use`, `fail`. About a step whose call needs
+    an approval: with `approve` the step goes on; with any other answer it fails in the same entry. `by` is
+    the key of the signal that brought the answer. The effect of the answer follows in the same entry, except
+    for an effect with an unknown outcome: the next attempt records the person's `output`.
     """
 
     made = ("output",)
@@ -618,10 +593,7 @@ class QuestionClaimed(About, frozen=True, tag="question_claimed", omit_defaults=
 
 
 class NoticeDue(Root, frozen=True, tag="notice_due", omit_defaults=True, kw_only=True):
-    """A notice to a person outside is due.
-
-    The worker that runs the saga tries to send it until `NoticesSent` confirms it.
-    """
+    """A notice to a person is due; the saga's worker tries to send it until `NoticesSent` confirms it."""
 
     notice: Notice
 
