@@ -159,10 +159,7 @@ class NodeSkipped(Settles, frozen=True, tag="node_skipped", omit_defaults=True, 
 
 
 class JoinFired(Root, frozen=True, tag="join_fired", omit_defaults=True, kw_only=True):
-    """A join was ready, by `by`, before every edge had arrived.
-
-    Tokens of `unspoken` that arrive later are absorbed.
-    """
+    """A join fired, by `by`, before every edge had arrived; later tokens of `unspoken` are absorbed."""
 
     node: str
     iteration: tuple[int, ...] = ()
@@ -399,8 +396,7 @@ class CancelRequested(Root, frozen=True, tag="cancel_requested", omit_defaults=T
 class Forked(Root, frozen=True, tag="forked", omit_defaults=True, kw_only=True):
     """The last entry of a branch: the saga goes on in branch `branch` from its state at version `cut`.
 
-    A repeated `key` makes no second fork. `undo`: the saga goes on from its end, to undo its effects since
-    version `back_to`.
+    A repeated `key` makes no second fork. `undo`: it goes on from its end, to undo effects since `back_to`.
     """
 
     cut: int
@@ -582,9 +578,7 @@ class QuestionEscalated(About, frozen=True, tag="question_escalated", omit_defau
 
 
 class QuestionClaimed(About, frozen=True, tag="question_claimed", omit_defaults=True, kw_only=True):
-    """A person in the question's audience claimed it (`to`); without `to`, the question is for its whole
-    audience again.
-    """
+    """A person claimed a question (`to`); without `to`, the question is for its whole audience again."""
 
     ask: str
     at: int
@@ -601,8 +595,7 @@ class NoticeDue(Root, frozen=True, tag="notice_due", omit_defaults=True, kw_only
 class NoticesSent(Root, frozen=True, tag="notices_sent", omit_defaults=True, kw_only=True):
     """Notices were sent, except on the channels that gave them up.
 
-    `shown`: questions whose rows were put into the inbox; `withdrawn`: questions whose rows were taken out of
-    it.
+    `shown`: questions with new rows in the inbox; `withdrawn`: questions whose rows were removed.
     """
 
     keys: tuple[str, ...]
