@@ -20,7 +20,7 @@ from baton.core.log.state import State, node_of
 from baton.core.sizes import excess_of
 
 SHORTEST_MS, LONGEST_MS = 60_000, 3_600_000
-"""Shortest and longest pause, in milliseconds, before a saga whose child stands still looks again."""
+"""Shortest and longest pause, in milliseconds, before a saga whose child stands still checks it again."""
 
 
 def parking(state: State, parked: ev.Parked, now: int) -> tuple[ev.NoticeDue, ev.Parked]:

@@ -166,7 +166,7 @@ class Program:
             for node in graph.nodes
             if len(node.before) < 2 and node.join is None and node.name not in self.index.tails_of
         )
-        """The nodes behind one edge at most, which have nothing to wait for."""
+        """The nodes with at most one edge before them, which wait for no other."""
         self.plain = {
             node.name: tuple(
                 ev.Token(node.name, dst, self.index.arriving(node.name, dst, ())) for dst in node.after
@@ -224,9 +224,7 @@ class Program:
         return self.bodies[name] if self.bodies and self.is_one_of_many(slot) else self.arguments[name]
 
     def keeps_failure(self, slot: str) -> bool:
-        """Return true if the node goes on from a failure at this slot, because its part there is told of the
-        failure.
-        """
+        """Return true if the node of this slot is told of a failure there, and goes on from it."""
         if is_undo(slot):
             return True
         return "#" in slot and self.kinds[self.nodes[node_of(slot)[0]].kind].keeps_failure(item_of(slot))

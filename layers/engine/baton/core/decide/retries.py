@@ -23,7 +23,7 @@ from baton.core.log.state import ANSWER, UNKNOWN_OUTCOME, Failing, Signal
 from baton.core.nodes.base import Activation
 
 DEPLOY = "deploy"
-"""Name of the party that lets a saga go on when other code was deployed."""
+"""Value of `by` in a `Resumed` that follows the deployment of other code."""
 
 
 def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> RunStep:

@@ -54,7 +54,7 @@ _MISSING: Final = object()
 
 
 class Risk(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """The action of a tool, and its arguments with the amount of it.
+    """The kind of a tool's action, and the arguments that measure it.
 
     `amount`, `currency` and `party` are paths of arguments, such as `amount` or `order.total`. `currency_is`:
     the fixed currency. `minor`: the amount counts the smallest unit of the currency, such as cents.

@@ -271,7 +271,7 @@ BY_CODE: Mapping[str, bool] = {
     # Another caller with the same key is at it.
     "conflict": True,
 }
-"""Codes that differ from their class: true if they leave a doubt."""
+"""Codes that differ from their class; true: the code leaves a doubt."""
 
 
 def leaves_doubt(code: str, class_: str = "", happened: bool | None = None) -> bool:

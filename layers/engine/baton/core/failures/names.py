@@ -34,7 +34,7 @@ OTHER_4XX, OTHER_5XX = "client_error", "server_error"
 
 
 def _each(**names: str) -> dict[str, str]:
-    """Return `code="name name"` the other way round."""
+    """Return a mapping of names to codes from `code="name name"`."""
     return {name: code for code, listed in names.items() for name in listed.split()}
 
 
@@ -238,7 +238,7 @@ _BY_LAST_PART = {name.rpartition(".")[2]: code for name, code in reversed(list(E
 
 
 def exception_meant(name: str) -> str | None:
-    """Return the name to write in place of an exception's or a service error's name; None for any
+    """Return the code to write in place of an exception's or a service error's name; None for any
     other name.
     """
     last = name.rpartition(".")[2]

@@ -1,11 +1,11 @@
 """sanitised(text): the text without the secrets in it, everything else as it was.
 
-One grammar: a name, what stands between it and its value, the value.
-Names are in secret_names.py; `_JOINT` is what stands between; `_span` is where a value ends. What
-is a secret without a name, such as a JWT or the password of a URL, is in evident.py. All of it is
-found also where it is encoded (sanitise.py). What has neither name nor shape, such as 32
-hexadecimal digits alone, looks like any other id and stays. The time grows with the length of the
-text and not faster: what repeats is possessive (`++`) or bounded, so that nothing is read twice.
+One grammar: a name, the joint between the name and its value, the value. Names are in secret_names.py;
+`_JOINT` matches the joint; `_span` finds the end of a value. A secret without a name, such as a JWT or the
+password of a URL, is in evident.py.
+All secrets are found also in encoded form. A secret without a name or a shape, such as 32 hexadecimal digits
+alone, looks like any other id and stays. The time grows linearly with the length of the text: repetitions are
+possessive (`++`) or bounded, so that no character is read twice.
 """
 
 from __future__ import annotations

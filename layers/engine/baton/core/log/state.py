@@ -472,7 +472,7 @@ def status_of(state: State, turns: Turns | None = None) -> str:
 
 
 def _all_ask(state: State, slots: Collection[str]) -> bool:
-    """Return true if there are steps and each of them waits for a person."""
+    """Return true if the slots are not empty and each step waits for a person."""
     return bool(slots) and all(
         (slot in state.failing and state.failing[slot].ask is not None)
         or (slot in state.open and state.open[slot].ask is not None)

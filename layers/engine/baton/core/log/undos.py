@@ -180,13 +180,13 @@ class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     spans: tuple[tuple[int, int], ...] = ()
     """First and last versions of undone work and of its undoing: no saga goes on from there."""
     more_doubtful: int = 0
-    """Number of further such steps."""
+    """Number of steps beyond those in `doubtful`."""
     unsure: tuple[str, ...] = ()
     """Slots of steps in doubt that the undoing asks a person about: the first, and those that still hold
     their tokens.
     """
     doubts: int = 0
-    """Number of all such steps."""
+    """Number of all steps in doubt that the undoing asks a person about."""
     aside: tuple[int, ...] = ()
     """Entries with steps that could not be undone and had no room in `failed`, the newest first."""
     set_aside: int = 0
@@ -196,7 +196,7 @@ class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     came before the target version.
     """
     crowded: bool = False
-    """True if `standing` and `alone` have no room for all of these slots."""
+    """True if more slots keep their keys than `standing` and `alone` have room for."""
     redone: dict[str, int] = {}
     """Slots of steps in doubt that run again since a fork, with its cut: people are not asked about their
     earlier effects.
@@ -226,7 +226,7 @@ class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def in_doubt(self) -> tuple[str, ...]:
-        """The slots of the first of these."""
+        """The slots of the first steps with an unknown outcome."""
         named = (
             *self.unsure,
             *(slot for slot, _, _ in self.ways),
@@ -237,7 +237,7 @@ class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def is_crowded(self) -> bool:
-        """True if some step that could not be undone may lose its key: then no saga goes on from an earlier
+        """True if the state does not know every step that keeps its key: no saga then goes on from an earlier
         version.
         """
         return self.crowded or bool(self.set_aside)

@@ -1,4 +1,4 @@
-"""A call of a tool, the question whether it may act, and the wait for work that it has handed over."""
+"""A call of a tool, its approval, and the wait for work that it has handed over."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class TaskKind(Kind):
     """A call of a tool.
 
     Retries, policies and once-only effects are decided around it, for every kind that has attempts.
-    Its open work is the question if the tool may act, which an attempt opens when all arguments are known;
+    Its open work is the approval of the call, which an attempt opens when all arguments are known;
     work elsewhere, which the tool has handed over; or a model's alternative in its place, whose calls are its
     items.
     """
