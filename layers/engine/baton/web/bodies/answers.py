@@ -668,7 +668,9 @@ class ScheduleView(Answer):
 
 
 class SchedulePage(Answer):
-    """A page of schedules, ordered by workflow name. A page can be shorter than `limit` and not be the last."""
+    """A page of schedules, ordered by workflow name. A page can be shorter than `limit` without being the
+    last.
+    """
 
     schedules: list[ScheduleView]
     next: Cursor

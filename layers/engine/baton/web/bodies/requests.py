@@ -63,7 +63,9 @@ class Body(BaseModel):
 
 
 def whole(value: Any) -> Any:
-    """Convert a float with an integral value, such as 1.0, to an integer: JSON does not distinguish the two."""
+    """Convert a float with an integral value, such as 1.0, to an integer, because JSON does not distinguish
+    them.
+    """
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
