@@ -1,6 +1,5 @@
-"""`run`: one saga of a workflow, from its start to where nothing more can happen.
-
-How the deployment around the saga works is in deployment.py.
+"""`run`: one saga of a workflow, from its start until nothing more can happen. deployment.py simulates the
+deployment.
 """
 
 from __future__ import annotations
@@ -180,7 +179,7 @@ def run(
 
 
 def _tools_of(app: str) -> Registry:
-    """Raises `ToolError`."""
+    """Return the tools of the app. Raises `ToolError`."""
     try:
         return load_app(app)
     except ToolError as error:
@@ -193,7 +192,7 @@ def _tools_of(app: str) -> Registry:
 
 
 def _duration(what: str, value: str | float) -> int:
-    """Milliseconds. Raises `ValueError`."""
+    """Return milliseconds. Raises `ValueError`."""
     try:
         return parse_duration(value)
     except ValueError as error:
@@ -201,7 +200,7 @@ def _duration(what: str, value: str | float) -> int:
 
 
 def _begin_ms(at: str) -> int:
-    """UTC epoch milliseconds; a time without its zone is in UTC. Raises `ValueError`."""
+    """Return UTC epoch milliseconds. A time without zone is in UTC. Raises `ValueError`."""
     try:
         begin = datetime.fromisoformat(at)
     except (TypeError, ValueError):
@@ -210,7 +209,7 @@ def _begin_ms(at: str) -> int:
 
 
 def _as_json(what: str, value: Any) -> Any:
-    """The value as it would come over HTTP. Raises `ValueError`."""
+    """Return the value as it would arrive over HTTP. Raises `ValueError`."""
     try:
         return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError) as error:
@@ -220,10 +219,10 @@ def _as_json(what: str, value: Any) -> Any:
 async def _register(
     deployment: Deployment, known: _Documents, text: str
 ) -> tuple[str, dict[str, bool], dict[str, set[str]], set[str]]:
-    """Register a document and, as far as they are known, those of its children.
+    """Register a document and those of its children that are known.
 
-    The workflow's name, the signals that any of them takes, with whether a wait is for it, their nodes
-    with the tools that they call, and those at which a person chooses what is done in their place.
+    Returns the workflow's name; the signals that any of them accepts, with true if a wait is for it; their
+    nodes with the tools that they call; and the nodes whose replacement a person chooses.
     """
     specs = deployment.tools
     graph = compile_document(text, specs, children=known.inputs(), kinds=NODE_KINDS)
@@ -251,7 +250,9 @@ async def _register(
 
 
 def _nodes_of(graph: Graph) -> list[Node]:
-    """With those of the graphs that it names, and one that stands for its failure handler."""
+    """Return the nodes of the graph, of the graphs that it names, and one that stands for its failure
+    handler.
+    """
     nodes = [node for one in (graph, *graph.graphs.values()) for node in one.work]
     if graph.handler is None:
         return nodes
@@ -260,7 +261,9 @@ def _nodes_of(graph: Graph) -> list[Node]:
 
 
 def _check_names(what: str, said: Iterable[str], known: Collection[str]) -> None:
-    """Raises `ValueError`: a misspelt signal would never come, and the test would pass for that."""
+    """Raise `ValueError` for an unknown name: a misspelt signal would never arrive, and the test
+    would pass.
+    """
     for name in said:
         if name not in known:
             hint = nearest(name, known) or f"there are: {', '.join(sorted(known))}"
@@ -270,7 +273,9 @@ def _check_names(what: str, said: Iterable[str], known: Collection[str]) -> None
 def _check_actions(
     answered: Mapping[str, Sequence[Mapping[str, Any] | None]], steps: Collection[str]
 ) -> None:
-    """Raises `ValueError` for what is no answer about a step. What a node of its own asks, the API says."""
+    """Raise `ValueError` for an invalid answer about a step. The API validates answers to a node's own
+    question.
+    """
     known = (*ACTIONS, APPROVE, REJECT)
     for node, said in ((node, one) for node, each in answered.items() for one in each):
         if said is not None and node in steps and said["action"] not in known:
@@ -278,7 +283,7 @@ def _check_actions(
 
 
 def _answers(node: str, given: Said | Sequence[Said]) -> tuple[dict[str, Any] | None, ...]:
-    """Raises `ValueError` for what is no answer."""
+    """Return the answers for a node. Raises `ValueError` for an invalid one."""
     if given is None or isinstance(given, str | Mapping):
         return (_answer(node, given),)
     if not given:
@@ -287,7 +292,7 @@ def _answers(node: str, given: Said | Sequence[Said]) -> tuple[dict[str, Any] | 
 
 
 def _answer(node: str, given: Said) -> dict[str, Any] | None:
-    """Raises `ValueError` for what is no answer."""
+    """Return one answer for a node. Raises `ValueError` for an invalid one."""
     if given is None:
         return None
     said = {"action": given} if isinstance(given, str) else dict(given)
@@ -305,14 +310,14 @@ def _answer(node: str, given: Said) -> dict[str, Any] | None:
 
 
 class _Documents:
-    """The workflow documents that a test can mean: those it gave and those of the app, by name."""
+    """Workflow documents available to a test: its own and those of the app, by name."""
 
     def __init__(self, of_app: Sequence[str], given: Sequence[Source]) -> None:
         self._texts = list(of_app)
         self._texts = [*map(self.text, given), *of_app]
 
     def text(self, source: Source) -> str:
-        """Raises `NotFound` for a name that no document has and a file that is not there."""
+        """Return the text of a document. Raises `NotFound` for an unknown name and a missing file."""
         if isinstance(source, Workflow):
             return source.to_yaml()
         if isinstance(source, Path) or source.endswith(_FILES):
@@ -327,11 +332,11 @@ class _Documents:
         return found
 
     def named(self, name: str) -> str | None:
-        """The document with this name; one that cannot be read has none."""
+        """Return the document with this name, or None. An unreadable document has no name."""
         return next((text for its, text in self._all() if its == name), None)
 
     def inputs(self) -> dict[str, Any]:
-        """By name, the schema of what each takes."""
+        """Return the input schemas of the documents, by name."""
         found = {name: parse_document(text).value.get("input") for name, text in self._all()}
         return {name: schema if isinstance(schema, dict) else None for name, schema in found.items()}
 
@@ -346,7 +351,7 @@ class _Documents:
 
 
 def _of_app(app: str) -> list[str]:
-    """The documents of an app: those in its package, and those that its modules build."""
+    """Return the documents of an app: those in its package, and those that its modules build."""
     module = importlib.import_module(app)
     places = [Path(place) for place in getattr(module, "__path__", ())]
     files = sorted(file for place in places for kind in _KINDS for file in place.glob(f"*{kind}"))
@@ -373,9 +378,8 @@ def _with_stand_ins(registry: Registry, stand_ins: Mapping[str, Callable[..., An
 
 
 def _stand_in(tool: Tool, function: Callable[..., Any]) -> Tool:
-    """The tool with another function, which gets the context only if it takes one.
-
-    Raises `ToolError` for a function that cannot be called as the tool is.
+    """Return the tool with another function, which receives the context only if it accepts one. Raises
+    `ToolError` for a function with another signature.
     """
     which = f"stand-in for `{tool.spec.name}`"
     if not callable(function):
