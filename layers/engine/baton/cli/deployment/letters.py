@@ -1,4 +1,4 @@
-"""The commands about dead letters: dlq list, show, redrive, discard."""
+"""Commands about dead letters: dlq list, show, redrive, discard."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def _each(
     *,
     as_json: bool,
 ) -> None:
-    """One request for each letter over one connection, as far as none is refused."""
+    """Send one request for each letter over one connection, until one is refused."""
     done: list[dict[str, Any]] = []
 
     async def run(api: Api) -> None:
@@ -191,7 +191,7 @@ def _is_discarded(letter: dict[str, Any]) -> str:
 def _matching(
     shared: Shared, what: str, done: str, body: dict[str, Any], *, dry_run: bool, yes: bool, as_json: bool
 ) -> None:
-    """All pending ones that match: counted, a person is asked, then done, a request for many."""
+    """Count all matching pending letters, ask the person, then send requests for many at once."""
     if dry_run or not yes:
         counted = shared.call(lambda api: _asked(api, what, {**body, "dry_run": True, "limit": 1_000}))
         many = f"{counted['matched']}{' or more' if counted['next'] else ''}"
@@ -264,7 +264,7 @@ async def _asked(api: Api, what: str, body: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _all(api: Api, what: str, done: str, wanted: dict[str, Any]) -> dict[str, Any]:
-    """All that are wanted, request by request, added up."""
+    """Return the sums of all requests until no letters are left."""
     total: dict[str, Any] = {"matched": 0, done: 0, "refused": []}
     cursor: str | None = ""
     while cursor is not None:

@@ -1,4 +1,4 @@
-"""The commands about circuit breakers, schedules and money."""
+"""Commands about circuit breakers, schedules and money."""
 
 from __future__ import annotations
 
@@ -276,7 +276,7 @@ def users(
 
 
 def _check(deed: str | None, user: str | None, usd: str | None, note: str | None) -> None:
-    """Raises `UsageError` for words that do not go together."""
+    """Raise `UsageError` for an inconsistent combination of arguments."""
     if (deed is None) != (user is None):
         raise click.UsageError("give the USER behind show, block, unblock, limit or unlimit")
     if (deed == "limit") != (usd is not None):

@@ -1,6 +1,6 @@
-"""The commands of a person who is asked: inbox, answer, claim, remind, incidents, acknowledge, resolve.
+"""Commands of a person who is asked: inbox, answer, claim, remind, incidents, acknowledge, resolve.
 
-What steers a saga that asks nothing is in steering.py.
+Commands that control a saga without questions are in steering.py.
 """
 
 from __future__ import annotations
@@ -151,9 +151,9 @@ def remind(shared: Shared, saga: str, ask: str | None, as_json: bool) -> None:
 
 
 async def _only_question(api: Api, saga: str, *, or_answered: bool = False) -> str:
-    """The id of the question that is open. Raises `Failed` unless there is exactly one.
+    """Return the id of the only open question. Raises `Failed` unless there is exactly one.
 
-    or_answered: where none is open, the one that was answered last, if any was.
+    or_answered: without an open question, return the one that was answered last, if any.
     """
     found = await api.show(saga)
     asked = [str(question["id"]) for question in found.get("questions") or ()]
@@ -170,7 +170,7 @@ async def _only_question(api: Api, saga: str, *, or_answered: bool = False) -> s
 
 
 async def _last_answered(api: Api, saga: str) -> str:
-    """The id of the question that the last answer in the log is to; empty where there is none."""
+    """Return the id of the question of the last answer in the log, empty without one."""
     from baton.core.log.questions import question_of_key
     from baton.core.log.state import ANSWER
 

@@ -1,4 +1,4 @@
-"""The commands that start sagas and read them: start, intend, show, events, explain, list, cost, value."""
+"""Commands that start sagas and read them: start, intend, show, events, explain, list, cost, value."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Start(click.Command):
-    """Knows what `name=Ada` was meant to be."""
+    """Command with a hint for misplaced arguments such as `name=Ada`."""
 
     allow_extra_args = True
 
@@ -68,7 +68,7 @@ correlation_option = click.option(
 
 
 def given_input(given: str | None, pairs: tuple[str, ...]) -> Any:
-    """The input of `--input` and `--set`."""
+    """Return the input of `--input` and `--set`."""
     value = read_value(given, "--input")
     if pairs:
         if value is not None and not isinstance(value, dict):
@@ -78,7 +78,7 @@ def given_input(given: str | None, pairs: tuple[str, ...]) -> Any:
 
 
 def given_labels(pairs: tuple[str, ...]) -> dict[str, str]:
-    """The labels of `--label`."""
+    """Return the labels of `--label`."""
     from baton.core.log.labels import read_labels
 
     found: dict[str, str] = {}
@@ -396,7 +396,7 @@ def list_sagas(
 
 
 async def _missing(api: Api, workflow: str) -> str:
-    """What the API says of a workflow that it has not; nothing of one that it has."""
+    """Return the API's message about an unknown workflow, empty for a known one."""
     try:
         await api.workflow(workflow)
     except Failed as failure:
@@ -441,7 +441,9 @@ def value(shared: Shared, saga: str, reference: str, as_json: bool) -> None:  # 
 
 
 async def _begun_with(api: Api, saga: str, digits: str) -> str:
-    """The digest in the saga's log that begins so. Raises `Failed` unless there is exactly one."""
+    """Return the digest in the saga's log with this beginning. Raises `Failed` unless there is
+    exactly one.
+    """
     begun = SCHEME + digits
     found = {
         ref.partition("@")[0]

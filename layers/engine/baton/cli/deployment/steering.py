@@ -1,4 +1,4 @@
-"""The commands that change the course of sagas: cancel, signal, resume, fork, rollback, send-events."""
+"""Commands that control sagas: cancel, signal, resume, fork, rollback, send-events."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def send_events(shared: Shared, events: str, as_json: bool) -> None:
 
 
 def _carried(value: Any) -> Any:
-    """An event without what EventBridge, and Lambda when it gave it up, have put around it."""
+    """Return an event without the envelopes of EventBridge and of Lambda's failure destination."""
     from baton.web.bodies.events import cloud_event
 
     entry = value.get("requestPayload", value) if isinstance(value, dict) else value

@@ -1,4 +1,4 @@
-"""The commands that run Baton on this machine: up, token, demo, failover, new."""
+"""Commands that run Baton on this machine: up, token, demo, failover, new."""
 
 from __future__ import annotations
 
