@@ -66,49 +66,49 @@ def run(
     on_failure: str = ASK,
     at: str = BEGIN,
 ) -> Result:
-    """Run one saga to its end, or to where it waits for what never comes, and say what became of it.
+    """Run one saga until nothing more can happen, and return its result.
 
-    workflow: the name of one of the app's workflows, the path of a document, its text, or a
-    `Workflow`. given: the saga's input. signals: by name, the payload that is sent as soon as a
-    wait for it is open (once for each wait, of child sagas too); a signal that is not named is
-    never sent. Or a list of `(at, name, payload)`: each is sent once, so long after the start, to
-    every saga that has not ended and whose workflow waits for the name. answers: by the node that
-    asks, or that a question is about, the person's answer to it (in child sagas too): one of its
-    `options`, such as `retry` or `approve`, or an object with `action`, and `arguments`, `output`, `data` or
-    `comment`; with
-    `data`, the action is `submit`. None lets it expire. A list has one for each time that it asks, and the
-    last one from then
-    on.
-    With a question about another node the run fails at once. callbacks: by the node that hands work over,
-    the output that comes back at once; or an `Elsewhere`, which says when it comes, what it fails with,
-    and how often a heartbeat comes; or a list of those, one for each handover. Of any other work nothing
-    is heard. models: what the models say that agents and `model` nodes ask (in child sagas, too): a list
-    of answers, one after the other; a function of the request; `every_tool_once()`; or one answer for all
-    requests. By node where there are several. An answer is text, a value that is written as JSON,
-    `call(TOOL, …)` or a list of these, a `StepFailure`, or a whole `ModelAnswer`. stand_ins: by the name
-    of a tool, a function that is called in its place, with the same arguments and by keyword; its result
-    must be one that the tool could have given. kills: by node, or one round of it as `NODE@ROUND`, when
-    the worker's process dies at a call of its tool: `before` it is called, `during` (where an `async`
-    tool waits for the first time) or `after` it has acted, with nothing written yet; a list is about one
-    call after another. The next worker goes on when the lease of the dead one is over. app: the package
-    of tools and documents. tools: a registry to use instead; no app is imported then. workflows: further
-    documents, for children; those of the app are found by themselves. worker_timeout: of one invocation.
-    on_failure: the deployment's `OnFailure`: ask, fail or escalate. at: when the saga starts, ISO 8601.
+    workflow: the name of one of the app's workflows, the path of a document, its text, or a `Workflow`.
+    given: the input of the saga.
+    signals: payloads by name. A payload is sent as soon as a wait for its signal is open, once for each wait,
+    in child sagas too. A signal without a payload is never sent. Alternatively a list of `(at, name,
+    payload)`: each is sent once, `at` a time after the start, to every saga that has not ended and whose
+    workflow waits for the name.
+    answers: the person's answers, by the node that asks or that a question is about, in child sagas too. An
+    answer is one of the question's `options`, such as `retry` or `approve`, or an object with `action`, and
+    `arguments`, `output`, `data` or `comment`; with `data`, the action is `submit`. None lets the question
+    expire. A list contains an answer for each time that the node asks, and its last one is repeated. A
+    question about another node fails the run immediately.
+    callbacks: results of external work, by the node that hands it over: an output that arrives immediately,
+    an `Elsewhere` with its time, failure and heartbeats, or a list of those, one for each handover. Other
+    work never reports.
+    models: answers to agents and `model` nodes, in child sagas too: a list of answers in order, a function of
+    the request, `every_tool_once()`, or one answer for all requests; by node if there are several. An answer
+    is a text, a value that is written as JSON, `call(TOOL, …)` or a list of these, a `StepFailure`, or a
+    `ModelAnswer`.
+    stand_ins: functions by the name of a tool, called in its place with the same arguments by keyword. The
+    result must be one that the tool could return.
+    kills: moments at which the worker's process dies at a call of the node's tool, by node or by one round of
+    it as `NODE@ROUND`: `before` the call, `during` it (at the first wait of an `async` tool) or `after` its
+    effect, before anything is written. A list is about successive calls. The next worker continues when the
+    lease of the dead one has expired.
+    app: the package of tools and documents. tools: a registry to use instead; no app is imported then.
+    workflows: further documents, for children; those of the app are found automatically.
+    worker_timeout: duration of one invocation. on_failure: the deployment's `OnFailure`: ask, fail or
+    escalate. at: start of the saga, ISO 8601.
 
-    The engine is the real one, with its worker, relay and reconciler; the stores are in memory and
-    time is virtual: a wait of a year takes no time, and two runs are equal. Plain functions run
-    where they are called, so their own timeout does not stop them. While an `async` tool or a script
-    of `models` waits for a socket, a process or a thread at work, time passes as on the clock.
+    The engine is the real one, with its worker, relay and reconciler. The stores are in memory and time is
+    virtual: a wait of a year takes no time, and two runs are equal. Plain functions run where they are
+    called, so their own timeout does not stop them. While an `async` tool or a script of `models` waits for a
+    socket, a process or a working thread, time passes as on the clock.
 
-    Raises: the `UserError` that the API would answer with (each problem as a note); `ToolError`
-    for an app that is not there, and for a stand-in for no tool or with another signature;
-    `ValueError` for an input, a payload or an answer that is not JSON, for a signal that no wait
-    of the workflow or its children is for, for an answer about no node, for a kill at no step, for
-    a node that asks a model which `models` does not script, and for a script that gives no answer;
-    `Unanswered` for a question that `answers` says nothing about; `LoopBlocked` for an `async` tool that
-    holds the event loop
-    for a second of the machine's time; `AssertionError` for a kill at a
-    step where no worker came to die; `EngineDefect`.
+    Raises: the `UserError` of the API, with each problem as a note; `ToolError` for a missing app, and for a
+    stand-in for no tool or with another signature; `ValueError` for an input, a payload or an answer that is
+    not JSON, for a signal that no wait of the workflow or its children expects, for an answer about no node,
+    for a kill at no step, for a node that asks a model which `models` does not script, and for a script that
+    gives no answer; `Unanswered` for a question without an entry in `answers`; `LoopBlocked` for an `async`
+    tool that blocks the event loop for a second of real time; `AssertionError` for a kill at a step where no
+    worker died; `EngineDefect`.
     """
     registry = _with_stand_ins(_tools_of(app) if tools is None else tools, stand_ins)
     known = _Documents(_of_app(app) if tools is None else [], workflows)
