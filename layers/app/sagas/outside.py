@@ -29,8 +29,10 @@ _shared: tuple[asyncio.AbstractEventLoop, httpx.AsyncClient] | None = None
 
 
 class OutsideError(Exception):
-    """Error of a service that refused or could not be reached. The message names the service, the reason and
-    the answer. The engine reads status and `Retry-After` from `response`, and the fault from the cause.
+    """Error of a service that refused or could not be reached.
+
+    The message names the service, the reason and the answer. The engine reads status and `Retry-After` from
+    `response`, and the fault from the cause.
     """
 
     def __init__(self, message: str, response: httpx.Response | None = None) -> None:

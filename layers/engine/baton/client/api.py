@@ -341,8 +341,9 @@ class WorkflowCalls(Calls):
     """Calls of an `Api` for workflows, tools, node kinds, and the health of the deployment."""
 
     async def register(self, text: str, *, is_json: bool = False) -> dict[str, Any]:
-        """`POST /workflows` with a document in its original text; repeating it changes nothing. Returns the
-        answer, with `new` true if the request made a new version.
+        """`POST /workflows` with a document in its original text; repeating it changes nothing.
+
+        Returns the answer, with `new` true if the request made a new version.
         """
         kind = "application/json" if is_json else "application/yaml"
         answer = await self._transport.ask("POST", "/workflows", text=text, content_type=kind)

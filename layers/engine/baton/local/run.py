@@ -144,7 +144,9 @@ class LocalRun:
 
     async def reload(self) -> None:
         """Run the present code of all functions. Invocations in progress end with the code that they began
-        with. Raises `LocalRunError` for the first function that cannot be imported.
+        with.
+
+        Raises `LocalRunError` for the first function that cannot be imported.
         """
         await self._lambdas.replace()
 

@@ -340,14 +340,16 @@ class Result:
         return sum(count for slot, count in most.items() if node in (owner_of(slot), node_of(slot)[0]))
 
     def turns(self, node: str) -> list[Turn]:
-        """Return the turns of an agent, or the requests of a `model` node, in all its rounds or in one,
-        `NODE@ROUND`. Raises `NotFound` for an unknown node.
+        """Return the turns of an agent, or the requests of a `model` node.
+
+        They are those of all its rounds or of one, `NODE@ROUND`. Raises `NotFound` for an unknown node.
         """
         explain(self.story, node_of(node)[0], 0)
         return turns_at(self.asked, node)
 
     def why(self, node: str) -> str:
         """Explain why a node ran or did not run: a sentence for each of its rounds, or for one, `NODE@ROUND`.
+
         Raises `NotFound` for an unknown node.
         """
         name, rounds = node_of(node)

@@ -51,7 +51,7 @@ def tools(shared: Shared, name: str | None, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def node_types(shared: Shared, kind: str | None, as_json: bool) -> None:
-    """List the kinds of nodes that a document can have, or show one with an example and its schema."""
+    """List the node kinds that a document can have, or show one with an example and its schema."""
     found = shared.call(lambda api: api.node_types())
     if not kind:
         if as_json:
@@ -113,8 +113,8 @@ _LEAST = 2
 def pipelines(shared: Shared, most: int, workflow: str, chosen: str | None, name: str, as_json: bool) -> None:
     """Find pipelines that agents have written more than once, in the logs of the newest sagas.
 
-    Two are the same if their steps are, whatever the data.
-    With --promote, print what to put into a module of the app.
+    Two are the same if their steps are, whatever the data. With --promote, print the code for a module of the
+    app.
     """
     found = shared.call(lambda api: _found(api, most, workflow))
     if chosen:

@@ -41,10 +41,10 @@ LISTED = 50
 def deploy_workflow(
     shared: Shared, documents: tuple[str, ...], no_check: bool, app: str, as_json: bool
 ) -> None:
-    """Check workflow documents and make them known to the API. With --json: a line for each.
+    """Check workflow documents and register them. With --json: a line for each.
 
-    A document is a file, or a workflow built in Python: `sagas.dinner:evening`. One that the API knows
-    already changes nothing. If one has problems here, none is sent. Those that others start are sent first.
+    A document is a file, or a workflow built in Python: `sagas.dinner:evening`. A registered document changes
+    nothing. If one has problems here, none is sent. Children are sent before their parents.
     """
     sources = [read_source(document, app) for document in documents]
     reports = [] if no_check else _check(sources, app, as_json)
