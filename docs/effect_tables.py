@@ -1,4 +1,4 @@
-"""The tables of docs/effects.md, made of the data in core/effects/keys/ and core/failures/codes.py."""
+"""The tables of docs/effects.md, made of the data in core/effects/keys.py and core/failures/codes.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands of the core to the runtime, as data: one struct each. runtime/performers/ performs them.
+"""The commands of the core to the runtime, as data: one struct each. runtime/worker/performers.py performs them.
 
 `when` is the side of the append on which a command is performed. Some commands come before it, so that the
 log states nothing untrue, and the others come after it, so that nothing happens that the log does not know.

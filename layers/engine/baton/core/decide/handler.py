@@ -2,7 +2,7 @@
 
 Loaded with the first failed saga that has one. Its start comes before the append of the end, under an id that
 its saga has only once in a branch: it starts once, even after a crash in between. Starting is in
-runtime/performers.
+runtime/worker/performers.py.
 """
 
 from __future__ import annotations

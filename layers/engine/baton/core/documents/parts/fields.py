@@ -245,7 +245,7 @@ def _one_of(names: tuple[str, ...]) -> str:
 
 def _expression() -> str:
     """What can stand between `${` and `}`, without the spaces around it:
-    core/expressions/ as a regular expression.
+    core/expressions.py as a regular expression.
     """
     name = "[A-Za-z_][A-Za-z0-9_]*"
     key = rf"""(?:\.{name}|\["[^"\\}}]*"\]|\['[^'\\}}]*'\])"""
