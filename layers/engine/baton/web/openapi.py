@@ -35,7 +35,7 @@ _WHY = {
     403: "The caller lacks the required role, or is not permitted to perform the action on this saga.",
     404: "The tenant has no such resource.",
     409: "The current state of the resource does not permit the request.",
-    410: "The saga no longer waits for this callback or answer. External work can stop.",
+    410: "The callback or the link is no longer valid. External work can stop.",
     413: "The request or the answer exceeds a size limit. The answer names the limit.",
     422: "The body is invalid. `errors` lists all faults with their locations.",
     429: "The tenant has exceeded its request rate, the user has exhausted the daily budget, or the API "

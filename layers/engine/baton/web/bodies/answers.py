@@ -427,7 +427,7 @@ class UserBudget(DayBudget):
     """Spending and limit of one user on one day (UTC)."""
 
     user: str
-    blocked: bool = Field(description="True if an operator has blocked the user's sagas from spending.")
+    blocked: bool = Field(description="True if an operator has blocked the user: nothing starts.")
 
 
 class Budget(UserBudget):

@@ -459,7 +459,7 @@ class Plan(Answer):
         ge=0, description="Number of steps with an unknown outcome. A person is asked about each."
     )
     lasting: int = Field(ge=0, description="Number of irreversible steps.")
-    steps: list[PlannedStep] = Field(description="First 100 steps, undoable and irreversible.")
+    steps: list[PlannedStep] = Field(description="First 100 of these steps.")
 
 
 class RollbackPlan(Answer):

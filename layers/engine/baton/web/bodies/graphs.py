@@ -30,9 +30,7 @@ class WorkflowBranch(BaseModel):
 
 
 class WorkflowCatch(BaseModel):
-    """Continuation after a failure with one of these codes or classes. A catch without codes and classes
-    applies to all failures.
-    """
+    """Continuation after a failure that matches these codes and classes. An empty list matches all."""
 
     code: list[str]
     class_: list[str] = Field(alias="class")
