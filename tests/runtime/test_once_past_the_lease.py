@@ -11,7 +11,7 @@ from baton.core.limits import Limits
 from baton.ports import Effect
 from tests.kit.corpus import start
 from tests.kit.faults import Crash
-from tests.kit.virtual import EPOCH, VirtualLoop
+from tests.kit.virtual import EPOCH, SimulationLoop
 from tests.kit.world import TENANT, World
 
 PAY = "name: w\nnodes: {pay: {tool: bank.pay}}\noutput: ${ctx.pay.output}"
@@ -93,7 +93,7 @@ async def test_what_stood_still_past_its_lease_is_stopped_before_it_goes_on() ->
     saga = await start(world, PAY, {}, "w")
     await leased_until(world, saga)
     world.running[saga, "pay"].is_frozen = True  # Lambda does not kill what stands still
-    cast("VirtualLoop", asyncio.get_running_loop()).pass_time(30)  # all its timers are due at once
+    cast("SimulationLoop", asyncio.get_running_loop()).pass_time(30)  # all its timers are due at once
     thawed = now()
     await world.settle()
     assert len(bank.told) == 2

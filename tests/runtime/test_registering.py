@@ -13,7 +13,7 @@ from baton.errors import InvalidDefinition
 from baton.ports import Meter
 from baton.runtime.engine.parts import Engine
 from tests.kit.toolbox import Books, make_registry
-from tests.kit.virtual import VirtualLoop
+from tests.kit.virtual import SimulationLoop
 from tests.kit.world import World
 
 PARENT = "name: parent\nnodes: {a: {workflow: %s, with: {n: 1}}}"
@@ -104,7 +104,7 @@ async def test_a_document_is_refused_for_what_a_processor_has_worked_and_not_for
 
     def slow(*name: Any) -> Any:
         loop = asyncio.get_running_loop()
-        assert isinstance(loop, VirtualLoop)
+        assert isinstance(loop, SimulationLoop)
         loop.pass_time(5)
         return reads(*name)
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.kit.faults import Crash
 from tests.kit.schedule import Schedule, trial
-from tests.kit.virtual import Livelock, VirtualLoop, passes, run_virtual
+from tests.kit.virtual import Livelock, SimulationLoop, passes, run_virtual
 from tests.kit.world import World
 
 pytestmark = pytest.mark.simulation
@@ -42,7 +42,7 @@ def test_time_that_passes_at_once_is_as_good_as_a_sleep(
     schedule: Schedule, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at_once = trial(schedule)
-    monkeypatch.setattr(VirtualLoop, "passes", lambda *_: False)
+    monkeypatch.setattr(SimulationLoop, "passes", lambda *_: False)
     assert trial(schedule) == at_once
 
 
