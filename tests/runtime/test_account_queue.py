@@ -53,7 +53,7 @@ def test_of_several_that_ask_together_those_get_it_for_whom_there_is_room() -> N
     desk = Desk()
     mine, other = queue(desk), queue(desk, "i2")
 
-    async def story() -> list[Sums | None]:
+    async def main() -> list[Sums | None]:
         await other.ask(NOON, more=500)
         await mine.ask(NOON, more=100)
         asked = desk.budgets.calls
@@ -62,7 +62,7 @@ def test_of_several_that_ask_together_those_get_it_for_whom_there_is_room() -> N
         assert desk.budgets.calls <= asked + 3
         return found[:-1]
 
-    got = run(story())
+    got = run(main())
     assert [answer is None for answer in got] == [True, False, True, True]
     assert got[1] == Sums(30, 900, 2), "what it has spent itself is spent"
     assert desk.sums() == Sums(30, 990, 2)
@@ -141,11 +141,11 @@ def test_what_was_spent_and_is_not_counted_yet_is_no_room_for_more() -> None:
     desk = Desk()
     mine, other = queue(desk), queue(desk, "i2")
 
-    async def story() -> Sums | None:
+    async def main() -> Sums | None:
         await other.ask(NOON, more=900)
         return await mine.ask(NOON, spent=60, more=50)
 
-    assert run(story()) == Sums(60, 900, 1)
+    assert run(main()) == Sums(60, 900, 1)
     assert desk.sums() == Sums(60, 960, 1)
 
 

@@ -49,14 +49,14 @@ def test_an_attempt_that_has_spent_has_sums_in_which_that_is_counted() -> None:
     desk = Desk()
     ledger = desk.ledger(slowly)
 
-    async def story() -> list[str]:
+    async def main() -> list[str]:
         slots = [f"s{n}" for n in range(10)]
         for slot in slots:
             await ledger.reserve(state(), step(0, slot), [])
         told = await asyncio.gather(*(ledger.settle(state(), step(0, slot), DOLLAR) for slot in slots))
         return [notice.key for notices in told for notice in notices]
 
-    assert run(story()) == [f"budget80/user/ada/{DAY}", f"budget100/user/ada/{DAY}"]
+    assert run(main()) == [f"budget80/user/ada/{DAY}", f"budget100/user/ada/{DAY}"]
 
 
 @pytest.mark.parametrize("only", ["open", "close"])

@@ -22,7 +22,6 @@ from tests.kit.corpus import start
 from tests.kit.faults import CLASSIC, EVERYTHING, HANG, LATE, NO_ANSWER, THROTTLE, Plan
 from tests.kit.process import HANGS, REFUSES, Outage
 from tests.kit.telling import of_notices
-from tests.kit.toolbox import Books, make_registry
 from tests.kit.virtual import run_virtual
 from tests.kit.world import World
 
@@ -45,10 +44,9 @@ def run(
     """The world, and by which channels something was told after a few seconds, and what is wrong in the end."""
 
     async def main() -> tuple[World, list[str], list[str]]:
-        world = World(make_registry(Books()), plan=plan or Plan(), timeout_s=timeout_s)
+        world = World.start(plan=plan or Plan(), timeout_s=timeout_s)
         world.other_channels = tuple(MemoryNotices(name) for name in OTHERS)
         world.outages = () if outage is None else (outage,)
-        world.switch_on()
         saga = await start(world, document, {}, "w")
         await asyncio.sleep(AT_ONCE_S)
         early = [channel.name for channel in channels(world) if channel.told]
