@@ -30,7 +30,7 @@ from baton.settings import ApiSettings, read
 from baton.testing import loop
 from baton.web.app import Api
 from benchmarks.stage import HOUR_MS, REGISTRY, chain_of, memory_engine, start
-from tests.kit.virtual import EPOCH, SeededEntropy, run_virtual
+from tests.kit.virtual_time import EPOCH, SeededEntropy, run_virtual
 
 ENGINE = Path(baton.__file__).parent
 LOOP = loop.__file__  # of virtual time, in place of that of a function

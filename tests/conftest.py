@@ -56,7 +56,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """A test that is a coroutine runs in virtual time."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
-    from tests.kit.virtual import run_virtual  # most tests need no loop
+    from tests.kit.virtual_time import run_virtual  # most tests need no loop
 
     names = inspect.signature(pyfuncitem.obj).parameters
     run_virtual(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))

@@ -11,7 +11,7 @@ from typing import Any
 from baton.core.limits import Limits
 from baton.ports import SagaRef
 from tests.kit.documents import chain_of
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
 
 NOISY, QUIET = "acme", "globex"

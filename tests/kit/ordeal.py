@@ -14,14 +14,14 @@ from typing import Any
 
 from baton.errors import UserError
 from tests.kit.audit import Audit
-from tests.kit.calling import after_the_end
+from tests.kit.callback_oracles import after_the_end
 from tests.kit.corpus import CORPUS, Scenario, start
 from tests.kit.faults import FREEZE, STALL, Chaos, Plan
 from tests.kit.mishaps import DOUBTS
-from tests.kit.modelled import MODELLED
+from tests.kit.model_scenarios import MODELLED
 from tests.kit.people import Person
 from tests.kit.troubles import Script, Troubles
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
 
 LONGEST_S = 20 * 86_400

@@ -11,7 +11,7 @@ from baton.errors import NotAllowedNow
 from baton.ports import Appended, Record, Release, SagaRef, Wake
 from tests.kit.corpus import start
 from tests.kit.oracles import LATENESS, LIVENESS, RESULT, of_world
-from tests.kit.virtual import run_virtual, until_something_happens
+from tests.kit.virtual_time import run_virtual, until_something_happens
 from tests.kit.world import World
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from baton.ports import SagaRef, Wake
 from tests.kit.corpus import Scenario, patiently, start
 from tests.kit.faults import EVERYTHING, Chaos
 from tests.kit.verdict import Verdict, run
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
 
 CHILD = "name: short\nnodes: {a: {tool: work, with: {n: '${input.n}', seconds: '${input.seconds}'}}}\noutput: '${ctx.a.output}'"

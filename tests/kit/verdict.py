@@ -14,11 +14,11 @@ import msgspec
 from baton.core.log.events import Entry, Event
 from baton.errors import NotAllowedNow
 from baton.ports import Head
-from tests.kit.calling import after_the_end
+from tests.kit.callback_oracles import after_the_end
 from tests.kit.corpus import Scenario
 from tests.kit.faults import Plan
 from tests.kit.oracles import CALLBACKS, LIVENESS, of_saga, of_world, settled
-from tests.kit.virtual import EPOCH, Livelock, run_virtual
+from tests.kit.virtual_time import EPOCH, Livelock, run_virtual
 from tests.kit.world import World
 
 MOST_RESUMES = 20

@@ -45,14 +45,14 @@ from baton.runtime.requests.service import Service
 from baton.runtime.worker.worker import Delivery
 from baton.tools.define import Registry
 from tests.kit.faults import Crash, Plan
+from tests.kit.notice_oracles import Told
 from tests.kit.process import Environment, Outage, Process
 from tests.kit.roles import Acknowledged, Deed, DirectInvoker, FreezableWorker, RememberingService, ToolsOf
+from tests.kit.simulated_models import Asked, ModelsOf
 from tests.kit.stream import Stream
-from tests.kit.telling import Told
-from tests.kit.thinking import Asked, ModelsOf
 from tests.kit.toolbox import Books, make_registry
-from tests.kit.virtual import SeededEntropy, VirtualClock, until_something_happens
-from tests.kit.wakes import WakeQueue
+from tests.kit.virtual_time import SeededEntropy, VirtualClock, until_something_happens
+from tests.kit.wake_queue import WakeQueue
 
 _version = attrgetter("version")
 _decoded = lru_cache(20_000)(decode_entry)  # onlookers read the same logs again and again

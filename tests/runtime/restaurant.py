@@ -22,7 +22,7 @@ from baton.ports import Effect, StepContext, StepFailure
 from baton.runtime.invocation import context
 from baton.runtime.invocation.context import StoreRetrier
 from baton.runtime.steps.effects import Done, EffectClaims
-from tests.kit.virtual import SeededEntropy, VirtualClock
+from tests.kit.virtual_time import SeededEntropy, VirtualClock
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from baton.runtime.invocation.context import StoreRetrier
 from baton.runtime.money.accounts import AccountQueue
 from tests.kit.bugs import replaced
 from tests.kit.money_bugs import a_change_that_is_made_again_counts_again
-from tests.kit.virtual import SeededEntropy
+from tests.kit.virtual_time import SeededEntropy
 from tests.runtime.desk import DAY, LIMITS, NOON, Desk, Failing, run
 from tests.runtime.test_reported_costs import slowly
 

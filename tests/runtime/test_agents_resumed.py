@@ -16,7 +16,7 @@ from baton.runtime.invocation.context import StoreRetrier, inline
 from baton.runtime.log.history import History
 from tests.kit.corpus import start
 from tests.kit.scripted import Scripted, asks_for, says
-from tests.kit.virtual import SeededEntropy, VirtualClock, run_virtual
+from tests.kit.virtual_time import SeededEntropy, VirtualClock, run_virtual
 from tests.kit.world import TENANT, World
 from tests.runtime.test_agents import Desk, document
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from baton.runtime.invocation.context import Alarm, Overdue
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 
 
 async def lasting(seconds: float, result: str = "done") -> str:

@@ -16,7 +16,7 @@ from baton.ports import Appended, Record, SagaRef, Wake
 from tests.kit.corpus import start
 from tests.kit.faults import Crash
 from tests.kit.undo_bugs import an_unapproved_look_says_nothing
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
 from tests.runtime.test_undoing import WANTED
 from tests.runtime.undoing import Ledger, add_ledger

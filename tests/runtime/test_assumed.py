@@ -15,7 +15,7 @@ from baton.ports.models import ModelAnswer, ModelFailure, ModelRequest
 from baton.runtime.money.ledger import Ledger
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, Crash
 from tests.kit.scripted import Scripted, in_turn, says
-from tests.kit.virtual import VirtualClock, run_virtual
+from tests.kit.virtual_time import VirtualClock, run_virtual
 from tests.kit.world import TENANT, USER, World
 from tests.runtime.desk import LIMITS, NOON, Desk, graph, run, state, step
 from tests.runtime.test_agents import Desk as AgentsDesk

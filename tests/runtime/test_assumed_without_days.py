@@ -13,7 +13,7 @@ from baton.ports.models import ModelAnswer, ModelRequest
 from tests.kit.corpus import start
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, Crash, scripted
 from tests.kit.scripted import Scripted, says
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
 from tests.runtime.test_agents import of_kind, ran
 from tests.runtime.test_money_of_trees import account, sagas

@@ -14,7 +14,7 @@ from baton.ports import Account, Sums
 from baton.ports.models import ModelAnswer, ModelFailure, ModelRequest
 from tests.kit.corpus import start
 from tests.kit.scripted import Scripted, asks_for, by_turn, in_turn, says
-from tests.kit.virtual import VirtualClock
+from tests.kit.virtual_time import VirtualClock
 from tests.kit.world import TENANT, USER, World
 from tests.runtime.test_agents import Desk, of_kind, ran
 

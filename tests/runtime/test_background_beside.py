@@ -5,7 +5,7 @@ from __future__ import annotations
 from baton.core.limits import Limits
 from baton.ports import Account, Sums
 from tests.kit.scripted import Scripted, in_turn, says
-from tests.kit.virtual import VirtualClock
+from tests.kit.virtual_time import VirtualClock
 from tests.kit.world import TENANT, USER, World
 from tests.runtime.test_agents import ran
 from tests.runtime.test_background import ASK

@@ -14,8 +14,8 @@ from baton.core.log.events import AttemptFailed, StepHeld, StepSucceeded
 from baton.runtime.engine.parts import Engine
 from baton.runtime.steps import breaking
 from tests.kit.corpus import patiently
-from tests.kit.down import PAYMENTS, Target, add_down
 from tests.kit.process import Process
+from tests.kit.unavailable_target import PAYMENTS, Target, add_down
 from tests.kit.world import TENANT, World
 
 

@@ -18,7 +18,7 @@ from baton.errors import InvalidInput
 from tests.kit.corpus import start
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, Crash, Plan
 from tests.kit.scripted import Scripted, asks_for, by_turn, says
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
 
 ONE = """

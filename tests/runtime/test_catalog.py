@@ -9,7 +9,7 @@ from baton.core.limits import Limits
 from baton.ports import Definition
 from baton.runtime.invocation.context import StoreRetrier, inline
 from baton.runtime.starting.catalog import NAMES_KEPT, Catalog
-from tests.kit.virtual import SeededEntropy, VirtualClock
+from tests.kit.virtual_time import SeededEntropy, VirtualClock
 
 
 class Counted(MemoryDefinitions):

@@ -19,7 +19,7 @@ from baton.runtime.dead_letters import Collected, LetterCollector
 from baton.runtime.engine.request import SAGA_ID
 from baton.runtime.requests.operators import Wanted
 from baton.web import identity
-from tests.kit.letters import Mortuary
+from tests.kit.dead_letter_runs import Mortuary
 from tests.kit.world import World
 
 P = ParamSpec("P")

@@ -8,7 +8,7 @@ import pytest
 
 from baton.core.limits import DAY_MS, Limits
 from baton.ports import Account, Change, Reservation
-from tests.kit.virtual import VirtualClock
+from tests.kit.virtual_time import VirtualClock
 from tests.kit.world import TENANT, World
 from tests.runtime.test_events import did, event, register, take
 

@@ -10,7 +10,7 @@ from baton import tool
 from baton.ports import Message, SagaRef
 from tests.kit.corpus import start
 from tests.kit.process import HANGS, REFUSES, Outage
-from tests.kit.virtual import VirtualClock
+from tests.kit.virtual_time import VirtualClock
 from tests.kit.world import TENANT, World
 
 ALONE: dict[str, Any] = {"stream_on": False, "reconciler_on": False}

@@ -16,7 +16,7 @@ from baton.runtime.engine.parts import Parts
 from baton.runtime.invocation.context import Invocation
 from baton.runtime.worker.runner import Runner
 from tests.kit.corpus import start
-from tests.kit.virtual import VirtualClock
+from tests.kit.virtual_time import VirtualClock
 from tests.kit.world import TENANT, World
 from tests.runtime.test_money import sums
 

@@ -14,7 +14,7 @@ from baton.errors import NotAllowedNow, NotFound
 from baton.ports import Head, SagaRef
 from tests.kit.corpus import start
 from tests.kit.process import Environment, Process
-from tests.kit.virtual import VirtualClock
+from tests.kit.virtual_time import VirtualClock
 from tests.kit.world import TENANT, World
 
 DAY_S, DAY_MS = 86_400, 86_400_000

@@ -19,7 +19,7 @@ from baton.runtime.engine.parts import Engine
 from baton.runtime.people.links import LASTS_MS
 from baton.runtime.requests.service import Service
 from tests.kit.corpus import start
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
 
 PAGE = "https://desk.example/answer"

@@ -15,7 +15,7 @@ from baton.ports import Account
 from baton.ports.models import ModelAnswer, ModelRequest
 from tests.kit.faults import Crash
 from tests.kit.scripted import Scripted, asks_for, by_turn, says
-from tests.kit.virtual import VirtualClock
+from tests.kit.virtual_time import VirtualClock
 from tests.kit.world import TENANT, USER, World
 from tests.runtime.test_agents import Desk, document
 

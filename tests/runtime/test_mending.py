@@ -16,7 +16,7 @@ from baton.ports.outside import Entity
 from baton.runtime.invocation.context import inline
 from baton.runtime.mending import BUILDS_KEPT, ROLLING_MS, Deployment
 from tests.kit.corpus import start
-from tests.kit.virtual import VirtualClock, run_virtual
+from tests.kit.virtual_time import VirtualClock, run_virtual
 from tests.kit.world import TENANT, World
 
 DAY_MS = 86_400_000

@@ -14,7 +14,7 @@ from baton.core.log.events import NoticeDue, Parked, Resumed, StepInterrupted
 from baton.errors import BudgetSpent
 from baton.ports import Account, Sums
 from tests.kit.faults import Crash
-from tests.kit.virtual import VirtualClock
+from tests.kit.virtual_time import VirtualClock
 from tests.kit.world import TENANT, USER, World
 
 CENT = 10_000

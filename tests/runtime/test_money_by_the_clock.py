@@ -11,7 +11,7 @@ from baton.core.decide.spending import SAGA_SPENT, USER_SPENT, day_of, end_of
 from baton.core.log.events import NoticeDue, NoticesSent, StepSucceeded
 from baton.ports import Sums
 from tests.kit.faults import Crash
-from tests.kit.virtual import VirtualClock
+from tests.kit.virtual_time import VirtualClock
 from tests.kit.world import World
 from tests.runtime.test_money import CENT, parked, start, status, sums, until_the_day_turns
 

@@ -16,7 +16,7 @@ from baton.core.log.folding.fold import fold
 from baton.core.log.state import State
 from baton.ports import Account, Sums
 from baton.ports.records import COMPLETED, FREED
-from tests.kit.virtual import VirtualClock
+from tests.kit.virtual_time import VirtualClock
 from tests.kit.world import TENANT, USER, World
 
 CENT = 10_000

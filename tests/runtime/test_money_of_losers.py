@@ -14,7 +14,7 @@ from baton.core.log.codec import decode_entry
 from baton.core.log.events import JoinFired, SagaEnded, StepInterrupted
 from baton.errors import StoreUnavailable
 from baton.ports import Appended, Record, SagaRef, Sums, Wake
-from tests.kit.virtual import VirtualClock
+from tests.kit.virtual_time import VirtualClock
 from tests.kit.world import World
 from tests.runtime.test_money import CENT, parked, start, sums
 

@@ -10,7 +10,7 @@ from baton.adapters.memory.outside import MemoryEntities, MemoryObjects
 from baton.ports.outside import StoredObject, Written
 from baton.tools.standard.stored import declare
 from tests.kit.faults import Crash
-from tests.kit.virtual import VirtualClock
+from tests.kit.virtual_time import VirtualClock
 from tests.kit.world import World
 from tests.runtime.undoing import Ledger, add_ledger, view_of
 from tests.tools.outside import services

@@ -18,7 +18,7 @@ from baton.runtime.worker.runner import Runner
 from baton.tools.define import Registry
 from baton.tools.perform import ToolPerformer
 from tests.contract.toy_store import ToyStore
-from tests.kit.virtual import SeededEntropy, VirtualClock
+from tests.kit.virtual_time import SeededEntropy, VirtualClock
 
 DOCUMENT = "name: soup\nnodes:\n  a: {tool: cook, with: {n: 1}}\n  b: {tool: cook, after: a, with: {n: 2}}\n"
 REGISTRY = Registry()

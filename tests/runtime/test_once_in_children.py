@@ -18,7 +18,7 @@ from baton.core.effects.keys import KeyRule
 from baton.core.log.questions import Answer
 from tests.kit.corpus import start
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, Plan
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
 from tests.runtime.test_once_in_sagas import question, view_of
 

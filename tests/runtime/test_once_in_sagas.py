@@ -17,7 +17,7 @@ from baton.core.log.state import State
 from baton.ports.records import COMPLETED, IN_PROGRESS
 from tests.kit.corpus import start
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, Crash, Plan
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
 
 BOOK = "{tool: table.book, with: {at: '19:30'}}"

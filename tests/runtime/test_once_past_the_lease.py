@@ -11,7 +11,7 @@ from baton.core.limits import Limits
 from baton.ports import Effect
 from tests.kit.corpus import start
 from tests.kit.faults import Crash
-from tests.kit.virtual import EPOCH, SimulationLoop
+from tests.kit.virtual_time import EPOCH, SimulationLoop
 from tests.kit.world import TENANT, World
 
 PAY = "name: w\nnodes: {pay: {tool: bank.pay}}\noutput: ${ctx.pay.output}"

@@ -17,7 +17,7 @@ from baton.runtime.engine.parts import Parts
 from baton.runtime.invocation.context import Invocation
 from baton.runtime.log.history import History
 from tests.kit.corpus import start
-from tests.kit.virtual import VirtualClock
+from tests.kit.virtual_time import VirtualClock
 from tests.kit.world import TENANT, World
 
 MB, DAY_MS = 1_000_000, 86_400_000

@@ -13,7 +13,7 @@ from baton.adapters.memory.queues import MemoryInvoker, MemoryQueue
 from baton.errors import EngineFault, StoreUnavailable, Throttled
 from baton.ports import SWEEP, TIMER, WORK, Head, Message, SagaRef
 from baton.runtime.reconcile import RUNS, Reconciler, Sweep
-from tests.kit.virtual import VirtualClock
+from tests.kit.virtual_time import VirtualClock
 
 P = ParamSpec("P")
 T = TypeVar("T")

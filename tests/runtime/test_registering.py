@@ -13,7 +13,7 @@ from baton.errors import InvalidDefinition
 from baton.ports import Meter
 from baton.runtime.engine.parts import Engine
 from tests.kit.toolbox import Books, make_registry
-from tests.kit.virtual import SimulationLoop
+from tests.kit.virtual_time import SimulationLoop
 from tests.kit.world import World
 
 PARENT = "name: parent\nnodes: {a: {workflow: %s, with: {n: 1}}}"

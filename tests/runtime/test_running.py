@@ -15,7 +15,7 @@ from baton.ports import SagaRef
 from tests.kit.corpus import start
 from tests.kit.documents import BIG, chain_of, fan_of
 from tests.kit.faults import THROTTLE, Plan
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import TENANT, World
 
 

@@ -14,7 +14,7 @@ from baton.runtime.engine.parts import Parts
 from baton.runtime.invocation.context import Invocation, StoreRetrier
 from baton.runtime.relay import StreamItem
 from tests.kit.corpus import start
-from tests.kit.virtual import SeededEntropy, VirtualClock
+from tests.kit.virtual_time import SeededEntropy, VirtualClock
 from tests.kit.world import TENANT, World
 
 FOREVER = 100_000.0

@@ -19,7 +19,7 @@ from baton.errors import ChannelRefused, StoreUnavailable
 from baton.ports import Telling
 from tests.kit.corpus import start
 from tests.kit.process import Outage
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
 
 UNTOLD = Limits().untold_end_ms

@@ -17,7 +17,7 @@ from baton.ports import Account, NoRoom, SagaRef, Sums
 from baton.runtime.money.halting import Halted
 from tests.kit.documents import chain_of
 from tests.kit.faults import Plan
-from tests.kit.virtual import VirtualClock
+from tests.kit.virtual_time import VirtualClock
 from tests.kit.world import TENANT, World
 from tests.runtime import desk
 from tests.runtime.desk import DOLLAR, state, step

@@ -16,7 +16,7 @@ from baton.errors import CorruptLog
 from baton.ports import Head, Message
 from baton.ports.triggers import schedule_ref
 from tests.kit.documents import chain_of
-from tests.kit.virtual import EPOCH
+from tests.kit.virtual_time import EPOCH
 from tests.kit.world import TENANT, USER, World
 
 QUICK = "name: report\nnodes: {a: {value: '${input}'}}\noutput: '${ctx.a.output}'\nschedule: "

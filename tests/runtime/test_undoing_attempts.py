@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from baton import Context, StepFailure, tool
 from tests.kit.faults import Crash
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
 from tests.runtime.undoing import Ledger, add_ledger, view_of
 

@@ -12,7 +12,7 @@ from baton import Context, Risk, tool
 from baton.core.log.events import AttemptFailed, StepSucceeded, UndoStepBegan
 from tests.kit.corpus import start
 from tests.kit.scripted import Scripted, asks_for, by_turn, in_turn, says
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
 from tests.runtime.banking import asked, say
 from tests.runtime.test_undoing import WANTED

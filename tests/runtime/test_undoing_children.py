@@ -9,7 +9,7 @@ import pytest
 from baton import Context, StepFailure, tool
 from baton.core.log.events import ChildReported, SagaEnded
 from tests.kit.corpus import start
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
 from tests.runtime.test_undoing import WANTED, report
 from tests.runtime.undoing import Ledger, add_ledger, view_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from baton.core.log.codec import encode_entry
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
 from tests.runtime.undoing import Ledger, add_ledger, view_of
 

@@ -16,7 +16,7 @@ from baton.errors import BudgetSpent, NotAllowedNow, UserBlocked, UserError
 from baton.ports import Account, Sums
 from baton.runtime.engine.request import write_cursor
 from baton.runtime.money.halting import Halted
-from tests.kit.virtual import VirtualClock
+from tests.kit.virtual_time import VirtualClock
 from tests.kit.world import TENANT, USER, World
 from tests.runtime.desk import DAY, DOLLAR, Desk, run, state, step
 from tests.runtime.test_events import did, register, take

@@ -27,9 +27,9 @@ from baton.runtime.invocation.watch import (
     to_log,
 )
 from tests.kit import emf
+from tests.kit.blocking_tool import Holding
 from tests.kit.corpus import start
-from tests.kit.holding import Holding
-from tests.kit.virtual import VirtualClock, run_virtual
+from tests.kit.virtual_time import VirtualClock, run_virtual
 from tests.kit.world import World
 
 LAST = "on_failure: {any: [rollback]}\n"
@@ -68,7 +68,7 @@ async def test_a_step_that_holds_the_loop_says_so_in_its_entry_and_its_tool_is_t
     assert isinstance(held.call, Call)
     assert (held.call.tool, held.call.context.node) == ("hold", "a")
     assert held.ms == pytest.approx(1_000, abs=250)
-    assert any("holding.py" in line and "block" in line for line in held.stack)
+    assert any("blocking_tool.py" in line and "block" in line for line in held.stack)
 
 
 @pytest.mark.parametrize("inside", ["true", "false"])

@@ -31,10 +31,10 @@ from baton.core.limits import (
 from baton.core.log.events import NoticeDue, Parked, Revived, StepFailed
 from baton.errors import BudgetSpent, NotAllowedNow, TooManyRequests
 from baton.tools.define import Registry
+from tests.kit.blocking_tool import Holding
 from tests.kit.documents import chain_of, fan_of
 from tests.kit.faults import THROTTLE, Plan
-from tests.kit.holding import Holding
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import USER, World
 from tests.settings import breakers, lifetimes, people
 

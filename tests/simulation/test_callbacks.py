@@ -16,7 +16,7 @@ from tests.kit.corpus import start
 from tests.kit.faults import FREEZE, HANG, STALL
 from tests.kit.process import HANGS, REFUSES, Outage
 from tests.kit.schedule import Schedule, trial
-from tests.kit.virtual import VirtualClock, run_virtual
+from tests.kit.virtual_time import VirtualClock, run_virtual
 from tests.kit.world import World
 
 pytestmark = pytest.mark.simulation

@@ -20,9 +20,9 @@ from baton.runtime.people import notices as telling
 from baton.runtime.people.notices import Channels
 from tests.kit.corpus import start
 from tests.kit.faults import CLASSIC, EVERYTHING, HANG, LATE, NO_ANSWER, THROTTLE, Plan
+from tests.kit.notice_oracles import of_notices
 from tests.kit.process import HANGS, REFUSES, Outage
-from tests.kit.telling import of_notices
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
 
 pytestmark = pytest.mark.simulation

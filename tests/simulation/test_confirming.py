@@ -16,7 +16,7 @@ from baton.core.log.state import ANSWER
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, EVERYTHING
 from tests.kit.links import MOMENTS_S
 from tests.kit.schedule import SCENARIOS, Schedule, Trial, trial
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
 
 pytestmark = pytest.mark.simulation

@@ -17,7 +17,7 @@ from baton.ports import SagaRef
 from tests.kit import oracles
 from tests.kit.corpus import patiently
 from tests.kit.faults import EVERYTHING, Chaos, Crash, Plan
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
 
 pytestmark = pytest.mark.simulation

@@ -15,7 +15,7 @@ from baton.errors import Forbidden, NotAllowedNow, NotFound
 from baton.runtime.requests.service import Service
 from tests.kit.corpus import start
 from tests.kit.oracles import of_saga
-from tests.kit.virtual import VirtualClock, run_virtual
+from tests.kit.virtual_time import VirtualClock, run_virtual
 from tests.kit.world import World
 
 pytestmark = pytest.mark.simulation

@@ -16,7 +16,7 @@ from tests.kit.faults import FREEZE, HANG, STALL, Plan
 from tests.kit.mishaps import answering, with_books
 from tests.kit.schedule import Schedule, trial
 from tests.kit.verdict import run
-from tests.kit.virtual import VirtualClock, run_virtual
+from tests.kit.virtual_time import VirtualClock, run_virtual
 from tests.kit.world import World
 
 pytestmark = pytest.mark.simulation

@@ -10,7 +10,7 @@ import pytest
 
 from tests.kit.faults import Crash
 from tests.kit.schedule import Schedule, trial
-from tests.kit.virtual import Livelock, SimulationLoop, passes, run_virtual
+from tests.kit.virtual_time import Livelock, SimulationLoop, passes, run_virtual
 from tests.kit.world import World
 
 pytestmark = pytest.mark.simulation

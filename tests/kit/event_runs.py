@@ -15,8 +15,8 @@ from baton.runtime.requests.events import LATER
 from baton.runtime.requests.service import Service
 from tests.kit.corpus import patiently
 from tests.kit.faults import Crash, Plan
-from tests.kit.ticking import registered
-from tests.kit.virtual import run_virtual
+from tests.kit.schedule_runs import registered
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import TENANT, World
 
 ONCE, EVERY, SIGNAL, GONE = "once", "every", "signal", "gone"

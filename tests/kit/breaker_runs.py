@@ -12,9 +12,9 @@ from baton.core.failures.breakers import CLOSED, Breaker
 from baton.core.limits import Limits
 from baton.core.log.events import AttemptFailed, StepHeld
 from tests.kit.corpus import patiently
-from tests.kit.down import Target, add_down
 from tests.kit.faults import FINE, Plan
-from tests.kit.virtual import EPOCH, run_virtual
+from tests.kit.unavailable_target import Target, add_down
+from tests.kit.virtual_time import EPOCH, run_virtual
 from tests.kit.world import TENANT, World
 
 BREAKERS = ("read_breaker", "write_breaker")

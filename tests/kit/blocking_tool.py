@@ -12,7 +12,7 @@ from typing import Any
 from baton import tool
 from baton.runtime.invocation.watch import Held, Watch
 from baton.tools.define import Registry
-from tests.kit.virtual import SimulationLoop
+from tests.kit.virtual_time import SimulationLoop
 
 
 class Machine:

@@ -14,7 +14,7 @@ from baton.runtime.requests.schedules import saga_of
 from baton.runtime.requests.service import Service
 from tests.kit.corpus import patiently
 from tests.kit.faults import Plan
-from tests.kit.virtual import EPOCH, run_virtual
+from tests.kit.virtual_time import EPOCH, run_virtual
 from tests.kit.world import SHARDS, TENANT, World
 
 ONCE, EVERY, TIME, COUNTS, OVERLAP = "once", "every", "time", "counts", "overlap"

@@ -15,7 +15,7 @@ from tests.kit.documents import chain_of
 from tests.kit.faults import Plan
 from tests.kit.oracles import of_saga, of_world
 from tests.kit.process import Outage
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
 
 PAYING = """

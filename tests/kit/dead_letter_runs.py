@@ -25,7 +25,7 @@ from baton.runtime.requests.service import Service
 from baton.runtime.starting.catalog import Registered
 from tests.kit.corpus import patiently
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FINE, LATE, NO_ANSWER, THROTTLE, Crash
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import TENANT, World
 
 P = ParamSpec("P")
