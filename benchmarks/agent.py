@@ -29,7 +29,7 @@ from benchmarks.client import cpu_ms
 from benchmarks.figures import Bench, Figure, Sample
 from benchmarks.growth import CountingLog
 from benchmarks.stage import invocation, memory_engine, run_all, sagas_of
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
 
 AGENTS, TURNS, CALLS_A_TURN = 20, 10, 2

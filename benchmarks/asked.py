@@ -17,7 +17,7 @@ from tests.kit.meter import TABLE, Meter, Spent
 from tests.kit.mirror import MeteredForPeople
 from tests.kit.table import create_table
 from tests.kit.toolbox import Books, make_registry
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 
 ASKS = "name: w\nnodes: {ask: {human: {title: Pay?}}, done: {value: 1, after: ask}}"
 SILENT = "name: w\nnodes: {ask: {value: 1}, done: {value: 1, after: ask}}"

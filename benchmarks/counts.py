@@ -28,7 +28,7 @@ from tests.kit.process import Process
 from tests.kit.roles import DirectInvoker
 from tests.kit.table import create_table
 from tests.kit.toolbox import Books, make_registry
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import SHARDS
 
 T = TypeVar("T")

@@ -33,7 +33,7 @@ from baton.runtime.worker.worker import Delivery, Worker
 from baton.tools.perform import ToolPerformer
 from benchmarks.figures import Bench, Figure, Sample
 from benchmarks.stage import HOUR_MS, NOTICES, REGISTRY, TENANT, USER
-from tests.kit.virtual import SeededEntropy, VirtualClock, run_virtual
+from tests.kit.virtual_time import SeededEntropy, VirtualClock, run_virtual
 
 T = TypeVar("T")
 CHILDREN, ITEMS, SHARDS, WORKERS, BATCH = 10_000, 1_000, 8, 50, 10

@@ -26,7 +26,7 @@ from benchmarks.figures import Bench, Figure, Sample
 from tests.kit import ministack
 from tests.kit.meter import TABLE
 from tests.kit.table import create_table
-from tests.kit.virtual import EPOCH, SeededEntropy, VirtualClock, run_virtual
+from tests.kit.virtual_time import EPOCH, SeededEntropy, VirtualClock, run_virtual
 
 KEY_UNITS = 1_000  # a second, of one partition key
 LATENCY_S = 0.01

@@ -7,9 +7,9 @@ import asyncio
 from baton.runtime.requests.schedules import saga_of
 from benchmarks.figures import Bench, Figure, Sample
 from tests.kit.corpus import patiently
-from tests.kit.ticking import registered, sweeps
+from tests.kit.schedule_runs import registered, sweeps
 from tests.kit.toolbox import Books, make_registry
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import TENANT, World
 
 SCHEDULES, TICKS, RECONCILERS = 1_000, 2, 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import gc
+import inspect
 import json
 import ssl
 import sys
@@ -48,6 +49,18 @@ def pytest_unconfigure() -> None:
     """What was never freed is looked at once more; pytest would do it twice, and Python once again."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """A test that is a coroutine runs in virtual time."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    from tests.kit.virtual_time import run_virtual  # most tests need no loop
+
+    names = inspect.signature(pyfuncitem.obj).parameters
+    run_virtual(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:

@@ -32,7 +32,7 @@ from baton.testing.loop import VirtualLoop
 from baton.testing.models import ScriptedModels
 from baton.web.within import Admission
 from tests.browser import kitchen
-from tests.kit.news import add_news
+from tests.kit.many_signals import add_news
 
 T = TypeVar("T")
 SECRET = "the-secret-of-the-console-client"

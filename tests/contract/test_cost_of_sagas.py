@@ -25,7 +25,7 @@ from tests.kit.meter import Meter, Spent
 from tests.kit.mirror import MeteredWorld
 from tests.kit.table import create_table
 from tests.kit.toolbox import Books, make_registry
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
 
 BY_NAME = {scenario.name: scenario for scenario in CORPUS}

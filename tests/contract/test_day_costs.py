@@ -16,7 +16,7 @@ from baton.ports import SagaRef
 from baton.runtime.invocation.context import StoreRetrier, inline
 from baton.runtime.requests.costs import LOOKED_AT, day_costs
 from tests.contract.stores import MemoryStores, Stores, a_head, a_release
-from tests.kit.virtual import SeededEntropy, VirtualClock
+from tests.kit.virtual_time import SeededEntropy, VirtualClock
 
 DAY = 20_700
 

@@ -22,7 +22,7 @@ from baton.runtime.steps.effects import Done, EffectClaims
 from baton.tools.perform import ToolPerformer
 from baton.tools.standard import Services, standard_tools
 from tests.contract.stores import Stores
-from tests.kit.virtual import SeededEntropy
+from tests.kit.virtual_time import SeededEntropy
 
 DESK = "desk@lantern.example"
 DAY_MS = 86_400_000

@@ -13,7 +13,7 @@ from baton.ports import StepContext
 from baton.runtime.invocation.context import Invocation, InvocationContext, StoreRetrier, Threads
 from baton.runtime.steps.effects import EffectClaims
 from tests.contract.stores import StillClock, Stores
-from tests.kit.virtual import SeededEntropy
+from tests.kit.virtual_time import SeededEntropy
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -34,22 +34,22 @@ from tests.kit.provider import KEY, Served, models, served
 USER = {"role": "user", "content": "hello"}
 LONG = "t" * 1_300
 """A token longer than one value of a provider's metadata."""
-Story = Callable[[Models], Awaitable[Any]]
+Scenario = Callable[[Models], Awaitable[Any]]
 
 
 def a_request(**fields: Any) -> ModelRequest:
     return ModelRequest(**{"model": "m", "messages": (USER,), "key": "s/n/1", "token": LONG, **fields})
 
 
-class Stage:
-    """Runs a story with models that answer as a reply says."""
+class Runner:
+    """Runs a scenario with models that answer as a reply says."""
 
-    def __init__(self, run: Callable[[Reply, Story], Any]) -> None:
+    def __init__(self, run: Callable[[Reply, Scenario], Any]) -> None:
         self.run = run
 
 
-def in_memory() -> Iterator[Stage]:
-    def run(reply: Reply, story: Story) -> Any:
+def in_memory() -> Iterator[Runner]:
+    def run(reply: Reply, scenario: Scenario) -> Any:
         async def script(_: ModelRequest) -> ModelAnswer:
             if reply.after:
                 await asyncio.Event().wait()
@@ -60,37 +60,37 @@ def in_memory() -> Iterator[Stage]:
             return ModelAnswer(text=reply.text, calls=calls, finish=reply.finish or STOP, usage=usage)
 
         async def main() -> Any:
-            return await story(MemoryModels(script, SystemClock()))
+            return await scenario(MemoryModels(script, SystemClock()))
 
         return asyncio.run(main())
 
-    yield Stage(run)
+    yield Runner(run)
 
 
 def adapter_of(provider: Served) -> Any:
     return models(f"openai={provider.url}/v1", lambda name: SECRET if name.endswith("-webhook") else KEY)
 
 
-def by_client() -> Iterator[Stage]:
+def by_client() -> Iterator[Runner]:
     with served() as provider:
 
-        def run(reply: Reply, story: Story) -> Any:
+        def run(reply: Reply, scenario: Scenario) -> Any:
             provider.script = lambda _: reply
 
             async def main() -> Any:
                 adapter = adapter_of(provider)
                 try:
-                    return await story(adapter)
+                    return await scenario(adapter)
                 finally:
                     await adapter.aclose()
 
             return asyncio.run(main())
 
-        yield Stage(run)
+        yield Runner(run)
 
 
 @pytest.fixture(params=[in_memory, by_client])
-def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
+def runner(request: pytest.FixtureRequest) -> Iterator[Runner]:
     yield from request.param()
 
 
@@ -101,25 +101,25 @@ async def asked(found: Models, **fields: Any) -> ModelAnswer:
     return answer
 
 
-def test_an_answer_is_fetched_whole_with_what_it_has_used(stage: Stage) -> None:
+def test_an_answer_is_fetched_whole_with_what_it_has_used(runner: Runner) -> None:
     reply = Reply("ü" * 100, input=40, cached=8, output=60)
-    answer = stage.run(reply, asked)
+    answer = runner.run(reply, asked)
     assert (answer.text, answer.finish, answer.calls) == ("ü" * 100, STOP, ())
     assert answer.usage == Usage(model="m", input=40, cached=8, output=60)
 
 
-def test_calls_come_with_the_arguments_as_the_model_wrote_them(stage: Stage) -> None:
-    answer = stage.run(Reply("", calls=[("look", '{"at": unquoted')]), asked)
+def test_calls_come_with_the_arguments_as_the_model_wrote_them(runner: Runner) -> None:
+    answer = runner.run(Reply("", calls=[("look", '{"at": unquoted')]), asked)
     assert [(one.name, one.arguments) for one in answer.calls] == [("look", '{"at": unquoted')]
     assert (answer.finish, bool(answer.calls[0].id)) == (CALLS, True)
 
 
-def test_an_answer_at_the_limit_of_its_length_says_so(stage: Stage) -> None:
-    assert stage.run(Reply("half a", finish="length"), asked).finish == LENGTH
+def test_an_answer_at_the_limit_of_its_length_says_so(runner: Runner) -> None:
+    assert runner.run(Reply("half a", finish="length"), asked).finish == LENGTH
 
 
-def test_what_is_under_way_has_no_answer_and_can_be_cancelled_twice(stage: Stage) -> None:
-    async def story(found: Models) -> None:
+def test_what_is_under_way_has_no_answer_and_can_be_cancelled_twice(runner: Runner) -> None:
+    async def scenario(found: Models) -> None:
         response = await found.submit(a_request())
         assert await found.collect("m", response) is None
         assert await found.heard("openai", *signed(response)) is None, "it is not over"
@@ -130,26 +130,26 @@ def test_what_is_under_way_has_no_answer_and_can_be_cancelled_twice(stage: Stage
             await found.collect("m", response)
         assert (caught.value.code, caught.value.usage) == ("service_unavailable", None)
 
-    stage.run(Reply("late", after=3_600), story)
+    runner.run(Reply("late", after=3_600), scenario)
 
 
-def test_a_request_that_fails_there_has_no_usage_and_is_billed(stage: Stage) -> None:
-    async def story(found: Models) -> None:
+def test_a_request_that_fails_there_has_no_usage_and_is_billed(runner: Runner) -> None:
+    async def scenario(found: Models) -> None:
         with pytest.raises(ModelFailure) as caught:
             await asked(found)
         failure = caught.value
         assert (failure.code, failure.usage, failure.happened) == ("server_error", None, True)
 
-    stage.run(Reply("", fault="failed"), story)
+    runner.run(Reply("", fault="failed"), scenario)
 
 
-def test_of_what_the_provider_does_not_know_there_is_no_answer(stage: Stage) -> None:
-    async def story(found: Models) -> None:
+def test_of_what_the_provider_does_not_know_there_is_no_answer(runner: Runner) -> None:
+    async def scenario(found: Models) -> None:
         with pytest.raises(ModelFailure) as caught:
             await found.collect("m", "resp-none")
         assert caught.value.code == "invalid_response"
 
-    stage.run(Reply(""), story)
+    runner.run(Reply(""), scenario)
 
 
 def signed(response: str, status: str = "completed", *, at: float = 0, secret: str = SECRET) -> Any:
@@ -166,13 +166,13 @@ def provider() -> Iterator[Served]:
         yield one
 
 
-def of(provider: Served, reply: Reply | Refusal, story: Story) -> Any:
+def of(provider: Served, reply: Reply | Refusal, scenario: Scenario) -> Any:
     provider.script = lambda _: reply
 
     async def main() -> Any:
         adapter = adapter_of(provider)
         try:
-            return await story(adapter)
+            return await scenario(adapter)
         finally:
             await adapter.aclose()
 
@@ -181,12 +181,12 @@ def of(provider: Served, reply: Reply | Refusal, story: Story) -> Any:
 
 @pytest.mark.parametrize("status", ["completed", "failed", "incomplete", "cancelled"])
 def test_an_end_that_is_announced_brings_the_token_of_its_request(provider: Served, status: str) -> None:
-    async def story(found: Models) -> Any:
+    async def scenario(found: Models) -> Any:
         response = await found.submit(a_request())
         assert await found.heard("openai", *signed(response, "queued")) is None
         return response, await found.heard("openai", *signed(response, status))
 
-    response, over = of(provider, Reply("x"), story)
+    response, over = of(provider, Reply("x"), scenario)
     assert over == Over(response=response, token=LONG)
 
 
@@ -209,7 +209,7 @@ def test_an_end_that_is_announced_brings_the_token_of_its_request(provider: Serv
 def test_what_is_not_signed_by_the_provider_or_too_long_ago_is_refused(
     provider: Served, profile: str, changed: dict[str, Any]
 ) -> None:
-    async def story(found: Models) -> None:
+    async def scenario(found: Models) -> None:
         response = await found.submit(a_request())
         at = time.time() + changed.get("late", 0)
         headers, body = signed(response, at=at, secret=changed.get("secret", SECRET))
@@ -218,18 +218,18 @@ def test_what_is_not_signed_by_the_provider_or_too_long_ago_is_refused(
         with pytest.raises(Unauthenticated):
             await found.heard(profile, headers, changed.get("body", body))
 
-    of(provider, Reply("x"), story)
+    of(provider, Reply("x"), scenario)
     assert len(provider.asked) == 1
 
 
 def test_one_signature_of_several_is_enough_as_while_a_secret_is_replaced(provider: Served) -> None:
-    async def story(found: Models) -> Any:
+    async def scenario(found: Models) -> Any:
         response = await found.submit(a_request())
         headers, body = signed(response)
         several = f"v1,AAAA v0,{'A' * 44} {headers['webhook-signature']}"
         return await found.heard("openai", {**headers, "webhook-signature": several}, body)
 
-    assert of(provider, Reply("x"), story) is not None
+    assert of(provider, Reply("x"), scenario) is not None
 
 
 @pytest.mark.parametrize(
@@ -246,10 +246,10 @@ def test_a_signed_event_about_something_else_is_nothing_of_ours(provider: Served
     proof = base64.b64encode(hmac.new(key, f"w.{at}.".encode() + body, hashlib.sha256).digest()).decode()
     headers = {"webhook-id": "w", "webhook-timestamp": at, "webhook-signature": f"v1,{proof}"}
 
-    async def story(found: Models) -> Any:
+    async def scenario(found: Models) -> Any:
         return await found.heard("openai", headers, body)
 
-    assert of(provider, Reply("x"), story) is None
+    assert of(provider, Reply("x"), scenario) is None
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ def test_a_signed_event_about_something_else_is_nothing_of_ours(provider: Served
 def test_a_handover_that_is_refused_says_why_and_costs_nothing(
     provider: Served, refusal: Refusal, code: str, says: str
 ) -> None:
-    async def story(found: Models) -> None:
+    async def scenario(found: Models) -> None:
         with pytest.raises(StepFailure) as caught:
             await found.submit(a_request())
         failure = caught.value
@@ -277,11 +277,11 @@ def test_a_handover_that_is_refused_says_why_and_costs_nothing(
         assert says in failure.message
         assert KEY not in failure.message
 
-    of(provider, refusal, story)
+    of(provider, refusal, scenario)
 
 
 def test_a_look_that_is_refused_is_no_end_of_the_request(provider: Served) -> None:
-    async def story(found: Models) -> ModelAnswer | None:
+    async def scenario(found: Models) -> ModelAnswer | None:
         response = await found.submit(a_request())
         for _ in range(2):
             with pytest.raises(StepFailure) as caught:
@@ -289,31 +289,31 @@ def test_a_look_that_is_refused_is_no_end_of_the_request(provider: Served) -> No
             assert not isinstance(caught.value, ModelFailure)
         return await found.collect("m", response)
 
-    answer = of(provider, Reply("there", fault="away"), story)
+    answer = of(provider, Reply("there", fault="away"), scenario)
     assert answer is not None
     assert answer.text == "there"
 
 
 @pytest.mark.parametrize("reply", [Reply("", fault="filtered"), Reply("", refusal="I will not.", output=4)])
 def test_what_is_filtered_or_refused_is_billed_by_what_it_has_used(provider: Served, reply: Reply) -> None:
-    async def story(found: Models) -> None:
+    async def scenario(found: Models) -> None:
         with pytest.raises(ModelFailure) as caught:
             await asked(found)
         assert caught.value.code == "content_policy"
         assert caught.value.usage is not None
 
-    of(provider, reply, story)
+    of(provider, reply, scenario)
 
 
 def test_a_provider_that_is_not_there_has_not_got_the_request() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         adapter = models("openai=http://127.0.0.1:9/v1")
         with pytest.raises(StepFailure) as caught:
             await adapter.submit(a_request())
         assert (caught.value.code, caught.value.happened) == ("connection_failed", None)
         await adapter.aclose()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 # ---- what is sent

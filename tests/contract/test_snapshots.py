@@ -15,7 +15,7 @@ from baton.runtime.log.history import History
 from tests.contract.stores import SAGA, StillClock, Stores, a_head
 from tests.contract.test_entries import noise
 from tests.core.build import Saga, chain
-from tests.kit.virtual import SeededEntropy
+from tests.kit.virtual_time import SeededEntropy
 
 LIMITS = Limits(snapshot_tail_bytes=1_024)
 SMALL, LARGE = 2_000, 1_000_000  # bytes that the state holds; no item of the table has room for the latter

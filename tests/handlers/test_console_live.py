@@ -13,7 +13,7 @@ from tests.handlers.browsing import PARAMETERS as _PARAMETERS
 from tests.handlers.browsing import SECRET, VARIABLE, Browser
 from tests.handlers.http import Http
 from tests.handlers.sagas import ADA, PARTY, append, begin
-from tests.kit.news import add_news
+from tests.kit.many_signals import add_news
 
 PARAMETERS = _PARAMETERS
 SAGA = f"/console/sagas/{ADA.id}"

@@ -15,7 +15,7 @@ from baton.core.log import events as ev
 from baton.core.log.state import slot_of
 from baton.core.log.undos import is_undo
 from baton.ports import Head
-from tests.kit.calling import MADE_AT_THE_END
+from tests.kit.callback_oracles import MADE_AT_THE_END
 from tests.kit.oracles import of_saga, of_world
 from tests.kit.people import ONCE, deed_of
 from tests.kit.world import TENANT, World

@@ -1,4 +1,4 @@
-"""Planted bugs about circuit breakers, made as those of bugs.py are; with the oracle of breaking.py that finds each."""
+"""Planted bugs about circuit breakers, made as those of bugs.py are; with the oracle of breaker_runs.py that finds each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from baton.core.decide import failure_handling
 from baton.core.failures.breakers import HALF_OPEN, Breaker, BreakerTerms
 from baton.runtime.steps import breaking
-from tests.kit.breaking import ATTEMPTS, CALLS, ENDS, PROBES, STATE
+from tests.kit.breaker_runs import ATTEMPTS, CALLS, ENDS, PROBES, STATE
 from tests.kit.bugs import replaced
 
 

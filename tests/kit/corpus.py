@@ -18,7 +18,7 @@ from baton.core.log.events import QuestionOpened
 from baton.core.log.questions import APPROVE, Answer
 from baton.errors import EngineFault, NotAllowedNow, NotFound
 from baton.runtime.requests.service import Service
-from tests.kit import again
+from tests.kit import polls_and_children
 from tests.kit.documents import (
     APPROVED,
     BIG,
@@ -42,12 +42,12 @@ from tests.kit.documents import (
     fan_of,
 )
 from tests.kit.faults import Crash
-from tests.kit.lending import finds_closed, lends, lends_again
 from tests.kit.mishaps import EFFECTS, MISHAPS, OFTEN, SELDOM_S, answering, with_books
-from tests.kit.modelled import HASTY, MODELLED
+from tests.kit.model_scenarios import HASTY, MODELLED
 from tests.kit.roles import Acknowledged, ask_unless_done
-from tests.kit.sharing import family
-from tests.kit.virtual import VirtualClock, until_something_happens
+from tests.kit.shared_budget import family
+from tests.kit.undoable_tools import finds_closed, lends, lends_again
+from tests.kit.virtual_time import VirtualClock, until_something_happens
 from tests.kit.world import USER, World
 
 T = TypeVar("T")
@@ -348,7 +348,9 @@ POLITE = "name: w\nnodes: {a: {tool: listen}}\noutput: '${ctx.a.output}'"
 RENTED = "name: w\nnodes: {a: {tool: rent, with: {stall: corner}}}"
 LOOKED_AT = Limits(sweep_shortest_ms=300_000)
 _FAMILY = partial(family, start=start, patiently=patiently)
-_IN_TIME, _TOO_LATE, _HANDLED = (partial(one, start=start, patiently=patiently) for one in again.OTHERS)
+_IN_TIME, _TOO_LATE, _HANDLED = (
+    partial(one, start=start, patiently=patiently) for one in polls_and_children.OTHERS
+)
 
 CORPUS = (
     Scenario("chain", _chain),
@@ -394,11 +396,11 @@ CORPUS = (
     Scenario("handled", _HANDLED, "rolled_back"),
     *(
         Scenario(name, partial(drive, start=start, patiently=patiently), same_steps=name not in HASTY)
-        for name, drive in (*MODELLED.items(), *again.DRIVES)
+        for name, drive in (*MODELLED.items(), *polls_and_children.DRIVES)
     ),
     Scenario("finds-closed", partial(finds_closed, start=start, patiently=patiently), "rolled_back"),
     Scenario(
         "family", _FAMILY, same_steps=False, limits=Limits(saga_budget_usd="0.50", user_day_budget_usd="0")
     ),
-    Scenario("announced", partial(again.announced, patiently=patiently)),
+    Scenario("announced", partial(polls_and_children.announced, patiently=patiently)),
 )

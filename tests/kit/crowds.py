@@ -22,7 +22,7 @@ from baton.ports import LANES, SWEEP, TIMER, WORK, Head, Message, Record, Releas
 from baton.runtime.invocation.context import Invocation, InvocationContext
 from baton.runtime.log.lease import Lease, Leases
 from baton.runtime.reconcile import Reconciler
-from tests.kit.virtual import SeededEntropy, VirtualClock, run_virtual
+from tests.kit.virtual_time import SeededEntropy, VirtualClock, run_virtual
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""Planted bugs about events from outside, made as those of bugs.py are; with the oracle of eventing.py that finds each."""
+"""Planted bugs about events from outside, made as those of bugs.py are; with the oracle of event_runs.py that finds each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from baton.runtime.requests import events, registering
 from baton.runtime.requests.events import EventDesk
 from baton.runtime.starting import start
 from tests.kit.bugs import replaced
-from tests.kit.eventing import EVERY, GONE, ONCE, SIGNAL
+from tests.kit.event_runs import EVERY, GONE, ONCE, SIGNAL
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from baton.core.log.questions import Answer, asked, is_answer_to
 from baton.core.log.state import ANSWER, State
 from baton.errors import Forbidden, LinkOver, NotAllowedNow, NotFound
 from baton.runtime.people.links import seal_of
-from tests.kit.virtual import EPOCH
+from tests.kit.virtual_time import EPOCH
 
 if TYPE_CHECKING:
     from baton.ports import Telling

@@ -35,7 +35,7 @@ from baton.ports import (
 )
 from tests.kit.meter import TABLE, Meter
 from tests.kit.process import Process
-from tests.kit.virtual import VirtualClock
+from tests.kit.virtual_time import VirtualClock
 from tests.kit.world import SHARDS, World
 
 T = TypeVar("T")

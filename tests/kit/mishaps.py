@@ -16,7 +16,7 @@ from baton.core.log.questions import Answer
 from baton.errors import EngineFault, KeyReused, NotAllowedNow, NotFound
 from baton.tools.define import Registry
 from tests.kit.faults import Crash
-from tests.kit.process import pause
+from tests.kit.process import RUNS_IN, pause
 
 if TYPE_CHECKING:
     from tests.kit.toolbox import Books
@@ -29,6 +29,38 @@ EVERY_CLASS = (
     "never_heard_of",  # unknown
     "database_down",  # catastrophic
 )
+
+
+def add_misbehaving(registry: Registry) -> None:
+    """Tools that harm the process that they run in, or give what no tool may give."""
+
+    @tool("kill", registry=registry)
+    async def kill() -> None:
+        """Takes its whole process down, as a segfault or running out of memory would."""
+        process = RUNS_IN.get()
+        assert process is not None
+        process.is_dead = True
+        raise Crash
+
+    @tool("stubborn", registry=registry, timeout="10m")
+    async def stubborn() -> None:
+        """Ignores being cancelled, for a minute."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + 60
+        while loop.time() < end:
+            try:
+                await asyncio.sleep(3_600)
+            except asyncio.CancelledError:
+                continue
+
+    @tool("quits", registry=registry)
+    async def quits() -> None:
+        """Cancels itself, as a library may."""
+        raise asyncio.CancelledError
+
+    @tool("odd", registry=registry)
+    async def odd(what: str) -> Any:
+        return {"nan": float("nan"), "set": {1, 2}, "huge": "x" * 6_000_000}[what]
 
 
 def add_mishaps(registry: Registry, books: Books) -> None:

@@ -25,7 +25,7 @@ from baton.runtime.money.holds import RequestHolds
 from baton.runtime.money.ledger import Ledger
 from tests.kit.bugs import replaced
 from tests.kit.faults import Crash
-from tests.kit.thinking import ModelsOf
+from tests.kit.simulated_models import ModelsOf
 
 
 @contextmanager

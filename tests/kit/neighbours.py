@@ -11,8 +11,7 @@ from typing import Any
 from baton.core.limits import Limits
 from baton.ports import SagaRef
 from tests.kit.documents import chain_of
-from tests.kit.toolbox import Books, make_registry
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
 
 NOISY, QUIET = "acme", "globex"
@@ -33,8 +32,7 @@ def seconds_of_twenty(flood: int, *, noisy: str = "", **options: Any) -> float:
             "timeout_s": 60,
             "limits": Limits(),
         } | options
-        world = World(make_registry(Books()), **settings)
-        world.switch_on()
+        world = World.start(**settings)
         await _start(world, NOISY, flood, noisy or chain_of(5))
         began = asyncio.get_running_loop().time()
         quiet = await _start(world, QUIET, SAGAS, chain_of(5))

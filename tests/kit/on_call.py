@@ -16,10 +16,10 @@ from baton.errors import EngineFault, NotAllowedNow
 from baton.ports.people import Incident
 from baton.runtime.engine.request import Caller, Request
 from baton.runtime.requests.answers import IncidentDesk
-from tests.kit import letters
+from tests.kit import dead_letter_runs
 from tests.kit.faults import Crash
 from tests.kit.toolbox import Books, make_registry
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import TENANT, World
 
 INCIDENTS = "incidents"
@@ -28,7 +28,7 @@ SAGA = "dinner"
 WRITES = frozenset({"acknowledge", "resolve"})
 
 
-class Fates(letters.Fates):
+class Fates(dead_letter_runs.Fates):
     """The calls of one request to the record of incidents."""
 
     writes = WRITES

@@ -46,17 +46,17 @@ from baton.core.money import micro_dollars
 from baton.ports import Account, SagaRef
 from baton.runtime.money.holds import PREFIX
 from baton.runtime.people.question_rows import PLACES_DAY
-from tests.kit.again import undone_and_done_again
-from tests.kit.asking import of_questions
-from tests.kit.calling import of_callbacks, unheard
-from tests.kit.deaths import of_deaths
+from tests.kit.callback_oracles import of_callbacks, unheard
+from tests.kit.death_oracle import of_deaths
 from tests.kit.links import of_links
+from tests.kit.notice_oracles import of_notices
+from tests.kit.polls_and_children import undone_and_done_again
 from tests.kit.process import FOREVER, Process
+from tests.kit.question_oracles import of_questions
 from tests.kit.roles import Acknowledged, Act
-from tests.kit.sharing import of_trees
-from tests.kit.slices import of_tenants_days
-from tests.kit.telling import of_notices
-from tests.kit.thinking import of_requests
+from tests.kit.shared_budget import of_trees
+from tests.kit.simulated_models import of_requests
+from tests.kit.tenant_day_oracle import of_tenants_days
 from tests.kit.world import TENANT, USER, World
 
 LOG, FENCE, ROWS, LIVENESS, DEEDS = "log", "fence", "rows", "liveness", "deeds"

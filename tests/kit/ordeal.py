@@ -14,15 +14,14 @@ from typing import Any
 
 from baton.errors import UserError
 from tests.kit.audit import Audit
-from tests.kit.calling import after_the_end
+from tests.kit.callback_oracles import after_the_end
 from tests.kit.corpus import CORPUS, Scenario, start
 from tests.kit.faults import FREEZE, STALL, Chaos, Plan
 from tests.kit.mishaps import DOUBTS
-from tests.kit.modelled import MODELLED
+from tests.kit.model_scenarios import MODELLED
 from tests.kit.people import Person
-from tests.kit.toolbox import Books, make_registry
 from tests.kit.troubles import Script, Troubles
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
 
 LONGEST_S = 20 * 86_400
@@ -75,20 +74,17 @@ def endure(scenario: Scenario, seed: int, plan: Plan, script: Script | None = No
 
 async def _endure(scenario: Scenario, seed: int, plan: Plan, script: Script | None) -> Ordeal:
     drawn = random.Random(f"ordeal {seed}")
-    books = Books()
     is_away = seed % 16 == 9
     has_faults = type(plan) is not Plan or bool(plan.at)
-    world = World(
-        make_registry(books), plan, scenario.limits, timeout_s=6 if has_faults else drawn.choice([6, 45])
+    world = World.start(
+        plan=plan, limits=scenario.limits, timeout_s=6 if has_faults else drawn.choice([6, 45])
     )
-    world.books = books
     world.troubles = troubles = Troubles(seed, drawn.choice([0.15, 0.3, 0.5]), script=script)
     world.reconciler_gap_s = 900 if is_away else 60
     person = Person(
         world, troubles, is_away=is_away, cancels_at=drawn.choice([20, 60, 200]) if seed % 8 == 5 else 0
     )
     world.stall_s = drawn.choice([8, 12, 16, 20])  # the longest thaws when its heir has long been at work
-    world.switch_on()
     driven = asyncio.create_task(_drive(scenario, world))
     attending = asyncio.create_task(person.attend())
     is_over = await _settled(world, person, driven)

@@ -8,21 +8,19 @@ from functools import partial
 from typing import Any
 
 from tests.kit import (
-    again,
     bugs,
     callback_bugs,
     map_bugs,
     model_bugs,
     money_bugs,
+    polls_and_children,
     question_bugs,
     report_bugs,
     tree_bugs,
     undo_bugs,
 )
-from tests.kit.again import AGAIN
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, NO_ANSWER, STALL
 from tests.kit.found_at import first
-from tests.kit.lending import UNDOING
 from tests.kit.map_bugs import MAPS
 from tests.kit.oracles import (
     ACKNOWLEDGED,
@@ -41,11 +39,13 @@ from tests.kit.oracles import (
     RESULT,
     TOLD,
 )
+from tests.kit.polls_and_children import AGAIN
 from tests.kit.process import INDEX, REFUSES, Outage
 from tests.kit.races import fork_race, race
 from tests.kit.reports import report_race
 from tests.kit.schedule import SCENARIOS, Schedule, trial, undisturbed
-from tests.kit.unasked import in_deaths
+from tests.kit.undo_before_approval import in_deaths
+from tests.kit.undoable_tools import UNDOING
 
 SLOWEST_S = 5
 MOMENTS = [step / 1_000 for step in range(160)]
@@ -265,10 +265,12 @@ PLANTED: Mapping[str, Planted] = {
         Planted(
             undo_bugs.a_revival_forgets_what_is_left, UNDOING, everywhere("lends", (CRASH_BEFORE,), drawn=0)
         ),
-        Planted(again.a_late_result_is_thrown_away, AGAIN, everywhere("just-in-time")),
-        Planted(again.a_handler_has_another_id_in_each_invocation, AGAIN, everywhere("handled")),
-        Planted(again.a_graph_is_looked_for_in_the_newest_version, AGAIN, at_rest("handled")),
-        Planted(again.a_lost_child_is_taken_for_one_that_failed, AGAIN, everywhere("just-in-time")),
+        Planted(polls_and_children.a_late_result_is_thrown_away, AGAIN, everywhere("just-in-time")),
+        Planted(polls_and_children.a_handler_has_another_id_in_each_invocation, AGAIN, everywhere("handled")),
+        Planted(polls_and_children.a_graph_is_looked_for_in_the_newest_version, AGAIN, at_rest("handled")),
+        Planted(
+            polls_and_children.a_lost_child_is_taken_for_one_that_failed, AGAIN, everywhere("just-in-time")
+        ),
         Planted(map_bugs.an_item_is_counted_twice, MAPS, at_rest("mapped")),
         Planted(map_bugs.an_item_that_ends_frees_no_place, LIVENESS, at_rest("kids")),
         Planted(map_bugs.a_late_result_of_a_stopped_item_counts, MAPS, at_rest("raced")),

@@ -33,8 +33,8 @@ from tests.kit.faults import (
     THROTTLE,
     Crash,
 )
-from tests.kit.telling import is_of_notices
-from tests.kit.virtual import VirtualClock, passes, stand_still
+from tests.kit.notice_oracles import is_of_notices
+from tests.kit.virtual_time import VirtualClock, passes, stand_still
 
 if TYPE_CHECKING:
     from baton.runtime.engine.parts import Engine

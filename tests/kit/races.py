@@ -11,8 +11,7 @@ from baton.errors import NotAllowedNow
 from baton.ports import Appended, Record, Release, SagaRef, Wake
 from tests.kit.corpus import start
 from tests.kit.oracles import LATENESS, LIVENESS, RESULT, of_world
-from tests.kit.toolbox import Books, make_registry
-from tests.kit.virtual import run_virtual, until_something_happens
+from tests.kit.virtual_time import run_virtual, until_something_happens
 from tests.kit.world import World
 
 T = TypeVar("T")
@@ -48,10 +47,9 @@ def race(at_s: float, act: str, document: str = RACE) -> Race:
     """Do `act` (signal or cancel) `at_s` after the saga was started."""
 
     async def main() -> Race:
-        world = World(make_registry(Books()))
+        world = World.start()
         refused = _watch(world)
         world.slow["release"] = 0.04  # long enough for a wake to find the lease held in between
-        world.switch_on()
         saga = await start(world, document, {}, "race")
         started = asyncio.get_running_loop().time()
         await asyncio.sleep(at_s)
@@ -75,11 +73,8 @@ def fork_race(at_s: float) -> str:
     """Fork `at_s` after the saga was started, with all wakes of the fork lost; what is wrong afterwards, or nothing."""
 
     async def main() -> str:
-        books = Books()
-        world = World(make_registry(books))
-        world.books = books
+        world = World.start()
         world.slow["release"] = 0.04  # long enough for a fork to come in between
-        world.switch_on()
         saga = await start(
             world, "name: race\nnodes: {one: {tool: work, with: {n: 1, seconds: 0.05}}}", {}, "race"
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from baton.ports.models import ModelAnswer, ModelRequest
 from tests.kit.scripted import Scripted, says
-from tests.kit.thinking import attended, is_corrected
+from tests.kit.simulated_models import attended, is_corrected
 
 if TYPE_CHECKING:
     from tests.kit.world import World

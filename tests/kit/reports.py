@@ -13,9 +13,8 @@ from baton.errors import NotAllowedNow
 from baton.ports import SagaRef, Wake
 from tests.kit.corpus import Scenario, patiently, start
 from tests.kit.faults import EVERYTHING, Chaos
-from tests.kit.toolbox import Books, make_registry
 from tests.kit.verdict import Verdict, run
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
 
 CHILD = "name: short\nnodes: {a: {tool: work, with: {n: '${input.n}', seconds: '${input.seconds}'}}}\noutput: '${ctx.a.output}'"
@@ -45,10 +44,9 @@ def report_race(busy_s: float) -> float:
     """A child of a second, beside a step of its parent that takes `busy_s`: seconds from its end to the parent's next step."""
 
     async def main() -> float:
-        world = World(make_registry(Books()), timeout_s=max(6, busy_s + 5))
+        world = World.start(timeout_s=max(6, busy_s + 5))
         # Long enough for a report to come in between, and for a parent to look too early.
         world.slow.update(release=0.04, leave=0.04)
-        world.switch_on()
         await world.service().register(CHILD, json_only=False)
         saga = await start(world, BUSY.format(busy=busy_s), {}, "busy")
         await world.settle(1_500)

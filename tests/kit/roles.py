@@ -29,7 +29,7 @@ from baton.tools.define import Registry
 from baton.tools.perform import ToolPerformer
 from tests.kit.faults import OF_WORKERS
 from tests.kit.process import FOREVER, REFUSES, RUNS_IN, Process
-from tests.kit.virtual import VirtualClock
+from tests.kit.virtual_time import VirtualClock
 
 if TYPE_CHECKING:
     from tests.kit.world import World

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from tests.kit.corpus import Scenario
 from tests.kit.faults import EVERYTHING, Chaos, Plan, script_of, scripted
-from tests.kit.harder import ALL
+from tests.kit.long_scenarios import ALL
 from tests.kit.oracles import RESULT
 from tests.kit.process import HANGS, INDEX, REFUSES, Outage
 from tests.kit.verdict import ENDLESS, Verdict, run

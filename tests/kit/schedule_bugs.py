@@ -1,4 +1,4 @@
-"""Planted bugs about schedules, made as those of bugs.py are; with the oracle of ticking.py that finds each."""
+"""Planted bugs about schedules, made as those of bugs.py are; with the oracle of schedule_runs.py that finds each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from baton.ports import SagaRef
 from baton.runtime.requests import schedules
 from baton.runtime.requests.schedules import Ticker
 from tests.kit.bugs import replaced
-from tests.kit.ticking import COUNTS, EVERY, ONCE, OVERLAP, TIME
+from tests.kit.schedule_runs import COUNTS, EVERY, ONCE, OVERLAP, TIME
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from baton.ports import SagaRef, Wake
 from baton.runtime.invocation.context import answer
 from baton.runtime.relay import StreamItem
 from tests.kit.faults import Crash
-from tests.kit.virtual import VirtualClock
+from tests.kit.virtual_time import VirtualClock
 
 if TYPE_CHECKING:
     from tests.kit.world import World

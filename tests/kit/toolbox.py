@@ -14,13 +14,13 @@ from typing import Any, cast
 
 from baton import Context, Key, Risk, StepFailure, tool
 from baton.tools.define import Registry
-from tests.kit.elsewhere import Jobs, add_handing
+from tests.kit.external_work import Jobs, add_handing
 from tests.kit.faults import Crash
-from tests.kit.lending import Loans, add_lending
-from tests.kit.mishaps import add_mishaps
+from tests.kit.mishaps import add_misbehaving, add_mishaps
 from tests.kit.process import RUNS_IN, pause
 from tests.kit.roles import note
-from tests.kit.virtual import EPOCH
+from tests.kit.undoable_tools import Loans, add_lending
+from tests.kit.virtual_time import EPOCH
 
 MOST_REMITTED = 500
 
@@ -130,6 +130,7 @@ def _declared() -> Registry:
     _add_haulers(registry, books)
     _add_remittances(registry, books)
     add_mishaps(registry, books)
+    add_misbehaving(registry)
     add_handing(registry, books)
     add_lending(registry, books)
     return registry

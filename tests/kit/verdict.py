@@ -14,12 +14,11 @@ import msgspec
 from baton.core.log.events import Entry, Event
 from baton.errors import NotAllowedNow
 from baton.ports import Head
-from tests.kit.calling import after_the_end
+from tests.kit.callback_oracles import after_the_end
 from tests.kit.corpus import Scenario
 from tests.kit.faults import Plan
 from tests.kit.oracles import CALLBACKS, LIVENESS, of_saga, of_world, settled
-from tests.kit.toolbox import Books, make_registry
-from tests.kit.virtual import EPOCH, Livelock, run_virtual
+from tests.kit.virtual_time import EPOCH, Livelock, run_virtual
 from tests.kit.world import World
 
 MOST_RESUMES = 20
@@ -57,13 +56,10 @@ def run(scenario: Scenario, plan: Plan, setup: Callable[[World], None] | None = 
     worlds: list[World] = []
 
     async def main() -> Verdict:
-        books = Books()
-        world = World(make_registry(books), plan, scenario.limits)
+        world = World.start(plan=plan, limits=scenario.limits)
         worlds.append(world)
-        world.books = books
         if setup is not None:
             setup(world)
-        world.switch_on()
         saga = await scenario.drive(world)
         await world.settle()
         for _ in range(0 if scenario.expected == "parked" else MOST_RESUMES):

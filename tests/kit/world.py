@@ -16,7 +16,7 @@ from decimal import Decimal
 from functools import lru_cache
 from itertools import zip_longest
 from operator import attrgetter
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -45,13 +45,14 @@ from baton.runtime.requests.service import Service
 from baton.runtime.worker.worker import Delivery
 from baton.tools.define import Registry
 from tests.kit.faults import Crash, Plan
+from tests.kit.notice_oracles import Told
 from tests.kit.process import Environment, Outage, Process
 from tests.kit.roles import Acknowledged, Deed, DirectInvoker, FreezableWorker, RememberingService, ToolsOf
+from tests.kit.simulated_models import Asked, ModelsOf
 from tests.kit.stream import Stream
-from tests.kit.telling import Told
-from tests.kit.thinking import Asked, ModelsOf
-from tests.kit.virtual import SeededEntropy, VirtualClock, until_something_happens
-from tests.kit.wakes import WakeQueue
+from tests.kit.toolbox import Books, make_registry
+from tests.kit.virtual_time import SeededEntropy, VirtualClock, until_something_happens
+from tests.kit.wake_queue import WakeQueue
 
 _version = attrgetter("version")
 _decoded = lru_cache(20_000)(decode_entry)  # onlookers read the same logs again and again
@@ -86,7 +87,7 @@ class World:
     outages: tuple[Outage, ...] = ()
     runaway: int = 2_000  # writes; several times what the longest scenario needs
     keeps_to_what_it_declares: bool = False  # no tool spends more than it says
-    books: Any = None  # of the outside services, for who looks into them
+    books: Books = field(default_factory=Books)  # of the outside services that the corpus's tools call
     groups: Mapping[str, frozenset[str]] = field(default_factory=dict)  # by user
     confirm_url: str = ""  # of the page that links in messages lead to
     shown: dict[tuple[str, str], str] = field(
@@ -130,6 +131,14 @@ class World:
         self._pump: asyncio.Task[None] | None = None
         self._idle: dict[str, list[Environment]] = {}
         self._clocks: random.Random | None = None
+
+    @classmethod
+    def start(cls, **options: Any) -> Self:
+        """A new deployment that runs, with the corpus's tools. `options` are its fields."""
+        books = Books()
+        world = cls(make_registry(books), books=books, **options)
+        world.switch_on()
+        return world
 
     # -- roles
 

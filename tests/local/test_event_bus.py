@@ -15,7 +15,7 @@ from baton.local.functions import Lambdas
 from baton.local.processes import TemplateProblem
 from baton.local.stack import EventRule
 from baton.local.triggers import buses_of
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 
 RULES = [
     EventRule("Paid", "orders", '{"source": ["shop"]}', ("Worker", "Books")),

@@ -18,7 +18,7 @@ from baton.ports import Account, Answer, Budgets, Change, Offload, Reservation, 
 from baton.runtime.invocation.context import Invocation, InvocationContext, StoreRetrier, inline
 from baton.runtime.money.accounts import LedgerCache
 from baton.runtime.money.ledger import Ledger
-from tests.kit.virtual import SeededEntropy, run_virtual
+from tests.kit.virtual_time import SeededEntropy, run_virtual
 
 DOLLAR = 1_000_000
 DAY = 20_717

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from typing import Any, ParamSpec, TypeVar
 
 import pytest
@@ -22,11 +22,10 @@ from baton.ports import Effect, StepContext, StepFailure
 from baton.runtime.invocation import context
 from baton.runtime.invocation.context import StoreRetrier
 from baton.runtime.steps.effects import Done, EffectClaims
-from tests.kit.virtual import SeededEntropy, VirtualClock, run_virtual
+from tests.kit.virtual_time import SeededEntropy, VirtualClock
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Story = Callable[["Place"], Coroutine[Any, Any, None]]
 DAY = 86_400_000
 DINNER = {"restaurant": "Luigi's", "at": "19:30"}
 
@@ -153,10 +152,6 @@ class Place:
     async def finds(self) -> Any:
         """A `verify` that knows."""
         return {"happened": True, "result": {"number": 1}} if self.booked else {"happened": False}
-
-
-def play(story: Story) -> None:
-    run_virtual(story(Place()))
 
 
 async def failed(attempt: Awaitable[Any]) -> StepFailure:

@@ -17,7 +17,7 @@ from baton.runtime.invocation.context import StoreRetrier
 from baton.runtime.money.accounts import AccountQueue
 from tests.kit.bugs import replaced
 from tests.kit.money_bugs import a_change_that_is_made_again_counts_again
-from tests.kit.virtual import SeededEntropy
+from tests.kit.virtual_time import SeededEntropy
 from tests.runtime.desk import DAY, LIMITS, NOON, Desk, Failing, run
 from tests.runtime.test_reported_costs import slowly
 
@@ -36,20 +36,16 @@ def patient(desk: Desk, invocation: str, offload: Callable[..., Any]) -> Account
     return AccountQueue(desk.budgets, call, invocation, UNTIL, LIMIT, ADA)
 
 
-def test_what_attempts_ask_for_while_a_request_is_under_way_goes_along_with_the_next() -> None:
+async def test_what_attempts_ask_for_while_a_request_is_under_way_goes_along_with_the_next() -> None:
     desk = Desk()
     mine = queue(desk)
-
-    async def story() -> None:
-        await mine.ask(NOON, more=100)
-        asked = desk.budgets.calls
-        first = asyncio.create_task(mine.ask(NOON, more=50))
-        await asyncio.sleep(0)
-        others = [mine.ask(NOON, more=10) for _ in range(5)]
-        await asyncio.gather(first, mine.ask(NOON, less=100, spent=80), *others)
-        assert desk.budgets.calls == asked + 2
-
-    run(story())
+    await mine.ask(NOON, more=100)
+    asked = desk.budgets.calls
+    first = asyncio.create_task(mine.ask(NOON, more=50))
+    await asyncio.sleep(0)
+    others = [mine.ask(NOON, more=10) for _ in range(5)]
+    await asyncio.gather(first, mine.ask(NOON, less=100, spent=80), *others)
+    assert desk.budgets.calls == asked + 2
     assert desk.sums() == Sums(80, 180, 1)
 
 
@@ -57,7 +53,7 @@ def test_of_several_that_ask_together_those_get_it_for_whom_there_is_room() -> N
     desk = Desk()
     mine, other = queue(desk), queue(desk, "i2")
 
-    async def story() -> list[Sums | None]:
+    async def main() -> list[Sums | None]:
         await other.ask(NOON, more=500)
         await mine.ask(NOON, more=100)
         asked = desk.budgets.calls
@@ -66,50 +62,42 @@ def test_of_several_that_ask_together_those_get_it_for_whom_there_is_room() -> N
         assert desk.budgets.calls <= asked + 3
         return found[:-1]
 
-    got = run(story())
+    got = run(main())
     assert [answer is None for answer in got] == [True, False, True, True]
     assert got[1] == Sums(30, 900, 2), "what it has spent itself is spent"
     assert desk.sums() == Sums(30, 990, 2)
 
 
-def test_what_an_invocation_holds_no_more_leaves_nothing_in_the_account() -> None:
+async def test_what_an_invocation_holds_no_more_leaves_nothing_in_the_account() -> None:
     desk = Desk()
-
-    async def story() -> None:
-        for number in range(30):
-            mine = queue(desk, f"i{number}")
-            await mine.ask(NOON, more=10)
-            await mine.ask(NOON, less=10, spent=1)
-            assert mine.is_settled
-
-    run(story())
+    for number in range(30):
+        mine = queue(desk, f"i{number}")
+        await mine.ask(NOON, more=10)
+        await mine.ask(NOON, less=10, spent=1)
+        assert mine.is_settled
     assert desk.sums() == Sums(30, 30, 0)
 
 
 @pytest.mark.parametrize("lands", ["at once", "late"])
-def test_a_reservation_without_an_answer_is_given_back(lands: str) -> None:
+async def test_a_reservation_without_an_answer_is_given_back(lands: str) -> None:
     budgets = Failing()
     desk = Desk(budgets)
     mine = queue(desk)
-
-    async def story() -> None:
-        budgets.is_down, budgets.lands_late = True, lands == "late"
-        with pytest.raises(StoreUnavailable):
-            await mine.ask(NOON, more=700)
-        budgets.is_down = False
-        settled = [mine.is_settled]
-        await mine.ask(NOON)
-        assert [*settled, mine.is_settled] == [False, True]
-        assert desk.sums() == Sums()
-        budgets.land()
-        assert desk.sums().spent == 0
-        await mine.ask(NOON, more=900)
-        assert desk.sums() == Sums(0, 900, 1), "what came late is replaced"
-
-    run(story())
+    budgets.is_down, budgets.lands_late = True, lands == "late"
+    with pytest.raises(StoreUnavailable):
+        await mine.ask(NOON, more=700)
+    budgets.is_down = False
+    settled = [mine.is_settled]
+    await mine.ask(NOON)
+    assert [*settled, mine.is_settled] == [False, True]
+    assert desk.sums() == Sums()
+    budgets.land()
+    assert desk.sums().spent == 0
+    await mine.ask(NOON, more=900)
+    assert desk.sums() == Sums(0, 900, 1), "what came late is replaced"
 
 
-def test_a_caller_that_is_gone_when_its_answer_comes_holds_nothing() -> None:
+async def test_a_caller_that_is_gone_when_its_answer_comes_holds_nothing() -> None:
     async def answers_late(function: Callable[..., Any], /, *args: Any) -> Any:
         answer = function(*args)
         await asyncio.sleep(0)
@@ -117,47 +105,35 @@ def test_a_caller_that_is_gone_when_its_answer_comes_holds_nothing() -> None:
 
     desk = Desk()
     mine = queue(desk, offload=answers_late)
-
-    async def story() -> None:
-        task = asyncio.create_task(mine.ask(NOON, more=700))
-        while not desk.budgets.calls:
-            await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.wait([task])
-        assert not mine.is_settled
-        await mine.ask(NOON)
-
-    run(story())
+    task = asyncio.create_task(mine.ask(NOON, more=700))
+    while not desk.budgets.calls:
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
+    assert not mine.is_settled
+    await mine.ask(NOON)
     assert desk.sums() == Sums()
 
 
-def test_what_was_freed_because_its_time_was_over_still_counts_once() -> None:
+async def test_what_was_freed_because_its_time_was_over_still_counts_once() -> None:
     desk = Desk()
     mine = queue(desk)
-
-    async def story() -> None:
-        await mine.ask(NOON, more=700)
-        desk.budgets.expire(ADA, UNTIL)
-        assert desk.sums() == Sums()
-        await mine.ask(NOON, less=700, spent=600)
-
-    run(story())
+    await mine.ask(NOON, more=700)
+    desk.budgets.expire(ADA, UNTIL)
+    assert desk.sums() == Sums()
+    await mine.ask(NOON, less=700, spent=600)
     assert desk.sums() == Sums(600, 600, 0)
 
 
-def test_a_caller_that_is_gone_when_another_got_its_money_for_it_holds_nothing() -> None:
+async def test_a_caller_that_is_gone_when_another_got_its_money_for_it_holds_nothing() -> None:
     desk = Desk()
     mine = queue(desk)
-
-    async def story() -> None:
-        first, second, third = (asyncio.create_task(mine.ask(NOON, more=more)) for more in (1, 20, 300))
-        while desk.sums().held != 321:
-            await asyncio.sleep(0)
-        third.cancel()
-        await asyncio.wait([first, second, third])
-        await mine.ask(NOON)
-
-    run(story())
+    first, second, third = (asyncio.create_task(mine.ask(NOON, more=more)) for more in (1, 20, 300))
+    while desk.sums().held != 321:
+        await asyncio.sleep(0)
+    third.cancel()
+    await asyncio.wait([first, second, third])
+    await mine.ask(NOON)
     assert desk.sums() == Sums(0, 21, 1)
 
 
@@ -165,15 +141,15 @@ def test_what_was_spent_and_is_not_counted_yet_is_no_room_for_more() -> None:
     desk = Desk()
     mine, other = queue(desk), queue(desk, "i2")
 
-    async def story() -> Sums | None:
+    async def main() -> Sums | None:
         await other.ask(NOON, more=900)
         return await mine.ask(NOON, spent=60, more=50)
 
-    assert run(story()) == Sums(60, 900, 1)
+    assert run(main()) == Sums(60, 900, 1)
     assert desk.sums() == Sums(60, 960, 1)
 
 
-def test_requests_whose_first_tries_all_land_late_and_in_order_count_once() -> None:
+async def test_requests_whose_first_tries_all_land_late_and_in_order_count_once() -> None:
     """Were a try to open what another has opened before, the late ones would be about that."""
     desk = Desk()
     late: list[Callable[[], Any]] = []
@@ -189,13 +165,9 @@ def test_requests_whose_first_tries_all_land_late_and_in_order_count_once() -> N
         raise StoreUnavailable("no answer")
 
     mine = patient(desk, "i1", second_time)
-
-    async def story() -> None:
-        await mine.ask(NOON, more=100)
-        await mine.ask(NOON, spent=7)
-        await mine.ask(NOON, less=100, spent=70)
-
-    run(story())
+    await mine.ask(NOON, more=100)
+    await mine.ask(NOON, spent=7)
+    await mine.ask(NOON, less=100, spent=70)
     for request in late:
         request()
     assert desk.sums().spent == 77

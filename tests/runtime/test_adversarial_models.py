@@ -17,9 +17,7 @@ from baton.core.models.messages import MOST_RESULT
 from baton.ports.models import ModelAnswer, ModelRequest
 from baton.runtime.models.model_caller import MOST_CALLS
 from tests.kit.scripted import Scripted, asks_for, by_turn, in_turn, says
-from tests.kit.toolbox import Books
 from tests.kit.world import World
-from tests.runtime.conftest import Stage
 from tests.runtime.test_agents import Desk, document, of_kind, ran
 
 ADD = ("sum_add", {"a": 1, "b": 2})
@@ -31,155 +29,134 @@ def results(request: ModelRequest) -> list[Any]:
 
 
 @pytest.mark.parametrize("distinct", [True, False])
-def test_of_one_tool_twenty_times_in_an_answer_sixteen_are_called_or_one(
-    stage: Stage, distinct: bool
-) -> None:
-    async def story(world: World, books: Books) -> None:
-        desk = Desk(world)
-        many = [("sum_add", {"a": n if distinct else 0, "b": 2}) for n in range(20)]
-        world.models = model = Scripted(by_turn(asks_for(*many), says("done")))
-        shown = await ran(world, document(), {"a": 1})
-        assert shown["result"] == "done"
-        assert len(desk.calls) == (16 if distinct else 1)
-        told = results(model.requests[1])
-        assert len(told) == 20, "each call has its result"
-        refused = [one for one in told if isinstance(one, dict) and "error" in one]
-        assert [one["error"]["code"] for one in refused] == ["too_many_calls"] * (4 if distinct else 0)
-
-    stage(story)
+async def test_of_one_tool_twenty_times_in_an_answer_sixteen_are_called_or_one(distinct: bool) -> None:
+    world = World.start()
+    desk = Desk(world)
+    many = [("sum_add", {"a": n if distinct else 0, "b": 2}) for n in range(20)]
+    world.models = model = Scripted(by_turn(asks_for(*many), says("done")))
+    shown = await ran(world, document(), {"a": 1})
+    assert shown["result"] == "done"
+    assert len(desk.calls) == (16 if distinct else 1)
+    told = results(model.requests[1])
+    assert len(told) == 20, "each call has its result"
+    refused = [one for one in told if isinstance(one, dict) and "error" in one]
+    assert [one["error"]["code"] for one in refused] == ["too_many_calls"] * (4 if distinct else 0)
 
 
-def test_of_two_hundred_calls_in_one_answer_a_bounded_number_is_looked_at(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        desk = Desk(world)
-        many = [("sum_add", {"a": n, "b": 2}) for n in range(200)]
-        world.models = model = Scripted(by_turn(asks_for(*many), says("done")))
-        shown = await ran(world, document(), {"a": 1})
-        assert shown["result"] == "done"
-        assert len(desk.calls) == 16
-        assert len(results(model.requests[1])) == MOST_CALLS
-        (began,) = of_kind(world, shown["id"], CallsBegan)
-        assert len(began.calls) == MOST_CALLS
-
-    stage(story)
+async def test_of_two_hundred_calls_in_one_answer_a_bounded_number_is_looked_at() -> None:
+    world = World.start()
+    desk = Desk(world)
+    many = [("sum_add", {"a": n, "b": 2}) for n in range(200)]
+    world.models = model = Scripted(by_turn(asks_for(*many), says("done")))
+    shown = await ran(world, document(), {"a": 1})
+    assert shown["result"] == "done"
+    assert len(desk.calls) == 16
+    assert len(results(model.requests[1])) == MOST_CALLS
+    (began,) = of_kind(world, shown["id"], CallsBegan)
+    assert len(began.calls) == MOST_CALLS
 
 
-def test_arguments_of_a_megabyte_are_passed_on_and_stay_out_of_log_and_state(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        heard: list[int] = []
+async def test_arguments_of_a_megabyte_are_passed_on_and_stay_out_of_log_and_state() -> None:
+    world = World.start(limits=Limits(saga_budget_usd="100"))
+    Desk(world)
+    heard: list[int] = []
 
-        @tool("sum.length", registry=world.registry)
-        async def length(text: str) -> int:
-            heard.append(len(text))
-            return len(text)
+    @tool("sum.length", registry=world.registry)
+    async def length(text: str) -> int:
+        heard.append(len(text))
+        return len(text)
 
-        world.tools = world.registry.specs()
-        world.models = model = Scripted(
-            by_turn(asks_for(("sum_length", {"text": "x" * 1_000_000})), says("long"))
-        )
-        shown = await ran(world, document(), {"a": 1})
-        assert (shown["result"], heard) == ("long", [1_000_000])
-        assert results(model.requests[1]) == [1_000_000]
-        (answered, *_) = of_kind(world, shown["id"], StepSucceeded)
-        assert answered.output.ref, "in a blob"
-        assert all(len(record.data) < 20_000 for record in world.log.read_tail(*_where(world), 0, 0))
-
-    stage(story, limits=Limits(saga_budget_usd="100"))
+    world.tools = world.registry.specs()
+    world.models = model = Scripted(
+        by_turn(asks_for(("sum_length", {"text": "x" * 1_000_000})), says("long"))
+    )
+    shown = await ran(world, document(), {"a": 1})
+    assert (shown["result"], heard) == ("long", [1_000_000])
+    assert results(model.requests[1]) == [1_000_000]
+    (answered, *_) = of_kind(world, shown["id"], StepSucceeded)
+    assert answered.output.ref, "in a blob"
+    assert all(len(record.data) < 20_000 for record in world.log.read_tail(*_where(world), 0, 0))
 
 
 def _where(world: World) -> tuple[Any]:
     return (world.log.heads()[0].ref,)
 
 
-def test_what_a_transcript_has_grown_to_is_paid_for_before_it_is_sent(stage: Stage) -> None:
+async def test_what_a_transcript_has_grown_to_is_paid_for_before_it_is_sent() -> None:
     """A megabyte is up to a million tokens: more than the saga may spend."""
-
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        world.models = model = Scripted(
-            by_turn(asks_for(("sum_add", {"a": 1, "b": 2, "c": "x" * 1_000_000})), says("done"))
-        )
-        shown = await ran(world, document(), {"a": 1})
-        assert (shown["status"], shown["parked"]["code"]) == ("parked", "budget_saga")
-        assert len(model.requests) == 1
-
-    stage(story)
+    world = World.start()
+    Desk(world)
+    world.models = model = Scripted(
+        by_turn(asks_for(("sum_add", {"a": 1, "b": 2, "c": "x" * 1_000_000})), says("done"))
+    )
+    shown = await ran(world, document(), {"a": 1})
+    assert (shown["status"], shown["parked"]["code"]) == ("parked", "budget_saga")
+    assert len(model.requests) == 1
 
 
-def test_an_answer_of_five_megabytes_is_a_failure_that_is_paid_for(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        world.models = model = Scripted(in_turn(says("x" * 5_300_000), says("short")))
-        shown = await ran(world, document(node=", on_failure: {result_too_large: fail}"), {"a": 1})
-        assert (shown["status"], shown["error"]["code"]) == ("failed", "result_too_large")
-        assert len(model.requests) == 1
-        assert shown["spent_usd"] == 0.0002
-
-    stage(story)
+async def test_an_answer_of_five_megabytes_is_a_failure_that_is_paid_for() -> None:
+    world = World.start()
+    Desk(world)
+    world.models = model = Scripted(in_turn(says("x" * 5_300_000), says("short")))
+    shown = await ran(world, document(node=", on_failure: {result_too_large: fail}"), {"a": 1})
+    assert (shown["status"], shown["error"]["code"]) == ("failed", "result_too_large")
+    assert len(model.requests) == 1
+    assert shown["spent_usd"] == 0.0002
 
 
-def test_a_long_text_of_a_tool_is_cut_before_a_model_reads_it(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
+async def test_a_long_text_of_a_tool_is_cut_before_a_model_reads_it() -> None:
+    world = World.start()
+    Desk(world)
 
-        @tool("sum.text", registry=world.registry)
-        async def text() -> str:
-            return "x" * (MOST_RESULT + 5)
+    @tool("sum.text", registry=world.registry)
+    async def text() -> str:
+        return "x" * (MOST_RESULT + 5)
 
-        world.tools = world.registry.specs()
-        world.models = model = Scripted(by_turn(asks_for(("sum_text", {})), says("done")))
-        assert (await ran(world, document(), {"a": 1}))["result"] == "done"
-        assert model.requests[1].messages[-1]["content"] == "x" * MOST_RESULT + "[… 5 more characters]"
-
-    stage(story)
+    world.tools = world.registry.specs()
+    world.models = model = Scripted(by_turn(asks_for(("sum_text", {})), says("done")))
+    assert (await ran(world, document(), {"a": 1}))["result"] == "done"
+    assert model.requests[1].messages[-1]["content"] == "x" * MOST_RESULT + "[… 5 more characters]"
 
 
 @pytest.mark.parametrize(
     ("code", "most"),
     [("rate_limited", 11), ("server_error", 6), ("context_exceeded", 6), ("content_policy", 2)],
 )
-def test_a_model_that_refuses_for_ever_is_asked_so_often_and_then_a_person_decides(
-    stage: Stage, code: str, most: int
+async def test_a_model_that_refuses_for_ever_is_asked_so_often_and_then_a_person_decides(
+    code: str, most: int
 ) -> None:
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        failure = StepFailure(code, "not now", retry_after="7" if code == "rate_limited" else "")
-        world.models = model = Scripted(in_turn(failure))
-        shown = await ran(world, document(), {"a": 1})
-        assert shown["status"] in ("suspended", "failed"), shown
-        assert 1 <= len(model.requests) <= most
-        assert shown["spent_usd"] == 0
-        began = [one.started_at for one in of_kind(world, shown["id"], AttemptFailed)]
-        if code == "rate_limited":
-            assert min(b - a for a, b in itertools.pairwise(began)) >= 7_000
-        asked = len(model.requests)
-        await world.settle(3_600)
-        assert len(model.requests) == asked, "nothing is spent while a person has not answered"
-
-    stage(story)
+    world = World.start()
+    Desk(world)
+    failure = StepFailure(code, "not now", retry_after="7" if code == "rate_limited" else "")
+    world.models = model = Scripted(in_turn(failure))
+    shown = await ran(world, document(), {"a": 1})
+    assert shown["status"] in ("suspended", "failed"), shown
+    assert 1 <= len(model.requests) <= most
+    assert shown["spent_usd"] == 0
+    began = [one.started_at for one in of_kind(world, shown["id"], AttemptFailed)]
+    if code == "rate_limited":
+        assert min(b - a for a, b in itertools.pairwise(began)) >= 7_000
+    asked = len(model.requests)
+    await world.settle(3_600)
+    assert len(model.requests) == asked, "nothing is spent while a person has not answered"
 
 
-def test_answers_that_are_wrong_so_often_open_the_breaker_and_a_yes_of_a_person_closes_it(
-    stage: Stage,
-) -> None:
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        wrong = [says("{}"), says("[]"), says('{"sum": "3"}'), says("")]
-        world.models = model = Scripted(in_turn(*wrong, says('{"sum": 3}')))
-        shown = await ran(world, document(node=TYPED), {"a": 1})
-        assert len(model.requests) == 4, "one, and three corrections"
-        (question,) = shown["questions"]
-        assert shown["status"] == "suspended"
-        await world.service().answer(shown["id"], Answer(ask=question["id"], action="retry"), "k")
-        await world.settle()
-        shown = await world.queries().show(shown["id"])
-        assert (shown["status"], shown["result"]) == ("completed", {"sum": 3})
-        assert shown["spent_usd"] == 0.001
-        sent = Counter(len(request.messages) for request in model.requests)
-        assert sent == {2: 1, 3: 4}, "a correction is about the last answer alone"
-
-    stage(story)
+async def test_answers_that_are_wrong_so_often_open_the_breaker_and_a_yes_of_a_person_closes_it() -> None:
+    world = World.start()
+    Desk(world)
+    wrong = [says("{}"), says("[]"), says('{"sum": "3"}'), says("")]
+    world.models = model = Scripted(in_turn(*wrong, says('{"sum": 3}')))
+    shown = await ran(world, document(node=TYPED), {"a": 1})
+    assert len(model.requests) == 4, "one, and three corrections"
+    (question,) = shown["questions"]
+    assert shown["status"] == "suspended"
+    await world.service().answer(shown["id"], Answer(ask=question["id"], action="retry"), "k")
+    await world.settle()
+    shown = await world.queries().show(shown["id"])
+    assert (shown["status"], shown["result"]) == ("completed", {"sum": 3})
+    assert shown["spent_usd"] == 0.001
+    sent = Counter(len(request.messages) for request in model.requests)
+    assert sent == {2: 1, 3: 4}, "a correction is about the last answer alone"
 
 
 @pytest.mark.parametrize(
@@ -202,11 +179,9 @@ def test_answers_that_are_wrong_so_often_open_the_breaker_and_a_yes_of_a_person_
         asks_for(("sum_add", '{"a": 1, "b": 2, "b": 3}')),
     ],
 )
-def test_no_answer_stops_the_engine(stage: Stage, answer: ModelAnswer) -> None:
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        world.models = Scripted(by_turn(answer, says("done")))
-        shown = await ran(world, document(), {"a": 1})
-        assert shown["status"] == "completed", shown
-
-    stage(story)
+async def test_no_answer_stops_the_engine(answer: ModelAnswer) -> None:
+    world = World.start()
+    Desk(world)
+    world.models = Scripted(by_turn(answer, says("done")))
+    shown = await ran(world, document(), {"a": 1})
+    assert shown["status"] == "completed", shown

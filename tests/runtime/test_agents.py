@@ -17,9 +17,7 @@ from baton.core.log.state import State
 from baton.ports.models import ModelAnswer, ModelRequest
 from tests.kit.corpus import start
 from tests.kit.scripted import Scripted, asks_for, by_turn, in_turn, says
-from tests.kit.toolbox import Books
 from tests.kit.world import World
-from tests.runtime.conftest import Stage
 
 AGENT = """
 name: w
@@ -67,45 +65,41 @@ def of_kind(world: World, saga: str, kind: type) -> list[Any]:
     return [event for event in world.events(saga) if isinstance(event, kind)]
 
 
-def test_a_model_without_calls_answers_and_that_is_the_output(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        world.models = model = Scripted(in_turn(says("Three.")))
-        shown = await ran(world, document(), {"a": 1})
-        assert (shown["status"], shown["result"]) == ("completed", "Three.")
-        (request,) = model.requests
-        assert request.messages == (
-            {"role": "system", "content": "Be brief."},
-            {"role": "user", "content": "Add 1 and 2."},
-        )
-        assert [offer.name for offer in request.tools] == ["sum_add", "sum_broken"][: len(request.tools)]
-        (closed,) = of_kind(world, shown["id"], AgentClosed)
-        assert (closed.turns, closed.used.tokens) == (1, 110)
-        (answered,) = of_kind(world, shown["id"], StepSucceeded)
-        assert (answered.item, answered.usage[0].input, answered.cost) == ("t1", 100, 200)
-        assert shown["spent_usd"] == 0.0002
-
-    stage(story)
+async def test_a_model_without_calls_answers_and_that_is_the_output() -> None:
+    world = World.start()
+    Desk(world)
+    world.models = model = Scripted(in_turn(says("Three.")))
+    shown = await ran(world, document(), {"a": 1})
+    assert (shown["status"], shown["result"]) == ("completed", "Three.")
+    (request,) = model.requests
+    assert request.messages == (
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Add 1 and 2."},
+    )
+    assert [offer.name for offer in request.tools] == ["sum_add", "sum_broken"][: len(request.tools)]
+    (closed,) = of_kind(world, shown["id"], AgentClosed)
+    assert (closed.turns, closed.used.tokens) == (1, 110)
+    (answered,) = of_kind(world, shown["id"], StepSucceeded)
+    assert (answered.item, answered.usage[0].input, answered.cost) == ("t1", 100, 200)
+    assert shown["spent_usd"] == 0.0002
 
 
-def test_calls_are_made_side_by_side_and_their_results_are_told(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        desk = Desk(world)
-        world.models = model = Scripted(
-            by_turn(asks_for(("sum_add", {"a": 1, "b": 2}), ("sum_add", {"a": 3, "b": 4})), says("3 and 7"))
-        )
-        shown = await ran(world, document(), {"a": 1})
-        assert shown["result"] == "3 and 7"
-        assert sorted(desk.calls) == [("add", (1, 2)), ("add", (3, 4))]
-        first, second = model.requests
-        assert second.messages[: len(first.messages)] == first.messages
-        said, *results = second.messages[len(first.messages) :]
-        assert [call["id"] for call in said["tool_calls"]] == ["t1-0", "t1-1"]
-        assert [(one["tool_call_id"], one["content"]) for one in results] == [("t1-0", "3"), ("t1-1", "7")]
-        entries = [entry for entry in world.entries(shown["id"]) if entry.epoch]
-        assert len(entries) <= 4, "a turn and its calls are two entries, and a call may end before the other"
-
-    stage(story)
+async def test_calls_are_made_side_by_side_and_their_results_are_told() -> None:
+    world = World.start()
+    desk = Desk(world)
+    world.models = model = Scripted(
+        by_turn(asks_for(("sum_add", {"a": 1, "b": 2}), ("sum_add", {"a": 3, "b": 4})), says("3 and 7"))
+    )
+    shown = await ran(world, document(), {"a": 1})
+    assert shown["result"] == "3 and 7"
+    assert sorted(desk.calls) == [("add", (1, 2)), ("add", (3, 4))]
+    first, second = model.requests
+    assert second.messages[: len(first.messages)] == first.messages
+    said, *results = second.messages[len(first.messages) :]
+    assert [call["id"] for call in said["tool_calls"]] == ["t1-0", "t1-1"]
+    assert [(one["tool_call_id"], one["content"]) for one in results] == [("t1-0", "3"), ("t1-1", "7")]
+    entries = [entry for entry in world.entries(shown["id"]) if entry.epoch]
+    assert len(entries) <= 4, "a turn and its calls are two entries, and a call may end before the other"
 
 
 @pytest.mark.parametrize(
@@ -119,139 +113,125 @@ def test_calls_are_made_side_by_side_and_their_results_are_told(stage: Stage) ->
         (("nonsense", {}), "call_not_allowed"),
     ],
 )
-def test_a_call_that_cannot_be_made_or_fails_is_told_to_the_model(
-    stage: Stage, call: tuple[str, Any], code: str
+async def test_a_call_that_cannot_be_made_or_fails_is_told_to_the_model(
+    call: tuple[str, Any], code: str
 ) -> None:
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        world.models = model = Scripted(by_turn(asks_for(call), says("I could not.")))
-        shown = await ran(world, document(), {"a": 1})
-        assert (shown["status"], shown["result"]) == ("completed", "I could not.")
-        told = json.loads(model.requests[1].messages[-1]["content"])
-        assert told["error"]["code"] == code
-        assert shown["questions"] == []
-
-    stage(story)
+    world = World.start()
+    Desk(world)
+    world.models = model = Scripted(by_turn(asks_for(call), says("I could not.")))
+    shown = await ran(world, document(), {"a": 1})
+    assert (shown["status"], shown["result"]) == ("completed", "I could not.")
+    told = json.loads(model.requests[1].messages[-1]["content"])
+    assert told["error"]["code"] == code
+    assert shown["questions"] == []
 
 
-def test_an_equal_call_is_not_made_again_and_its_result_is_marked(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        desk = Desk(world)
-        add = ("sum_add", {"a": 1, "b": 2})
-        world.models = model = Scripted(
-            by_turn(asks_for(add, add), asks_for(("sum_add", {"b": 2, "a": 1}), add), says("3"))
-        )
-        shown = await ran(world, document(), {"a": 1})
-        assert shown["result"] == "3"
-        assert desk.calls == [("add", (1, 2))]
-        results = [one["content"] for one in model.requests[2].messages if one["role"] == "tool"]
-        assert results[0] == "3"
-        assert [json.loads(one) for one in results[1:]] == [
-            {"repeated": True, "result": 3},
-            {"repeated": True, "result": "3"},
-            {"repeated": True, "result": "3"},
-        ]
-
-    stage(story)
+async def test_an_equal_call_is_not_made_again_and_its_result_is_marked() -> None:
+    world = World.start()
+    desk = Desk(world)
+    add = ("sum_add", {"a": 1, "b": 2})
+    world.models = model = Scripted(
+        by_turn(asks_for(add, add), asks_for(("sum_add", {"b": 2, "a": 1}), add), says("3"))
+    )
+    shown = await ran(world, document(), {"a": 1})
+    assert shown["result"] == "3"
+    assert desk.calls == [("add", (1, 2))]
+    results = [one["content"] for one in model.requests[2].messages if one["role"] == "tool"]
+    assert results[0] == "3"
+    assert [json.loads(one) for one in results[1:]] == [
+        {"repeated": True, "result": 3},
+        {"repeated": True, "result": "3"},
+        {"repeated": True, "result": "3"},
+    ]
 
 
-def test_an_answer_that_is_not_as_its_schema_has_it_is_asked_for_again(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        world.models = model = Scripted(in_turn(says("three"), says('{"sum": "3"}'), says('{"sum": 3}')))
-        schema = ", output_schema: {type: object, required: [sum], properties: {sum: {type: integer}}}"
-        shown = await ran(world, document(node=schema), {"a": 1})
-        assert shown["result"] == {"sum": 3}
-        assert [
-            request.messages[-1]["content"].startswith("Your last answer was refused: it is no JSON")
-            for request in model.requests
-        ] == [False, True, False]
-        failed = of_kind(world, shown["id"], AttemptFailed)
-        assert [one.failure.code for one in failed] == ["answer_invalid"] * 2
-        assert shown["spent_usd"] == 0.0006, "what was refused is paid for, too"
-
-    stage(story)
+async def test_an_answer_that_is_not_as_its_schema_has_it_is_asked_for_again() -> None:
+    world = World.start()
+    Desk(world)
+    world.models = model = Scripted(in_turn(says("three"), says('{"sum": "3"}'), says('{"sum": 3}')))
+    schema = ", output_schema: {type: object, required: [sum], properties: {sum: {type: integer}}}"
+    shown = await ran(world, document(node=schema), {"a": 1})
+    assert shown["result"] == {"sum": 3}
+    assert [
+        request.messages[-1]["content"].startswith("Your last answer was refused: it is no JSON")
+        for request in model.requests
+    ] == [False, True, False]
+    failed = of_kind(world, shown["id"], AttemptFailed)
+    assert [one.failure.code for one in failed] == ["answer_invalid"] * 2
+    assert shown["spent_usd"] == 0.0006, "what was refused is paid for, too"
 
 
-def test_an_agent_ends_at_its_turns(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        numbers = iter(range(1_000))
+async def test_an_agent_ends_at_its_turns() -> None:
+    world = World.start()
+    Desk(world)
+    numbers = iter(range(1_000))
 
-        def script(*_: Any) -> ModelAnswer:
-            return asks_for(("sum_add", {"a": next(numbers), "b": 0}))
+    def script(*_: Any) -> ModelAnswer:
+        return asks_for(("sum_add", {"a": next(numbers), "b": 0}))
 
-        world.models = model = Scripted(script)
-        shown = await ran(world, document(", turns: 3"), {"a": 1})
-        assert (shown["status"], shown["error"]["code"]) == ("failed", "agent_exhausted")
-        assert len(model.requests) == 3
-
-    stage(story)
+    world.models = model = Scripted(script)
+    shown = await ran(world, document(", turns: 3"), {"a": 1})
+    assert (shown["status"], shown["error"]["code"]) == ("failed", "agent_exhausted")
+    assert len(model.requests) == 3
 
 
-def test_calls_beyond_the_limits_are_refused(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        desk = Desk(world)
-        many = [("sum_add", {"a": n, "b": 0}) for n in range(5)]
-        world.models = Scripted(by_turn(asks_for(*many), says("enough")))
-        shown = await ran(world, document(", calls_in_a_turn: 3, calls: 2"), {"a": 1})
-        assert shown["result"] == "enough"
-        assert len(desk.calls) == 2
-        (began,) = of_kind(world, shown["id"], CallsBegan)
-        assert [one.failure is not None for one in began.calls] == [False, False, True, True, True]
-        assert began.used.calls == 2
-
-    stage(story)
+async def test_calls_beyond_the_limits_are_refused() -> None:
+    world = World.start()
+    desk = Desk(world)
+    many = [("sum_add", {"a": n, "b": 0}) for n in range(5)]
+    world.models = Scripted(by_turn(asks_for(*many), says("enough")))
+    shown = await ran(world, document(", calls_in_a_turn: 3, calls: 2"), {"a": 1})
+    assert shown["result"] == "enough"
+    assert len(desk.calls) == 2
+    (began,) = of_kind(world, shown["id"], CallsBegan)
+    assert [one.failure is not None for one in began.calls] == [False, False, True, True, True]
+    assert began.used.calls == 2
 
 
-def test_two_hundred_turns_keep_the_state_small_and_the_prefix_equal(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
+async def test_two_hundred_turns_keep_the_state_small_and_the_prefix_equal() -> None:
+    world = World.start()
+    Desk(world)
 
-        def script(request: Any, number: int) -> ModelAnswer:
-            spoken = sum(message["role"] == "assistant" for message in request.messages)
-            return says("done") if spoken == 200 else asks_for(("sum_add", {"a": spoken, "b": 1}))
+    def script(request: Any, number: int) -> ModelAnswer:
+        spoken = sum(message["role"] == "assistant" for message in request.messages)
+        return says("done") if spoken == 200 else asks_for(("sum_add", {"a": spoken, "b": 1}))
 
-        world.models = model = Scripted(script, takes_s=0.01)
-        shown = await ran(world, document(", turns: 300, calls: 300"), {"a": 1})
-        assert shown["result"] == "done", shown
-        for before, after in zip(model.requests, model.requests[1:], strict=False):
-            assert after.messages[: len(before.messages)] == before.messages
-        assert len(model.requests) == 201
-
-    stage(story)
+    world.models = model = Scripted(script, takes_s=0.01)
+    shown = await ran(world, document(", turns: 300, calls: 300"), {"a": 1})
+    assert shown["result"] == "done", shown
+    for before, after in zip(model.requests, model.requests[1:], strict=False):
+        assert after.messages[: len(before.messages)] == before.messages
+    assert len(model.requests) == 201
 
 
-def test_a_call_of_long_ago_is_not_made_again_and_the_state_does_not_grow(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        desk = Desk(world)
-        sizes: list[int] = []
+async def test_a_call_of_long_ago_is_not_made_again_and_the_state_does_not_grow() -> None:
+    world = World.start()
+    desk = Desk(world)
+    sizes: list[int] = []
 
-        def script(request: Any, number: int) -> ModelAnswer:
-            spoken = sum(message["role"] == "assistant" for message in request.messages)
-            (head,) = [head for head in world.log.heads() if head.ref.id.startswith("k")]
-            state = State()
-            for entry in world.entries(head.ref.id):
-                state = fold(state, entry)
-            sizes.append(len(encode_state(state)))
-            if spoken == 120:
-                return says("done")
-            return asks_for(("sum_add", {"a": spoken % 100, "b": 1}))
+    def script(request: Any, number: int) -> ModelAnswer:
+        spoken = sum(message["role"] == "assistant" for message in request.messages)
+        (head,) = [head for head in world.log.heads() if head.ref.id.startswith("k")]
+        state = State()
+        for entry in world.entries(head.ref.id):
+            state = fold(state, entry)
+        sizes.append(len(encode_state(state)))
+        if spoken == 120:
+            return says("done")
+        return asks_for(("sum_add", {"a": spoken % 100, "b": 1}))
 
-        world.models = model = Scripted(script, takes_s=0.01)
-        shown = await ran(world, document(", turns: 300, calls: 300"), {"a": 1})
-        assert shown["result"] == "done", shown
-        assert len(desk.calls) == 100
-        results = [one["content"] for one in model.requests[-1].messages if one["role"] == "tool"]
-        assert [json.loads(one) for one in results[100:]] == [
-            {"repeated": True, "result": str(n + 1)} for n in range(20)
-        ]
-        assert max(sizes[60:]) < 1.2 * max(sizes[20:60])
-
-    stage(story)
+    world.models = model = Scripted(script, takes_s=0.01)
+    shown = await ran(world, document(", turns: 300, calls: 300"), {"a": 1})
+    assert shown["result"] == "done", shown
+    assert len(desk.calls) == 100
+    results = [one["content"] for one in model.requests[-1].messages if one["role"] == "tool"]
+    assert [json.loads(one) for one in results[100:]] == [
+        {"repeated": True, "result": str(n + 1)} for n in range(20)
+    ]
+    assert max(sizes[60:]) < 1.2 * max(sizes[20:60])
 
 
-def test_a_model_node_gives_text_or_what_its_schema_says(stage: Stage) -> None:
+async def test_a_model_node_gives_text_or_what_its_schema_says() -> None:
     text = """
 name: w
 nodes:
@@ -259,54 +239,47 @@ nodes:
   typed: {model: {name: m, prompt: again}, output_schema: {type: object, required: [n]}, after: plain}
 output: ["${ctx.plain.output}", "${ctx.typed.output.n}"]
 """
-
-    async def story(world: World, books: Books) -> None:
-        world.models = model = Scripted(in_turn(says("hello"), says('{"n": 5}')))
-        shown = await ran(world, text, {"a": 1})
-        assert shown["result"] == ["hello", 5]
-        assert model.requests[0].messages == ({"role": "user", "content": '{"words":[1]}'},)
-        assert model.requests[1].schema == {"type": "object", "required": ["n"]}
-
-    stage(story)
+    world = World.start()
+    world.models = model = Scripted(in_turn(says("hello"), says('{"n": 5}')))
+    shown = await ran(world, text, {"a": 1})
+    assert shown["result"] == ["hello", 5]
+    assert model.requests[0].messages == ({"role": "user", "content": '{"words":[1]}'},)
+    assert model.requests[1].schema == {"type": "object", "required": ["n"]}
 
 
-def test_a_message_to_an_agent_at_work_is_heard_with_its_next_turn(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        world.models = model = Scripted(
-            by_turn(asks_for(("sum_add", {"a": 1, "b": 2})), says('"3"'), says('"Then 4."')), takes_s=5
-        )
-        node = ", output_schema: {type: string}"
-        saga = await start(world, document(", signal: follow_up", node), {"a": 1}, "w")
-        await asyncio.sleep(2)
-        await world.service().signal(saga, "follow_up", "No, for four.", "k1")
-        await asyncio.sleep(6)
-        await world.service().signal(saga, "follow_up", {"guests": 5}, "k2")
-        await world.settle()
-        shown = await world.queries().show(saga)
-        assert (shown["status"], shown["result"]) == ("completed", "Then 4.")
-        heard = [one["content"] for one in model.requests[-1].messages if one["role"] == "user"]
-        assert heard == ["Add 1 and 2.", "No, for four.", '{"guests":5}']
-        for before, after in pairwise(model.requests):
-            assert after.messages[: len(before.messages)] == before.messages
-
-    stage(story)
+async def test_a_message_to_an_agent_at_work_is_heard_with_its_next_turn() -> None:
+    world = World.start()
+    Desk(world)
+    world.models = model = Scripted(
+        by_turn(asks_for(("sum_add", {"a": 1, "b": 2})), says('"3"'), says('"Then 4."')), takes_s=5
+    )
+    node = ", output_schema: {type: string}"
+    saga = await start(world, document(", signal: follow_up", node), {"a": 1}, "w")
+    await asyncio.sleep(2)
+    await world.service().signal(saga, "follow_up", "No, for four.", "k1")
+    await asyncio.sleep(6)
+    await world.service().signal(saga, "follow_up", {"guests": 5}, "k2")
+    await world.settle()
+    shown = await world.queries().show(saga)
+    assert (shown["status"], shown["result"]) == ("completed", "Then 4.")
+    heard = [one["content"] for one in model.requests[-1].messages if one["role"] == "user"]
+    assert heard == ["Add 1 and 2.", "No, for four.", '{"guests":5}']
+    for before, after in pairwise(model.requests):
+        assert after.messages[: len(before.messages)] == before.messages
 
 
-def test_the_cost_of_a_saga_has_what_its_models_were_paid(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        world.models = Scripted(by_turn(asks_for(("sum_add", {"a": 1, "b": 2})), says("3")))
-        shown = await ran(world, document(), {"a": 1})
-        cost = await world.queries().cost(shown["id"])
-        (line,) = cost["models"]
-        assert (line["what"], line["node"], line["requests"], line["input"]) == ("scripted", "find", 2, 200)
-        assert cost["usd"]["models"] == shown["spent_usd"] == 0.0004
-
-    stage(story)
+async def test_the_cost_of_a_saga_has_what_its_models_were_paid() -> None:
+    world = World.start()
+    Desk(world)
+    world.models = Scripted(by_turn(asks_for(("sum_add", {"a": 1, "b": 2})), says("3")))
+    shown = await ran(world, document(), {"a": 1})
+    cost = await world.queries().cost(shown["id"])
+    (line,) = cost["models"]
+    assert (line["what"], line["node"], line["requests"], line["input"]) == ("scripted", "find", 2, 200)
+    assert cost["usd"]["models"] == shown["spent_usd"] == 0.0004
 
 
-def test_an_agent_that_chooses_the_next_node_goes_only_where_it_may(stage: Stage) -> None:
+async def test_an_agent_that_chooses_the_next_node_goes_only_where_it_may() -> None:
     text = """
 name: w
 nodes:
@@ -315,46 +288,39 @@ nodes:
   wait: {value: waiting}
 output: ["${ctx.book.output?}", "${ctx.wait.output?}"]
 """
-
-    async def story(world: World, books: Books) -> None:
-        astray = says('{"next": ["pay"], "reasoning": "why not"}')
-        world.models = model = Scripted(
-            in_turn(astray, says('{"next": ["book"], "reasoning": "A table is free."}'))
-        )
-        shown = await ran(world, text, {})
-        assert shown["result"] == ["booked", None]
-        assert "Your last answer was refused" in model.requests[1].messages[-1]["content"]
-        (closed,) = of_kind(world, shown["id"], AgentClosed)
-        assert closed.output.v["reasoning"] == "A table is free."
-
-    stage(story)
+    world = World.start()
+    astray = says('{"next": ["pay"], "reasoning": "why not"}')
+    world.models = model = Scripted(
+        in_turn(astray, says('{"next": ["book"], "reasoning": "A table is free."}'))
+    )
+    shown = await ran(world, text, {})
+    assert shown["result"] == ["booked", None]
+    assert "Your last answer was refused" in model.requests[1].messages[-1]["content"]
+    (closed,) = of_kind(world, shown["id"], AgentClosed)
+    assert closed.output.v["reasoning"] == "A table is free."
 
 
-def test_a_model_that_thinks_longer_than_other_tools_take_is_waited_for(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        world.models = model = Scripted(in_turn(says("Three.")), takes_s=45)
-        shown = await ran(world, document(), {"a": 1})
-        assert (shown["status"], shown["result"], len(model.requests)) == ("completed", "Three.", 1)
-
-    stage(story, timeout_s=60)
+async def test_a_model_that_thinks_longer_than_other_tools_take_is_waited_for() -> None:
+    world = World.start(timeout_s=60)
+    Desk(world)
+    world.models = model = Scripted(in_turn(says("Three.")), takes_s=45)
+    shown = await ran(world, document(), {"a": 1})
+    assert (shown["status"], shown["result"], len(model.requests)) == ("completed", "Three.", 1)
 
 
-def test_an_agent_that_asks_again_and_again_for_what_it_may_not_is_stopped(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        world.models = model = Scripted(in_turn(asks_for(("nonsense", {}))))
-        saga = await start(world, document(", corrections: 1"), {"a": 1}, "w")
-        await asyncio.sleep(60)
-        shown = await world.queries().show(saga)
-        assert len(model.requests) == 4, "three corrections, and no fourth"
-        (question,) = shown["questions"]
-        assert "there is no tool `nonsense`" in question["message"]
-
-    stage(story)
+async def test_an_agent_that_asks_again_and_again_for_what_it_may_not_is_stopped() -> None:
+    world = World.start()
+    Desk(world)
+    world.models = model = Scripted(in_turn(asks_for(("nonsense", {}))))
+    saga = await start(world, document(", corrections: 1"), {"a": 1}, "w")
+    await asyncio.sleep(60)
+    shown = await world.queries().show(saga)
+    assert len(model.requests) == 4, "three corrections, and no fourth"
+    (question,) = shown["questions"]
+    assert "there is no tool `nonsense`" in question["message"]
 
 
-def test_a_transcript_that_does_not_fit_is_cut_and_then_another_model_is_asked(stage: Stage) -> None:
+async def test_a_transcript_that_does_not_fit_is_cut_and_then_another_model_is_asked() -> None:
     numbers = iter(range(1_000))
 
     def script(request: ModelRequest, _: int) -> ModelAnswer:
@@ -363,29 +329,25 @@ def test_a_transcript_that_does_not_fit_is_cut_and_then_another_model_is_asked(s
         number = next(numbers)
         return says("done") if number == 12 else asks_for(("sum_add", {"a": number, "b": 0}))
 
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        world.models = model = Scripted(script, takes_s=0.1, known=("m", "n"))
-        shown = await ran(world, document(", fallbacks: [n]"), {"a": 1})
-        assert (shown["status"], shown["result"]) == ("completed", "done")
-        said = [one for one in model.requests[-1].messages if "left out" in str(one["content"])]
-        assert len(said) == 1
-        assert {request.model for request in model.requests} == {"m"}
-
-    stage(story)
+    world = World.start()
+    Desk(world)
+    world.models = model = Scripted(script, takes_s=0.1, known=("m", "n"))
+    shown = await ran(world, document(", fallbacks: [n]"), {"a": 1})
+    assert (shown["status"], shown["result"]) == ("completed", "done")
+    said = [one for one in model.requests[-1].messages if "left out" in str(one["content"])]
+    assert len(said) == 1
+    assert {request.model for request in model.requests} == {"m"}
 
 
-def test_the_prompt_of_a_model_that_does_not_fit_is_shortened(stage: Stage) -> None:
+async def test_the_prompt_of_a_model_that_does_not_fit_is_shortened() -> None:
     def script(request: ModelRequest, _: int) -> ModelAnswer:
         if len(request.messages[0]["content"]) > 300:
             raise StepFailure("context_exceeded", "too long")
         return says(f"{len(request.messages[0]['content'])} characters")
 
-    async def story(world: World, books: Books) -> None:
-        world.models = Scripted(script)
-        text = "name: w\nnodes: {a: {model: {name: m, prompt: '${input.text}'}}}\noutput: '${ctx.a.output}'"
-        shown = await ran(world, text, {"text": "word " * 200})
-        assert shown["status"] == "completed", shown
-        assert int(shown["result"].split()[0]) <= 300
-
-    stage(story)
+    world = World.start()
+    world.models = Scripted(script)
+    text = "name: w\nnodes: {a: {model: {name: m, prompt: '${input.text}'}}}\noutput: '${ctx.a.output}'"
+    shown = await ran(world, text, {"text": "word " * 200})
+    assert shown["status"] == "completed", shown
+    assert int(shown["result"].split()[0]) <= 300

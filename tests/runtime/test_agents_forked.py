@@ -23,9 +23,7 @@ from baton.tools.define import Registry
 from tests.kit.corpus import start
 from tests.kit.process import Process
 from tests.kit.scripted import Scripted, asks_for, by_turn, says
-from tests.kit.toolbox import Books
 from tests.kit.world import TENANT, World
-from tests.runtime.conftest import Stage
 
 TEXT = """
 name: w
@@ -96,121 +94,111 @@ def results(model: Scripted, request: int) -> list[Any]:
     return [json.loads(one["content"]) for one in model.requests[request].messages if one["role"] == "tool"]
 
 
-def test_a_call_under_way_whose_tool_was_taken_off_the_list_is_not_made_again(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        assert isinstance(world, Edited)
-        made: list[Any] = []
-        with_tools(world, made)
-        world.models = model = Scripted(by_turn(asks_for(ADD, SLOW), says("done")))
-        saga = await start(world, TEXT, {}, "w")
-        cut = await until_called(world, saga, made, "slow")
-        world.edit(lambda text: text.replace("sum.slow, ", "").replace("Old prompt.", "New prompt."))
-        await world.service().fork(saga, cut, "edited")
-        await world.settle()
-        shown = await world.queries().show(saga)
-        assert (shown["status"], shown["result"]) == ("completed", "done")
-        assert made == [("add", 0, 0), ("add", 1, 2), ("slow", 7)], "neither is made again"
-        kept, refused = results(model, 1)
-        assert (kept, refused["error"]["code"]) == (3, "call_not_allowed")
-        assert [offer.name for offer in model.requests[1].tools] == ["sum_add", "sum_sign"]
-        assert model.requests[1].messages[0]["content"] == "Old prompt.", "what was answered is kept"
-
-    stage(story, kind=Edited)
+async def test_a_call_under_way_whose_tool_was_taken_off_the_list_is_not_made_again() -> None:
+    world = Edited.start()
+    assert isinstance(world, Edited)
+    made: list[Any] = []
+    with_tools(world, made)
+    world.models = model = Scripted(by_turn(asks_for(ADD, SLOW), says("done")))
+    saga = await start(world, TEXT, {}, "w")
+    cut = await until_called(world, saga, made, "slow")
+    world.edit(lambda text: text.replace("sum.slow, ", "").replace("Old prompt.", "New prompt."))
+    await world.service().fork(saga, cut, "edited")
+    await world.settle()
+    shown = await world.queries().show(saga)
+    assert (shown["status"], shown["result"]) == ("completed", "done")
+    assert made == [("add", 0, 0), ("add", 1, 2), ("slow", 7)], "neither is made again"
+    kept, refused = results(model, 1)
+    assert (kept, refused["error"]["code"]) == (3, "call_not_allowed")
+    assert [offer.name for offer in model.requests[1].tools] == ["sum_add", "sum_sign"]
+    assert model.requests[1].messages[0]["content"] == "Old prompt.", "what was answered is kept"
 
 
-def test_a_call_that_a_person_was_asked_about_is_not_made_once_its_tool_is_off_the_list(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        assert isinstance(world, Edited)
-        made: list[Any] = []
-        with_tools(world, made)
-        world.models = model = Scripted(by_turn(asks_for(ADD, SIGN), says("done")))
-        saga = await start(world, TEXT, {}, "w")
-        cut = await until_called(world, saga, made, "sign")
-        world.edit(lambda text: text.replace(", sum.sign", ""))
-        await world.service().fork(saga, cut, "edited")
-        await asyncio.sleep(30)
-        for question in await asked(world, saga):
-            await world.service().answer(saga, Answer(ask=question["id"], action="approve"), "k")
-        await world.settle()
-        shown = await world.queries().show(saga)
-        assert (shown["status"], shown["result"]) == ("completed", "done")
-        assert ("sign",) not in made, "no yes of a person widens the list"
-        assert results(model, 1)[1]["error"]["code"] == "call_not_allowed"
-
-    stage(story, kind=Edited)
+async def test_a_call_that_a_person_was_asked_about_is_not_made_once_its_tool_is_off_the_list() -> None:
+    world = Edited.start()
+    assert isinstance(world, Edited)
+    made: list[Any] = []
+    with_tools(world, made)
+    world.models = model = Scripted(by_turn(asks_for(ADD, SIGN), says("done")))
+    saga = await start(world, TEXT, {}, "w")
+    cut = await until_called(world, saga, made, "sign")
+    world.edit(lambda text: text.replace(", sum.sign", ""))
+    await world.service().fork(saga, cut, "edited")
+    await asyncio.sleep(30)
+    for question in await asked(world, saga):
+        await world.service().answer(saga, Answer(ask=question["id"], action="approve"), "k")
+    await world.settle()
+    shown = await world.queries().show(saga)
+    assert (shown["status"], shown["result"]) == ("completed", "done")
+    assert ("sign",) not in made, "no yes of a person widens the list"
+    assert results(model, 1)[1]["error"]["code"] == "call_not_allowed"
 
 
-def test_another_model_and_prompt_hold_for_an_agent_that_begins_behind_the_fork(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        assert isinstance(world, Edited)
-        made: list[Any] = []
-        with_tools(world, made)
-        world.models = model = Scripted(by_turn(asks_for(ADD, SLOW), says("done")), known=("m", "n"))
-        saga = await start(world, TEXT, {}, "w")
-        cut = await until_called(world, saga, made, "slow")
-        world.edit(lambda text: text.replace("Old prompt.", "New prompt.").replace("model: m", "model: n"))
-        await world.service().fork(saga, cut, "in the middle")
-        await world.settle()
-        assert [one.model for one in model.requests] == ["m", "m"], "an agent goes on as it began"
-        assert (await world.queries().show(saga))["result"] == "done"
-        await world.service().fork(saga, 1, "before it")
-        await world.settle()
-        shown = await world.queries().show(saga)
-        assert (shown["status"], shown["result"]) == ("completed", "done")
-        assert [one.model for one in model.requests[2:]] == ["n", "n"]
-        assert model.requests[2].messages[0]["content"] == "New prompt."
-
-    stage(story, kind=Edited)
+async def test_another_model_and_prompt_hold_for_an_agent_that_begins_behind_the_fork() -> None:
+    world = Edited.start()
+    assert isinstance(world, Edited)
+    made: list[Any] = []
+    with_tools(world, made)
+    world.models = model = Scripted(by_turn(asks_for(ADD, SLOW), says("done")), known=("m", "n"))
+    saga = await start(world, TEXT, {}, "w")
+    cut = await until_called(world, saga, made, "slow")
+    world.edit(lambda text: text.replace("Old prompt.", "New prompt.").replace("model: m", "model: n"))
+    await world.service().fork(saga, cut, "in the middle")
+    await world.settle()
+    assert [one.model for one in model.requests] == ["m", "m"], "an agent goes on as it began"
+    assert (await world.queries().show(saga))["result"] == "done"
+    await world.service().fork(saga, 1, "before it")
+    await world.settle()
+    shown = await world.queries().show(saga)
+    assert (shown["status"], shown["result"]) == ("completed", "done")
+    assert [one.model for one in model.requests[2:]] == ["n", "n"]
+    assert model.requests[2].messages[0]["content"] == "New prompt."
 
 
 @pytest.mark.parametrize("restricted", [True, False])
-def test_only_a_call_that_the_edited_list_still_has_is_done_again(stage: Stage, restricted: bool) -> None:
+async def test_only_a_call_that_the_edited_list_still_has_is_done_again(restricted: bool) -> None:
 
-    async def story(world: World, books: Books) -> None:
-        assert isinstance(world, Edited)
-        made: list[Any] = []
-        with_tools(world, made)
-        world.models = model = Scripted(by_turn(asks_for(ADD, SLOW), says("done")))
-        saga = await start(world, TEXT, {}, "w")
-        cut = await until_called(world, saga, made, "slow")
-        if restricted:
-            world.edit(lambda text: text.replace("[sum.add, sum.slow, sum.sign]", "[sum.a*]"))
-        await world.service().fork(saga, cut, "edited")
-        await world.settle()
-        assert made.count(("slow", 7)) == (1 if restricted else 2), "without an edit it is done again"
-        assert ("error" in str(results(model, 1)[1])) is restricted
-
-    stage(story, kind=Edited)
+    world = Edited.start()
+    assert isinstance(world, Edited)
+    made: list[Any] = []
+    with_tools(world, made)
+    world.models = model = Scripted(by_turn(asks_for(ADD, SLOW), says("done")))
+    saga = await start(world, TEXT, {}, "w")
+    cut = await until_called(world, saga, made, "slow")
+    if restricted:
+        world.edit(lambda text: text.replace("[sum.add, sum.slow, sum.sign]", "[sum.a*]"))
+    await world.service().fork(saga, cut, "edited")
+    await world.settle()
+    assert made.count(("slow", 7)) == (1 if restricted else 2), "without an edit it is done again"
+    assert ("error" in str(results(model, 1)[1])) is restricted
 
 
-def test_arguments_that_a_new_version_of_the_tool_does_not_take_are_told_to_the_model(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        made: list[Any] = []
-        with_tools(world, made)
-        world.models = model = Scripted(by_turn(asks_for(ADD, SLOW), says("done")))
-        saga = await start(world, TEXT, {}, "w")
-        cut = await until_called(world, saga, made, "slow")
-        world.registry = registry = Registry()
+async def test_arguments_that_a_new_version_of_the_tool_does_not_take_are_told_to_the_model() -> None:
+    world = Edited.start()
+    made: list[Any] = []
+    with_tools(world, made)
+    world.models = model = Scripted(by_turn(asks_for(ADD, SLOW), says("done")))
+    saga = await start(world, TEXT, {}, "w")
+    cut = await until_called(world, saga, made, "slow")
+    world.registry = registry = Registry()
 
-        @tool("sum.slow", registry=registry, version="2")
-        async def slow(name: str) -> str:
-            raise AssertionError("the arguments are those of version 1")
+    @tool("sum.slow", registry=registry, version="2")
+    async def slow(name: str) -> str:
+        raise AssertionError("the arguments are those of version 1")
 
-        @tool("sum.add", registry=registry)
-        async def add(a: int, b: int) -> int:
-            raise AssertionError("it was done before")
+    @tool("sum.add", registry=registry)
+    async def add(a: int, b: int) -> int:
+        raise AssertionError("it was done before")
 
-        @tool("sum.sign", registry=registry)
-        async def sign() -> str:
-            raise AssertionError("no call of it was asked for")
+    @tool("sum.sign", registry=registry)
+    async def sign() -> str:
+        raise AssertionError("no call of it was asked for")
 
-        world.tools = registry.specs()
-        world._idle.clear()  # a deploy ends the processes of the old code
-        await world.service().fork(saga, cut, "a new version")
-        await world.settle()
-        shown = await world.queries().show(saga)
-        assert (shown["status"], shown["result"]) == ("completed", "done")
-        kept, refused = results(model, 1)
-        assert (kept, refused["error"]["code"]) == (3, "input_invalid")
-
-    stage(story, kind=Edited)
+    world.tools = registry.specs()
+    world._idle.clear()  # a deploy ends the processes of the old code
+    await world.service().fork(saga, cut, "a new version")
+    await world.settle()
+    shown = await world.queries().show(saga)
+    assert (shown["status"], shown["result"]) == ("completed", "done")
+    kept, refused = results(model, 1)
+    assert (kept, refused["error"]["code"]) == (3, "input_invalid")

@@ -10,9 +10,7 @@ import pytest
 from baton import tool
 from baton.tools.standard.openapi import Listed
 from tests.kit.scripted import Scripted, asks_for, by_turn, says
-from tests.kit.toolbox import Books
 from tests.kit.world import World
-from tests.runtime.conftest import Stage
 from tests.runtime.test_agents import ran
 
 AGENT = """
@@ -50,66 +48,62 @@ def declared(world: World) -> list[tuple[str, str]]:
         {"api": "shop", "operation": "listorders"},
     ],
 )
-def test_an_operation_that_is_not_listed_is_refused_to_the_model(stage: Stage, asked: Any) -> None:
-    async def story(world: World, books: Books) -> None:
-        called = declared(world)
-        listed = ("std_openapi", {"api": "shop", "operation": "getOrder"})
-        world.models = model = Scripted(by_turn(asks_for(("std_openapi", asked), listed), says("ok")))
-        shown = await ran(world, AGENT, {})
-        assert (shown["status"], called) == ("completed", [("shop", "getOrder")])
-        told = [
-            json.loads(one["content"])
-            for one in model.requests[1].messages
-            if one["role"] == "tool" and one["content"][0] == "{"
-        ]
-        (error,) = [one["error"] for one in told]
-        assert error["code"] == "call_not_allowed"
-        assert "`shop:listOrders`, `shop:getOrder`" in error["message"]
-
-    stage(story)
+async def test_an_operation_that_is_not_listed_is_refused_to_the_model(asked: Any) -> None:
+    world = World.start()
+    called = declared(world)
+    listed = ("std_openapi", {"api": "shop", "operation": "getOrder"})
+    world.models = model = Scripted(by_turn(asks_for(("std_openapi", asked), listed), says("ok")))
+    shown = await ran(world, AGENT, {})
+    assert (shown["status"], called) == ("completed", [("shop", "getOrder")])
+    told = [
+        json.loads(one["content"])
+        for one in model.requests[1].messages
+        if one["role"] == "tool" and one["content"][0] == "{"
+    ]
+    (error,) = [one["error"] for one in told]
+    assert error["code"] == "call_not_allowed"
+    assert "`shop:listOrders`, `shop:getOrder`" in error["message"]
 
 
-def test_a_model_cannot_bring_a_list_of_its_own(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        called = declared(world)
-        wide = {"api": "shop", "operation": "restart", "operations": {"shop": ["restart"]}}
-        more = {"api": "shop", "operation": "getOrder", "operations": {"shop": ["restart"]}}
-        asks = asks_for(("std_openapi", wide), ("std_openapi", more))
-        world.models = model = Scripted(by_turn(asks, says("ok")))
-        shown = await ran(world, AGENT, {})
-        assert (shown["status"], called) == ("completed", [])
-        offer = next(one for one in model.requests[0].tools if one.name == "std_openapi")
-        assert set(offer.parameters["properties"]) == {"api", "operation"}
-        assert offer.parameters["properties"]["operation"]["enum"] == ["send", "listOrders", "getOrder"]
-
-    stage(story)
+async def test_a_model_cannot_bring_a_list_of_its_own() -> None:
+    world = World.start()
+    called = declared(world)
+    wide = {"api": "shop", "operation": "restart", "operations": {"shop": ["restart"]}}
+    more = {"api": "shop", "operation": "getOrder", "operations": {"shop": ["restart"]}}
+    asks = asks_for(("std_openapi", wide), ("std_openapi", more))
+    world.models = model = Scripted(by_turn(asks, says("ok")))
+    shown = await ran(world, AGENT, {})
+    assert (shown["status"], called) == ("completed", [])
+    offer = next(one for one in model.requests[0].tools if one.name == "std_openapi")
+    assert set(offer.parameters["properties"]) == {"api", "operation"}
+    assert offer.parameters["properties"]["operation"]["enum"] == ["send", "listOrders", "getOrder"]
 
 
-def test_a_step_that_a_model_does_another_way_keeps_to_its_list(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        called = declared(world)
+async def test_a_step_that_a_model_does_another_way_keeps_to_its_list() -> None:
+    world = World.start()
+    called = declared(world)
 
-        @tool("broken", registry=world.registry)
-        async def broken() -> str:
-            raise ValueError("no")
+    @tool("broken", registry=world.registry)
+    async def broken() -> str:
+        raise ValueError("no")
 
-        world.tools = world.registry.specs()
-        merits = {
-            "reliability": 0.9,
-            "cost": 1,
-            "latency": 1,
-            "fit": 1,
-            "preference": 0.5,
-            "why": "",
-            "trade_offs": "",
-        }
-        steps = [
-            {"tool": "std.openapi", "arguments": {"api": "shop", "operation": name}}
-            for name in ("restart", "getOrder")
-        ]
-        answer = {"alternatives": [{"steps": [step], **merits} for step in steps]}
-        world.models = Scripted(by_turn(says(json.dumps(answer))))
-        text = """
+    world.tools = world.registry.specs()
+    merits = {
+        "reliability": 0.9,
+        "cost": 1,
+        "latency": 1,
+        "fit": 1,
+        "preference": 0.5,
+        "why": "",
+        "trade_offs": "",
+    }
+    steps = [
+        {"tool": "std.openapi", "arguments": {"api": "shop", "operation": name}}
+        for name in ("restart", "getOrder")
+    ]
+    answer = {"alternatives": [{"steps": [step], **merits} for step in steps]}
+    world.models = Scripted(by_turn(says(json.dumps(answer))))
+    text = """
 name: w
 nodes:
   a:
@@ -118,9 +112,5 @@ nodes:
     replan: {model: m, tools: std.openapi, operations: {shop: [listOrders, getOrder], mail: send}}
 output: ${ctx.a.output}
 """
-        shown = await ran(world, text, {})
-        assert (shown["status"], shown["result"], called) == ("completed", "done", [("shop", "getOrder")]), (
-            shown
-        )
-
-    stage(story)
+    shown = await ran(world, text, {})
+    assert (shown["status"], shown["result"], called) == ("completed", "done", [("shop", "getOrder")]), shown

@@ -16,10 +16,8 @@ from baton.runtime.invocation.context import StoreRetrier, inline
 from baton.runtime.log.history import History
 from tests.kit.corpus import start
 from tests.kit.scripted import Scripted, asks_for, says
-from tests.kit.toolbox import Books
-from tests.kit.virtual import SeededEntropy, VirtualClock
+from tests.kit.virtual_time import SeededEntropy, VirtualClock, run_virtual
 from tests.kit.world import TENANT, World
-from tests.runtime.conftest import Stage
 from tests.runtime.test_agents import Desk, document
 
 
@@ -91,14 +89,15 @@ async def resumed_after(world: World, turns: int) -> Resume:
     return Resume(log.entries, log.bytes, len(encode_state(history.state)), len(work.segments))
 
 
-def test_a_resume_after_two_hundred_turns_reads_what_one_after_twenty_reads(stage: Stage) -> None:
+def test_a_resume_after_two_hundred_turns_reads_what_one_after_twenty_reads() -> None:
     found: dict[int, Resume] = {}
 
     def after(turns: int) -> None:
-        async def story(world: World, books: Books) -> None:
+        async def resume() -> None:
+            world = World.start()
             found[turns] = await resumed_after(world, turns)
 
-        stage(story)
+        run_virtual(resume())
 
     # The tail behind a snapshot comes and goes: the most that is read of several lengths.
     few, many = (20, 24, 28, 32), (200, 206)

@@ -15,10 +15,9 @@ from baton.core.log.events import Event, QuestionOpened, StepSucceeded
 from baton.ports import Appended, Record, SagaRef, Wake
 from tests.kit.corpus import start
 from tests.kit.faults import Crash
-from tests.kit.toolbox import Books
 from tests.kit.undo_bugs import an_unapproved_look_says_nothing
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
-from tests.runtime.conftest import Stage
 from tests.runtime.test_undoing import WANTED
 from tests.runtime.undoing import Ledger, add_ledger
 
@@ -51,49 +50,46 @@ def dies_once(world: World, is_meant: Callable[[Event], bool]) -> None:
 
 
 @pytest.mark.parametrize("is_cancelled", [True, False])
-def test_it_has_not_happened_and_the_saga_is_undone(stage: Stage, is_cancelled: bool) -> None:
-    async def story(world: World, books: Books) -> None:
-        ledger = Ledger()
-        add_ledger(world, ledger)
-        dies_once(world, lambda event: isinstance(event, QuestionOpened))
-        saga = await start(world, ALONE if is_cancelled else BESIDE, {}, "w")
-        if is_cancelled:
-            await asyncio.sleep(2)
-            await world.service().rollback(saga, WANTED)
-        await world.settle(600)
-        view = await world.queries().show(saga)
-        assert (view["status"], ledger.in_force) == ("rolled_back", {})
-        assert ledger.deeds == ["book hotel", "cancel hotel"]
-        assert len(world.starts) < 12
-
-    stage(story)
-
-
-def test_nor_does_the_limit_of_its_money_keep_a_saga_that_stops_from_finding_out(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        ledger = Ledger()
-        add_ledger(world, ledger)
-
-        @tool("trip.hire", cost_usd="0.40", undo="trip.cancel", registry=world.registry)
-        async def hire(what: str, context: Context) -> dict[str, str]:
-            ledger.in_force[f"b-{context.idempotency_key}"] = what
-            context.spend("0.40")
-            return {"id": f"b-{context.idempotency_key}"}
-
-        world.tools = world.registry.specs()
-        dies_once(world, lambda event: isinstance(event, StepSucceeded))
-        saga = await start(world, "name: w\nnodes: {a: {tool: trip.hire, with: {what: car}}}", {}, "w")
-        await asyncio.sleep(1)
+async def test_it_has_not_happened_and_the_saga_is_undone(is_cancelled: bool) -> None:
+    world = World.start()
+    ledger = Ledger()
+    add_ledger(world, ledger)
+    dies_once(world, lambda event: isinstance(event, QuestionOpened))
+    saga = await start(world, ALONE if is_cancelled else BESIDE, {}, "w")
+    if is_cancelled:
+        await asyncio.sleep(2)
         await world.service().rollback(saga, WANTED)
-        await world.settle(600)
-        view = await world.queries().show(saga)
-        assert (view["status"], ledger.in_force) == ("rolled_back", {})
+    await world.settle(600)
+    view = await world.queries().show(saga)
+    assert (view["status"], ledger.in_force) == ("rolled_back", {})
+    assert ledger.deeds == ["book hotel", "cancel hotel"]
+    assert len(world.starts) < 12
 
-    stage(story, limits=Limits(saga_budget_usd="0.50", user_day_budget_usd="0.50"))
+
+async def test_nor_does_the_limit_of_its_money_keep_a_saga_that_stops_from_finding_out() -> None:
+    world = World.start(limits=Limits(saga_budget_usd="0.50", user_day_budget_usd="0.50"))
+    ledger = Ledger()
+    add_ledger(world, ledger)
+
+    @tool("trip.hire", cost_usd="0.40", undo="trip.cancel", registry=world.registry)
+    async def hire(what: str, context: Context) -> dict[str, str]:
+        ledger.in_force[f"b-{context.idempotency_key}"] = what
+        context.spend("0.40")
+        return {"id": f"b-{context.idempotency_key}"}
+
+    world.tools = world.registry.specs()
+    dies_once(world, lambda event: isinstance(event, StepSucceeded))
+    saga = await start(world, "name: w\nnodes: {a: {tool: trip.hire, with: {what: car}}}", {}, "w")
+    await asyncio.sleep(1)
+    await world.service().rollback(saga, WANTED)
+    await world.settle(600)
+    view = await world.queries().show(saga)
+    assert (view["status"], ledger.in_force) == ("rolled_back", {})
 
 
-def test_a_saga_that_would_decide_again_by_what_it_knows_is_left_with_a_pause(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
+def test_a_saga_that_would_decide_again_by_what_it_knows_is_left_with_a_pause() -> None:
+    async def scenario() -> None:
+        world = World.start()
         add_ledger(world, Ledger())
         dies_once(world, lambda event: isinstance(event, QuestionOpened))
         saga = await start(world, ALONE, {}, "w")
@@ -104,4 +100,4 @@ def test_a_saga_that_would_decide_again_by_what_it_knows_is_left_with_a_pause(st
         assert len(world.starts) < 60
 
     with an_unapproved_look_says_nothing():
-        stage(story)
+        run_virtual(scenario())

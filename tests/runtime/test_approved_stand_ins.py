@@ -9,10 +9,8 @@ import pytest
 from baton import Risk, StepFailure, tool
 from baton.core.log.events import QuestionOpened
 from tests.kit.corpus import start
-from tests.kit.toolbox import Books
 from tests.kit.world import World
 from tests.runtime.banking import AMOUNT, FAILED, PAY, Bank, asked, ended, of, say
-from tests.runtime.conftest import Stage
 
 
 @pytest.mark.parametrize(
@@ -27,136 +25,122 @@ from tests.runtime.conftest import Stage
         ({"requires_approval": True}, "risk: []\n", "", "low"),
     ],
 )
-def test_a_tool_that_stands_in_is_as_risky_as_the_step_or_riskier(
-    stage: Stage, own: dict[str, Any], rules: str, node: str, asks: str
+async def test_a_tool_that_stands_in_is_as_risky_as_the_step_or_riskier(
+    own: dict[str, Any], rules: str, node: str, asks: str
 ) -> None:
-    async def story(world: World, books: Books) -> None:
-        bank = Bank(fate=[FAILED])
-        bank.open(world)
+    world = World.start()
+    bank = Bank(fate=[FAILED])
+    bank.open(world)
 
-        @tool("cash", registry=world.registry, **own)
-        async def cash(amount: int) -> int:
-            bank.paid.append(("cash", amount))
-            return amount
+    @tool("cash", registry=world.registry, **own)
+    async def cash(amount: int) -> int:
+        bank.paid.append(("cash", amount))
+        return amount
 
-        bank.refresh(world)
-        policy = "{name: cash, when: {code: declined}, then: {strategy: replan, tool: cash}}"
-        saga = await start(world, of(f"{AMOUNT}, failover: [{policy}]{node}").replace("nodes:", f"{rules}nodes:"), {}, "w")  # fmt: skip
-        if not rules or node:
-            assert (await say(world, saga, "approve"))["details"]["tool"] == "bank.pay"
-        if asks:
-            question = await say(world, saga, "approve")
-            assert (question["details"]["tool"], question["risk"]) == ("cash", asks)
-        assert (await ended(world, saga))["result"] == 600
-        assert bank.paid == [("cash", 600)]
-        questions = [one for one in world.events(saga) if isinstance(one, QuestionOpened)]
-        assert len(questions) == (not rules or bool(node)) + bool(asks)
-
-    stage(story)
-
-
-def test_a_tool_that_stands_in_and_takes_the_amount_under_another_name_asks(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        bank = Bank(fate=[FAILED])
-        bank.open(world)
-
-        @tool("cash", registry=world.registry)
-        async def cash(sum_of_it: int) -> int:
-            bank.paid.append(("cash", sum_of_it))
-            return sum_of_it
-
-        bank.refresh(world)
-        then = "{strategy: replan, tool: cash, with: {sum_of_it: 1}}"
-        policy = f"{{name: cash, when: {{code: declined}}, then: {then}}}"
-        rules = "risk: [{action: payment, above: 700, level: high}]\nnodes:"
-        saga = await start(world, of(f"{AMOUNT}, failover: [{policy}]").replace("nodes:", rules), {}, "w")
+    bank.refresh(world)
+    policy = "{name: cash, when: {code: declined}, then: {strategy: replan, tool: cash}}"
+    saga = await start(world, of(f"{AMOUNT}, failover: [{policy}]{node}").replace("nodes:", f"{rules}nodes:"), {}, "w")  # fmt: skip
+    if not rules or node:
+        assert (await say(world, saga, "approve"))["details"]["tool"] == "bank.pay"
+    if asks:
         question = await say(world, saga, "approve")
-        assert question["details"] == {
-            "tool": "cash", "arguments": {"sum_of_it": 1}, "risk": "critical", "why": "`amount` is missing",
-        }  # fmt: skip
-        assert (await ended(world, saga))["result"] == 1
+        assert (question["details"]["tool"], question["risk"]) == ("cash", asks)
+    assert (await ended(world, saga))["result"] == 600
+    assert bank.paid == [("cash", 600)]
+    questions = [one for one in world.events(saga) if isinstance(one, QuestionOpened)]
+    assert len(questions) == (not rules or bool(node)) + bool(asks)
 
-    stage(story)
+
+async def test_a_tool_that_stands_in_and_takes_the_amount_under_another_name_asks() -> None:
+    world = World.start()
+    bank = Bank(fate=[FAILED])
+    bank.open(world)
+
+    @tool("cash", registry=world.registry)
+    async def cash(sum_of_it: int) -> int:
+        bank.paid.append(("cash", sum_of_it))
+        return sum_of_it
+
+    bank.refresh(world)
+    then = "{strategy: replan, tool: cash, with: {sum_of_it: 1}}"
+    policy = f"{{name: cash, when: {{code: declined}}, then: {then}}}"
+    rules = "risk: [{action: payment, above: 700, level: high}]\nnodes:"
+    saga = await start(world, of(f"{AMOUNT}, failover: [{policy}]").replace("nodes:", rules), {}, "w")
+    question = await say(world, saga, "approve")
+    assert question["details"] == {
+        "tool": "cash", "arguments": {"sum_of_it": 1}, "risk": "critical", "why": "`amount` is missing",
+    }  # fmt: skip
+    assert (await ended(world, saga))["result"] == 1
 
 
 @pytest.mark.parametrize("guard", [{"risk": PAY}, {"requires_approval": True}])
-def test_a_guard_of_a_deploy_holds_for_what_stands_in_for_its_tool(
-    stage: Stage, guard: dict[str, Any]
-) -> None:
-    async def story(world: World, books: Books) -> None:
-        bank = Bank(fate=[FAILED])
-        bank.open(world, risk=None)
+async def test_a_guard_of_a_deploy_holds_for_what_stands_in_for_its_tool(guard: dict[str, Any]) -> None:
+    world = World.start()
+    bank = Bank(fate=[FAILED])
+    bank.open(world, risk=None)
 
-        @tool("cash", registry=world.registry, instead_of="bank.pay", carries_out="alternative_provider")
-        async def cash(amount: int) -> int:
-            bank.paid.append(("cash", amount))
-            return amount
+    @tool("cash", registry=world.registry, instead_of="bank.pay", carries_out="alternative_provider")
+    async def cash(amount: int) -> int:
+        bank.paid.append(("cash", amount))
+        return amount
 
-        bank.refresh(world)
-        await world.service().register(of(AMOUNT), json_only=False)
-        bank.open(world, **{"risk": None, **guard})
-        view, _ = await world.service().start("w", {}, "k")
-        saga = str(view["id"])
-        assert (await say(world, saga, "approve"))["details"]["tool"] == "bank.pay"
-        assert (await say(world, saga, "approve"))["details"]["tool"] == "cash"
-        assert (await ended(world, saga))["result"] == 600
-        assert bank.paid == [("cash", 600)]
-
-    stage(story)
+    bank.refresh(world)
+    await world.service().register(of(AMOUNT), json_only=False)
+    bank.open(world, **{"risk": None, **guard})
+    view, _ = await world.service().start("w", {}, "k")
+    saga = str(view["id"])
+    assert (await say(world, saga, "approve"))["details"]["tool"] == "bank.pay"
+    assert (await say(world, saga, "approve"))["details"]["tool"] == "cash"
+    assert (await ended(world, saga))["result"] == 600
+    assert bank.paid == [("cash", 600)]
 
 
-def test_a_tool_that_looks_or_helps_asks_for_itself_if_it_has_to(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        bank = Bank(fate=[StepFailure("unauthorized", "no", happened=False)])
-        bank.open(world, risk=None)
+async def test_a_tool_that_looks_or_helps_asks_for_itself_if_it_has_to() -> None:
+    world = World.start()
+    bank = Bank(fate=[StepFailure("unauthorized", "no", happened=False)])
+    bank.open(world, risk=None)
 
-        @tool(
-            "buy_key",
-            registry=world.registry,
-            carries_out="refresh_credentials",
-            for_tools="bank.pay",
-            requires_approval=True,
-        )
-        async def buy_key() -> None:
-            bank.helped += 1
+    @tool(
+        "buy_key",
+        registry=world.registry,
+        carries_out="refresh_credentials",
+        for_tools="bank.pay",
+        requires_approval=True,
+    )
+    async def buy_key() -> None:
+        bank.helped += 1
 
-        bank.refresh(world)
-        saga = await start(world, of(AMOUNT), {}, "w")
-        assert (await asked(world, saga))["details"] == {
-            "tool": "buy_key", "arguments": {}, "risk": "low", "why": "it always needs an approval",
-        }  # fmt: skip
-        assert bank.helped == 0
-        await say(world, saga, "approve")
-        assert (await ended(world, saga))["result"] == 600
-        assert bank.helped == 1
-
-    stage(story)
+    bank.refresh(world)
+    saga = await start(world, of(AMOUNT), {}, "w")
+    assert (await asked(world, saga))["details"] == {
+        "tool": "buy_key", "arguments": {}, "risk": "low", "why": "it always needs an approval",
+    }  # fmt: skip
+    assert bank.helped == 0
+    await say(world, saga, "approve")
+    assert (await ended(world, saga))["result"] == 600
+    assert bank.helped == 1
 
 
 @pytest.mark.parametrize(
     ("node", "attempts"), [("", 3), (", loop: {while: 'loop.iteration < 1', max_iterations: 3}", 2)]
 )
-def test_a_tool_that_helps_asks_anew_for_each_attempt_and_each_round(
-    stage: Stage, node: str, attempts: int
-) -> None:
-    async def story(world: World, books: Books) -> None:
-        expired = StepFailure("service_unavailable", "no", happened=False)
-        bank = Bank(fate=[expired, expired] if attempts == 3 else [expired, None, expired])
-        bank.open(world, risk=None)
+async def test_a_tool_that_helps_asks_anew_for_each_attempt_and_each_round(node: str, attempts: int) -> None:
+    world = World.start()
+    expired = StepFailure("service_unavailable", "no", happened=False)
+    bank = Bank(fate=[expired, expired] if attempts == 3 else [expired, None, expired])
+    bank.open(world, risk=None)
 
-        @tool("warm_up", registry=world.registry, requires_approval=True)
-        async def warm_up() -> None:
-            bank.helped += 1
+    @tool("warm_up", registry=world.registry, requires_approval=True)
+    async def warm_up() -> None:
+        bank.helped += 1
 
-        bank.refresh(world)
-        hook = ", on_failure: {any: {before_retry: warm_up}}"
-        saga = await start(world, of(f"{AMOUNT}{hook}{node}"), {}, "w")
-        asked_about = []
-        for helped in range(2):
-            question = await say(world, saga, "approve")
-            asked_about.append(question["id"])
-            assert (question["details"]["tool"], bank.helped) == ("warm_up", helped)
-        assert (await ended(world, saga))["result"] == 600
-        assert (len(set(asked_about)), bank.helped, len(bank.paid)) == (2, 2, 1 if attempts == 3 else 2)
-
-    stage(story)
+    bank.refresh(world)
+    hook = ", on_failure: {any: {before_retry: warm_up}}"
+    saga = await start(world, of(f"{AMOUNT}{hook}{node}"), {}, "w")
+    asked_about = []
+    for helped in range(2):
+        question = await say(world, saga, "approve")
+        asked_about.append(question["id"])
+        assert (question["details"]["tool"], bank.helped) == ("warm_up", helped)
+    assert (await ended(world, saga))["result"] == 600
+    assert (len(set(asked_about)), bank.helped, len(bank.paid)) == (2, 2, 1 if attempts == 3 else 2)

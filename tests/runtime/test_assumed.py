@@ -15,10 +15,8 @@ from baton.ports.models import ModelAnswer, ModelFailure, ModelRequest
 from baton.runtime.money.ledger import Ledger
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, Crash
 from tests.kit.scripted import Scripted, in_turn, says
-from tests.kit.toolbox import Books
-from tests.kit.virtual import VirtualClock
+from tests.kit.virtual_time import VirtualClock, run_virtual
 from tests.kit.world import TENANT, USER, World
-from tests.runtime.conftest import Stage
 from tests.runtime.desk import LIMITS, NOON, Desk, graph, run, state, step
 from tests.runtime.test_agents import Desk as AgentsDesk
 from tests.runtime.test_agents import document, of_kind, ran
@@ -39,94 +37,83 @@ def sums(world: World) -> Sums:
 # ---- by the engine
 
 
-def test_a_request_that_dies_with_its_worker_is_spent_in_full_and_the_revival_says_so(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        world.models = Scripted(dies_at_first)
-        shown = await ran(world, MODEL % "", {})
-        assert shown["result"] == "hello"
-        (revived,) = of_kind(world, shown["id"], Revived)
-        ((slot, assumed),) = revived.assumed.items()
-        assert (slot, assumed > 1_000) == ("ask", True), (
-            "a hundred tokens at ten micro-dollars, and what was sent"
-        )
-        (done,) = of_kind(world, shown["id"], StepSucceeded)
-        assert (done.cost, done.assumed) == (200, 0)
-        assert shown["spent_usd"] * 1_000_000 == pytest.approx(assumed + 200)
-        assert sums(world) == Sums(assumed + 200, assumed + 200, 0)
-
-    stage(story)
+async def test_a_request_that_dies_with_its_worker_is_spent_in_full_and_the_revival_says_so() -> None:
+    world = World.start()
+    world.models = Scripted(dies_at_first)
+    shown = await ran(world, MODEL % "", {})
+    assert shown["result"] == "hello"
+    (revived,) = of_kind(world, shown["id"], Revived)
+    ((slot, assumed),) = revived.assumed.items()
+    assert (slot, assumed > 1_000) == ("ask", True), (
+        "a hundred tokens at ten micro-dollars, and what was sent"
+    )
+    (done,) = of_kind(world, shown["id"], StepSucceeded)
+    assert (done.cost, done.assumed) == (200, 0)
+    assert shown["spent_usd"] * 1_000_000 == pytest.approx(assumed + 200)
+    assert sums(world) == Sums(assumed + 200, assumed + 200, 0)
 
 
-def test_an_agents_node_and_its_saga_have_what_was_assumed_in_their_limits(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        AgentsDesk(world)
-        world.models = model = Scripted(dies_at_first)
-        shown = await ran(world, document(node=", limits: {cost_usd: 0.05}, on_failure: fail"), {"a": 1})
-        (revived,) = of_kind(world, shown["id"], Revived)
-        assert revived.assumed.keys() == {"find#t1"}
-        assert (shown["status"], shown["error"]["code"]) == ("failed", "limit_cost"), shown["error"]
-        assert len(model.requests) == 1
-
-    stage(story)
+async def test_an_agents_node_and_its_saga_have_what_was_assumed_in_their_limits() -> None:
+    world = World.start()
+    AgentsDesk(world)
+    world.models = model = Scripted(dies_at_first)
+    shown = await ran(world, document(node=", limits: {cost_usd: 0.05}, on_failure: fail"), {"a": 1})
+    (revived,) = of_kind(world, shown["id"], Revived)
+    assert revived.assumed.keys() == {"find#t1"}
+    assert (shown["status"], shown["error"]["code"]) == ("failed", "limit_cost"), shown["error"]
+    assert len(model.requests) == 1
 
 
 @pytest.mark.parametrize(("timeout", "kind"), [("3s", AttemptFailed), ("10m", StepInterrupted)])
-def test_a_request_that_is_given_up_is_billed_all_the_same(stage: Stage, timeout: str, kind: type) -> None:
-    async def story(world: World, books: Books) -> None:
-        class Slow(Scripted):
-            async def answer(self, request: ModelRequest) -> ModelAnswer:
-                self.takes_s = 1 if self.requests else 3_600
-                return await super().answer(request)
+async def test_a_request_that_is_given_up_is_billed_all_the_same(timeout: str, kind: type) -> None:  # noqa: ASYNC109  # of a document
+    world = World.start()
 
-        world.models = Slow(in_turn(says("hello")))
-        shown = await ran(world, MODEL % f", timeout: {timeout}", {})
-        assert shown["result"] == "hello"
-        (cut,) = of_kind(world, shown["id"], kind)
-        assert cut.cost == cut.assumed > 1_000
-        assert sums(world) == Sums(cut.cost + 200, cut.cost + 200, 0)
-        assert shown["spent_usd"] * 1_000_000 == pytest.approx(cut.cost + 200)
+    class Slow(Scripted):
+        async def answer(self, request: ModelRequest) -> ModelAnswer:
+            self.takes_s = 1 if self.requests else 3_600
+            return await super().answer(request)
 
-    stage(story)
+    world.models = Slow(in_turn(says("hello")))
+    shown = await ran(world, MODEL % f", timeout: {timeout}", {})
+    assert shown["result"] == "hello"
+    (cut,) = of_kind(world, shown["id"], kind)
+    assert cut.cost == cut.assumed > 1_000
+    assert sums(world) == Sums(cut.cost + 200, cut.cost + 200, 0)
+    assert shown["spent_usd"] * 1_000_000 == pytest.approx(cut.cost + 200)
 
 
 @pytest.mark.parametrize("happened", [None, True])
-def test_a_refusal_costs_nothing_unless_the_provider_bills_it(stage: Stage, happened: bool | None) -> None:
-    async def story(world: World, books: Books) -> None:
-        failure = StepFailure("rate_limited", "slow down", happened=happened)
-        world.models = Scripted(in_turn(failure, says("hello")))
-        shown = await ran(world, MODEL % "", {})
-        (failed,) = of_kind(world, shown["id"], AttemptFailed)
-        assert failed.cost == failed.assumed
-        assert bool(failed.cost) == bool(happened)
-        assert sums(world).spent == failed.cost + 200
-
-    stage(story)
+async def test_a_refusal_costs_nothing_unless_the_provider_bills_it(happened: bool | None) -> None:
+    world = World.start()
+    failure = StepFailure("rate_limited", "slow down", happened=happened)
+    world.models = Scripted(in_turn(failure, says("hello")))
+    shown = await ran(world, MODEL % "", {})
+    (failed,) = of_kind(world, shown["id"], AttemptFailed)
+    assert failed.cost == failed.assumed
+    assert bool(failed.cost) == bool(happened)
+    assert sums(world).spent == failed.cost + 200
 
 
 @pytest.mark.parametrize("usage", [None, Usage(input=7, output=3)])
-def test_an_answer_that_is_of_no_use_costs_what_the_provider_says_or_else_the_most(
-    stage: Stage, usage: Usage | None
+async def test_an_answer_that_is_of_no_use_costs_what_the_provider_says_or_else_the_most(
+    usage: Usage | None,
 ) -> None:
-    async def story(world: World, books: Books) -> None:
-        world.models = Scripted(in_turn(ModelFailure("invalid_response", "cut off", usage), says("hello")))
-        shown = await ran(world, MODEL % "", {})
-        (failed,) = of_kind(world, shown["id"], AttemptFailed)
-        assert failed.cost == (37 if usage else failed.assumed)
-        assert bool(failed.assumed) == (usage is None)
-        assert sums(world).spent == failed.cost + 200
-
-    stage(story)
+    world = World.start()
+    world.models = Scripted(in_turn(ModelFailure("invalid_response", "cut off", usage), says("hello")))
+    shown = await ran(world, MODEL % "", {})
+    (failed,) = of_kind(world, shown["id"], AttemptFailed)
+    assert failed.cost == (37 if usage else failed.assumed)
+    assert bool(failed.assumed) == (usage is None)
+    assert sums(world).spent == failed.cost + 200
 
 
-def test_a_request_to_a_model_makes_two_writes_to_the_account(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        world.models = Scripted(in_turn(says("hello")))
-        await ran(world, MODEL % "", {})
-        assert world.plan.writes.count("move") == 2, (
-            "what it may cost is held, and what it has cost takes its place"
-        )
-
-    stage(story)
+async def test_a_request_to_a_model_makes_two_writes_to_the_account() -> None:
+    world = World.start()
+    world.models = Scripted(in_turn(says("hello")))
+    await ran(world, MODEL % "", {})
+    assert world.plan.writes.count("move") == 2, (
+        "what it may cost is held, and what it has cost takes its place"
+    )
 
 
 # ---- by the ledger
@@ -200,39 +187,36 @@ def test_a_reservation_that_was_made_for_less_becomes_one_for_a_request() -> Non
     assert desk.sums() == Sums(300, 300, 0)
 
 
-def test_a_worker_that_dies_when_its_money_is_held_has_made_no_request_and_pays_all_the_same(
-    stage: Stage,
-) -> None:
+async def test_a_worker_that_dies_when_its_money_is_held_has_made_no_request_and_pays_all_the_same() -> None:
     """No write could tell the two apart that comes no more often than once a request."""
-
-    async def story(world: World, books: Books) -> None:
-        world.models = model = Scripted(in_turn(says("hello")))
-        world.plan.at = {8: CRASH_AFTER}
-        shown = await ran(world, MODEL % "", {})
-        assert world.plan.writes[7] == "move"
-        assert len(model.requests) == 1
-        (revived,) = of_kind(world, shown["id"], Revived)
-        assert sums(world).spent == revived.assumed["ask"] + 200
-
-    stage(story)
+    world = World.start()
+    world.models = model = Scripted(in_turn(says("hello")))
+    world.plan.at = {8: CRASH_AFTER}
+    shown = await ran(world, MODEL % "", {})
+    assert world.plan.writes[7] == "move"
+    assert len(model.requests) == 1
+    (revived,) = of_kind(world, shown["id"], Revived)
+    assert sums(world).spent == revived.assumed["ask"] + 200
 
 
-def test_a_second_worker_that_dies_before_it_has_said_so_hides_nothing(stage: Stage) -> None:
+def test_a_second_worker_that_dies_before_it_has_said_so_hides_nothing() -> None:
     """The log has what the account has, whatever the second worker was reading."""
     deaths = first_move = 0
 
-    async def undisturbed(world: World, books: Books) -> None:
+    async def undisturbed() -> None:
         nonlocal first_move
+        world = World.start()
         AgentsDesk(world)
         world.models = Scripted(in_turn(says("hello")))
         await ran(world, document(), {"a": 1})
         first_move = world.plan.writes.index("move") + 1
 
-    stage(undisturbed)
+    run_virtual(undisturbed())
     for number in range(1, 30):
 
-        async def story(world: World, books: Books, number: int = number) -> None:
+        async def disturbed(number: int) -> None:
             nonlocal deaths
+            world = World.start()
             AgentsDesk(world)
             world.models = Scripted(in_turn(says("hello")))
             world.plan.at, world.plan.at_reads = {first_move: CRASH_AFTER}, {number: CRASH_BEFORE}
@@ -242,7 +226,7 @@ def test_a_second_worker_that_dies_before_it_has_said_so_hides_nothing(stage: St
                 assert sums(world).spent == round(shown["spent_usd"] * 1_000_000), world.plan.reads[:number]
                 deaths += len(of_kind(world, shown["id"], Revived)) == 1 and len(world.faults) > 1
 
-        stage(story)
+        run_virtual(disturbed(number))
     assert deaths > 2
 
 

@@ -22,7 +22,7 @@ from baton.tools.perform import ToolPerformer
 Call = tuple[str, dict[str, Any], str]
 
 
-class Stage:
+class CallRecorder:
     """Tools, what they were called with and under which key, and one step of theirs."""
 
     def __init__(self) -> None:
@@ -60,21 +60,21 @@ class Stage:
 
 
 @pytest.fixture
-def stage() -> Stage:
-    stage = Stage()
+def recorder() -> CallRecorder:
+    recorder = CallRecorder()
 
-    @stage.tool("crm.find")
+    @recorder.tool("crm.find")
     async def find(context: Context, name: str, token: str = "old", limit: int = 5) -> str:
-        stage.called("crm.find", context, name=name, token=token, limit=limit)
+        recorder.called("crm.find", context, name=name, token=token, limit=limit)
         return f"{name} with {token}"
 
-    return stage
+    return recorder
 
 
-def with_login(stage: Stage, gives: Any) -> None:
-    @stage.tool("crm.login", carries_out=["refresh_credentials", "clear_cache"], for_tools="crm.*")
+def with_login(recorder: CallRecorder, gives: Any) -> None:
+    @recorder.tool("crm.login", carries_out=["refresh_credentials", "clear_cache"], for_tools="crm.*")
     async def login(context: Context, name: str, failure: dict[str, Any], tool: str, arguments: Any) -> Any:
-        stage.called("crm.login", context, name=name, failure=failure, tool=tool, arguments=arguments)
+        recorder.called("crm.login", context, name=name, failure=failure, tool=tool, arguments=arguments)
         context.spend("0.25")
         context.put_row("logins", "1", {"by": "crm"})
         if isinstance(gives, BaseException):
@@ -90,17 +90,17 @@ LAST = Failure(
 # ---- before the tool -----------------------------------------------------------------------------------------------
 
 
-def test_an_attempt_without_a_way_is_a_call_of_its_tool(stage: Stage) -> None:
-    assert stage.run("crm.find", {"name": "Ada"}) == "Ada with old"
-    assert stage.calls == [("crm.find", {"name": "Ada", "token": "old", "limit": 5}, "k")]
+def test_an_attempt_without_a_way_is_a_call_of_its_tool(recorder: CallRecorder) -> None:
+    assert recorder.run("crm.find", {"name": "Ada"}) == "Ada with old"
+    assert recorder.calls == [("crm.find", {"name": "Ada", "token": "old", "limit": 5}, "k")]
 
 
-def test_a_tool_that_carries_out_a_hint_is_called_first_and_gives_arguments(stage: Stage) -> None:
-    with_login(stage, {"token": "new", "expires": "tomorrow"})
-    way = stage.way("crm.find", "crm.login first")
+def test_a_tool_that_carries_out_a_hint_is_called_first_and_gives_arguments(recorder: CallRecorder) -> None:
+    with_login(recorder, {"token": "new", "expires": "tomorrow"})
+    way = recorder.way("crm.find", "crm.login first")
     given = {"name": "Ada", "limit": 1}
-    assert stage.run("crm.find", given, way=way, failure=LAST) == "Ada with new"
-    (_, login, key), find = stage.calls
+    assert recorder.run("crm.find", given, way=way, failure=LAST) == "Ada with new"
+    (_, login, key), find = recorder.calls
     assert find == ("crm.find", {"name": "Ada", "token": "new", "limit": 1}, "k"), (
         "the same action has the same key"
     )
@@ -120,104 +120,107 @@ def test_a_tool_that_carries_out_a_hint_is_called_first_and_gives_arguments(stag
     }
 
 
-def test_what_a_helping_tool_spends_and_writes_is_the_steps(stage: Stage) -> None:
-    with_login(stage, None)
-    stage.run("crm.find", {"name": "Ada"}, way=stage.way("crm.find", "crm.login first"))
-    assert stage.context.spent == [Decimal("0.25")]
-    assert [row.key for row in stage.context.rows] == ["logins"]
+def test_what_a_helping_tool_spends_and_writes_is_the_steps(recorder: CallRecorder) -> None:
+    with_login(recorder, None)
+    recorder.run("crm.find", {"name": "Ada"}, way=recorder.way("crm.find", "crm.login first"))
+    assert recorder.context.spent == [Decimal("0.25")]
+    assert [row.key for row in recorder.context.rows] == ["logins"]
 
 
 @pytest.mark.parametrize("gives", [None, "new", ["token"], {"expires": 5}])
-def test_what_is_no_object_with_arguments_changes_nothing(stage: Stage, gives: Any) -> None:
-    with_login(stage, gives)
+def test_what_is_no_object_with_arguments_changes_nothing(recorder: CallRecorder, gives: Any) -> None:
+    with_login(recorder, gives)
     assert (
-        stage.run("crm.find", {"name": "Ada"}, way=stage.way("crm.find", "crm.login first")) == "Ada with old"
+        recorder.run("crm.find", {"name": "Ada"}, way=recorder.way("crm.find", "crm.login first"))
+        == "Ada with old"
     )
 
 
-def test_hooks_come_before_the_way_each_with_what_the_one_before_has_given(stage: Stage) -> None:
-    with_login(stage, {"token": "new"})
+def test_hooks_come_before_the_way_each_with_what_the_one_before_has_given(recorder: CallRecorder) -> None:
+    with_login(recorder, {"token": "new"})
 
-    @stage.tool("cache.clear", carries_out="clear_cache", for_tools="crm.find")
+    @recorder.tool("cache.clear", carries_out="clear_cache", for_tools="crm.find")
     async def clear(context: Context, arguments: dict[str, Any], failure: dict[str, Any]) -> dict[str, Any]:
-        stage.called("cache.clear", context, arguments=arguments, failure=failure)
+        recorder.called("cache.clear", context, arguments=arguments, failure=failure)
         return {"name": "Bob"}
 
-    hook = hooks_of("crm.find", stage.registry.specs())["clear_cache"]
-    way = stage.way("crm.find", "crm.login first")
-    assert stage.run("crm.find", {"name": "Ada"}, hooks=(hook,), way=way) == "Bob with new"
-    assert stage.names() == ["cache.clear", "crm.login", "crm.find"]
-    assert stage.calls[0][1] == {"arguments": {"name": "Ada"}, "failure": {}}
-    assert stage.calls[1][1]["name"] == "Bob"
-    assert len(set(stage.keys())) == 3
+    hook = hooks_of("crm.find", recorder.registry.specs())["clear_cache"]
+    way = recorder.way("crm.find", "crm.login first")
+    assert recorder.run("crm.find", {"name": "Ada"}, hooks=(hook,), way=way) == "Bob with new"
+    assert recorder.names() == ["cache.clear", "crm.login", "crm.find"]
+    assert recorder.calls[0][1] == {"arguments": {"name": "Ada"}, "failure": {}}
+    assert recorder.calls[1][1]["name"] == "Bob"
+    assert len(set(recorder.keys())) == 3
 
 
 def test_a_helping_tool_has_another_key_in_each_attempt_and_the_same_when_that_is_repeated(
-    stage: Stage,
+    recorder: CallRecorder,
 ) -> None:
-    with_login(stage, None)
-    way = stage.way("crm.find", "crm.login first")
-    specs, performer = stage.registry.specs(), ToolPerformer(stage.registry)
+    with_login(recorder, None)
+    way = recorder.way("crm.find", "crm.login first")
+    specs, performer = recorder.registry.specs(), ToolPerformer(recorder.registry)
     for attempt in (2, 2, 3):
         step = RunStep(
             "n", Node(name="n", kind="task", tool="crm.find"), (), {"name": "Ada"}, attempt, way=way
         )
-        asyncio.run(carry_out(performer, specs, step, stage.context))
-    first, again, next_one = stage.keys()[::2]
+        asyncio.run(carry_out(performer, specs, step, recorder.context))
+    first, again, next_one = recorder.keys()[::2]
     assert first == again != next_one
 
 
-def test_a_hook_that_fails_is_the_attempts_failure_and_the_tool_has_not_begun(stage: Stage) -> None:
-    with_login(stage, StepFailure("rate_limited", "too many logins", status=429, retry_after="7"))
-    error = stage.failure("crm.find", {"name": "Ada"}, hooks=("crm.login",))
+def test_a_hook_that_fails_is_the_attempts_failure_and_the_tool_has_not_begun(recorder: CallRecorder) -> None:
+    with_login(recorder, StepFailure("rate_limited", "too many logins", status=429, retry_after="7"))
+    error = recorder.failure("crm.find", {"name": "Ada"}, hooks=("crm.login",))
     assert (error.code, error.message) == ("rate_limited", "`crm.login`: too many logins")
     assert (error.kind, error.status, error.retry_after, error.happened) == ("transient", 429, "7", False)
-    assert stage.names() == ["crm.login"]
+    assert recorder.names() == ["crm.login"]
 
 
-def test_a_hook_that_is_not_deployed_any_more_is_told(stage: Stage) -> None:
-    error = stage.failure("crm.find", {"name": "Ada"}, hooks=("crm.logout",))
+def test_a_hook_that_is_not_deployed_any_more_is_told(recorder: CallRecorder) -> None:
+    error = recorder.failure("crm.find", {"name": "Ada"}, hooks=("crm.logout",))
     assert (error.code, error.message.startswith("`crm.logout`: there is no tool")) == ("tool_missing", True)
 
 
-def test_without_room_for_a_hook_there_is_no_room_for_the_step(stage: Stage) -> None:
-    with_login(stage, NoRoom("full"))
+def test_without_room_for_a_hook_there_is_no_room_for_the_step(recorder: CallRecorder) -> None:
+    with_login(recorder, NoRoom("full"))
     with pytest.raises(NoRoom):
-        stage.run("crm.find", {"name": "Ada"}, hooks=("crm.login",))
+        recorder.run("crm.find", {"name": "Ada"}, hooks=("crm.login",))
 
 
 # ---- in its place --------------------------------------------------------------------------------------------------
 
 
-def test_a_tool_that_stands_in_gets_what_it_takes_under_a_key_of_its_own(stage: Stage) -> None:
-    @stage.tool("book.find", instead_of="crm.find")
+def test_a_tool_that_stands_in_gets_what_it_takes_under_a_key_of_its_own(recorder: CallRecorder) -> None:
+    @recorder.tool("book.find", instead_of="crm.find")
     async def book(context: Context, name: str, limit: int = 9) -> str:
-        stage.called("book.find", context, name=name, limit=limit)
+        recorder.called("book.find", context, name=name, limit=limit)
         return f"{name} of the book"
 
-    way = stage.way("crm.find", "book.find")
+    way = recorder.way("crm.find", "book.find")
     for _ in range(2):
-        assert stage.run("crm.find", {"name": "Ada", "token": "t", "limit": 1}, way=way) == "Ada of the book"
-    assert [call[:2] for call in stage.calls] == [("book.find", {"name": "Ada", "limit": 1})] * 2
-    one, other = stage.keys()
+        assert (
+            recorder.run("crm.find", {"name": "Ada", "token": "t", "limit": 1}, way=way) == "Ada of the book"
+        )
+    assert [call[:2] for call in recorder.calls] == [("book.find", {"name": "Ada", "limit": 1})] * 2
+    one, other = recorder.keys()
     assert "k" != one == other
 
 
-def test_a_tool_that_takes_anything_and_one_that_is_gone_get_everything(stage: Stage) -> None:
+def test_a_tool_that_takes_anything_and_one_that_is_gone_get_everything(recorder: CallRecorder) -> None:
     asked = []
 
     class Performer:
         async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
             asked.append((tool, dict(arguments)))
 
-    open_one = stage.registry.specs()["crm.find"]
+    open_one = recorder.registry.specs()["crm.find"]
     node = Node(name="n", kind="task", tool="crm.find")
     step = RunStep("n", node, (), {"x": 1}, way=Alternative(name="w", tool="other"))
     for specs in (
         {},
         {"other": type(open_one)(name="other", version="1", effect="pure", parameters={}, result={})},
     ):
-        asyncio.run(carry_out(Performer(), specs, step, stage.context))
+        asyncio.run(carry_out(Performer(), specs, step, recorder.context))
     assert asked == [("other", {"x": 1})] * 2
 
 
@@ -235,10 +238,10 @@ def test_which_tool_does_the_work_is_known_before() -> None:
 # ---- other values, and less of them --------------------------------------------------------------------------------
 
 
-def with_model(stage: Stage, longest: int = 10, **said: Any) -> None:
-    @stage.tool("llm.ask", fallbacks={"model": ["m2"]}, context="text", **said)
+def with_model(recorder: CallRecorder, longest: int = 10, **said: Any) -> None:
+    @recorder.tool("llm.ask", fallbacks={"model": ["m2"]}, context="text", **said)
     async def ask(context: Context, text: str, model: str = "m1") -> str:
-        stage.called("llm.ask", context, text=text, model=model)
+        recorder.called("llm.ask", context, text=text, model=model)
         context.put_row("asked", text or "nothing", {})
         if len(text) > longest:
             raise StepFailure("context_exceeded", f"{len(text)} is too long")
@@ -247,150 +250,157 @@ def with_model(stage: Stage, longest: int = 10, **said: Any) -> None:
         return text.upper()
 
 
-def test_another_value_takes_the_place_of_the_argument(stage: Stage) -> None:
-    with_model(stage)
-    assert stage.run("llm.ask", {"text": "hi", "model": "m1"}, way=stage.way("llm.ask", "model=m2")) == "HI"
-    assert stage.calls[0][1] == {"text": "hi", "model": "m2"}
-    assert stage.keys() != ["k"], "another request must not be mistaken for the first"
-
-
-def test_a_context_is_halved_until_it_fits_and_only_the_last_call_writes_rows(stage: Stage) -> None:
-    with_model(stage)
+def test_another_value_takes_the_place_of_the_argument(recorder: CallRecorder) -> None:
+    with_model(recorder)
     assert (
-        stage.run(
+        recorder.run("llm.ask", {"text": "hi", "model": "m1"}, way=recorder.way("llm.ask", "model=m2"))
+        == "HI"
+    )
+    assert recorder.calls[0][1] == {"text": "hi", "model": "m2"}
+    assert recorder.keys() != ["k"], "another request must not be mistaken for the first"
+
+
+def test_a_context_is_halved_until_it_fits_and_only_the_last_call_writes_rows(recorder: CallRecorder) -> None:
+    with_model(recorder)
+    assert (
+        recorder.run(
             "llm.ask",
             {"text": "aaaa bbbb cccc dddd eeee ffff gggg"},
-            way=stage.way("llm.ask", "text shorter"),
+            way=recorder.way("llm.ask", "text shorter"),
         )
         == "GGGG"
     )
-    assert [arguments["text"] for _, arguments, _ in stage.calls] == ["eeee ffff gggg", "gggg"]
-    assert [row.sort for row in stage.context.rows] == [stage.calls[-1][1]["text"]]
-    assert len(set(stage.keys())) == len(stage.calls)
+    assert [arguments["text"] for _, arguments, _ in recorder.calls] == ["eeee ffff gggg", "gggg"]
+    assert [row.sort for row in recorder.context.rows] == [recorder.calls[-1][1]["text"]]
+    assert len(set(recorder.keys())) == len(recorder.calls)
 
 
-def test_halving_ends(stage: Stage) -> None:
-    with_model(stage, longest=-1)
-    way = stage.way("llm.ask", "text shorter")
-    assert stage.failure("llm.ask", {"text": "x" * 1_000}, way=way).code == "context_exceeded"
-    assert [len(arguments["text"]) for _, arguments, _ in stage.calls] == [500, 250, 125, 63, 32]
-    assert len(stage.calls) == MOST_HALVINGS
-    stage.calls.clear()
-    assert stage.failure("llm.ask", {"text": ""}, way=way).code == "context_exceeded"
-    assert len(stage.calls) == 1, "nothing is left to leave out"
+def test_halving_ends(recorder: CallRecorder) -> None:
+    with_model(recorder, longest=-1)
+    way = recorder.way("llm.ask", "text shorter")
+    assert recorder.failure("llm.ask", {"text": "x" * 1_000}, way=way).code == "context_exceeded"
+    assert [len(arguments["text"]) for _, arguments, _ in recorder.calls] == [500, 250, 125, 63, 32]
+    assert len(recorder.calls) == MOST_HALVINGS
+    recorder.calls.clear()
+    assert recorder.failure("llm.ask", {"text": ""}, way=way).code == "context_exceeded"
+    assert len(recorder.calls) == 1, "nothing is left to leave out"
 
 
 @pytest.mark.parametrize(
     ("happened", "kind", "calls"), [(True, "", 1), (None, "transient", 1), (False, "", 5)]
 )
 def test_what_happens_only_once_is_not_called_again_with_a_shorter_context_if_it_may_have_happened(
-    stage: Stage, happened: bool | None, kind: str, calls: int
+    recorder: CallRecorder, happened: bool | None, kind: str, calls: int
 ) -> None:
-    @stage.tool("llm.ask", context="text", effect="once")
+    @recorder.tool("llm.ask", context="text", effect="once")
     async def ask(context: Context, text: str) -> str:
-        stage.called("llm.ask", context, text=text)
+        recorder.called("llm.ask", context, text=text)
         raise StepFailure("context_exceeded", "too long", kind=kind, happened=happened)
 
-    way = stage.way("llm.ask", "text shorter")
-    assert stage.failure("llm.ask", {"text": "x" * 1_000}, way=way).code == "context_exceeded"
-    assert stage.keys() == ["k"] * calls
+    way = recorder.way("llm.ask", "text shorter")
+    assert recorder.failure("llm.ask", {"text": "x" * 1_000}, way=way).code == "context_exceeded"
+    assert recorder.keys() == ["k"] * calls
 
 
 @pytest.mark.parametrize("name", ["text shorter", "text in parts"])
-def test_another_failure_of_a_shorter_context_is_the_attempts(stage: Stage, name: str) -> None:
-    with_model(stage)
-    error = stage.failure("llm.ask", {"text": "one two", "model": "none"}, way=stage.way("llm.ask", name))
-    assert (error.code, len(stage.calls)) == ("model_unavailable", 1)
+def test_another_failure_of_a_shorter_context_is_the_attempts(recorder: CallRecorder, name: str) -> None:
+    with_model(recorder)
+    error = recorder.failure(
+        "llm.ask", {"text": "one two", "model": "none"}, way=recorder.way("llm.ask", name)
+    )
+    assert (error.code, len(recorder.calls)) == ("model_unavailable", 1)
 
 
-def test_a_context_in_parts_is_one_result_and_parts_that_do_not_fit_are_parted(stage: Stage) -> None:
-    with_model(stage)
-    way = stage.way("llm.ask", "text in parts")
+def test_a_context_in_parts_is_one_result_and_parts_that_do_not_fit_are_parted(
+    recorder: CallRecorder,
+) -> None:
+    with_model(recorder)
+    way = recorder.way("llm.ask", "text in parts")
     assert (
-        stage.run("llm.ask", {"text": "one two three four five six"}, way=way)
+        recorder.run("llm.ask", {"text": "one two three four five six"}, way=way)
         == "ONE TWO\nTHREE\nFOUR FIVE\nSIX"
     )
-    asked = [arguments["text"] for _, arguments, _ in stage.calls]
+    asked = [arguments["text"] for _, arguments, _ in recorder.calls]
     assert asked == ["one two three", "one two", "three", "four five six", "four five", "six"]
-    assert [row.sort for row in stage.context.rows] == ["one two", "three", "four five", "six"]
-    assert len(set(stage.keys())) == len(stage.calls)
+    assert [row.sort for row in recorder.context.rows] == ["one two", "three", "four five", "six"]
+    assert len(set(recorder.keys())) == len(recorder.calls)
 
 
-def test_what_cannot_be_parted_further_is_told(stage: Stage) -> None:
-    with_model(stage, longest=0)
-    way = stage.way("llm.ask", "text in parts")
-    assert stage.failure("llm.ask", {"text": "x"}, way=way).code == "context_exceeded"
-    assert len(stage.calls) == 1
-    stage.calls.clear()
-    assert stage.failure("llm.ask", {"text": "x" * 64}, way=way).code == "context_exceeded"
-    assert len(stage.calls) == MOST_HALVINGS
+def test_what_cannot_be_parted_further_is_told(recorder: CallRecorder) -> None:
+    with_model(recorder, longest=0)
+    way = recorder.way("llm.ask", "text in parts")
+    assert recorder.failure("llm.ask", {"text": "x"}, way=way).code == "context_exceeded"
+    assert len(recorder.calls) == 1
+    recorder.calls.clear()
+    assert recorder.failure("llm.ask", {"text": "x" * 64}, way=way).code == "context_exceeded"
+    assert len(recorder.calls) == MOST_HALVINGS
 
 
-def test_results_that_cannot_be_put_together_are_told(stage: Stage) -> None:
-    @stage.tool("count")
+def test_results_that_cannot_be_put_together_are_told(recorder: CallRecorder) -> None:
+    @recorder.tool("count")
     async def count(text: str) -> int:
         return len(text)
 
-    error = stage.failure("count", {"text": "one two"}, way=Alternative(name="w", chunk="text"))
+    error = recorder.failure("count", {"text": "one two"}, way=Alternative(name="w", chunk="text"))
     assert (error.code, error.message) == (
         "result_invalid",
         "`count`: the results for the parts are neither all texts nor all lists",
     )
 
 
-def test_where_a_part_is_done_and_the_next_is_refused_the_attempt_has_acted(stage: Stage) -> None:
-    @stage.tool("send")
+def test_where_a_part_is_done_and_the_next_is_refused_the_attempt_has_acted(recorder: CallRecorder) -> None:
+    @recorder.tool("send")
     async def send(text: str) -> str:
         if text == "two":
             raise StepFailure("refused", "no", kind="permanent", unsent=True)
         return text
 
     way = Alternative(name="w", chunk="text")
-    error = stage.failure("send", {"text": "one two"}, way=way)
+    error = recorder.failure("send", {"text": "one two"}, way=way)
     assert (error.happened, error.unsent) == (True, False)
-    assert stage.failure("send", {"text": "two one"}, way=way).happened is False
+    assert recorder.failure("send", {"text": "two one"}, way=way).happened is False
 
 
 # ---- once ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_tool_that_acts_once_keeps_the_key_that_was_claimed_for_it(stage: Stage) -> None:
-    with_model(stage, effect="once", verify="llm.find")
+def test_a_tool_that_acts_once_keeps_the_key_that_was_claimed_for_it(recorder: CallRecorder) -> None:
+    with_model(recorder, effect="once", verify="llm.find")
 
-    @stage.tool("llm.find", effect="pure")
+    @recorder.tool("llm.find", effect="pure")
     def look_up(text: str) -> dict[str, Any]:
         return {"happened": False}
 
-    stage.run("llm.ask", {"text": "hi"}, way=stage.way("llm.ask", "model=m2"))
-    stage.run("llm.ask", {"text": "hi there dear friends"}, way=stage.way("llm.ask", "text shorter"))
-    assert set(stage.keys()) == {"k"}
+    recorder.run("llm.ask", {"text": "hi"}, way=recorder.way("llm.ask", "model=m2"))
+    recorder.run("llm.ask", {"text": "hi there dear friends"}, way=recorder.way("llm.ask", "text shorter"))
+    assert set(recorder.keys()) == {"k"}
 
 
-def test_verify_gets_the_arguments_that_it_takes_and_the_same_key(stage: Stage) -> None:
-    with_model(stage, effect="once", verify="llm.find")
+def test_verify_gets_the_arguments_that_it_takes_and_the_same_key(recorder: CallRecorder) -> None:
+    with_model(recorder, effect="once", verify="llm.find")
 
-    @stage.tool("llm.find")
+    @recorder.tool("llm.find")
     async def find(context: Context, text: str) -> dict[str, Any]:
-        stage.called("llm.find", context, text=text)
+        recorder.called("llm.find", context, text=text)
         return {"happened": True, "result": text}
 
-    performer, specs = ToolPerformer(stage.registry), stage.registry.specs()
-    told = asyncio.run(look(performer, specs, "llm.ask", {"text": "hi", "model": "m1"}, stage.context))
+    performer, specs = ToolPerformer(recorder.registry), recorder.registry.specs()
+    told = asyncio.run(look(performer, specs, "llm.ask", {"text": "hi", "model": "m1"}, recorder.context))
     assert told == {"happened": True, "result": "hi"}
-    assert stage.calls == [("llm.find", {"text": "hi"}, "k")]
+    assert recorder.calls == [("llm.find", {"text": "hi"}, "k")]
 
 
 # ---- cancelled -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("how", [{"hooks": ("wait",)}, {"way": Alternative(name="w", shorten="text")}])
-def test_cancelling_an_attempt_cancels_what_it_waits_for(stage: Stage, how: dict[str, Any]) -> None:
+def test_cancelling_an_attempt_cancels_what_it_waits_for(recorder: CallRecorder, how: dict[str, Any]) -> None:
     seen: list[str] = []
 
     async def main() -> None:
         begun = asyncio.Event()
 
-        @stage.tool("wait")
+        @recorder.tool("wait")
         async def wait(text: str) -> None:
             begun.set()
             try:
@@ -401,7 +411,7 @@ def test_cancelling_an_attempt_cancels_what_it_waits_for(stage: Stage, how: dict
 
         step = RunStep("n", Node(name="n", kind="task", tool="wait"), (), {"text": "a b"}, **how)
         task = asyncio.create_task(
-            carry_out(ToolPerformer(stage.registry), stage.registry.specs(), step, stage.context)
+            carry_out(ToolPerformer(recorder.registry), recorder.registry.specs(), step, recorder.context)
         )
         await begun.wait()
         task.cancel()

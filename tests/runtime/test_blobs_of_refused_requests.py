@@ -17,9 +17,7 @@ from baton.errors import UserError
 from baton.ports import Record, SagaRef
 from baton.runtime.requests.service import Service
 from tests.kit.corpus import start
-from tests.kit.toolbox import Books
 from tests.kit.world import TENANT, World
-from tests.runtime.conftest import Stage
 
 LARGE = "x" * 20_000
 WAITS = """
@@ -84,52 +82,42 @@ async def _under_a_used_key(service: Service, saga: str) -> None:
 
 
 @pytest.mark.parametrize("case", [_unknown, _against_the_schema, _under_a_used_key])
-def test_a_signal_that_is_refused_stores_no_payload(stage: Stage, case: Case) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga, blobs = await opened(world, WAITS, "w")
-        if case is _under_a_used_key:
-            await world.service().signal(saga, "go", "small", "k")
-        with pytest.raises(UserError):
-            await case(world.service(), saga)
-        assert blobs.written == []
-
-    stage(story)
+async def test_a_signal_that_is_refused_stores_no_payload(case: Case) -> None:
+    world = World.start()
+    saga, blobs = await opened(world, WAITS, "w")
+    if case is _under_a_used_key:
+        await world.service().signal(saga, "go", "small", "k")
+    with pytest.raises(UserError):
+        await case(world.service(), saga)
+    assert blobs.written == []
 
 
-def test_a_signal_to_a_saga_that_has_ended_or_keeps_too_many_stores_no_payload(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga, blobs = await opened(world, WAITS, "w")
-        await world.service().cancel(saga, "enough", 0)
-        await world.settle()
-        with pytest.raises(UserError, match="has ended"):
-            await world.service().signal(saga, "go", LARGE, "")
-        assert blobs.written == []
-
-    stage(story)
+async def test_a_signal_to_a_saga_that_has_ended_or_keeps_too_many_stores_no_payload() -> None:
+    world = World.start()
+    saga, blobs = await opened(world, WAITS, "w")
+    await world.service().cancel(saga, "enough", 0)
+    await world.settle()
+    with pytest.raises(UserError, match="has ended"):
+        await world.service().signal(saga, "go", LARGE, "")
+    assert blobs.written == []
 
 
-def test_a_large_signal_is_stored_once_whatever_comes_in_between_and_however_often_it_is_sent(
-    stage: Stage,
-) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga, blobs = await opened(world, WAITS, "w")
-        last = world.entries(saga)[-1]
+async def test_a_large_signal_is_stored_once_whatever_comes_in_between_and_however_often_it_is_sent() -> None:
+    world = World.start()
+    saga, blobs = await opened(world, WAITS, "w")
+    last = world.entries(saga)[-1]
 
-        def meanwhile() -> None:
-            other = SignalReceived(name="go", key="other", payload=Value(v="other"), by="bo", at=last.at)
-            entry = Entry(version=last.version + 1, at=last.at, invocation="other", events=(other,))
-            assert world.log.append(
-                SagaRef(TENANT, saga), Record(0, entry.version, encode_entry(entry)), None
-            )
+    def meanwhile() -> None:
+        other = SignalReceived(name="go", key="other", payload=Value(v="other"), by="bo", at=last.at)
+        entry = Entry(version=last.version + 1, at=last.at, invocation="other", events=(other,))
+        assert world.log.append(SagaRef(TENANT, saga), Record(0, entry.version, encode_entry(entry)), None)
 
-        blobs.meanwhile = meanwhile
-        for _ in range(2):
-            await world.service().signal(saga, "go", LARGE, "k")
-        signals = [event.key for event in world.events(saga) if isinstance(event, SignalReceived)]
-        assert signals == ["other", "k"]
-        assert len(blobs.written) == 1
-
-    stage(story)
+    blobs.meanwhile = meanwhile
+    for _ in range(2):
+        await world.service().signal(saga, "go", LARGE, "k")
+    signals = [event.key for event in world.events(saga) if isinstance(event, SignalReceived)]
+    assert signals == ["other", "k"]
+    assert len(blobs.written) == 1
 
 
 # ---- answers
@@ -143,29 +131,25 @@ def test_a_large_signal_is_stored_once_whatever_comes_in_between_and_however_oft
         ({"action": "fail"}, ""),
     ],
 )
-def test_an_answer_that_is_refused_stores_no_output(stage: Stage, said: dict[str, Any], key: str) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga, blobs = await opened(world, ASKS, "asks")
-        answer = Answer(**{"ask": await question(world, saga), "output": LARGE, **said})
+async def test_an_answer_that_is_refused_stores_no_output(said: dict[str, Any], key: str) -> None:
+    world = World.start()
+    saga, blobs = await opened(world, ASKS, "asks")
+    answer = Answer(**{"ask": await question(world, saga), "output": LARGE, **said})
+    with pytest.raises(UserError):
+        await world.service().answer(saga, answer, key)
+    assert blobs.written == []
+
+
+async def test_a_large_answer_is_stored_once_and_another_one_not_at_all() -> None:
+    world = World.start()
+    saga, blobs = await opened(world, ASKS, "asks")
+    ask = await question(world, saga)
+    for _ in range(2):
+        await world.service().answer(saga, Answer(ask=ask, action="use", output=LARGE), "k")
+    for key in ("k", "", "other"):
         with pytest.raises(UserError):
-            await world.service().answer(saga, answer, key)
-        assert blobs.written == []
-
-    stage(story)
-
-
-def test_a_large_answer_is_stored_once_and_another_one_not_at_all(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga, blobs = await opened(world, ASKS, "asks")
-        ask = await question(world, saga)
-        for _ in range(2):
-            await world.service().answer(saga, Answer(ask=ask, action="use", output=LARGE), "k")
-        for key in ("k", "", "other"):
-            with pytest.raises(UserError):
-                await world.service().answer(saga, Answer(ask=ask, action="use", output=LARGE + "y"), key)
-        assert [data[:6] for data in blobs.written if LARGE.encode() in data].count(b'{"ask"') == 1
-
-    stage(story)
+            await world.service().answer(saga, Answer(ask=ask, action="use", output=LARGE + "y"), key)
+    assert [data[:6] for data in blobs.written if LARGE.encode() in data].count(b'{"ask"') == 1
 
 
 # ---- starts
@@ -184,13 +168,9 @@ async def _start_under_a_used_key(service: Service) -> None:
 
 
 @pytest.mark.parametrize("case", [_start_against_the_schema, _start_of_nothing, _start_under_a_used_key])
-def test_a_start_that_is_refused_stores_no_input(
-    stage: Stage, case: Callable[[Service], Awaitable[None]]
-) -> None:
-    async def story(world: World, books: Books) -> None:
-        _, blobs = await opened(world, WAITS, "w")
-        with pytest.raises(UserError):
-            await case(world.service())
-        assert blobs.written == []
-
-    stage(story)
+async def test_a_start_that_is_refused_stores_no_input(case: Callable[[Service], Awaitable[None]]) -> None:
+    world = World.start()
+    _, blobs = await opened(world, WAITS, "w")
+    with pytest.raises(UserError):
+        await case(world.service())
+    assert blobs.written == []

@@ -15,7 +15,6 @@ from tests.kit.corpus import start
 from tests.kit.process import REFUSES, Outage
 from tests.kit.toolbox import Books
 from tests.kit.world import World
-from tests.runtime.conftest import Stage
 
 DOCUMENT = """
 name: w
@@ -44,141 +43,131 @@ async def view(world: World, saga: str) -> Any:
     return await world.queries().show(saga)
 
 
-def test_while_it_is_waited_for_nothing_runs_and_a_heartbeat_wakes_no_worker(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga, token = await handed(world, books)
-        (head,) = world.log.heads()
-        assert (head.status, head.owner) == ("waiting", "")
-        cost = await cost_of(world, saga)
-        ran = len(world.invocations)
-        for _ in range(5):
-            await asyncio.sleep(15 * 60)
-            before = len(world.invocations)
-            await world.service().callback(token, Said(status="heartbeat"))
-            await asyncio.sleep(5)
-            assert len(world.invocations) == before
-        assert sum(isinstance(one, CallbackHeartbeat) for one in world.events(saga)) == 5
-        assert len(world.invocations) <= ran + 6, "one look for each heartbeat that fell due"
-        await world.service().callback(token, DONE)
-        await world.settle()
-        assert (await view(world, saga))["result"] == "done"
-        lasted = world.entries(saga)[-1].at - world.entries(saga)[0].at
-        assert lasted > 75 * 60_000
-        assert await cost_of(world, saga) < 2 * cost + 0.0001, "the time of the wait costs nothing"
-
-    stage(story)
-
-
-def test_a_process_that_cannot_reach_the_bucket_hears_heartbeats_and_failures(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga, token = await handed(world, books)
+async def test_while_it_is_waited_for_nothing_runs_and_a_heartbeat_wakes_no_worker() -> None:
+    world = World.start()
+    books = world.books
+    saga, token = await handed(world, books)
+    (head,) = world.log.heads()
+    assert (head.status, head.owner) == ("waiting", "")
+    cost = await cost_of(world, saga)
+    ran = len(world.invocations)
+    for _ in range(5):
         await asyncio.sleep(15 * 60)
-        world.outages = (Outage("s3", REFUSES),)
+        before = len(world.invocations)
         await world.service().callback(token, Said(status="heartbeat"))
-        assert isinstance(world.events(saga)[-1], CallbackHeartbeat)
-        with pytest.raises(EngineFault):
-            await world.service().callback(
-                token, DONE
-            )  # its output may have a schema, which is in the bucket
-        await world.service().callback(token, Said(status="failure", code="business_rule"))
-        assert isinstance(world.events(saga)[-1], SignalReceived)
-
-    stage(story)
-
-
-def test_an_old_token_is_refused_and_a_token_of_another_deployment_is_none(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga, token = await handed(world, books)
-        await world.service().callback(token, Said(status="failure", code="server_error"))
-        await asyncio.sleep(10)
-        old, new = books.jobs.all
-        assert old == token
-        with pytest.raises(CallbackOver, match=r"has been completed"):
-            await world.service().callback(old, Said(status="heartbeat"))
-        await world.service().callback(new, DONE)
-        await world.settle()
-        assert (await view(world, saga))["result"] == "done"
-        with pytest.raises(NotFound):
-            await world.service(tenant="globex").callback(new, DONE)
-        other = World(world.registry)
-        with pytest.raises(NotFound):
-            await other.service().callback(new, DONE)
-
-    stage(story)
+        await asyncio.sleep(5)
+        assert len(world.invocations) == before
+    assert sum(isinstance(one, CallbackHeartbeat) for one in world.events(saga)) == 5
+    assert len(world.invocations) <= ran + 6, "one look for each heartbeat that fell due"
+    await world.service().callback(token, DONE)
+    await world.settle()
+    assert (await view(world, saga))["result"] == "done"
+    lasted = world.entries(saga)[-1].at - world.entries(saga)[0].at
+    assert lasted > 75 * 60_000
+    assert await cost_of(world, saga) < 2 * cost + 0.0001, "the time of the wait costs nothing"
 
 
-def test_every_process_of_a_deployment_has_one_key(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        from baton.runtime.people.links import Holder, token_for
+async def test_a_process_that_cannot_reach_the_bucket_hears_heartbeats_and_failures() -> None:
+    world = World.start()
+    books = world.books
+    saga, token = await handed(world, books)
+    await asyncio.sleep(15 * 60)
+    world.outages = (Outage("s3", REFUSES),)
+    await world.service().callback(token, Said(status="heartbeat"))
+    assert isinstance(world.events(saga)[-1], CallbackHeartbeat)
+    with pytest.raises(EngineFault):
+        await world.service().callback(token, DONE)  # its output may have a schema, which is in the bucket
+    await world.service().callback(token, Said(status="failure", code="business_rule"))
+    assert isinstance(world.events(saga)[-1], SignalReceived)
 
-        holder = Holder(tenant="acme", saga="s1", callback="0.a.1")
 
-        async def token() -> str:
-            parts = world.service()._parts
-            return await token_for(parts.context, {}, holder)
+async def test_an_old_token_is_refused_and_a_token_of_another_deployment_is_none() -> None:
+    world = World.start()
+    books = world.books
+    saga, token = await handed(world, books)
+    await world.service().callback(token, Said(status="failure", code="server_error"))
+    await asyncio.sleep(10)
+    old, new = books.jobs.all
+    assert old == token
+    with pytest.raises(CallbackOver, match=r"has been completed"):
+        await world.service().callback(old, Said(status="heartbeat"))
+    await world.service().callback(new, DONE)
+    await world.settle()
+    assert (await view(world, saga))["result"] == "done"
+    with pytest.raises(NotFound):
+        await world.service(tenant="globex").callback(new, DONE)
+    other = World(world.registry)
+    with pytest.raises(NotFound):
+        await other.service().callback(new, DONE)
 
-        assert len(set(await asyncio.gather(*(token() for _ in range(20))))) == 1
 
-    stage(story)
+async def test_every_process_of_a_deployment_has_one_key() -> None:
+    world = World.start()
+    from baton.runtime.people.links import Holder, token_for
+
+    holder = Holder(tenant="acme", saga="s1", callback="0.a.1")
+
+    async def token() -> str:
+        parts = world.service()._parts
+        return await token_for(parts.context, {}, holder)
+
+    assert len(set(await asyncio.gather(*(token() for _ in range(20))))) == 1
 
 
-def test_what_may_happen_only_once_is_handed_over_again_when_it_has_failed_elsewhere(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga, token = await handed(world, books, "entrust")
-        assert books.happened == ["entrust j"]
-        await world.service().callback(token, Said(status="failure", code="server_error"))
-        await asyncio.sleep(10)
-        assert books.happened == ["entrust j"] * 2, "that it failed there is certain"
-        _, new = books.jobs.all
-        await world.service().callback(new, DONE)
-        await world.settle()
-        assert (await view(world, saga))["result"] == "done"
-        assert len({deed.key for deed in world.deeds}) == 2, "another act has another key"
-
-    stage(story)
+async def test_what_may_happen_only_once_is_handed_over_again_when_it_has_failed_elsewhere() -> None:
+    world = World.start()
+    books = world.books
+    saga, token = await handed(world, books, "entrust")
+    assert books.happened == ["entrust j"]
+    await world.service().callback(token, Said(status="failure", code="server_error"))
+    await asyncio.sleep(10)
+    assert books.happened == ["entrust j"] * 2, "that it failed there is certain"
+    _, new = books.jobs.all
+    await world.service().callback(new, DONE)
+    await world.settle()
+    assert (await view(world, saga))["result"] == "done"
+    assert len({deed.key for deed in world.deeds}) == 2, "another act has another key"
 
 
 @pytest.mark.parametrize(("action", "acts"), [("use", 1), ("retry", 2)])
-def test_of_what_may_happen_only_once_and_is_silent_a_person_says_what_became(
-    action: str, acts: int, stage: Stage
+async def test_of_what_may_happen_only_once_and_is_silent_a_person_says_what_became(
+    action: str, acts: int
 ) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga, token = await handed(world, books, "entrust")
-        await asyncio.sleep(21 * 60)
-        shown = await view(world, saga)
-        assert (shown["status"], books.happened) == ("suspended", ["entrust j"])
-        (question,) = shown["questions"]
-        assert "unknown_outcome" in question["message"]
-        with pytest.raises(CallbackOver, match="unknown_outcome"):
-            await world.service().callback(token, DONE)
-        output: dict[str, Any] = {"output": "by hand"} if action == "use" else {}
-        await world.service().answer(saga, Answer(ask=question["id"], action=action, **output), "")
-        await asyncio.sleep(30)
-        assert len(books.happened) == acts
-        if action == "retry":
-            await world.service().callback(list(books.jobs.all)[-1], DONE)
-        await world.settle()
-        assert (await view(world, saga))["result"] == ("done" if action == "retry" else "by hand")
-
-    stage(story)
-
-
-def test_a_worker_that_dies_while_it_hands_over_repeats_it_with_the_same_token(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        world.books = books
-        world.timeout_s = 6
-        document = DOCUMENT.replace("TOOL", "hand_over").replace("job: j", "job: j, seconds: 5")
-        saga = await start(world, document, {}, "w")
-        while not books.jobs.all:
-            await asyncio.sleep(0.05)
-        world.running[saga, "a"].is_dead = True
-        (token,) = books.jobs.all
-        await asyncio.sleep(60)
-        assert list(books.jobs.all) == [token], "the same work"
+    world = World.start()
+    books = world.books
+    saga, token = await handed(world, books, "entrust")
+    await asyncio.sleep(21 * 60)
+    shown = await view(world, saga)
+    assert (shown["status"], books.happened) == ("suspended", ["entrust j"])
+    (question,) = shown["questions"]
+    assert "unknown_outcome" in question["message"]
+    with pytest.raises(CallbackOver, match="unknown_outcome"):
         await world.service().callback(token, DONE)
-        await world.settle()
-        events = world.events(saga)
-        assert sum(isinstance(one, CallbackOpened) for one in events) <= 1
-        assert [one.callback for one in events if isinstance(one, StepSucceeded)] == ["0.a.1"]
+    output: dict[str, Any] = {"output": "by hand"} if action == "use" else {}
+    await world.service().answer(saga, Answer(ask=question["id"], action=action, **output), "")
+    await asyncio.sleep(30)
+    assert len(books.happened) == acts
+    if action == "retry":
+        await world.service().callback(list(books.jobs.all)[-1], DONE)
+    await world.settle()
+    assert (await view(world, saga))["result"] == ("done" if action == "retry" else "by hand")
 
-    stage(story)
+
+async def test_a_worker_that_dies_while_it_hands_over_repeats_it_with_the_same_token() -> None:
+    world = World.start()
+    books = world.books
+    world.books = books
+    world.timeout_s = 6
+    document = DOCUMENT.replace("TOOL", "hand_over").replace("job: j", "job: j, seconds: 5")
+    saga = await start(world, document, {}, "w")
+    while not books.jobs.all:
+        await asyncio.sleep(0.05)
+    world.running[saga, "a"].is_dead = True
+    (token,) = books.jobs.all
+    await asyncio.sleep(60)
+    assert list(books.jobs.all) == [token], "the same work"
+    await world.service().callback(token, DONE)
+    await world.settle()
+    events = world.events(saga)
+    assert sum(isinstance(one, CallbackOpened) for one in events) <= 1
+    assert [one.callback for one in events if isinstance(one, StepSucceeded)] == ["0.a.1"]

@@ -18,9 +18,8 @@ from baton.errors import InvalidInput
 from tests.kit.corpus import start
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, Crash, Plan
 from tests.kit.scripted import Scripted, asks_for, by_turn, says
-from tests.kit.toolbox import Books
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
-from tests.runtime.conftest import Stage
 
 ONE = """
 name: w
@@ -79,143 +78,123 @@ async def rung(world: World, model: Scripted, document: str = ONE) -> dict[str, 
 
 
 @pytest.mark.parametrize("effect", ["pure", "idempotent", "once"])
-def test_each_call_of_a_repeatable_tool_acts_and_has_a_key_of_its_own(stage: Stage, effect: str) -> None:
-    async def story(world: World, books: Books) -> None:
-        bell = Bell(world, effect=effect, repeatable=True)
-        model = Scripted(by_turn(asks_for(RING, RING), asks_for(RING), says("done")))
-        assert (await rung(world, model))["result"] == "done"
-        assert len(set(bell.keys)) == len(bell.keys) == 3
-        assert sorted(told(model)) == [1, 2, 3]
-
-    stage(story)
+async def test_each_call_of_a_repeatable_tool_acts_and_has_a_key_of_its_own(effect: str) -> None:
+    world = World.start()
+    bell = Bell(world, effect=effect, repeatable=True)
+    model = Scripted(by_turn(asks_for(RING, RING), asks_for(RING), says("done")))
+    assert (await rung(world, model))["result"] == "done"
+    assert len(set(bell.keys)) == len(bell.keys) == 3
+    assert sorted(told(model)) == [1, 2, 3]
 
 
-def test_a_retry_of_a_repeatable_call_keeps_its_key(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        busy = StepFailure("service_unavailable", "not now", happened=False)
-        bell = Bell(world, busy, effect="once", repeatable=True)
-        model = Scripted(by_turn(asks_for(RING), asks_for(RING), says("done")))
-        assert (await rung(world, model))["result"] == "done"
-        first, again, other = bell.keys
-        assert first == again != other
-
-    stage(story)
+async def test_a_retry_of_a_repeatable_call_keeps_its_key() -> None:
+    world = World.start()
+    busy = StepFailure("service_unavailable", "not now", happened=False)
+    bell = Bell(world, busy, effect="once", repeatable=True)
+    model = Scripted(by_turn(asks_for(RING), asks_for(RING), says("done")))
+    assert (await rung(world, model))["result"] == "done"
+    first, again, other = bell.keys
+    assert first == again != other
 
 
 @pytest.mark.parametrize("repeatable", [True, False])
-def test_a_call_whose_worker_dies_after_it_has_acted_is_looked_for_and_not_made_again(
-    stage: Stage, repeatable: bool
+async def test_a_call_whose_worker_dies_after_it_has_acted_is_looked_for_and_not_made_again(
+    repeatable: bool,
 ) -> None:
-    async def story(world: World, books: Books) -> None:
-        bell = Bell(world, "dies", effect="once", verify="bell.find", repeatable=repeatable)
-        model = Scripted(by_turn(asks_for(RING), asks_for(RING), says("done")))
-        assert (await rung(world, model))["result"] == "done"
-        assert len(bell.keys) == len(set(bell.acted)) == (2 if repeatable else 1)
-
-    stage(story)
+    world = World.start()
+    bell = Bell(world, "dies", effect="once", verify="bell.find", repeatable=repeatable)
+    model = Scripted(by_turn(asks_for(RING), asks_for(RING), says("done")))
+    assert (await rung(world, model))["result"] == "done"
+    assert len(bell.keys) == len(set(bell.acted)) == (2 if repeatable else 1)
 
 
-def test_what_a_person_gives_in_place_of_a_call_is_such_as_its_tool_gives_whatever_the_agent_has_to_give(
-    stage: Stage,
-) -> None:
-    async def story(world: World, books: Books) -> None:
-        Bell(world, "dies", effect="once")
-        world.models = model = Scripted(by_turn(asks_for(RING), says('{"sum": 7}')))
-        document = ONE.replace("[ring]}}", "[ring]}, output_schema: {type: object, required: [sum]}}")
-        saga = await start(world, document, {}, "w")
-        await asyncio.sleep(200)
-        (question,) = (await world.queries().show(saga))["questions"]
-        assert "unknown_outcome" in question["message"]
-        for wrong in ({"sum": 7}, "seven"):
-            with pytest.raises(InvalidInput, match=r"at /output: .*integer"):
-                await world.service().answer(
-                    saga, Answer(ask=question["id"], action="use", output=wrong), "k1"
-                )
-        await world.service().answer(saga, Answer(ask=question["id"], action="use", output=7), "k2")
-        await world.settle()
-        assert (await world.queries().show(saga))["result"] == {"sum": 7}
-        assert told(model) == [7]
-
-    stage(story)
+async def test_what_a_person_gives_in_place_of_a_call_is_such_as_its_tool_gives_whatever_the_agent_has_to_give() -> (
+    None
+):
+    world = World.start()
+    Bell(world, "dies", effect="once")
+    world.models = model = Scripted(by_turn(asks_for(RING), says('{"sum": 7}')))
+    document = ONE.replace("[ring]}}", "[ring]}, output_schema: {type: object, required: [sum]}}")
+    saga = await start(world, document, {}, "w")
+    await asyncio.sleep(200)
+    (question,) = (await world.queries().show(saga))["questions"]
+    assert "unknown_outcome" in question["message"]
+    for wrong in ({"sum": 7}, "seven"):
+        with pytest.raises(InvalidInput, match=r"at /output: .*integer"):
+            await world.service().answer(saga, Answer(ask=question["id"], action="use", output=wrong), "k1")
+    await world.service().answer(saga, Answer(ask=question["id"], action="use", output=7), "k2")
+    await world.settle()
+    assert (await world.queries().show(saga))["result"] == {"sum": 7}
+    assert told(model) == [7]
 
 
 @pytest.mark.parametrize("fate", [CRASH_BEFORE, CRASH_AFTER])
 @pytest.mark.parametrize("repeatable", [True, False])
-def test_wherever_the_worker_crashes_every_call_acts_once(stage: Stage, fate: str, repeatable: bool) -> None:
+def test_wherever_the_worker_crashes_every_call_acts_once(fate: str, repeatable: bool) -> None:
     writes = 1
     while True:
         plan = Plan(at={writes: fate})
 
-        async def story(world: World, books: Books) -> None:
+        async def crashes(plan: Plan) -> None:
+            world = World.start(plan=plan)
             bell = Bell(world, effect="once", verify="bell.find", repeatable=repeatable)
             model = Scripted(by_turn(asks_for(RING, RING), asks_for(RING), says("done")))
             assert (await rung(world, model))["result"] == "done", world.plan.writes
             assert len(bell.acted) == len(set(bell.acted)) == (3 if repeatable else 1), world.plan.writes
 
-        stage(story, plan=plan)
+        run_virtual(crashes(plan))
         if len(plan.writes) < writes:
             return
         writes += 1
 
 
-def test_equal_calls_that_fail_in_one_turn_and_succeed_in_the_next_have_one_key(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        refused = StepFailure("business_rule", "closed", happened=False)
-        bell = Bell(world, refused, effect="once")
-        model = Scripted(by_turn(asks_for(RING), asks_for(RING), asks_for(RING), says("done")))
-        assert (await rung(world, model))["result"] == "done"
-        first, second = bell.keys
-        assert first == second
-        failed, rung_once, again = told(model)
-        assert (failed["error"]["code"], rung_once, again["repeated"]) == ("business_rule", 1, True)
-
-    stage(story)
+async def test_equal_calls_that_fail_in_one_turn_and_succeed_in_the_next_have_one_key() -> None:
+    world = World.start()
+    refused = StepFailure("business_rule", "closed", happened=False)
+    bell = Bell(world, refused, effect="once")
+    model = Scripted(by_turn(asks_for(RING), asks_for(RING), asks_for(RING), says("done")))
+    assert (await rung(world, model))["result"] == "done"
+    first, second = bell.keys
+    assert first == second
+    failed, rung_once, again = told(model)
+    assert (failed["error"]["code"], rung_once, again["repeated"]) == ("business_rule", 1, True)
 
 
-def test_what_was_claimed_in_one_turn_is_the_recorded_result_of_an_equal_call_in_another(
-    stage: Stage,
-) -> None:
+async def test_what_was_claimed_in_one_turn_is_the_recorded_result_of_an_equal_call_in_another() -> None:
     """A call that has acted and said it failed: its claim knows better than what the model was told."""
+    world = World.start()
+    lost = StepFailure("service_unavailable", "gone", kind="permanent", happened=True)
 
-    async def story(world: World, books: Books) -> None:
-        lost = StepFailure("service_unavailable", "gone", kind="permanent", happened=True)
+    @tool("bell.look", effect="pure", registry=world.registry)
+    async def look() -> dict[str, Any]:
+        return {"happened": True, "result": 7}
 
-        @tool("bell.look", effect="pure", registry=world.registry)
-        async def look() -> dict[str, Any]:
-            return {"happened": True, "result": 7}
-
-        bell = Bell(world, lost, effect="once", verify="bell.look")
-        model = Scripted(by_turn(asks_for(RING), asks_for(RING), says("done")))
-        shown = await rung(world, model)
-        assert shown["result"] == "done"
-        assert len(bell.keys) == 1
-        recorded = [
-            event.recorded
-            for event in world.events(shown["id"])
-            if isinstance(event, StepSucceeded) and event.tool == "ring"
-        ]
-        assert recorded == [True]
-
-    stage(story)
+    bell = Bell(world, lost, effect="once", verify="bell.look")
+    model = Scripted(by_turn(asks_for(RING), asks_for(RING), says("done")))
+    shown = await rung(world, model)
+    assert shown["result"] == "done"
+    assert len(bell.keys) == 1
+    recorded = [
+        event.recorded
+        for event in world.events(shown["id"])
+        if isinstance(event, StepSucceeded) and event.tool == "ring"
+    ]
+    assert recorded == [True]
 
 
 @pytest.mark.parametrize("effect", ["idempotent", "once"])
-def test_equal_calls_of_two_agents_act_twice(stage: Stage, effect: str) -> None:
-    async def story(world: World, books: Books) -> None:
-        bell = Bell(world, effect=effect)
-        model = Scripted(by_turn(asks_for(RING), says("done")))
-        assert (await rung(world, model, TWO))["result"] == "done"
-        assert len(set(bell.keys)) == len(bell.keys) == 2
-
-    stage(story)
+async def test_equal_calls_of_two_agents_act_twice(effect: str) -> None:
+    world = World.start()
+    bell = Bell(world, effect=effect)
+    model = Scripted(by_turn(asks_for(RING), says("done")))
+    assert (await rung(world, model, TWO))["result"] == "done"
+    assert len(set(bell.keys)) == len(bell.keys) == 2
 
 
-def test_equal_calls_of_two_agents_act_once_where_the_tool_says_once_a_saga(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        bell = Bell(world, effect="once", key=Key.saga())
-        model = Scripted(by_turn(asks_for(RING), says("done")))
-        assert (await rung(world, model, TWO))["result"] == "done"
-        assert len(bell.keys) == 1
-        assert told(model) == [1]
-
-    stage(story)
+async def test_equal_calls_of_two_agents_act_once_where_the_tool_says_once_a_saga() -> None:
+    world = World.start()
+    bell = Bell(world, effect="once", key=Key.saga())
+    model = Scripted(by_turn(asks_for(RING), says("done")))
+    assert (await rung(world, model, TWO))["result"] == "done"
+    assert len(bell.keys) == 1
+    assert told(model) == [1]

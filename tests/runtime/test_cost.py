@@ -12,9 +12,7 @@ from baton.errors import NotFound, TooLarge
 from baton.runtime.requests import costs
 from tests.kit.corpus import start
 from tests.kit.documents import chain_of
-from tests.kit.toolbox import Books
 from tests.kit.world import World
-from tests.runtime.conftest import Stage
 
 LEASE = 1  # write units of a take; a release is 3, and one more at the end
 
@@ -33,92 +31,76 @@ def quantity(view: dict[str, Any], what: str) -> float:
     return next(float(line["quantity"]) for line in view["aws"] if line["what"] == what)
 
 
-def test_a_finished_saga_has_a_cost_with_all_its_parts(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga = await start(world, chain_of(5), {"n": 0}, "chain")
-        await world.settle()
-        view = await world.queries().cost(saga)
-        assert (view["saga"], view["status"], view["steps"], view["invocations"]) == (saga, "completed", 5, 1)
-        assert quantity(view, "DynamoDB writes") == 4 + LEASE + 5 + 4
-        assert quantity(view, "Lambda requests") == 3
-        assert view["usd"]["total"] == pytest.approx(sum(line["usd"] for line in view["aws"]))
-        assert view["usd_per_million_steps"] == pytest.approx(view["usd"]["total"] / 5 * 1e6, rel=1e-3)
-
-    stage(story)
+async def test_a_finished_saga_has_a_cost_with_all_its_parts() -> None:
+    world = World.start()
+    saga = await start(world, chain_of(5), {"n": 0}, "chain")
+    await world.settle()
+    view = await world.queries().cost(saga)
+    assert (view["saga"], view["status"], view["steps"], view["invocations"]) == (saga, "completed", 5, 1)
+    assert quantity(view, "DynamoDB writes") == 4 + LEASE + 5 + 4
+    assert quantity(view, "Lambda requests") == 3
+    assert view["usd"]["total"] == pytest.approx(sum(line["usd"] for line in view["aws"]))
+    assert view["usd_per_million_steps"] == pytest.approx(view["usd"]["total"] / 5 * 1e6, rel=1e-3)
 
 
-def test_the_cost_of_a_running_saga_grows_with_its_steps_and_waiting_costs_nothing(stage: Stage) -> None:
+async def test_the_cost_of_a_running_saga_grows_with_its_steps_and_waiting_costs_nothing() -> None:
     document = "name: w\nnodes:\n  a: {tool: work, with: {n: 1}}\n  b: {wait: {for: 4m}, after: a}\n"
-
-    async def story(world: World, books: Books) -> None:
-        saga = await start(world, document, {}, "w")
-        started = await world.queries().cost(saga)
-        await asyncio.sleep(10)
-        waiting = [await world.queries().cost(saga)]
-        await asyncio.sleep(120)
-        waiting.append(await world.queries().cost(saga))
-        await world.settle()
-        ended = await world.queries().cost(saga)
-        assert started["usd"]["total"] < waiting[0]["usd"]["total"] == waiting[1]["usd"]["total"]
-        assert waiting[1]["usd"]["total"] < ended["usd"]["total"]
-        assert (started["usd_per_million_steps"], started["steps"]) == (None, 0)
-
-    stage(story)
+    world = World.start()
+    saga = await start(world, document, {}, "w")
+    started = await world.queries().cost(saga)
+    await asyncio.sleep(10)
+    waiting = [await world.queries().cost(saga)]
+    await asyncio.sleep(120)
+    waiting.append(await world.queries().cost(saga))
+    await world.settle()
+    ended = await world.queries().cost(saga)
+    assert started["usd"]["total"] < waiting[0]["usd"]["total"] == waiting[1]["usd"]["total"]
+    assert waiting[1]["usd"]["total"] < ended["usd"]["total"]
+    assert (started["usd_per_million_steps"], started["steps"]) == (None, 0)
 
 
-def test_a_log_of_many_pages_and_branches_is_read_whole(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga = await start(world, chain_of(7), {"n": 0}, "chain")
-        await world.settle()
-        await world.service().fork(saga, 3, "again from the second step")
-        await world.settle()
-        whole = await world.queries().cost(saga)
-        assert whole["steps"] == 7 + 5, "what was done before the fork was paid too"
-        for size in (1, 2, 4):
-            monkeypatch.setattr(costs, "PAGE", size)
-            assert await world.queries().cost(saga) == whole
-
-    stage(story)
+async def test_a_log_of_many_pages_and_branches_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World.start()
+    saga = await start(world, chain_of(7), {"n": 0}, "chain")
+    await world.settle()
+    await world.service().fork(saga, 3, "again from the second step")
+    await world.settle()
+    whole = await world.queries().cost(saga)
+    assert whole["steps"] == 7 + 5, "what was done before the fork was paid too"
+    for size in (1, 2, 4):
+        monkeypatch.setattr(costs, "PAGE", size)
+        assert await world.queries().cost(saga) == whole
 
 
-def test_what_is_appended_while_the_log_is_read_is_left_for_the_next_time(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga = await start(world, chain_of(3), {"n": 0}, "chain")
-        await world.settle()
-        before = await world.queries().cost(saga)
-        opened = await world.queries()._request.open(saga)
-        await world.service().fork(saga, 2, "meanwhile")
-        again = await costs.cost_of(
-            world.log, world.queries()._parts.call, Clock(0), opened, Deployment.of(world.limits)
-        )
-        assert again == before
-
-    stage(story)
+async def test_what_is_appended_while_the_log_is_read_is_left_for_the_next_time() -> None:
+    world = World.start()
+    saga = await start(world, chain_of(3), {"n": 0}, "chain")
+    await world.settle()
+    before = await world.queries().cost(saga)
+    opened = await world.queries()._request.open(saga)
+    await world.service().fork(saga, 2, "meanwhile")
+    again = await costs.cost_of(
+        world.log, world.queries()._parts.call, Clock(0), opened, Deployment.of(world.limits)
+    )
+    assert again == before
 
 
-def test_a_log_that_cannot_be_read_before_the_request_ends_is_refused_with_how_far_it_came(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+async def test_a_log_that_cannot_be_read_before_the_request_ends_is_refused_with_how_far_it_came(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(costs, "PAGE", 4)
-
-    async def story(world: World, books: Books) -> None:
-        saga = await start(world, chain_of(7), {"n": 0}, "chain")
-        await world.settle()
-        opened = await world.queries()._request.open(saga)
-        call = world.queries()._parts.call
-        with pytest.raises(TooLarge, match="of 8 versions it came to 4"):
-            await costs.cost_of(world.log, call, Clock(call.deadline), opened, Deployment.of(world.limits))
-        monkeypatch.setattr(costs, "PAGE", 8)
+    world = World.start()
+    saga = await start(world, chain_of(7), {"n": 0}, "chain")
+    await world.settle()
+    opened = await world.queries()._request.open(saga)
+    call = world.queries()._parts.call
+    with pytest.raises(TooLarge, match="of 8 versions it came to 4"):
         await costs.cost_of(world.log, call, Clock(call.deadline), opened, Deployment.of(world.limits))
+    monkeypatch.setattr(costs, "PAGE", 8)
+    await costs.cost_of(world.log, call, Clock(call.deadline), opened, Deployment.of(world.limits))
 
-    stage(story)
 
-
-def test_a_saga_that_is_not_there_has_no_cost(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        with pytest.raises(NotFound):
-            await world.queries().cost("nowhere")
-
-    stage(story)
+async def test_a_saga_that_is_not_there_has_no_cost() -> None:
+    world = World.start()
+    with pytest.raises(NotFound):
+        await world.queries().cost("nowhere")

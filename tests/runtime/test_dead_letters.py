@@ -19,10 +19,8 @@ from baton.runtime.dead_letters import Collected, LetterCollector
 from baton.runtime.engine.request import SAGA_ID
 from baton.runtime.requests.operators import Wanted
 from baton.web import identity
-from tests.kit.letters import Mortuary
-from tests.kit.toolbox import Books
+from tests.kit.dead_letter_runs import Mortuary
 from tests.kit.world import World
-from tests.runtime.conftest import Stage
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -255,77 +253,66 @@ def test_a_letter_that_is_always_changed_meanwhile_is_left_for_the_next_run() ->
 # -- an operator's request
 
 
-def test_two_operators_at_once_redrive_a_letter_once(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        deaths = Mortuary(world, 0, 0)
-        await deaths.start(2)
-        await deaths.collect_all()
-        deaths.unreadable = set()
-        (one, _) = deaths.letters.all()
-        both = await asyncio.gather(deaths.desk().redrive(one.id), deaths.desk().redrive(one.id))
-        assert [view["redrives"] for view in both] == [1, 1]
-        assert sum(deaths.woken.values()) == 1
-
-    stage(story)
+async def test_two_operators_at_once_redrive_a_letter_once() -> None:
+    world = World.start()
+    deaths = Mortuary(world, 0, 0)
+    await deaths.start(2)
+    await deaths.collect_all()
+    deaths.unreadable = set()
+    (one, _) = deaths.letters.all()
+    both = await asyncio.gather(deaths.desk().redrive(one.id), deaths.desk().redrive(one.id))
+    assert [view["redrives"] for view in both] == [1, 1]
+    assert sum(deaths.woken.values()) == 1
 
 
-def test_of_many_a_letter_that_was_redriven_since_it_was_listed_is_not_discarded(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        deaths = Mortuary(world, 0, 0)
-        await deaths.start(2)
-        await deaths.collect_all()
-        listed = deaths.letters.listed
-        any_letters: Any = deaths.letters
+async def test_of_many_a_letter_that_was_redriven_since_it_was_listed_is_not_discarded() -> None:
+    world = World.start()
+    deaths = Mortuary(world, 0, 0)
+    await deaths.start(2)
+    await deaths.collect_all()
+    listed = deaths.letters.listed
+    any_letters: Any = deaths.letters
 
-        def then_redriven(*wanted: Any) -> Any:
-            found = listed(*wanted)
-            one = found[0][0]
-            any_letters.write(redriven(one, "grace", one.since), one.number, Wake(v=0))
-            any_letters.listed = listed
-            return found
+    def then_redriven(*wanted: Any) -> Any:
+        found = listed(*wanted)
+        one = found[0][0]
+        any_letters.write(redriven(one, "grace", one.since), one.number, Wake(v=0))
+        any_letters.listed = listed
+        return found
 
-        any_letters.listed = then_redriven
-        told = await deaths.desk().discard_all(Wanted(), "a test", dry_run=False, limit=10, cursor="")
-        assert (told["matched"], told["discarded"]) == (2, 1)
-        assert "it is redriven" in told["refused"][0]["why"]
-        assert {letter.status for letter in deaths.letters.all()} == {REDRIVEN, DISCARDED}
-
-    stage(story)
+    any_letters.listed = then_redriven
+    told = await deaths.desk().discard_all(Wanted(), "a test", dry_run=False, limit=10, cursor="")
+    assert (told["matched"], told["discarded"]) == (2, 1)
+    assert "it is redriven" in told["refused"][0]["why"]
+    assert {letter.status for letter in deaths.letters.all()} == {REDRIVEN, DISCARDED}
 
 
-def test_a_redrive_of_a_saga_that_is_being_worked_on_does_it_no_harm(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        deaths = Mortuary(world, 0, 0)
-        await deaths.start(2)
-        await deaths.collect_all()
-        deaths.unreadable = set()
-        for letter in deaths.letters.all():
-            await deaths.desk().redrive(letter.id)
-            await deaths.desk().redrive(letter.id, force=True)
-        await asyncio.sleep(120)
-        assert {head.status for head in world.log.heads()} == {"completed"}
-        assert [letter.redrives for letter in deaths.letters.all()] == [2, 2]
-        with pytest.raises(NotAllowedNow, match="at its end"):
-            await deaths.desk().redrive(letter.id, force=True)
-
-    stage(story)
+async def test_a_redrive_of_a_saga_that_is_being_worked_on_does_it_no_harm() -> None:
+    world = World.start()
+    deaths = Mortuary(world, 0, 0)
+    await deaths.start(2)
+    await deaths.collect_all()
+    deaths.unreadable = set()
+    for letter in deaths.letters.all():
+        await deaths.desk().redrive(letter.id)
+        await deaths.desk().redrive(letter.id, force=True)
+    await asyncio.sleep(120)
+    assert {head.status for head in world.log.heads()} == {"completed"}
+    assert [letter.redrives for letter in deaths.letters.all()] == [2, 2]
+    with pytest.raises(NotAllowedNow, match="at its end"):
+        await deaths.desk().redrive(letter.id, force=True)
 
 
-def test_a_saga_whose_head_cannot_be_read_dies_again_at_once_when_it_is_redriven(stage: Stage) -> None:
+async def test_a_saga_whose_head_cannot_be_read_dies_again_at_once_when_it_is_redriven() -> None:
     """A worker says nothing of a wake that knows no version, if the head has been put off already."""
-
-    async def story(world: World, books: Books) -> None:
-        deaths = Mortuary(world, 0, 0)
-        await deaths.start(2)
-        await deaths.collect_all()
-        any_log: Any = world.log
-        any_log.read_head = any_log.read_tail
-        for letter in deaths.letters.all():
-            await deaths.desk().redrive(letter.id)
-        await asyncio.sleep(10)
-        await deaths.collect_all()
-        assert [(one.status, one.messages, one.redrives) for one in deaths.letters.all()] == [
-            (PENDING, 2, 1)
-        ] * 2
-
-    stage(story)
+    world = World.start()
+    deaths = Mortuary(world, 0, 0)
+    await deaths.start(2)
+    await deaths.collect_all()
+    any_log: Any = world.log
+    any_log.read_head = any_log.read_tail
+    for letter in deaths.letters.all():
+        await deaths.desk().redrive(letter.id)
+    await asyncio.sleep(10)
+    await deaths.collect_all()
+    assert [(one.status, one.messages, one.redrives) for one in deaths.letters.all()] == [(PENDING, 2, 1)] * 2

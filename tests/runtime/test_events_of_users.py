@@ -8,10 +8,8 @@ import pytest
 
 from baton.core.limits import DAY_MS, Limits
 from baton.ports import Account, Change, Reservation
-from tests.kit.toolbox import Books
-from tests.kit.virtual import VirtualClock
+from tests.kit.virtual_time import VirtualClock
 from tests.kit.world import TENANT, World
-from tests.runtime.conftest import Stage
 from tests.runtime.test_events import did, event, register, take
 
 CARE = """
@@ -32,37 +30,31 @@ def spend(world: World, user: str, cost: int) -> None:
     world.budgets.move(account, Change("x", held, None, cost), now)
 
 
-def test_the_saga_is_that_users_and_a_repetition_finds_it(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        await register(world, CARE)
-        (done,) = await take(world, asked(customer="ada"))
-        await world.settle()
-        assert (await world.queries().show(done["saga"]))["user"] == "ada"
-        assert await take(world, asked(customer="ada")) == [{**done, "did": "duplicate"}]
-        assert [head.user for head in world.log.heads()] == ["ada"]
-
-    stage(story)
+async def test_the_saga_is_that_users_and_a_repetition_finds_it() -> None:
+    world = World.start()
+    await register(world, CARE)
+    (done,) = await take(world, asked(customer="ada"))
+    await world.settle()
+    assert (await world.queries().show(done["saga"]))["user"] == "ada"
+    assert await take(world, asked(customer="ada")) == [{**done, "did": "duplicate"}]
+    assert [head.user for head in world.log.heads()] == ["ada"]
 
 
 @pytest.mark.parametrize(
     "data", [{"customer": None}, {"customer": ""}, {"customer": 7}, {"customer": "a b"}, {}]
 )
-def test_an_event_that_names_no_user_starts_nothing_at_the_cost_of_another(
-    stage: Stage, data: dict[str, Any]
+async def test_an_event_that_names_no_user_starts_nothing_at_the_cost_of_another(
+    data: dict[str, Any],
 ) -> None:
-    async def story(world: World, books: Books) -> None:
-        await register(world, CARE)
-        assert did(await take(world, asked(**data))) == [("care", "refused")]
-        assert world.log.heads() == []
-
-    stage(story)
+    world = World.start()
+    await register(world, CARE)
+    assert did(await take(world, asked(**data))) == [("care", "refused")]
+    assert world.log.heads() == []
 
 
-def test_only_the_user_whose_day_is_spent_has_to_wait(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        await register(world, CARE)
-        spend(world, "ada", 5_000_000)
-        assert did(await take(world, asked(customer="ada"))) == [("care", "later")]
-        assert did(await take(world, asked("e2", customer="bob"))) == [("care", "started")]
-
-    stage(story, limits=Limits(user_day_budget_usd="5"))
+async def test_only_the_user_whose_day_is_spent_has_to_wait() -> None:
+    world = World.start(limits=Limits(user_day_budget_usd="5"))
+    await register(world, CARE)
+    spend(world, "ada", 5_000_000)
+    assert did(await take(world, asked(customer="ada"))) == [("care", "later")]
+    assert did(await take(world, asked("e2", customer="bob"))) == [("care", "started")]

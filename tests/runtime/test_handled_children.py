@@ -6,9 +6,7 @@ import pytest
 
 from baton.core.log.events import NoticeDue, SagaStarted
 from tests.kit.corpus import start
-from tests.kit.toolbox import Books
 from tests.kit.world import World
-from tests.runtime.conftest import Stage
 
 CHILD = "name: child\nnodes: {a: {tool: refuse, retry: none}}"
 MIDDLE = "name: middle\nnodes: {m: {workflow: child}}"
@@ -36,15 +34,13 @@ async def starts_of(world: World, document: str, child: str = CHILD) -> tuple[di
 
 @pytest.mark.parametrize("document", [CAUGHT, TOLERATED])
 @pytest.mark.parametrize("name", ["child", "middle"])
-def test_a_child_does_not_ask_where_a_saga_above_goes_on_from_its_failure(
-    stage: Stage, document: str, name: str
+async def test_a_child_does_not_ask_where_a_saga_above_goes_on_from_its_failure(
+    document: str, name: str
 ) -> None:
-    async def story(world: World, _books: Books) -> None:
-        handled, asked, status = await starts_of(world, document % name)
-        assert handled == {"w": False, "child": True} | ({"middle": True} if name == "middle" else {})
-        assert (asked, status) == (0, "completed")
-
-    stage(story)
+    world = World.start()
+    handled, asked, status = await starts_of(world, document % name)
+    assert handled == {"w": False, "child": True} | ({"middle": True} if name == "middle" else {})
+    assert (asked, status) == (0, "completed")
 
 
 @pytest.mark.parametrize(
@@ -55,11 +51,9 @@ def test_a_child_does_not_ask_where_a_saga_above_goes_on_from_its_failure(
         (CAUGHT % "child", "name: child\nnodes: {a: {tool: refuse, retry: none, on_failure: ask}}"),
     ],
 )
-def test_a_child_asks_where_nothing_above_goes_on_or_its_document_says_so(
-    stage: Stage, document: str, child: str
+async def test_a_child_asks_where_nothing_above_goes_on_or_its_document_says_so(
+    document: str, child: str
 ) -> None:
-    async def story(world: World, _books: Books) -> None:
-        _, asked, status = await starts_of(world, document, child)
-        assert (asked, status) == (1, "waiting")
-
-    stage(story)
+    world = World.start()
+    _, asked, status = await starts_of(world, document, child)
+    assert (asked, status) == (1, "waiting")

@@ -20,7 +20,7 @@ from baton.ports import Head, Record, SagaRef
 from baton.runtime.invocation.context import StoreRetrier, inline
 from baton.runtime.log.history import PAGE, History
 from tests.core.build import chain, program, replay, started, task
-from tests.kit.virtual import EPOCH, SeededEntropy
+from tests.kit.virtual_time import EPOCH, SeededEntropy
 
 SAGA = SagaRef("acme", "s1")
 LIMITS = Limits()

@@ -12,9 +12,7 @@ from baton.core.log.questions import Answer
 from baton.runtime.invocation.attempt import Doubt
 from tests.kit.corpus import start
 from tests.kit.faults import Crash
-from tests.kit.toolbox import Books
 from tests.kit.world import World
-from tests.runtime.conftest import Stage
 
 
 def add_bank(world: World, deeds: list[str], *, seconds: float = 0.1, verify: bool = True) -> None:
@@ -47,114 +45,98 @@ async def view_of(world: World, document: str, settle_s: float = 7_200) -> dict[
 OR_TRANSFER = "catch: other}\n  other: {tool: transfer}\noutput: ['${ctx.a.output?}', '${ctx.other.output?}']"
 
 
-def test_a_limit_of_time_strikes_neither_while_it_acts_nor_between_the_doubt_and_the_look(
-    stage: Stage,
-) -> None:
-    async def story(world: World, books: Books) -> None:
-        deeds: list[str] = []
-        add_bank(world, deeds, seconds=10)
-        document = (
-            f"name: w\nnodes:\n  a: {{tool: card, timeout: 2s, limits: {{wall_time: 3s}}, {OR_TRANSFER}"
-        )
-        view = await view_of(world, document)
-        assert (view["status"], view["result"], deeds) == ("completed", ["by card", None], ["card"])
-
-    stage(story)
+async def test_a_limit_of_time_strikes_neither_while_it_acts_nor_between_the_doubt_and_the_look() -> None:
+    world = World.start()
+    deeds: list[str] = []
+    add_bank(world, deeds, seconds=10)
+    document = f"name: w\nnodes:\n  a: {{tool: card, timeout: 2s, limits: {{wall_time: 3s}}, {OR_TRANSFER}"
+    view = await view_of(world, document)
+    assert (view["status"], view["result"], deeds) == ("completed", ["by card", None], ["card"])
 
 
-def test_a_rule_for_any_failure_does_not_speak_of_a_doubt(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        deeds: list[str] = []
-        add_bank(world, deeds, seconds=10, verify=False)
-        document = f"name: w\non_failure: [rollback]\nnodes:\n  a: {{tool: card, timeout: 2s, {OR_TRANSFER}"
-        view = await view_of(world, document, 600)
-        assert (view["status"], deeds) == ("suspended", ["card"])
-
-    stage(story)
+async def test_a_rule_for_any_failure_does_not_speak_of_a_doubt() -> None:
+    world = World.start()
+    deeds: list[str] = []
+    add_bank(world, deeds, seconds=10, verify=False)
+    document = f"name: w\non_failure: [rollback]\nnodes:\n  a: {{tool: card, timeout: 2s, {OR_TRANSFER}"
+    view = await view_of(world, document, 600)
+    assert (view["status"], deeds) == ("suspended", ["card"])
 
 
-def test_a_rule_that_names_the_doubt_does(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        deeds: list[str] = []
-        add_bank(world, deeds, seconds=10, verify=False)
-        rule = "on_failure: {any: [rollback], unknown_outcome: rollback}"
-        document = f"name: w\n{rule}\nnodes: {{a: {{tool: card, timeout: 2s}}}}"
-        view = await view_of(world, document, 600)
-        assert (view["status"], view["error"]["code"]) == ("failed", "unknown_outcome")
-
-    stage(story)
+async def test_a_rule_that_names_the_doubt_does() -> None:
+    world = World.start()
+    deeds: list[str] = []
+    add_bank(world, deeds, seconds=10, verify=False)
+    rule = "on_failure: {any: [rollback], unknown_outcome: rollback}"
+    document = f"name: w\n{rule}\nnodes: {{a: {{tool: card, timeout: 2s}}}}"
+    view = await view_of(world, document, 600)
+    assert (view["status"], view["error"]["code"]) == ("failed", "unknown_outcome")
 
 
-def test_a_person_is_told_where_a_join_goes_on_without_it(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        deeds: list[str] = []
-        add_bank(world, deeds, seconds=10)
-        document = """
+async def test_a_person_is_told_where_a_join_goes_on_without_it() -> None:
+    world = World.start()
+    deeds: list[str] = []
+    add_bank(world, deeds, seconds=10)
+    document = """
 name: w
 nodes:
   a: {tool: card}
   b: {tool: transfer}
   j: {value: done, after: [a, b], join: any}
 """
-        view = await view_of(world, document)
-        assert view["status"] == "completed"
-        (notice,) = world.notices.said
-        assert (notice.code, notice.to, notice.node) == ("unknown_outcome", "on_call", "a")
-
-    stage(story)
+    view = await view_of(world, document)
+    assert view["status"] == "completed"
+    (notice,) = world.notices.said
+    assert (notice.code, notice.to, notice.node) == ("unknown_outcome", "on_call", "a")
 
 
-def test_a_person_is_told_where_a_cancel_has_stopped_it(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        deeds: list[str] = []
-        add_bank(world, deeds, seconds=60)
-        saga = await start(world, "name: w\nnodes: {a: {tool: card, timeout: 90s}}", {}, "w")
-        await asyncio.sleep(2)
-        await world.service().cancel(saga, "changed my mind", 0)
-        await world.settle()
-        assert (await world.queries().show(saga))["status"] == "cancelled"
-        assert [notice.code for notice in world.notices.said] == ["unknown_outcome"]
-
-    stage(story)
+async def test_a_person_is_told_where_a_cancel_has_stopped_it() -> None:
+    world = World.start()
+    deeds: list[str] = []
+    add_bank(world, deeds, seconds=60)
+    saga = await start(world, "name: w\nnodes: {a: {tool: card, timeout: 90s}}", {}, "w")
+    await asyncio.sleep(2)
+    await world.service().cancel(saga, "changed my mind", 0)
+    await world.settle()
+    assert (await world.queries().show(saga))["status"] == "cancelled"
+    assert [notice.code for notice in world.notices.said] == ["unknown_outcome"]
 
 
-def test_a_call_that_was_refused_may_be_corrected_under_the_same_key(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        billed: list[int] = []
+async def test_a_call_that_was_refused_may_be_corrected_under_the_same_key() -> None:
+    world = World.start()
+    billed: list[int] = []
 
-        @tool("bill", registry=world.registry, effect="once", key=Key.business("invoice", "invoice"))
-        async def bill(invoice: str, cents: int) -> int:
-            if cents > 100:
-                raise StepFailure("invalid_input", "at most 100")
-            billed.append(cents)
-            return cents
+    @tool("bill", registry=world.registry, effect="once", key=Key.business("invoice", "invoice"))
+    async def bill(invoice: str, cents: int) -> int:
+        if cents > 100:
+            raise StepFailure("invalid_input", "at most 100")
+        billed.append(cents)
+        return cents
 
-        world.tools = world.registry.specs()
-        document = (
-            "name: w\nnodes: {a: {tool: bill, with: {invoice: i, cents: 500}, "
-            "on_failure: {any: {may_change: cents}}}}\noutput: ${ctx.a.output}"
-        )
-        saga = await start(world, document, {}, "w")
-        await world.settle(60)
-        (question,) = (await world.queries().show(saga))["questions"]
-        answer = Answer(ask=question["id"], action="retry", arguments={"cents": 50})
-        await world.service().answer(saga, answer, "")
-        await world.settle()
-        assert ((await world.queries().show(saga))["result"], billed) == (50, [50])
-        second = document.replace("name: w", "name: v").replace("500", "60")
-        await world.service().register(second, json_only=False)
-        other, _ = await world.service().start("v", {}, "key-2")
-        await world.settle()
-        view = await world.queries().show(other["id"])
-        assert (view["status"], view["error"]["code"]) == ("failed", "idempotency_key_reused")
-        assert billed == [50]
-
-    stage(story)
+    world.tools = world.registry.specs()
+    document = (
+        "name: w\nnodes: {a: {tool: bill, with: {invoice: i, cents: 500}, "
+        "on_failure: {any: {may_change: cents}}}}\noutput: ${ctx.a.output}"
+    )
+    saga = await start(world, document, {}, "w")
+    await world.settle(60)
+    (question,) = (await world.queries().show(saga))["questions"]
+    answer = Answer(ask=question["id"], action="retry", arguments={"cents": 50})
+    await world.service().answer(saga, answer, "")
+    await world.settle()
+    assert ((await world.queries().show(saga))["result"], billed) == (50, [50])
+    second = document.replace("name: w", "name: v").replace("500", "60")
+    await world.service().register(second, json_only=False)
+    other, _ = await world.service().start("v", {}, "key-2")
+    await world.settle()
+    view = await world.queries().show(other["id"])
+    assert (view["status"], view["error"]["code"]) == ("failed", "idempotency_key_reused")
+    assert billed == [50]
 
 
-def test_a_step_that_waits_for_an_answer_is_not_at_work(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        document = """
+async def test_a_step_that_waits_for_an_answer_is_not_at_work() -> None:
+    world = World.start()
+    document = """
 name: w
 limits: {fan_out: {max: 1, then: throttle}}
 nodes:
@@ -162,11 +144,9 @@ nodes:
   b: {tool: work, with: {n: 1}}
   c: {tool: work, with: {n: 2}}
 """
-        view = await view_of(world, document, 600)
-        assert view["status"] == "suspended"
-        assert view["steps"] == 2
-
-    stage(story)
+    view = await view_of(world, document, 600)
+    assert view["status"] == "suspended"
+    assert view["steps"] == 2
 
 
 CHEQUE = """
@@ -178,44 +158,42 @@ output: ${ctx.a.output}
 
 
 @pytest.mark.parametrize("has_acted", [False, True])
-def test_after_a_death_a_look_begins_with_the_claim_and_not_with_what_goes_before_a_call(
-    stage: Stage, has_acted: bool
+async def test_after_a_death_a_look_begins_with_the_claim_and_not_with_what_goes_before_a_call(
+    has_acted: bool,
 ) -> None:
-    async def story(world: World, books: Books) -> None:
-        deeds: list[str] = []
-        signings = ["well", "refused", "well"] if has_acted else ["dies", "refused"]
-        begun: list[str] = []
+    world = World.start()
+    deeds: list[str] = []
+    signings = ["well", "refused", "well"] if has_acted else ["dies", "refused"]
+    begun: list[str] = []
 
-        @tool("sign_in", registry=world.registry)
-        async def sign_in(context: Context) -> None:
-            begun.append(signings[len(begun)])
-            if begun[-1] == "refused":
-                raise StepFailure("business_rule", "the account is closed")
-            if begun[-1] == "dies":
-                world.running[context.saga, context.node].is_dead = True
-                raise Crash
-
-        @tool("cheque", registry=world.registry, effect="once", verify="find_cheque")
-        async def cheque(context: Context) -> str:
-            if not begun:
-                raise StepFailure("unauthorized", "log in", happened=False)
-            deeds.append("cheque")
+    @tool("sign_in", registry=world.registry)
+    async def sign_in(context: Context) -> None:
+        begun.append(signings[len(begun)])
+        if begun[-1] == "refused":
+            raise StepFailure("business_rule", "the account is closed")
+        if begun[-1] == "dies":
             world.running[context.saga, context.node].is_dead = True
             raise Crash
 
-        @tool("find_cheque", registry=world.registry, effect="pure")
-        async def find_cheque() -> dict[str, Any]:
-            return {"happened": bool(deeds), "result": "by cheque" if deeds else None}
+    @tool("cheque", registry=world.registry, effect="once", verify="find_cheque")
+    async def cheque(context: Context) -> str:
+        if not begun:
+            raise StepFailure("unauthorized", "log in", happened=False)
+        deeds.append("cheque")
+        world.running[context.saga, context.node].is_dead = True
+        raise Crash
 
-        world.tools = world.registry.specs()
-        view = await view_of(world, CHEQUE)
-        assert (view["questions"], begun) == ([], signings)
-        if has_acted:
-            assert (view["status"], view["result"], deeds) == ("completed", "by cheque", ["cheque"])
-        else:
-            assert (view["status"], view["error"]["code"], deeds) == ("failed", "business_rule", [])
+    @tool("find_cheque", registry=world.registry, effect="pure")
+    async def find_cheque() -> dict[str, Any]:
+        return {"happened": bool(deeds), "result": "by cheque" if deeds else None}
 
-    stage(story)
+    world.tools = world.registry.specs()
+    view = await view_of(world, CHEQUE)
+    assert (view["questions"], begun) == ([], signings)
+    if has_acted:
+        assert (view["status"], view["result"], deeds) == ("completed", "by cheque", ["cheque"])
+    else:
+        assert (view["status"], view["error"]["code"], deeds) == ("failed", "business_rule", [])
 
 
 def test_a_step_that_has_no_key_is_in_no_doubt_after_a_death() -> None:

@@ -22,9 +22,7 @@ from baton.core.log.events import (
 from baton.ports import Appended, Record, SagaRef, Wake
 from tests.kit.corpus import start
 from tests.kit.faults import Crash
-from tests.kit.toolbox import Books
 from tests.kit.world import TENANT, World
-from tests.runtime.conftest import Stage
 from tests.runtime.test_many_children import open_children, parts, times_cancelled, work
 
 A_WHILE = 600  # several sweeps, and less than the children wait
@@ -85,131 +83,115 @@ def cancels_child(saga: str) -> Callable[[str, Event], bool]:
     return lambda ref, event: ref != saga and isinstance(event, CancelRequested)
 
 
-def test_a_cancelled_parent_whose_children_kill_its_workers_is_parked_and_goes_on_when_it_is_resumed(
-    stage: Stage,
-) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga = await with_children(world, 5)
-        deadly = Deadly(world, saga, cancels_child(saga))
-        await world.service().cancel(saga, "enough", 0)
-        await is_parked_for_good(world, saga)
-        assert (await world.queries().show(saga))["cancelling"]
-        deadly.is_on = False
-        await world.service().resume(saga)
-        await asyncio.sleep(10)
-        assert await status(world, saga) == "cancelled"
-        assert times_cancelled(world, saga) == {1: 5}
-
-    stage(story)
+async def test_a_cancelled_parent_whose_children_kill_its_workers_is_parked_and_goes_on_when_it_is_resumed() -> (
+    None
+):
+    world = World.start()
+    saga = await with_children(world, 5)
+    deadly = Deadly(world, saga, cancels_child(saga))
+    await world.service().cancel(saga, "enough", 0)
+    await is_parked_for_good(world, saga)
+    assert (await world.queries().show(saga))["cancelling"]
+    deadly.is_on = False
+    await world.service().resume(saga)
+    await asyncio.sleep(10)
+    assert await status(world, saga) == "cancelled"
+    assert times_cancelled(world, saga) == {1: 5}
 
 
-def test_a_second_cancel_lets_a_parked_one_go_on_too(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga = await with_children(world, 2)
-        deadly = Deadly(world, saga, cancels_child(saga))
-        await world.service().cancel(saga, "enough", 0)
-        await is_parked_for_good(world, saga)
-        assert (await world.service().cancel(saga, "please", 60_000))["status"] == "running"
-        await is_parked_for_good(world, saga, revivals=6)
-        deadly.is_on = False
-        await world.service().cancel(saga, "please", 60_000)
-        await asyncio.sleep(10)
-        assert await status(world, saga) == "cancelled"
-        assert (await world.service().cancel(saga, "please", 60_000))["status"] == "cancelled"
-
-    stage(story)
+async def test_a_second_cancel_lets_a_parked_one_go_on_too() -> None:
+    world = World.start()
+    saga = await with_children(world, 2)
+    deadly = Deadly(world, saga, cancels_child(saga))
+    await world.service().cancel(saga, "enough", 0)
+    await is_parked_for_good(world, saga)
+    assert (await world.service().cancel(saga, "please", 60_000))["status"] == "running"
+    await is_parked_for_good(world, saga, revivals=6)
+    deadly.is_on = False
+    await world.service().cancel(saga, "please", 60_000)
+    await asyncio.sleep(10)
+    assert await status(world, saga) == "cancelled"
+    assert (await world.service().cancel(saga, "please", 60_000))["status"] == "cancelled"
 
 
-def test_a_fork_whose_left_children_kill_its_workers_is_parked_and_goes_on_when_it_is_resumed(
-    stage: Stage,
-) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga = await with_children(world, 5)
-        deadly = Deadly(world, saga, cancels_child(saga))
-        await world.service().fork(saga, 2, "before the children")
-        await is_parked_for_good(world, saga)
-        assert count(world, saga, ChildrenAbandoned) == 0
-        deadly.is_on = False
-        await world.service().resume(saga)
-        await asyncio.sleep(10)
-        assert parts(world, saga) == [5]
-        assert await status(world, saga) == "waiting"
-        await world.service().cancel(saga, "enough", 0)
-        await asyncio.sleep(10)
-        assert await status(world, saga) == "cancelled"
-
-    stage(story)
+async def test_a_fork_whose_left_children_kill_its_workers_is_parked_and_goes_on_when_it_is_resumed() -> None:
+    world = World.start()
+    saga = await with_children(world, 5)
+    deadly = Deadly(world, saga, cancels_child(saga))
+    await world.service().fork(saga, 2, "before the children")
+    await is_parked_for_good(world, saga)
+    assert count(world, saga, ChildrenAbandoned) == 0
+    deadly.is_on = False
+    await world.service().resume(saga)
+    await asyncio.sleep(10)
+    assert parts(world, saga) == [5]
+    assert await status(world, saga) == "waiting"
+    await world.service().cancel(saga, "enough", 0)
+    await asyncio.sleep(10)
+    assert await status(world, saga) == "cancelled"
 
 
-def test_a_saga_that_kills_its_workers_within_the_grace_of_its_cancel_is_parked_and_ends_cancelled(
-    stage: Stage,
-) -> None:
+async def test_a_saga_that_kills_its_workers_within_the_grace_of_its_cancel_is_parked_and_ends_cancelled() -> (
+    None
+):
     """Its step runs out of its invocation; none of it is run again."""
-
-    async def story(world: World, books: Books) -> None:
-        saga = await start(world, SLOW, {}, "slow")
-        deadly = Deadly(world, saga, lambda _, event: isinstance(event, SagaEnded | StepInterrupted))
-        await asyncio.sleep(1)
-        await world.service().cancel(saga, "enough", 20 * 3_600_000)
-        await is_parked_for_good(world, saga)
-        assert len(world.starts) == 1
-        deadly.is_on = False
-        await world.service().resume(saga)
-        await asyncio.sleep(10)
-        assert await status(world, saga) == "cancelled"
-        assert len(world.starts) == 1
-
-    stage(story)
+    world = World.start()
+    saga = await start(world, SLOW, {}, "slow")
+    deadly = Deadly(world, saga, lambda _, event: isinstance(event, SagaEnded | StepInterrupted))
+    await asyncio.sleep(1)
+    await world.service().cancel(saga, "enough", 20 * 3_600_000)
+    await is_parked_for_good(world, saga)
+    assert len(world.starts) == 1
+    deadly.is_on = False
+    await world.service().resume(saga)
+    await asyncio.sleep(10)
+    assert await status(world, saga) == "cancelled"
+    assert len(world.starts) == 1
 
 
-def test_a_saga_whose_notice_kills_its_workers_tells_once_more_when_it_is_parked_and_then_nothing(
-    stage: Stage,
-) -> None:
-    async def story(world: World, books: Books) -> None:
-        document = "name: w\nnodes: {a: {tool: rent, with: {stall: s}}}"
-        saga = await start(world, document, {}, "w")
-        await asyncio.sleep(0.15)
-        world.processes[world.invocations[-1]].is_dead = True  # in the middle of what may happen only once
-        await world.service().cancel(saga, "enough", 0)
-        deadly = Deadly(world, saga, lambda _, event: isinstance(event, NoticesSent))
-        await is_parked_for_good(world, saga, revivals=4)
-        deadly.is_on = False
-        await world.service().resume(saga)
-        await asyncio.sleep(10)
-        assert await status(world, saga) == "cancelled"
-
-    stage(story)
+async def test_a_saga_whose_notice_kills_its_workers_tells_once_more_when_it_is_parked_and_then_nothing() -> (
+    None
+):
+    world = World.start()
+    document = "name: w\nnodes: {a: {tool: rent, with: {stall: s}}}"
+    saga = await start(world, document, {}, "w")
+    await asyncio.sleep(0.15)
+    world.processes[world.invocations[-1]].is_dead = True  # in the middle of what may happen only once
+    await world.service().cancel(saga, "enough", 0)
+    deadly = Deadly(world, saga, lambda _, event: isinstance(event, NoticesSent))
+    await is_parked_for_good(world, saga, revivals=4)
+    deadly.is_on = False
+    await world.service().resume(saga)
+    await asyncio.sleep(10)
+    assert await status(world, saga) == "cancelled"
 
 
 @pytest.mark.parametrize("is_fork", [True, False])
-def test_a_worker_that_dies_in_every_part_of_many_children_gets_them_all_cancelled(
-    stage: Stage, is_fork: bool
+async def test_a_worker_that_dies_in_every_part_of_many_children_gets_them_all_cancelled(
+    is_fork: bool,
 ) -> None:
     """Each of them has written down a part before."""
+    world = World.start(stream_on=False, reconciler_on=False)
+    saga = await open_children(world, 1_050)
+    world.timeout_s = 60
+    asked: set[tuple[str, str]] = set()
 
-    async def story(world: World, books: Books) -> None:
-        saga = await open_children(world, 1_050)
-        world.timeout_s = 60
-        asked: set[tuple[str, str]] = set()
+    def is_beyond_a_part(ref: str, event: Event) -> bool:
+        head = world.log.read_head(SagaRef(TENANT, saga))
+        assert head is not None
+        if cancels_child(saga)(ref, event):
+            asked.add((head.owner, ref))
+        return sum(owner == head.owner for owner, _ in asked) > 250
 
-        def is_beyond_a_part(ref: str, event: Event) -> bool:
-            head = world.log.read_head(SagaRef(TENANT, saga))
-            assert head is not None
-            if cancels_child(saga)(ref, event):
-                asked.add((head.owner, ref))
-            return sum(owner == head.owner for owner, _ in asked) > 250
-
-        Deadly(world, saga, is_beyond_a_part)
-        if is_fork:
-            await world.service().fork(saga, 2, "before the children")
-        else:
-            await world.service().cancel(saga, "enough", 0)
-        for _ in range(8):
-            await work(world, saga)
-            await asyncio.sleep(90)  # longer than a lease
-        assert times_cancelled(world, saga) == {1: 1_050}
-        assert count(world, saga, Revived) > 3
-        assert count(world, saga, Parked) == 0
-        assert await status(world, saga) == ("waiting" if is_fork else "cancelled")
-
-    stage(story, stream_on=False, reconciler_on=False)
+    Deadly(world, saga, is_beyond_a_part)
+    if is_fork:
+        await world.service().fork(saga, 2, "before the children")
+    else:
+        await world.service().cancel(saga, "enough", 0)
+    for _ in range(8):
+        await work(world, saga)
+        await asyncio.sleep(90)  # longer than a lease
+    assert times_cancelled(world, saga) == {1: 1_050}
+    assert count(world, saga, Revived) > 3
+    assert count(world, saga, Parked) == 0
+    assert await status(world, saga) == ("waiting" if is_fork else "cancelled")

@@ -16,9 +16,7 @@ from baton.runtime.invocation.context import Invocation
 from baton.runtime.log.lease import HELD, Lease
 from tests.kit.corpus import start
 from tests.kit.documents import chain_of
-from tests.kit.toolbox import Books
 from tests.kit.world import TENANT, World
-from tests.runtime.conftest import Stage
 
 SKEW = Limits().clock_skew_ms
 WAITS = "name: w\nnodes: {a: {wait: {signal: go}}}"
@@ -61,112 +59,92 @@ def repeatable(world: World) -> list[Any]:
 # -- take
 
 
-def test_a_take_that_arrives_after_its_lease_was_given_back_seizes_nothing(stage: Stage) -> None:
+async def test_a_take_that_arrives_after_its_lease_was_given_back_seizes_nothing() -> None:
     """Its client gave up on the first request and repeated it; the first one was only late."""
-
-    async def story(world: World, books: Books) -> None:
-        takes = repeatable(world)
-        saga = await start(world, WAITS, {}, "w")
-        await asyncio.sleep(5)
-        before = head_of(world, saga)
-        assert before.owner == ""
-        assert [take() for take in takes] == [None] * len(takes)
-        assert head_of(world, saga) == before
-
-    stage(story)
+    world = World.start()
+    takes = repeatable(world)
+    saga = await start(world, WAITS, {}, "w")
+    await asyncio.sleep(5)
+    before = head_of(world, saga)
+    assert before.owner == ""
+    assert [take() for take in takes] == [None] * len(takes)
+    assert head_of(world, saga) == before
 
 
-def test_a_nudge_survives_a_take_that_arrives_twice(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        takes = repeatable(world)
-        saga = await start(world, WAITS, {}, "w")
-        assert isinstance(await acquire(worker(world), saga), Lease)
-        held = head_of(world, saga)
-        assert world.log.leave_wake(held.ref, held.owner, held.epoch, 7)
-        takes[-1]()
-        assert head_of(world, saga).pending_wake == 7
-
-    stage(story, **ALONE)
+async def test_a_nudge_survives_a_take_that_arrives_twice() -> None:
+    world = World.start(**ALONE)
+    takes = repeatable(world)
+    saga = await start(world, WAITS, {}, "w")
+    assert isinstance(await acquire(worker(world), saga), Lease)
+    held = head_of(world, saga)
+    assert world.log.leave_wake(held.ref, held.owner, held.epoch, 7)
+    takes[-1]()
+    assert head_of(world, saga).pending_wake == 7
 
 
-def test_of_two_that_saw_the_same_head_one_takes_it_and_the_other_looks_again(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga = await start(world, WAITS, {}, "w")
-        taken = await asyncio.gather(*(acquire(worker(world), saga) for _ in range(2)))
-        assert sorted(type(one).__name__ for one in taken) == ["Lease", "str"]
-        assert head_of(world, saga).epoch == 1
-
-    stage(story, **ALONE)
+async def test_of_two_that_saw_the_same_head_one_takes_it_and_the_other_looks_again() -> None:
+    world = World.start(**ALONE)
+    saga = await start(world, WAITS, {}, "w")
+    taken = await asyncio.gather(*(acquire(worker(world), saga) for _ in range(2)))
+    assert sorted(type(one).__name__ for one in taken) == ["Lease", "str"]
+    assert head_of(world, saga).epoch == 1
 
 
 # -- its end
 
 
-def test_a_lease_ends_a_grace_after_the_hard_deadline_of_its_invocation(stage: Stage) -> None:
+async def test_a_lease_ends_a_grace_after_the_hard_deadline_of_its_invocation() -> None:
     """Until then what the invocation has begun may still be at work."""
-
-    async def story(world: World, books: Books) -> None:
-        saga = await start(world, WAITS, {}, "w")
-        parts = worker(world)
-        lease = await acquire(parts, saga)
-        assert isinstance(lease, Lease)
-        assert lease.until == parts.invocation.deadline + 1_700
-        assert head_of(world, saga).until == lease.until
-
-    stage(story, **ALONE, limits=Limits(lease_grace_ms=1_700))
+    world = World.start(**ALONE, limits=Limits(lease_grace_ms=1_700))
+    saga = await start(world, WAITS, {}, "w")
+    parts = worker(world)
+    lease = await acquire(parts, saga)
+    assert isinstance(lease, Lease)
+    assert lease.until == parts.invocation.deadline + 1_700
+    assert head_of(world, saga).until == lease.until
 
 
 @pytest.mark.parametrize(("ahead", "is_taken"), [(0, False), (SKEW - 10, False), (SKEW + 10, True)])
-def test_a_live_lease_is_not_taken_by_a_worker_whose_clock_is_ahead(
-    ahead: int, is_taken: bool, stage: Stage
-) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga = await start(world, WAITS, {}, "w")
-        holder = worker(world)
-        held = await acquire(holder, saga)
-        assert isinstance(held, Lease)
-        await asyncio.sleep((held.until - holder.clock.now()) / 1_000 - 0.005)
-        found = await acquire(worker(world, skew=ahead), saga, version=0)
-        assert isinstance(found, Lease) if is_taken else found == HELD
-
-    stage(story, **ALONE)
+async def test_a_live_lease_is_not_taken_by_a_worker_whose_clock_is_ahead(ahead: int, is_taken: bool) -> None:
+    world = World.start(**ALONE)
+    saga = await start(world, WAITS, {}, "w")
+    holder = worker(world)
+    held = await acquire(holder, saga)
+    assert isinstance(held, Lease)
+    await asyncio.sleep((held.until - holder.clock.now()) / 1_000 - 0.005)
+    found = await acquire(worker(world, skew=ahead), saga, version=0)
+    assert isinstance(found, Lease) if is_taken else found == HELD
 
 
-def test_a_saga_that_is_held_is_due_when_its_lease_is_over_by_every_clock(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga = await start(world, WAITS, {}, "w")
-        lease = await acquire(worker(world), saga)
-        assert isinstance(lease, Lease)
-        assert head_of(world, saga).due_at == lease.until + SKEW
-
-    stage(story, **ALONE)
+async def test_a_saga_that_is_held_is_due_when_its_lease_is_over_by_every_clock() -> None:
+    world = World.start(**ALONE)
+    saga = await start(world, WAITS, {}, "w")
+    lease = await acquire(worker(world), saga)
+    assert isinstance(lease, Lease)
+    assert head_of(world, saga).due_at == lease.until + SKEW
 
 
-def test_a_yield_is_taken_up_by_a_worker_whose_clock_is_as_far_behind_as_may_be(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga = await start(world, chain_of(3, 4.0), {"n": 0}, "chain")
-        await world.work([Message(str(SagaRef(TENANT, saga)), 1)])
-        yielded = head_of(world, saga)
-        assert (yielded.owner, yielded.status) == ("", "running")
-        assert isinstance(await acquire(worker(world, skew=-SKEW + 100), saga, yielded.folded), Lease)
-
-    stage(story, **ALONE)
+async def test_a_yield_is_taken_up_by_a_worker_whose_clock_is_as_far_behind_as_may_be() -> None:
+    world = World.start(**ALONE)
+    saga = await start(world, chain_of(3, 4.0), {"n": 0}, "chain")
+    await world.work([Message(str(SagaRef(TENANT, saga)), 1)])
+    yielded = head_of(world, saga)
+    assert (yielded.owner, yielded.status) == ("", "running")
+    assert isinstance(await acquire(worker(world, skew=-SKEW + 100), saga, yielded.folded), Lease)
 
 
 @pytest.mark.parametrize("early", [1, 1_000, 2_990])
-def test_a_timer_that_comes_early_by_the_clock_of_its_worker_is_waited_for(stage: Stage, early: int) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga = await start(world, "name: w\nnodes: {a: {wait: {for: 60s}}}", {}, "w")
-        await world.work([Message(str(SagaRef(TENANT, saga)), 1)])
-        due = head_of(world, saga).due_at
-        assert due is not None
-        await asyncio.sleep((due - worker(world).clock.now()) / 1_000)
-        behind, takes = worker(world, -early), repeatable(world)
-        assert isinstance(await acquire(behind, saga), Lease)
-        assert behind.clock.now() >= due
-        assert len(takes) == 1
-
-    stage(story, **ALONE)
+async def test_a_timer_that_comes_early_by_the_clock_of_its_worker_is_waited_for(early: int) -> None:
+    world = World.start(**ALONE)
+    saga = await start(world, "name: w\nnodes: {a: {wait: {for: 60s}}}", {}, "w")
+    await world.work([Message(str(SagaRef(TENANT, saga)), 1)])
+    due = head_of(world, saga).due_at
+    assert due is not None
+    await asyncio.sleep((due - worker(world).clock.now()) / 1_000)
+    behind, takes = worker(world, -early), repeatable(world)
+    assert isinstance(await acquire(behind, saga), Lease)
+    assert behind.clock.now() >= due
+    assert len(takes) == 1
 
 
 # -- release
@@ -184,62 +162,51 @@ async def forked_while_at_work(world: World) -> str:
     return saga
 
 
-def test_what_ends_while_a_caller_is_about_to_fork_it_stays_due_by_the_callers_deadline(
-    stage: Stage,
-) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga = await forked_while_at_work(world)
-        head = head_of(world, saga)
-        assert (head.owner, head.status) == ("", "completed")
-        assert head.due_at == head.armed > 0
-
-    stage(story, **ALONE)
+async def test_what_ends_while_a_caller_is_about_to_fork_it_stays_due_by_the_callers_deadline() -> None:
+    world = World.start(**ALONE)
+    saga = await forked_while_at_work(world)
+    head = head_of(world, saga)
+    assert (head.owner, head.status) == ("", "completed")
+    assert head.due_at == head.armed > 0
 
 
-def test_a_release_that_was_refused_because_the_saga_was_armed_is_made_again_and_knows_of_it(
-    stage: Stage,
-) -> None:
-    async def story(world: World, books: Books) -> None:
-        asked: list[tuple[int, bool]] = []
-        real = world.log.release
-        any_log: Any = world.log
+async def test_a_release_that_was_refused_because_the_saga_was_armed_is_made_again_and_knows_of_it() -> None:
+    world = World.start(**ALONE)
+    asked: list[tuple[int, bool]] = []
+    real = world.log.release
+    any_log: Any = world.log
 
-        def release(ref: SagaRef, owner: str, epoch: int, plan: Any) -> bool:
-            assert len(asked) < 9, "it never learns of the arming"
-            done = real(ref, owner, epoch, plan)
-            asked.append((plan.armed, done))
-            return done
+    def release(ref: SagaRef, owner: str, epoch: int, plan: Any) -> bool:
+        assert len(asked) < 9, "it never learns of the arming"
+        done = real(ref, owner, epoch, plan)
+        asked.append((plan.armed, done))
+        return done
 
-        any_log.release = release
-        saga = await forked_while_at_work(world)
-        assert asked == [(0, False), (head_of(world, saga).armed, True)]
-        steps = [event.node for event in world.events(saga) if isinstance(event, StepSucceeded)]
-        assert steps == ["s0", "s1"]
-
-    stage(story, **ALONE)
+    any_log.release = release
+    saga = await forked_while_at_work(world)
+    assert asked == [(0, False), (head_of(world, saga).armed, True)]
+    steps = [event.node for event in world.events(saga) if isinstance(event, StepSucceeded)]
+    assert steps == ["s0", "s1"]
 
 
 # -- a head that cannot be read
 
 
-def test_a_head_that_cannot_be_read_makes_a_dead_letter_an_hour(stage: Stage) -> None:
+async def test_a_head_that_cannot_be_read_makes_a_dead_letter_an_hour() -> None:
     """Its due time would never move on otherwise: 1,436 letters a day, one for each run of the reconciler."""
+    world = World.start()
+    saga = await start(world, WAITS, {}, "w")
+    spoiled, real = SagaRef(TENANT, saga), world.log.read_head
+    any_log: Any = world.log
 
-    async def story(world: World, books: Books) -> None:
-        saga = await start(world, WAITS, {}, "w")
-        spoiled, real = SagaRef(TENANT, saga), world.log.read_head
-        any_log: Any = world.log
+    def read_head(ref: SagaRef) -> Head | None:
+        if ref == spoiled:
+            raise CorruptLog("no head")
+        return real(ref)
 
-        def read_head(ref: SagaRef) -> Head | None:
-            if ref == spoiled:
-                raise CorruptLog("no head")
-            return real(ref)
-
-        any_log.read_head = read_head
-        await asyncio.sleep(86_400)
-        assert 20 <= len(world.dead_letters.letters) <= 26
-        before = real(spoiled)
-        assert before is not None
-        assert (before.owner, before.epoch, before.folded) == ("", 0, 0)
-
-    stage(story)
+    any_log.read_head = read_head
+    await asyncio.sleep(86_400)
+    assert 20 <= len(world.dead_letters.letters) <= 26
+    before = real(spoiled)
+    assert before is not None
+    assert (before.owner, before.epoch, before.folded) == ("", 0, 0)

@@ -183,39 +183,31 @@ def test_an_attempt_that_takes_the_place_of_one_that_spent_finds_that_counted_an
     assert desk.sums() == Sums(60, 60, 0)
 
 
-def test_what_a_cancelled_attempt_held_is_free_at_once_for_every_saga() -> None:
+async def test_what_a_cancelled_attempt_held_is_free_at_once_for_every_saga() -> None:
     desk = Desk()
     ledger, other = desk.ledger(), desk.ledger()
-
-    async def story() -> None:
-        spent = [Decimal("0.5")]
-        await ledger.reserve(state(), step(3 * DOLLAR), spent)
-        ledger.abandon(state(), step(3 * DOLLAR))
-        await asyncio.sleep(0)
-        assert desk.sums() == Sums(500_000, 500_000, 0)
-        await other.reserve(state("other"), step(4 * DOLLAR), [])
-        for _ in range(2):
-            await ledger.drain(SagaRef("acme", "s1"))
-        ledger.abandon(state(), step(3 * DOLLAR))
-
-    run(story())
+    spent = [Decimal("0.5")]
+    await ledger.reserve(state(), step(3 * DOLLAR), spent)
+    ledger.abandon(state(), step(3 * DOLLAR))
+    await asyncio.sleep(0)
+    assert desk.sums() == Sums(500_000, 500_000, 0)
+    await other.reserve(state("other"), step(4 * DOLLAR), [])
+    for _ in range(2):
+        await ledger.drain(SagaRef("acme", "s1"))
+    ledger.abandon(state(), step(3 * DOLLAR))
     assert desk.sums() == Sums(500_000, 4_500_000, 1)
 
 
-def test_one_that_waits_for_room_at_a_slot_that_is_gone_holds_nothing_any_more() -> None:
+async def test_one_that_waits_for_room_at_a_slot_that_is_gone_holds_nothing_any_more() -> None:
     desk = Desk()
     ledger = desk.ledger()
-
-    async def story() -> None:
-        for slot in "abc":
-            await ledger.reserve(state(), step(DOLLAR, slot), [])
-            if slot != "c":
-                ledger.rest(state(), step(DOLLAR, slot))
-        ledger.rest(state("other"), step())
-        ledger.see(state(tokens={"b": {"": True}}), ())
-        await asyncio.sleep(0)
-
-    run(story())
+    for slot in "abc":
+        await ledger.reserve(state(), step(DOLLAR, slot), [])
+        if slot != "c":
+            ledger.rest(state(), step(DOLLAR, slot))
+    ledger.rest(state("other"), step())
+    ledger.see(state(tokens={"b": {"": True}}), ())
+    await asyncio.sleep(0)
     assert desk.sums() == Sums(0, 2 * DOLLAR, 1), "one still runs, and settles itself when it is gone"
 
 

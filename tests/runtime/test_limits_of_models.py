@@ -11,9 +11,7 @@ from baton.core.log.events import AttemptFailed, StepInterrupted, StepSucceeded
 from baton.core.models.usage import Usage
 from baton.ports.models import ModelAnswer, ModelFailure, ModelRequest
 from tests.kit.scripted import Scripted, asks_for, in_turn, says
-from tests.kit.toolbox import Books
 from tests.kit.world import World
-from tests.runtime.conftest import Stage
 from tests.runtime.test_agents import Desk, document, of_kind, ran
 
 FEW = "{name: m, prompt: hi, max_output: 100%s}"
@@ -29,49 +27,41 @@ def used_of(shown: dict[str, Any], node: str | None = None) -> int:
     return int(row["used"])
 
 
-def test_an_answer_is_asked_for_that_fits_into_what_the_limit_leaves(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        world.models = model = Scripted(greedy)
-        text = "name: w\nnodes: {a: {model: {name: m, prompt: hi}, limits: {tokens: 1000}}}"
-        shown = await ran(world, text, {})
-        assert shown["status"] == "completed"
-        (request,) = model.requests
-        assert 256 <= request.most_output < 1_000, "not the usual 4,096"
-        assert used_of(shown, "a") == 30 + request.most_output <= 1_000
-
-    stage(story)
+async def test_an_answer_is_asked_for_that_fits_into_what_the_limit_leaves() -> None:
+    world = World.start()
+    world.models = model = Scripted(greedy)
+    text = "name: w\nnodes: {a: {model: {name: m, prompt: hi}, limits: {tokens: 1000}}}"
+    shown = await ran(world, text, {})
+    assert shown["status"] == "completed"
+    (request,) = model.requests
+    assert 256 <= request.most_output < 1_000, "not the usual 4,096"
+    assert used_of(shown, "a") == 30 + request.most_output <= 1_000
 
 
 @pytest.mark.parametrize("whose", ["saga", "node `a`"])
-def test_no_request_is_made_that_cannot_fit_and_the_failure_says_both_numbers(
-    stage: Stage, whose: str
-) -> None:
-    async def story(world: World, books: Books) -> None:
-        world.models = model = Scripted(greedy)
-        limits = "limits: {tokens: 200}"
-        text = f"name: w\n{limits}\nnodes: {{a: {{model: {{name: m, prompt: hi}}}}}}"
-        if whose != "saga":
-            text = f"name: w\nnodes: {{a: {{model: {{name: m, prompt: hi}}, {limits}}}}}"
-        shown = await ran(world, text, {})
-        assert not model.requests
-        assert (shown["status"], shown["error"]["code"]) == ("failed", "limit_tokens")
-        assert whose in shown["error"]["message"]
-        assert "is 200: 0 are used, and the next request may read" in shown["error"]["message"]
-
-    stage(story)
+async def test_no_request_is_made_that_cannot_fit_and_the_failure_says_both_numbers(whose: str) -> None:
+    world = World.start()
+    world.models = model = Scripted(greedy)
+    limits = "limits: {tokens: 200}"
+    text = f"name: w\n{limits}\nnodes: {{a: {{model: {{name: m, prompt: hi}}}}}}"
+    if whose != "saga":
+        text = f"name: w\nnodes: {{a: {{model: {{name: m, prompt: hi}}, {limits}}}}}"
+    shown = await ran(world, text, {})
+    assert not model.requests
+    assert (shown["status"], shown["error"]["code"]) == ("failed", "limit_tokens")
+    assert whose in shown["error"]["message"]
+    assert "is 200: 0 are used, and the next request may read" in shown["error"]["message"]
 
 
-def test_models_beside_each_other_do_not_pass_the_limit_of_the_saga_together(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        world.models = model = Scripted(greedy, takes_s=2)
-        nodes = ", ".join(f"n{i}: {{model: {FEW % ''}}}" for i in range(12))
-        shown = await ran(world, f"name: w\nlimits: {{tokens: 1000}}\nnodes: {{{nodes}}}", {})
-        written = sum(30 + request.most_output for request in model.requests)
-        assert used_of(shown) == written <= 1_000
-        assert len(model.requests) == 7, "a request that has to wait for others is made once they are over"
-        assert shown["error"]["code"] == "limit_tokens"
-
-    stage(story)
+async def test_models_beside_each_other_do_not_pass_the_limit_of_the_saga_together() -> None:
+    world = World.start()
+    world.models = model = Scripted(greedy, takes_s=2)
+    nodes = ", ".join(f"n{i}: {{model: {FEW % ''}}}" for i in range(12))
+    shown = await ran(world, f"name: w\nlimits: {{tokens: 1000}}\nnodes: {{{nodes}}}", {})
+    written = sum(30 + request.most_output for request in model.requests)
+    assert used_of(shown) == written <= 1_000
+    assert len(model.requests) == 7, "a request that has to wait for others is made once they are over"
+    assert shown["error"]["code"] == "limit_tokens"
 
 
 PRICED = "{name: m, prompt: hi, max_output: 100, price: {input: 0, output: 1000}}"
@@ -79,91 +69,78 @@ PRICED = "{name: m, prompt: hi, max_output: 100, price: {input: 0, output: 1000}
 
 
 @pytest.mark.parametrize("whose", ["saga", "node"])
-def test_models_beside_each_other_do_not_pass_the_dollars_of_the_saga_together(
-    stage: Stage, whose: str
-) -> None:
-    async def story(world: World, books: Books) -> None:
-        world.models = model = Scripted(greedy, takes_s=2)
-        limit = "limits: {cost_usd: 0.35}"
-        nodes = ", ".join(f"n{i}: {{model: {PRICED}}}" for i in range(6))
-        text = f"name: w\n{limit}\nnodes: {{{nodes}}}"
-        if whose == "node":  # one that is in the way of none: the others are not limited
-            nodes = f"a: {{model: {PRICED}, {limit}}}, {nodes}"
-            text = f"name: w\nnodes: {{{nodes}}}"
-        shown = await ran(world, text, {})
-        if whose == "node":
-            assert (shown["status"], len(model.requests)) == ("completed", 7)
-            return
-        assert len(model.requests) == 3, "each of them may cost 10 cents"
-        assert shown["error"]["code"] == "limit_cost"
-        (row,) = (row for row in shown["limits"] if row["limit"] == "cost_usd")
-        assert float(row["used"]) <= 0.35
-
-    stage(story)
+async def test_models_beside_each_other_do_not_pass_the_dollars_of_the_saga_together(whose: str) -> None:
+    world = World.start()
+    world.models = model = Scripted(greedy, takes_s=2)
+    limit = "limits: {cost_usd: 0.35}"
+    nodes = ", ".join(f"n{i}: {{model: {PRICED}}}" for i in range(6))
+    text = f"name: w\n{limit}\nnodes: {{{nodes}}}"
+    if whose == "node":  # one that is in the way of none: the others are not limited
+        nodes = f"a: {{model: {PRICED}, {limit}}}, {nodes}"
+        text = f"name: w\nnodes: {{{nodes}}}"
+    shown = await ran(world, text, {})
+    if whose == "node":
+        assert (shown["status"], len(model.requests)) == ("completed", 7)
+        return
+    assert len(model.requests) == 3, "each of them may cost 10 cents"
+    assert shown["error"]["code"] == "limit_cost"
+    (row,) = (row for row in shown["limits"] if row["limit"] == "cost_usd")
+    assert float(row["used"]) <= 0.35
 
 
-def test_a_request_waits_for_dollars_that_others_may_leave(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        world.models = model = Scripted(in_turn(*[says("hi", read=10, written=5)] * 12), takes_s=2)
-        nodes = ", ".join(f"n{i}: {{model: {PRICED}}}" for i in range(12))
-        shown = await ran(world, f"name: w\nlimits: {{cost_usd: 0.25}}\nnodes: {{{nodes}}}", {})
-        assert (shown["status"], len(model.requests)) == ("completed", 12)
-
-    stage(story)
+async def test_a_request_waits_for_dollars_that_others_may_leave() -> None:
+    world = World.start()
+    world.models = model = Scripted(in_turn(*[says("hi", read=10, written=5)] * 12), takes_s=2)
+    nodes = ", ".join(f"n{i}: {{model: {PRICED}}}" for i in range(12))
+    shown = await ran(world, f"name: w\nlimits: {{cost_usd: 0.25}}\nnodes: {{{nodes}}}", {})
+    assert (shown["status"], len(model.requests)) == ("completed", 12)
 
 
-def test_one_that_waits_for_others_is_made_when_they_have_used_less(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        world.models = model = Scripted(in_turn(*[says("hi", read=10, written=5)] * 12), takes_s=2)
-        nodes = ", ".join(f"n{i}: {{model: {FEW % ''}}}" for i in range(12))
-        shown = await ran(world, f"name: w\nlimits: {{tokens: 500}}\nnodes: {{{nodes}}}", {})
-        assert (shown["status"], len(model.requests), used_of(shown)) == ("completed", 12, 180)
-
-    stage(story)
+async def test_one_that_waits_for_others_is_made_when_they_have_used_less() -> None:
+    world = World.start()
+    world.models = model = Scripted(in_turn(*[says("hi", read=10, written=5)] * 12), takes_s=2)
+    nodes = ", ".join(f"n{i}: {{model: {FEW % ''}}}" for i in range(12))
+    shown = await ran(world, f"name: w\nlimits: {{tokens: 500}}\nnodes: {{{nodes}}}", {})
+    assert (shown["status"], len(model.requests), used_of(shown)) == ("completed", 12, 180)
 
 
-def test_an_agent_ends_before_a_turn_that_could_pass_its_tokens(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        numbers = iter(range(1_000))
-        read = iter(range(300, 100_000, 300))
-        world.models = model = Scripted(
-            lambda request, _: asks_for(
-                ("sum_add", {"a": next(numbers), "b": 0}), read=next(read), written=request.most_output
-            )
+async def test_an_agent_ends_before_a_turn_that_could_pass_its_tokens() -> None:
+    world = World.start()
+    Desk(world)
+    numbers = iter(range(1_000))
+    read = iter(range(300, 100_000, 300))
+    world.models = model = Scripted(
+        lambda request, _: asks_for(
+            ("sum_add", {"a": next(numbers), "b": 0}), read=next(read), written=request.most_output
         )
-        shown = await ran(world, document(", max_output: 300, tokens: 3000"), {"a": 1})
-        assert (shown["status"], shown["error"]["code"]) == ("failed", "agent_exhausted")
-        assert "`tokens` of the agent `find` is 3,000: " in shown["error"]["message"]
-        used = sum(300 * (i + 1) + request.most_output for i, request in enumerate(model.requests))
-        assert len(model.requests) == 3, "what the last turn has read is known: its bytes do not count again"
-        assert used <= 3_000
-
-    stage(story)
+    )
+    shown = await ran(world, document(", max_output: 300, tokens: 3000"), {"a": 1})
+    assert (shown["status"], shown["error"]["code"]) == ("failed", "agent_exhausted")
+    assert "`tokens` of the agent `find` is 3,000: " in shown["error"]["message"]
+    used = sum(300 * (i + 1) + request.most_output for i, request in enumerate(model.requests))
+    assert len(model.requests) == 3, "what the last turn has read is known: its bytes do not count again"
+    assert used <= 3_000
 
 
 @pytest.mark.parametrize(
     ("timeout", "kind"), [("3s", AttemptFailed), ("10m", StepInterrupted)], ids=["given up", "cut off"]
 )
-def test_a_lost_request_counts_by_the_most_that_it_can_have_used(
-    stage: Stage, timeout: str, kind: type
-) -> None:
-    async def story(world: World, books: Books) -> None:
-        class Slow(Scripted):
-            async def answer(self, request: ModelRequest) -> ModelAnswer:
-                self.takes_s = 1 if self.requests else 3_600
-                return await super().answer(request)
+async def test_a_lost_request_counts_by_the_most_that_it_can_have_used(timeout: str, kind: type) -> None:  # noqa: ASYNC109  # of a document
+    world = World.start()
 
-        world.models = Slow(in_turn(says("hello")))
-        text = f"name: w\nlimits: {{tokens: 5000}}\nnodes: {{a: {{model: {FEW % ''}, timeout: {timeout}}}}}"
-        shown = await ran(world, text, {})
-        assert shown["status"] == "completed"
-        (cut,) = of_kind(world, shown["id"], kind)
-        ((most,)) = cut.usage
-        assert (most.output, most.input > 20, most.cost) == (100, True, 0)
-        assert used_of(shown) == most.input + 100 + 110
+    class Slow(Scripted):
+        async def answer(self, request: ModelRequest) -> ModelAnswer:
+            self.takes_s = 1 if self.requests else 3_600
+            return await super().answer(request)
 
-    stage(story)
+    world.models = Slow(in_turn(says("hello")))
+    text = f"name: w\nlimits: {{tokens: 5000}}\nnodes: {{a: {{model: {FEW % ''}, timeout: {timeout}}}}}"
+    shown = await ran(world, text, {})
+    assert shown["status"] == "completed"
+    (cut,) = of_kind(world, shown["id"], kind)
+    ((most,)) = cut.usage
+    assert (most.output, most.input > 20, most.cost) == (100, True, 0)
+    assert used_of(shown) == most.input + 100 + 110
 
 
 @pytest.mark.parametrize(
@@ -173,58 +150,46 @@ def test_a_lost_request_counts_by_the_most_that_it_can_have_used(
         (ModelFailure("invalid_response", "cut off", Usage(input=7, output=3)), 10),
     ],
 )
-def test_a_refusal_counts_by_what_the_provider_says(stage: Stage, failure: StepFailure, tokens: int) -> None:
-    async def story(world: World, books: Books) -> None:
-        world.models = Scripted(in_turn(failure, says("hello")))
-        shown = await ran(
-            world, f"name: w\nlimits: {{tokens: 5000}}\nnodes: {{a: {{model: {FEW % ''}}}}}", {}
-        )
-        assert (shown["status"], used_of(shown)) == ("completed", tokens + 110)
-
-    stage(story)
+async def test_a_refusal_counts_by_what_the_provider_says(failure: StepFailure, tokens: int) -> None:
+    world = World.start()
+    world.models = Scripted(in_turn(failure, says("hello")))
+    shown = await ran(world, f"name: w\nlimits: {{tokens: 5000}}\nnodes: {{a: {{model: {FEW % ''}}}}}", {})
+    assert (shown["status"], used_of(shown)) == ("completed", tokens + 110)
 
 
-def test_lost_turns_exhaust_an_agent(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        world.models = model = Scripted(in_turn(says("never")), takes_s=3_600)
-        shown = await ran(
-            world, document(", max_output: 500, tokens: 1500", ", timeout: 3s, on_failure: fail"), {"a": 1}
-        )
-        assert (shown["status"], shown["error"]["code"]) == ("failed", "agent_exhausted"), shown["error"]
-        assert len(model.requests) == 1
-
-    stage(story)
+async def test_lost_turns_exhaust_an_agent() -> None:
+    world = World.start()
+    Desk(world)
+    world.models = model = Scripted(in_turn(says("never")), takes_s=3_600)
+    shown = await ran(
+        world, document(", max_output: 500, tokens: 1500", ", timeout: 3s, on_failure: fail"), {"a": 1}
+    )
+    assert (shown["status"], shown["error"]["code"]) == ("failed", "agent_exhausted"), shown["error"]
+    assert len(model.requests) == 1
 
 
-def test_a_request_in_the_background_counts_by_its_most_until_its_answer_is_there(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        world.models = Scripted(in_turn(says("hello")))
-        text = f"name: w\nlimits: {{tokens: 5000}}\nnodes: {{a: {{model: {FEW % ', background: true'}}}}}"
-        shown = await ran(world, text, {})
-        assert (shown["status"], used_of(shown)) == ("completed", 110)
-
-    stage(story)
+async def test_a_request_in_the_background_counts_by_its_most_until_its_answer_is_there() -> None:
+    world = World.start()
+    world.models = Scripted(in_turn(says("hello")))
+    text = f"name: w\nlimits: {{tokens: 5000}}\nnodes: {{a: {{model: {FEW % ', background: true'}}}}}"
+    shown = await ran(world, text, {})
+    assert (shown["status"], used_of(shown)) == ("completed", 110)
 
 
-def test_without_a_limit_nothing_is_said_of_tokens_that_were_lost(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        failure = StepFailure("rate_limited", "slow down", happened=True)
-        world.models = Scripted(in_turn(failure, says("hello")))
-        shown = await ran(world, f"name: w\nnodes: {{a: {{model: {FEW % ''}}}}}", {})
-        (failed,) = of_kind(world, shown["id"], AttemptFailed)
-        (done,) = of_kind(world, shown["id"], StepSucceeded)
-        assert (failed.usage, len(done.usage)) == ((), 1)
-
-    stage(story)
+async def test_without_a_limit_nothing_is_said_of_tokens_that_were_lost() -> None:
+    world = World.start()
+    failure = StepFailure("rate_limited", "slow down", happened=True)
+    world.models = Scripted(in_turn(failure, says("hello")))
+    shown = await ran(world, f"name: w\nnodes: {{a: {{model: {FEW % ''}}}}}", {})
+    (failed,) = of_kind(world, shown["id"], AttemptFailed)
+    (done,) = of_kind(world, shown["id"], StepSucceeded)
+    assert (failed.usage, len(done.usage)) == ((), 1)
 
 
-def test_a_limit_that_throttles_refuses_no_request(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        world.models = model = Scripted(in_turn(*[says("hi")] * 3))
-        nodes = ", ".join(f"n{i}: {{model: {FEW % ''}}}" for i in range(3))
-        text = f"name: w\nlimits: {{tokens: {{max: 1, then: throttle}}}}\nnodes: {{{nodes}}}"
-        shown = await ran(world, text, {})
-        assert (shown["status"], len(model.requests), used_of(shown)) == ("completed", 3, 330)
-
-    stage(story)
+async def test_a_limit_that_throttles_refuses_no_request() -> None:
+    world = World.start()
+    world.models = model = Scripted(in_turn(*[says("hi")] * 3))
+    nodes = ", ".join(f"n{i}: {{model: {FEW % ''}}}" for i in range(3))
+    text = f"name: w\nlimits: {{tokens: {{max: 1, then: throttle}}}}\nnodes: {{{nodes}}}"
+    shown = await ran(world, text, {})
+    assert (shown["status"], len(model.requests), used_of(shown)) == ("completed", 3, 330)

@@ -15,9 +15,7 @@ from baton.ports.models import Draft, ModelAnswer, ModelRequest
 from baton.runtime.invocation.live import EVERY_S, MOST_BYTES, shown, texts_of
 from tests.kit.corpus import start
 from tests.kit.scripted import Scripted, asks_for, by_turn, says
-from tests.kit.toolbox import Books
 from tests.kit.world import TENANT, World
-from tests.runtime.conftest import Stage
 from tests.runtime.test_agents import Desk, document
 
 WORDS = " ".join(f"word{number}" for number in range(100))
@@ -68,51 +66,45 @@ class Counted:
 # -- no viewer
 
 
-def test_a_saga_without_viewers_reads_and_writes_nothing_for_viewers(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        world.models = slowly(ADD, says("done"))
-        counted = Counted(world)
-        await start(world, document(), {"a": 1}, "w")
-        await world.settle()
-        assert counted.calls == []
-
-    stage(story, timeout_s=60)
+async def test_a_saga_without_viewers_reads_and_writes_nothing_for_viewers() -> None:
+    world = World.start(timeout_s=60)
+    Desk(world)
+    world.models = slowly(ADD, says("done"))
+    counted = Counted(world)
+    await start(world, document(), {"a": 1}, "w")
+    await world.settle()
+    assert counted.calls == []
 
 
 # -- viewers
 
 
-def test_a_viewer_sees_an_answer_grow_while_it_is_written(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        world.models = slowly(ADD, says("done"))
-        saga = await start(world, document(), {"a": 1}, "w")
-        seen = await watching(world, saga, 25)
-        first, second = ([words for _, item, words in seen if item == turn] for turn in ("t1", "t2"))
-        assert first == sorted(first)
-        assert second == sorted(second)
-        assert len(set(first)) >= 5, seen
-        assert len(set(second)) >= 8, seen
-        assert max(second) >= 80, "the last word is withheld while it may go on"
-        assert await texts(world, saga) == [], "what has ended is not shown"
-
-    stage(story, timeout_s=60)
+async def test_a_viewer_sees_an_answer_grow_while_it_is_written() -> None:
+    world = World.start(timeout_s=60)
+    Desk(world)
+    world.models = slowly(ADD, says("done"))
+    saga = await start(world, document(), {"a": 1}, "w")
+    seen = await watching(world, saga, 25)
+    first, second = ([words for _, item, words in seen if item == turn] for turn in ("t1", "t2"))
+    assert first == sorted(first)
+    assert second == sorted(second)
+    assert len(set(first)) >= 5, seen
+    assert len(set(second)) >= 8, seen
+    assert max(second) >= 80, "the last word is withheld while it may go on"
+    assert await texts(world, saga) == [], "what has ended is not shown"
 
 
-def test_a_viewer_who_comes_while_a_worker_is_at_it_is_heard_with_its_next_entry(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        world.models = slowly(ADD, ADD, says("done"))
-        saga = await start(world, document(), {"a": 1}, "w")
-        await asyncio.sleep(5)
-        seen = await watching(world, saga, 30)
-        assert {item for _, item, _ in seen} == {"t2", "t3"}
-
-    stage(story, timeout_s=60)
+async def test_a_viewer_who_comes_while_a_worker_is_at_it_is_heard_with_its_next_entry() -> None:
+    world = World.start(timeout_s=60)
+    Desk(world)
+    world.models = slowly(ADD, ADD, says("done"))
+    saga = await start(world, document(), {"a": 1}, "w")
+    await asyncio.sleep(5)
+    seen = await watching(world, saga, 30)
+    assert {item for _, item, _ in seen} == {"t2", "t3"}
 
 
-def test_a_viewer_who_comes_while_a_saga_waits_sees_the_first_answer_after_it(stage: Stage) -> None:
+async def test_a_viewer_who_comes_while_a_saga_waits_sees_the_first_answer_after_it() -> None:
     text = """
 name: w
 nodes:
@@ -120,125 +112,109 @@ nodes:
   say: {model: {name: m, prompt: Hello.}, after: go}
 output: '${ctx.say.output}'
 """
-
-    async def story(world: World, books: Books) -> None:
-        world.models = slowly(says("done"))
-        saga = await start(world, text, {}, "w")
-        await asyncio.sleep(5)
-        assert (await world.queries().live(saga))["texts"] == []
-        await world.service().signal(saga, "go", None, "k")
-        assert len(await watching(world, saga, 9)) >= 6
-
-    stage(story, timeout_s=60)
+    world = World.start(timeout_s=60)
+    world.models = slowly(says("done"))
+    saga = await start(world, text, {}, "w")
+    await asyncio.sleep(5)
+    assert (await world.queries().live(saga))["texts"] == []
+    await world.service().signal(saga, "go", None, "k")
+    assert len(await watching(world, saga, 9)) >= 6
 
 
-def test_there_is_one_write_a_second_at_most_and_viewers_write_once_in_ten(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        world.models = slowly(ADD, ADD, says("done"))
-        counted = Counted(world)
-        saga = await start(world, document(), {"a": 1}, "w")
-        await asyncio.gather(*(watching(world, saga, 33) for _ in range(2)))
-        shows, words = counted.made("put_texts"), counted.made("watch")
-        assert len(shows) >= 20
-        assert min(b - a for a, b in pairwise(shows)) > 0.99 * EVERY_S
-        assert len(words) <= 4
-        assert min(b - a for a, b in pairwise(words)) > 9.99
-
-    stage(story, timeout_s=60)
+async def test_there_is_one_write_a_second_at_most_and_viewers_write_once_in_ten() -> None:
+    world = World.start(timeout_s=60)
+    Desk(world)
+    world.models = slowly(ADD, ADD, says("done"))
+    counted = Counted(world)
+    saga = await start(world, document(), {"a": 1}, "w")
+    await asyncio.gather(*(watching(world, saga, 33) for _ in range(2)))
+    shows, words = counted.made("put_texts"), counted.made("watch")
+    assert len(shows) >= 20
+    assert min(b - a for a, b in pairwise(shows)) > 0.99 * EVERY_S
+    assert len(words) <= 4
+    assert min(b - a for a, b in pairwise(words)) > 9.99
 
 
-def test_writing_ends_when_the_last_viewer_has_gone(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        world.models = slowly(*[ADD] * 8, says("done"))
-        counted = Counted(world)
-        saga = await start(world, document(), {"a": 1}, "w")
-        await watching(world, saga, 5)
-        await world.settle()
-        last = [at for name, at, _ in counted.calls if name == "put_texts"][-1]
-        assert counted.made("put_texts")[-1] <= 45
-        assert last <= 46, "one refused write, and then none"
-
-    stage(story, timeout_s=120)
+async def test_writing_ends_when_the_last_viewer_has_gone() -> None:
+    world = World.start(timeout_s=120)
+    Desk(world)
+    world.models = slowly(*[ADD] * 8, says("done"))
+    counted = Counted(world)
+    saga = await start(world, document(), {"a": 1}, "w")
+    await watching(world, saga, 5)
+    await world.settle()
+    last = [at for name, at, _ in counted.calls if name == "put_texts"][-1]
+    assert counted.made("put_texts")[-1] <= 45
+    assert last <= 46, "one refused write, and then none"
 
 
-def test_twenty_agents_at_once_share_one_write_and_its_room(stage: Stage) -> None:
+async def test_twenty_agents_at_once_share_one_write_and_its_room() -> None:
     nodes = "\n".join(f"  n{n}: {{agent: {{model: m, prompt: p, tools: [sum.*]}}}}" for n in range(20))
-
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        world.models = Scripted(by_turn(ADD, says("done")), takes_s=20, types=" ".join(["wordy"] * 2_000))
-        counted = Counted(world)
-        saga = await start(world, f"name: w\nnodes:\n{nodes}\noutput: 1\n", {}, "w")
-        await asyncio.gather(*(watching(world, saga, 15) for _ in range(2)))
-        found = await texts(world, saga)
-        assert {one["node"] for one in found} == {f"n{n}" for n in range(20)}
-        assert all(one["text"] for one in found)
-        assert sum(len(one["text"].encode()) for one in found) <= MOST_BYTES
-        shows = counted.made("put_texts")
-        assert min(b - a for a, b in pairwise(shows)) > 0.99 * EVERY_S
-
-    stage(story, timeout_s=60)
+    world = World.start(timeout_s=60)
+    Desk(world)
+    world.models = Scripted(by_turn(ADD, says("done")), takes_s=20, types=" ".join(["wordy"] * 2_000))
+    counted = Counted(world)
+    saga = await start(world, f"name: w\nnodes:\n{nodes}\noutput: 1\n", {}, "w")
+    await asyncio.gather(*(watching(world, saga, 15) for _ in range(2)))
+    found = await texts(world, saga)
+    assert {one["node"] for one in found} == {f"n{n}" for n in range(20)}
+    assert all(one["text"] for one in found)
+    assert sum(len(one["text"].encode()) for one in found) <= MOST_BYTES
+    shows = counted.made("put_texts")
+    assert min(b - a for a, b in pairwise(shows)) > 0.99 * EVERY_S
 
 
-def test_what_a_killed_worker_has_left_is_not_shown_for_long_and_the_next_one_goes_on(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        world.models = slowly(*[ADD] * 5, says("done"))
-        saga = await start(world, document(), {"a": 1}, "w")
-        await watching(world, saga, 5)
-        head = world.log.read_head(SagaRef(TENANT, saga))
-        assert head is not None
-        world.processes[head.owner].is_dead = True
-        seen = await watching(world, saga, 90)
-        at = [when for when, _, _ in seen]
-        gap = max(pairwise(at), key=lambda pair: pair[1] - pair[0])
-        assert gap[0] <= 5 + 16, "older than 15 s was left behind"
-        assert gap[1] > head.until / 1_000 - 1_790_000_000, "the next worker has the lease"
-        assert any(isinstance(event, Revived) for event in world.events(saga))
-
-    stage(story, timeout_s=30)
+async def test_what_a_killed_worker_has_left_is_not_shown_for_long_and_the_next_one_goes_on() -> None:
+    world = World.start(timeout_s=30)
+    Desk(world)
+    world.models = slowly(*[ADD] * 5, says("done"))
+    saga = await start(world, document(), {"a": 1}, "w")
+    await watching(world, saga, 5)
+    head = world.log.read_head(SagaRef(TENANT, saga))
+    assert head is not None
+    world.processes[head.owner].is_dead = True
+    seen = await watching(world, saga, 90)
+    at = [when for when, _, _ in seen]
+    gap = max(pairwise(at), key=lambda pair: pair[1] - pair[0])
+    assert gap[0] <= 5 + 16, "older than 15 s was left behind"
+    assert gap[1] > head.until / 1_000 - 1_790_000_000, "the next worker has the lease"
+    assert any(isinstance(event, Revived) for event in world.events(saga))
 
 
 @pytest.mark.parametrize("fault", ["refused", "hangs", "broken"])
-def test_a_store_that_refuses_what_is_shown_holds_up_no_answer(stage: Stage, fault: str) -> None:
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        world.models = slowly(ADD, says("done"))
+async def test_a_store_that_refuses_what_is_shown_holds_up_no_answer(fault: str) -> None:
+    world = World.start(timeout_s=60)
+    Desk(world)
+    world.models = slowly(ADD, says("done"))
 
-        def put_texts(*_: Any) -> bool:
-            raise StoreUnavailable("no answer") if fault == "refused" else RuntimeError("broken")
+    def put_texts(*_: Any) -> bool:
+        raise StoreUnavailable("no answer") if fault == "refused" else RuntimeError("broken")
 
-        live: Any = world.store.live
-        if fault == "hangs":
-            world.slow["put_texts"] = 100_000
-        else:
-            live.put_texts = put_texts
-        saga = await start(world, document(), {"a": 1}, "w")
-        await watching(world, saga, 21)
-        view = await world.queries().show(saga)
-        assert (view["status"], view["result"]) == ("completed", "done")
-
-    stage(story, timeout_s=60)
+    live: Any = world.store.live
+    if fault == "hangs":
+        world.slow["put_texts"] = 100_000
+    else:
+        live.put_texts = put_texts
+    saga = await start(world, document(), {"a": 1}, "w")
+    await watching(world, saga, 21)
+    view = await world.queries().show(saga)
+    assert (view["status"], view["result"]) == ("completed", "done")
 
 
-def test_a_saga_that_there_is_not_is_not_found_and_one_that_has_ended_is_not_watched(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        world.models = slowly(says("done"))
-        saga = await start(world, document(), {"a": 1}, "w")
-        await world.settle()
-        counted = Counted(world)
-        assert await world.queries().live(saga) == {"id": saga, "watched_until": None, "texts": []}
-        assert counted.made("watch") == []
-        for name in ("nothing", "no/id"):
-            with pytest.raises(NotFound):
-                await world.queries().live(name)
+async def test_a_saga_that_there_is_not_is_not_found_and_one_that_has_ended_is_not_watched() -> None:
+    world = World.start(timeout_s=60)
+    Desk(world)
+    world.models = slowly(says("done"))
+    saga = await start(world, document(), {"a": 1}, "w")
+    await world.settle()
+    counted = Counted(world)
+    assert await world.queries().live(saga) == {"id": saga, "watched_until": None, "texts": []}
+    assert counted.made("watch") == []
+    for name in ("nothing", "no/id"):
         with pytest.raises(NotFound):
-            await world.queries("other").live(saga)
-
-    stage(story, timeout_s=60)
+            await world.queries().live(name)
+    with pytest.raises(NotFound):
+        await world.queries("other").live(saga)
 
 
 # -- what is shown of a text

@@ -12,9 +12,7 @@ from baton.core.log.events import CallbackOpened, TurnBegan
 from baton.core.models.messages import Message
 from baton.ports.models import ModelAnswer, ModelFailure, ModelRequest
 from tests.kit.scripted import Scripted, asks_for
-from tests.kit.toolbox import Books
 from tests.kit.world import World
-from tests.runtime.conftest import Stage
 from tests.runtime.test_agents import Desk, document, of_kind, ran
 from tests.runtime.test_long_transcripts import (
     MOST,
@@ -45,30 +43,26 @@ def thinking(script: Forgetful, kind: type[Scripted] = Refusing) -> Scripted:
     return kind(script, takes_s=0.1, known=("m", "n", "s"), thinks_s=5)
 
 
-def told(stage: Stage, model: Scripted, more: str) -> tuple[list[list[Message]], list[Any]]:
+async def told(model: Scripted, more: str) -> tuple[list[list[Message]], list[Any]]:
     """Of an agent that comes to its end, in a world of its own: what its answered requests had, and the segments of each turn."""
-    segments = list[Any]()
-
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        world.models = model
-        shown = await ran(world, document(more), {"a": 1})
-        assert (shown["status"], shown["result"]) == ("completed", "done"), shown
-        segments.extend(one.segments for one in of_kind(world, shown["id"], TurnBegan))
-
-    stage(story)
+    world = World.start()
+    Desk(world)
+    world.models = model
+    shown = await ran(world, document(more), {"a": 1})
+    assert (shown["status"], shown["result"]) == ("completed", "done"), shown
+    segments = [one.segments for one in of_kind(world, shown["id"], TurnBegan)]
     return answered(model, model.script.most), segments  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("more", ["", SUMMARISE])
 @pytest.mark.parametrize("turns", [7, 20])
-def test_the_model_is_told_the_same_as_by_a_worker_that_waits(stage: Stage, turns: int, more: str) -> None:
+async def test_the_model_is_told_the_same_as_by_a_worker_that_waits(turns: int, more: str) -> None:
     waiting, handed = scripted(Forgetful(turns)), thinking(Forgetful(turns))
-    assert told(stage, waiting, more + FORTY) == told(stage, handed, more + THINKS)
+    assert await told(waiting, more + FORTY) == await told(handed, more + THINKS)
     assert len(handed.requests) == sum(len(one.messages) <= MOST for one in waiting.requests)
 
 
-def test_a_provider_that_finds_it_too_long_only_later_is_asked_with_less(stage: Stage) -> None:
+async def test_a_provider_that_finds_it_too_long_only_later_is_asked_with_less() -> None:
     class Later(Scripted):
         async def collect(self, model: str, response: str) -> ModelAnswer | None:
             try:
@@ -77,67 +71,61 @@ def test_a_provider_that_finds_it_too_long_only_later_is_asked_with_less(stage: 
                 raise ModelFailure(error.code, error.message, None) from error
 
     later = thinking(Forgetful(20), Later)
-    assert told(stage, scripted(Forgetful(20)), FORTY) == told(stage, later, THINKS)
+    assert await told(scripted(Forgetful(20)), FORTY) == await told(later, THINKS)
 
 
-def test_a_long_transcript_without_a_cut_is_kept_as_by_a_worker_that_waits(stage: Stage) -> None:
+async def test_a_long_transcript_without_a_cut_is_kept_as_by_a_worker_that_waits() -> None:
     waiting, handed = (Forgetful(turns=36, most=1_000) for _ in range(2))
-    said, segments = told(stage, scripted(waiting), FORTY)
-    assert (said, segments) == told(stage, thinking(handed), THINKS)
+    said, segments = await told(scripted(waiting), FORTY)
+    assert (said, segments) == await told(thinking(handed), THINKS)
     assert sum(one is not None for one in segments) == 2
 
 
-def test_a_summary_is_in_the_log_with_the_request_and_counts_for_tokens_and_money(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        world.models = thinking(Forgetful(turns=7))
-        shown = await ran(world, document(SUMMARISE + THINKS), {"a": 1})
-        (cut,) = (one for one in of_kind(world, shown["id"], CallbackOpened) if one.usage)
-        assert cut.response is not None
-        assert cut.response.segments is not None
-        assert (cut.item, cut.response.summary, cut.usage[0].cost) == ("t7", (320,), 500)
-        assert cut.cost == cut.response.held + 500
-        began = of_kind(world, shown["id"], TurnBegan)[-1]
-        assert began.segments == cut.response.segments
-        assert began.used.tokens == 7 * 110 + 320
-        assert shown["spent_usd"] == pytest.approx((8 * 200 + 500) / 1_000_000)
-        cost = await world.queries().cost(shown["id"])
-        assert [(line["what"], line["requests"]) for line in cost["models"]] == [("scripted", 9)]
-        assert cost["models"][0]["usd"] == pytest.approx(shown["spent_usd"])
-
-    stage(story)
+async def test_a_summary_is_in_the_log_with_the_request_and_counts_for_tokens_and_money() -> None:
+    world = World.start()
+    Desk(world)
+    world.models = thinking(Forgetful(turns=7))
+    shown = await ran(world, document(SUMMARISE + THINKS), {"a": 1})
+    (cut,) = (one for one in of_kind(world, shown["id"], CallbackOpened) if one.usage)
+    assert cut.response is not None
+    assert cut.response.segments is not None
+    assert (cut.item, cut.response.summary, cut.usage[0].cost) == ("t7", (320,), 500)
+    assert cut.cost == cut.response.held + 500
+    began = of_kind(world, shown["id"], TurnBegan)[-1]
+    assert began.segments == cut.response.segments
+    assert began.used.tokens == 7 * 110 + 320
+    assert shown["spent_usd"] == pytest.approx((8 * 200 + 500) / 1_000_000)
+    cost = await world.queries().cost(shown["id"])
+    assert [(line["what"], line["requests"]) for line in cost["models"]] == [("scripted", 9)]
+    assert cost["models"][0]["usd"] == pytest.approx(shown["spent_usd"])
 
 
-def test_why_there_is_no_summary_is_said_with_the_answer(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        world.models = model = thinking(Forgetful(turns=7, summary=StepFailure("rate_limited", "later")))
-        shown = await ran(world, document(SUMMARISE + THINKS), {"a": 1})
-        (note,) = notes(list(model.requests[-1].messages))
-        assert note.endswith("are left out here, because they do not fit.]")
-        assert "rate_limited: later" in json.dumps(outputs(world, shown["id"]))
-
-    stage(story)
+async def test_why_there_is_no_summary_is_said_with_the_answer() -> None:
+    world = World.start()
+    Desk(world)
+    world.models = model = thinking(Forgetful(turns=7, summary=StepFailure("rate_limited", "later")))
+    shown = await ran(world, document(SUMMARISE + THINKS), {"a": 1})
+    (note,) = notes(list(model.requests[-1].messages))
+    assert note.endswith("are left out here, because they do not fit.]")
+    assert "rate_limited: later" in json.dumps(outputs(world, shown["id"]))
 
 
-def test_an_equal_call_whose_result_was_left_out_is_not_made_again(stage: Stage) -> None:
+async def test_an_equal_call_whose_result_was_left_out_is_not_made_again() -> None:
     class Asks(Forgetful):
         def call(self) -> ModelAnswer:
             return asks_for(("sum_add", {"a": 1 if self.numbers == 12 else self.numbers, "b": 0}))
 
-    async def story(world: World, books: Books) -> None:
-        desk = Desk(world)
-        world.models = thinking(Asks(turns=13))
-        shown = await ran(world, document(THINKS), {"a": 1})
-        assert shown["result"] == "done"
-        assert desk.calls.count(("add", (1, 0))) == 1
-
-    stage(story)
+    world = World.start()
+    desk = Desk(world)
+    world.models = thinking(Asks(turns=13))
+    shown = await ran(world, document(THINKS), {"a": 1})
+    assert shown["result"] == "done"
+    assert desk.calls.count(("add", (1, 0))) == 1
 
 
-def test_a_request_that_fails_after_the_cut_is_made_again_and_the_next_turn_begins_with_the_cut(
-    stage: Stage,
-) -> None:
+async def test_a_request_that_fails_after_the_cut_is_made_again_and_the_next_turn_begins_with_the_cut() -> (
+    None
+):
     class Fails(Forgetful):
         failed = 0
 
@@ -147,7 +135,7 @@ def test_a_request_that_fails_after_the_cut_is_made_again_and_the_next_turn_begi
                 raise ModelFailure("server_error", "broken", None)
             return super().__call__(request, number)
 
-    said, _ = told(stage, thinking(Fails(turns=7)), THINKS)
+    said, _ = await told(thinking(Fails(turns=7)), THINKS)
     first, *later = [talk for talk in said if notes(talk)]
     assert later
     assert all(talk[: len(first)] == first for talk in later)

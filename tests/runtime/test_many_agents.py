@@ -15,10 +15,8 @@ from baton.ports import Account
 from baton.ports.models import ModelAnswer, ModelRequest
 from tests.kit.faults import Crash
 from tests.kit.scripted import Scripted, asks_for, by_turn, says
-from tests.kit.toolbox import Books
-from tests.kit.virtual import VirtualClock
+from tests.kit.virtual_time import VirtualClock
 from tests.kit.world import TENANT, USER, World
-from tests.runtime.conftest import Stage
 from tests.runtime.test_agents import Desk, document
 
 LIMIT = 12_345
@@ -54,39 +52,37 @@ def logged(world: World) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("deaths", [[], [5, 20, 33]])
-def test_fifty_agents_at_once_hold_the_limit_of_their_user_to_the_micro_dollar(
-    stage: Stage, deaths: list[int]
+async def test_fifty_agents_at_once_hold_the_limit_of_their_user_to_the_micro_dollar(
+    deaths: list[int],
 ) -> None:
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        world.models = model = script(deaths)
-        await world.service().register(document(", max_output: 50"), json_only=False)
+    world = World.start(limits=Limits(user_day_budget_usd=f"0.0{LIMIT}"), batch=10, timeout_s=20)
+    Desk(world)
+    world.models = model = script(deaths)
+    await world.service().register(document(", max_output: 50"), json_only=False)
 
-        async def begin(number: int) -> None:
-            with suppress(BudgetSpent):
-                await world.service().start("w", {"a": number}, f"k{number}")
+    async def begin(number: int) -> None:
+        with suppress(BudgetSpent):
+            await world.service().start("w", {"a": number}, f"k{number}")
 
-        await asyncio.gather(*(begin(number) for number in range(AGENTS)))
-        await world.settle(3_600)
-        day = VirtualClock().now() // DAY_MS
-        account = Account(TENANT, USER, day)
-        sums = world.budgets.expire(account, 1 << 62).sums
-        spent, assumed = logged(world)
-        billed = micro_dollars([part for one in world.asked for part in one.bill])
-        assert sums.spent == sums.held == billed, "the account has what the provider bills"
-        # An answer that was settled dies with its worker before it is in the log.
-        assert spent == billed if not deaths else billed - 10 * 313 <= spent <= billed
-        assert bool(assumed) == bool(deaths)
-        assert LIMIT - 2_000 < sums.spent <= LIMIT
-        status = {head.status for head in world.log.heads()}
-        assert "parked" in status
-        codes = {
-            event.code
-            for head in world.log.heads()
-            for event in world.events(head.ref.id)
-            if isinstance(event, ev.Parked)
-        }
-        assert codes == {"budget_user_day"}
-        assert len(model.requests) < 3 * AGENTS
-
-    stage(story, limits=Limits(user_day_budget_usd=f"0.0{LIMIT}"), batch=10, timeout_s=20)
+    await asyncio.gather(*(begin(number) for number in range(AGENTS)))
+    await world.settle(3_600)
+    day = VirtualClock().now() // DAY_MS
+    account = Account(TENANT, USER, day)
+    sums = world.budgets.expire(account, 1 << 62).sums
+    spent, assumed = logged(world)
+    billed = micro_dollars([part for one in world.asked for part in one.bill])
+    assert sums.spent == sums.held == billed, "the account has what the provider bills"
+    # An answer that was settled dies with its worker before it is in the log.
+    assert spent == billed if not deaths else billed - 10 * 313 <= spent <= billed
+    assert bool(assumed) == bool(deaths)
+    assert LIMIT - 2_000 < sums.spent <= LIMIT
+    status = {head.status for head in world.log.heads()}
+    assert "parked" in status
+    codes = {
+        event.code
+        for head in world.log.heads()
+        for event in world.events(head.ref.id)
+        if isinstance(event, ev.Parked)
+    }
+    assert codes == {"budget_user_day"}
+    assert len(model.requests) < 3 * AGENTS

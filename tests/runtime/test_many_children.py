@@ -14,9 +14,7 @@ from baton.core.log.events import CancelRequested, ChildrenAbandoned, Entry, Sag
 from baton.ports import Appended, Head, Message, Record, SagaRef, Wake
 from tests.kit.corpus import start
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, NO_ANSWER
-from tests.kit.toolbox import Books
 from tests.kit.world import TENANT, World
-from tests.runtime.conftest import Stage
 
 SLOW = "name: slow\nnodes: {a: {wait: {for: 1h}}}"
 MANY = 2_400
@@ -83,148 +81,131 @@ def parts(world: World, saga: str) -> list[int]:
 QUIET: Any = {"stream_on": False, "reconciler_on": False}
 
 
-def test_a_fork_that_leaves_thousands_of_children_goes_on_after_a_few_invocations(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga = await open_children(world, MANY)
-        await world.service().fork(saga, 2, "before the children")
-        assert 1 < await work_until_it_rests(world, saga) <= 4
-        assert times_cancelled(world, saga) == {1: MANY}
-        assert sum(parts(world, saga)) == MANY
-        await world.service().signal(saga, "go", None, "k")
-        await work(world, saga)
-        assert (await world.queries().show(saga))["branch"] == 1
-        assert len(world.log.heads()) > MANY + 1, "the new branch has children of its own"
-
-    stage(story, **QUIET)
+async def test_a_fork_that_leaves_thousands_of_children_goes_on_after_a_few_invocations() -> None:
+    world = World.start(**QUIET)
+    saga = await open_children(world, MANY)
+    await world.service().fork(saga, 2, "before the children")
+    assert 1 < await work_until_it_rests(world, saga) <= 4
+    assert times_cancelled(world, saga) == {1: MANY}
+    assert sum(parts(world, saga)) == MANY
+    await world.service().signal(saga, "go", None, "k")
+    await work(world, saga)
+    assert (await world.queries().show(saga))["branch"] == 1
+    assert len(world.log.heads()) > MANY + 1, "the new branch has children of its own"
 
 
-def test_a_cancelled_parent_of_thousands_of_children_ends_after_a_few_invocations(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga = await open_children(world, MANY)
-        await world.service().cancel(saga, "enough", 0)
-        assert 1 < await work_until_it_rests(world, saga) <= 4
-        assert times_cancelled(world, saga) == {1: MANY}
-        assert (await world.queries().show(saga))["status"] == "cancelled"
-        assert sum(parts(world, saga)) >= MANY - CANCELLED_TOGETHER, "the end itself tells of the last"
-
-    stage(story, **QUIET)
+async def test_a_cancelled_parent_of_thousands_of_children_ends_after_a_few_invocations() -> None:
+    world = World.start(**QUIET)
+    saga = await open_children(world, MANY)
+    await world.service().cancel(saga, "enough", 0)
+    assert 1 < await work_until_it_rests(world, saga) <= 4
+    assert times_cancelled(world, saga) == {1: MANY}
+    assert (await world.queries().show(saga))["status"] == "cancelled"
+    assert sum(parts(world, saga)) >= MANY - CANCELLED_TOGETHER, "the end itself tells of the last"
 
 
-def test_what_an_invocation_has_no_time_for_the_next_one_does(stage: Stage) -> None:
+async def test_what_an_invocation_has_no_time_for_the_next_one_does() -> None:
     """Few enough for one entry, and a store so slow that it takes several."""
-
-    async def story(world: World, books: Books) -> None:
-        saga = await open_children(world, 40)
-        world.slow["read_tail"], world.timeout_s = 0.9, 6
-        await world.service().cancel(saga, "enough", 0)
-        assert 1 < await work_until_it_rests(world, saga) <= 10
-        assert times_cancelled(world, saga) == {1: 40}
-        assert parts(world, saga)
-        assert isinstance(world.events(saga)[-1], SagaEnded)
-
-    stage(story, **QUIET)
+    world = World.start(**QUIET)
+    saga = await open_children(world, 40)
+    world.slow["read_tail"], world.timeout_s = 0.9, 6
+    await world.service().cancel(saga, "enough", 0)
+    assert 1 < await work_until_it_rests(world, saga) <= 10
+    assert times_cancelled(world, saga) == {1: 40}
+    assert parts(world, saga)
+    assert isinstance(world.events(saga)[-1], SagaEnded)
 
 
 @pytest.mark.parametrize("fate", [CRASH_BEFORE, CRASH_AFTER, NO_ANSWER])
 @pytest.mark.parametrize("is_fork", [True, False])
-def test_a_crash_between_the_parts_costs_only_the_part(stage: Stage, fate: str, is_fork: bool) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga = await open_children(world, 900)
-        if is_fork:
-            await world.service().fork(saga, 2, "before the children")
-        else:
-            await world.service().cancel(saga, "enough", 0)
-        before = len(world.plan.writes)
-        # The take, a part of 200 and its entry, half a part; then that, and the entry of the third part.
-        world.plan.at |= {before + 1 + 201 + 100: fate, before + 1 + 201 + 100 + 1 + 101 + 201: fate}
-        for _ in range(6):
-            await work(world, saga)
-            await asyncio.sleep(20)  # longer than a lease
-        assert times_cancelled(world, saga) == {1: 900}
-        assert sum(parts(world, saga)) == (900 if is_fork else 800)
-        assert (await world.queries().show(saga))["status"] == ("waiting" if is_fork else "cancelled")
-
-    stage(story, **QUIET)
-
-
-def test_few_children_are_all_cancelled_before_one_entry(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga = await open_children(world, CANCELLED_TOGETHER)
+async def test_a_crash_between_the_parts_costs_only_the_part(fate: str, is_fork: bool) -> None:
+    world = World.start(**QUIET)
+    saga = await open_children(world, 900)
+    if is_fork:
         await world.service().fork(saga, 2, "before the children")
-        await work_until_it_rests(world, saga)
-        assert parts(world, saga) == [CANCELLED_TOGETHER]
-        await world.service().signal(saga, "go", None, "k")
-        world.timeout_s = 600
-        await work(world, saga)
+    else:
         await world.service().cancel(saga, "enough", 0)
-        await work_until_it_rests(world, saga)
-        assert parts(world, saga) == [CANCELLED_TOGETHER], "the end itself tells of the others"
-        assert times_cancelled(world, saga) == {1: 2 * CANCELLED_TOGETHER}
+    before = len(world.plan.writes)
+    # The take, a part of 200 and its entry, half a part; then that, and the entry of the third part.
+    world.plan.at |= {before + 1 + 201 + 100: fate, before + 1 + 201 + 100 + 1 + 101 + 201: fate}
+    for _ in range(6):
+        await work(world, saga)
+        await asyncio.sleep(20)  # longer than a lease
+    assert times_cancelled(world, saga) == {1: 900}
+    assert sum(parts(world, saga)) == (900 if is_fork else 800)
+    assert (await world.queries().show(saga))["status"] == ("waiting" if is_fork else "cancelled")
 
-    stage(story, **QUIET)
+
+async def test_few_children_are_all_cancelled_before_one_entry() -> None:
+    world = World.start(**QUIET)
+    saga = await open_children(world, CANCELLED_TOGETHER)
+    await world.service().fork(saga, 2, "before the children")
+    await work_until_it_rests(world, saga)
+    assert parts(world, saga) == [CANCELLED_TOGETHER]
+    await world.service().signal(saga, "go", None, "k")
+    world.timeout_s = 600
+    await work(world, saga)
+    await world.service().cancel(saga, "enough", 0)
+    await work_until_it_rests(world, saga)
+    assert parts(world, saga) == [CANCELLED_TOGETHER], "the end itself tells of the others"
+    assert times_cancelled(world, saga) == {1: 2 * CANCELLED_TOGETHER}
 
 
-def test_a_child_that_does_not_exist_yet_is_started_and_then_cancelled(stage: Stage) -> None:
+async def test_a_child_that_does_not_exist_yet_is_started_and_then_cancelled() -> None:
     """A frozen invocation may still be about to start it: it must find it there, and cancelled."""
-
-    async def story(world: World, books: Books) -> None:
-        await world.service().register(SLOW, json_only=False)
-        children = "".join(f"  c{i}: {{workflow: slow, after: go}}\n" for i in range(20))
-        document = f"name: parent\nnodes:\n  go: {{wait: {{signal: go}}}}\n{children}"
-        saga = await start(world, document, {}, "parent")
-        await work(world, saga)
-        await world.service().signal(saga, "go", None, "k")
-        world.plan.at = {
-            len(world.plan.writes) + 2: CRASH_AFTER
-        }  # the take, and the entry that opens the children
-        await work(world, saga)
-        assert children_of(world, saga) == []
-        await world.service().fork(saga, 2, "before the children")
-        await asyncio.sleep(20)  # longer than the lease
-        await work_until_it_rests(world, saga)
-        assert times_cancelled(world, saga) == {1: 20}
-
-    stage(story, **QUIET)
+    world = World.start(**QUIET)
+    await world.service().register(SLOW, json_only=False)
+    children = "".join(f"  c{i}: {{workflow: slow, after: go}}\n" for i in range(20))
+    document = f"name: parent\nnodes:\n  go: {{wait: {{signal: go}}}}\n{children}"
+    saga = await start(world, document, {}, "parent")
+    await work(world, saga)
+    await world.service().signal(saga, "go", None, "k")
+    world.plan.at = {
+        len(world.plan.writes) + 2: CRASH_AFTER
+    }  # the take, and the entry that opens the children
+    await work(world, saga)
+    assert children_of(world, saga) == []
+    await world.service().fork(saga, 2, "before the children")
+    await asyncio.sleep(20)  # longer than the lease
+    await work_until_it_rests(world, saga)
+    assert times_cancelled(world, saga) == {1: 20}
 
 
-def test_news_that_come_in_between_make_it_ask_no_child_twice(stage: Stage) -> None:
+async def test_news_that_come_in_between_make_it_ask_no_child_twice() -> None:
     """An entry from outside is where the entry of a part was to be."""
+    world = World.start(**QUIET)
+    saga = await open_children(world, 450)
+    world.timeout_s = 60
+    asked: Counter[str] = Counter()
+    append, read_head = world.log.append, world.log.read_head
 
-    async def story(world: World, books: Books) -> None:
-        saga = await open_children(world, 450)
-        world.timeout_s = 60
-        asked: Counter[str] = Counter()
-        append, read_head = world.log.append, world.log.read_head
+    def count(ref: SagaRef) -> Head | None:
+        asked[ref.id] += ref.id != saga
+        return read_head(ref)
 
-        def count(ref: SagaRef) -> Head | None:
-            asked[ref.id] += ref.id != saga
-            return read_head(ref)
+    def meanwhile(ref: SagaRef, record: Record, wake: Wake | None = None) -> Appended | None:
+        if ref.id != saga and asked.total() in (50, 250, 400):
+            last = world.entries(saga)[-1].version
+            news = SignalReceived(name="more", key=str(last), payload=Value(), by="ada", at=1)
+            entry = Entry(version=last + 1, at=1, invocation="api", events=(news,))
+            append(SagaRef(TENANT, saga), Record(0, entry.version, encode_entry(entry)))
+        return append(ref, record, wake)
 
-        def meanwhile(ref: SagaRef, record: Record, wake: Wake | None = None) -> Appended | None:
-            if ref.id != saga and asked.total() in (50, 250, 400):
-                last = world.entries(saga)[-1].version
-                news = SignalReceived(name="more", key=str(last), payload=Value(), by="ada", at=1)
-                entry = Entry(version=last + 1, at=1, invocation="api", events=(news,))
-                append(SagaRef(TENANT, saga), Record(0, entry.version, encode_entry(entry)))
-            return append(ref, record, wake)
-
-        await world.service().cancel(saga, "enough", 0)
-        any_log: Any = world.log
-        any_log.append, any_log.read_head = meanwhile, count
-        await work(world, saga)
-        assert isinstance(world.events(saga)[-1], SagaEnded)
-        assert sum(isinstance(event, SignalReceived) for event in world.events(saga)) > 1
-        assert set(+asked) == set(children_of(world, saga))
-        assert set(asked.values()) == {0, 1}
-
-    stage(story, **QUIET)
+    await world.service().cancel(saga, "enough", 0)
+    any_log: Any = world.log
+    any_log.append, any_log.read_head = meanwhile, count
+    await work(world, saga)
+    assert isinstance(world.events(saga)[-1], SagaEnded)
+    assert sum(isinstance(event, SignalReceived) for event in world.events(saga)) > 1
+    assert set(+asked) == set(children_of(world, saga))
+    assert set(asked.values()) == {0, 1}
 
 
-def test_a_step_that_ends_when_there_is_no_time_to_cancel_children_is_not_run_again(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        await world.service().register(SLOW, json_only=False)
-        children = "".join(f"  c{i}: {{workflow: slow}}\n" for i in range(40))
-        document = f"""
+async def test_a_step_that_ends_when_there_is_no_time_to_cancel_children_is_not_run_again() -> None:
+    world = World.start(**QUIET)
+    await world.service().register(SLOW, json_only=False)
+    children = "".join(f"  c{i}: {{workflow: slow}}\n" for i in range(40))
+    document = f"""
 name: parent
 nodes:
   quick: {{tool: work, with: {{n: 1, seconds: 0.5}}}}
@@ -232,55 +213,49 @@ nodes:
   first: {{tool: work, after: [quick, {", ".join(f"c{i}" for i in range(40))}], join: any, with: {{n: 2}}}}
   other: {{tool: work, with: {{n: 3, seconds: 0.8}}}}
 """
-        world.timeout_s = A_FEW_SECONDS
-        saga = await start(world, document, {}, "parent")
-        world.slow["read_tail"], world.timeout_s = 0.7, 5
-        for _ in range(12):
-            await work(world, saga)
-        assert (await world.queries().show(saga))["status"] == "completed"
-        assert times_cancelled(world, saga) == {1: 40}
-        assert len(parts(world, saga)) > 1
-        assert len(world.starts) == 3
-
-    stage(story, **QUIET)
+    world.timeout_s = A_FEW_SECONDS
+    saga = await start(world, document, {}, "parent")
+    world.slow["read_tail"], world.timeout_s = 0.7, 5
+    for _ in range(12):
+        await work(world, saga)
+    assert (await world.queries().show(saga))["status"] == "completed"
+    assert times_cancelled(world, saga) == {1: 40}
+    assert len(parts(world, saga)) > 1
+    assert len(world.starts) == 3
 
 
-def test_all_children_are_started_however_few_of_them_an_invocation_has_time_for(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga = await open_children(world, 0, opens=MANY + 1_200)
-        world.timeout_s = 1
-        assert 5 < await work_until_it_rests(world, saga) <= 12
-        assert len(world.log.heads()) == MANY + 1_200 + 1
-
-    stage(story, **QUIET)
+async def test_all_children_are_started_however_few_of_them_an_invocation_has_time_for() -> None:
+    world = World.start(**QUIET)
+    saga = await open_children(world, 0, opens=MANY + 1_200)
+    world.timeout_s = 1
+    assert 5 < await work_until_it_rests(world, saga) <= 12
+    assert len(world.log.heads()) == MANY + 1_200 + 1
 
 
-def test_a_parent_that_has_no_time_to_ask_all_its_children_rests_and_asks_the_others_another_time(
-    stage: Stage,
-) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga = await open_children(world, MANY)
-        world.timeout_s = 1.5
-        asked: set[str] = set()
-        read_head = world.log.read_head
+async def test_a_parent_that_has_no_time_to_ask_all_its_children_rests_and_asks_the_others_another_time() -> (
+    None
+):
+    world = World.start(**QUIET)
+    saga = await open_children(world, MANY)
+    world.timeout_s = 1.5
+    asked: set[str] = set()
+    read_head = world.log.read_head
 
-        def look(ref: SagaRef) -> Head | None:
-            if ref.id != saga:
-                asked.add(ref.id)
-            return read_head(ref)
+    def look(ref: SagaRef) -> Head | None:
+        if ref.id != saga:
+            asked.add(ref.id)
+        return read_head(ref)
 
-        any_log: Any = world.log
-        any_log.read_head = look
-        for turn in range(1, 12):
-            before = len(asked)
-            assert (await work(world, saga)).wake is None, (
-                "what it has no time for is no reason to come again at once"
-            )
-            if turn == 1:
-                assert before < len(asked) < MANY
-            if len(asked) == MANY:
-                return
-            await asyncio.sleep(900)  # longer than the sweep
-        raise AssertionError(f"only {len(asked)} were asked")
-
-    stage(story, **QUIET)
+    any_log: Any = world.log
+    any_log.read_head = look
+    for turn in range(1, 12):
+        before = len(asked)
+        assert (await work(world, saga)).wake is None, (
+            "what it has no time for is no reason to come again at once"
+        )
+        if turn == 1:
+            assert before < len(asked) < MANY
+        if len(asked) == MANY:
+            return
+        await asyncio.sleep(900)  # longer than the sweep
+    raise AssertionError(f"only {len(asked)} were asked")

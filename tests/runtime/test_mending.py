@@ -16,10 +16,8 @@ from baton.ports.outside import Entity
 from baton.runtime.invocation.context import inline
 from baton.runtime.mending import BUILDS_KEPT, ROLLING_MS, Deployment
 from tests.kit.corpus import start
-from tests.kit.toolbox import Books
-from tests.kit.virtual import VirtualClock, run_virtual
+from tests.kit.virtual_time import VirtualClock, run_virtual
 from tests.kit.world import TENANT, World
-from tests.runtime.conftest import Stage
 
 DAY_MS = 86_400_000
 PAID = "name: w\nnodes: {pay: {tool: shop.pay}, mail: {tool: shop.mail, after: pay}}"
@@ -77,80 +75,70 @@ async def parked(world: World, build: str = "b1") -> tuple[Shop, str]:
     return shop, saga
 
 
-def test_a_saga_goes_on_by_itself_within_minutes_of_a_deploy_that_mends_it(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        shop, saga = await parked(world)
-        await asyncio.sleep(DAY_MS / 1_000 * 3)
-        assert shop.tried == ["b1"], "nothing is tried again under the same code"
-        shop.deploy("b3")
-        await asyncio.sleep(180)
-        assert (shop.tried, shop.done) == (["b1", "b3"], ["paid", "mailed"])
-        assert head_of(world, saga).status == "completed"
-        incidents = (await world.queries().incidents())["incidents"]
-        assert [(one["code"], one["status"], one["resolved_by"]) for one in incidents] == [
-            ("tool_defect", "resolved", "deploy")
-        ]
-        resumed = [event for event in world.events(saga) if isinstance(event, ev.Resumed)]
-        assert [(event.by, event.build) for event in resumed] == [("deploy", "b3")]
-
-    stage(story)
+async def test_a_saga_goes_on_by_itself_within_minutes_of_a_deploy_that_mends_it() -> None:
+    world = World.start()
+    shop, saga = await parked(world)
+    await asyncio.sleep(DAY_MS / 1_000 * 3)
+    assert shop.tried == ["b1"], "nothing is tried again under the same code"
+    shop.deploy("b3")
+    await asyncio.sleep(180)
+    assert (shop.tried, shop.done) == (["b1", "b3"], ["paid", "mailed"])
+    assert head_of(world, saga).status == "completed"
+    incidents = (await world.queries().incidents())["incidents"]
+    assert [(one["code"], one["status"], one["resolved_by"]) for one in incidents] == [
+        ("tool_defect", "resolved", "deploy")
+    ]
+    resumed = [event for event in world.events(saga) if isinstance(event, ev.Resumed)]
+    assert [(event.by, event.build) for event in resumed] == [("deploy", "b3")]
 
 
-def test_a_deploy_that_mends_nothing_tries_it_once_and_tells_no_one_again(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        shop, saga = await parked(world)
-        shop.deploy("b2")
-        await asyncio.sleep(2 * DAY_MS / 1_000)
-        assert shop.tried == ["b1", "b2"]
-        assert len([event for event in world.events(saga) if isinstance(event, ev.NoticeDue)]) == 1
-        incidents = (await world.queries().incidents())["incidents"]
-        assert [one["status"] for one in incidents] == ["open"]
-        assert (head_of(world, saga).status, head_of(world, saga).lane) == ("parked", PARKED)
-
-    stage(story)
+async def test_a_deploy_that_mends_nothing_tries_it_once_and_tells_no_one_again() -> None:
+    world = World.start()
+    shop, saga = await parked(world)
+    shop.deploy("b2")
+    await asyncio.sleep(2 * DAY_MS / 1_000)
+    assert shop.tried == ["b1", "b2"]
+    assert len([event for event in world.events(saga) if isinstance(event, ev.NoticeDue)]) == 1
+    incidents = (await world.queries().incidents())["incidents"]
+    assert [one["status"] for one in incidents] == ["open"]
+    assert (head_of(world, saga).status, head_of(world, saga).lane) == ("parked", PARKED)
 
 
-def test_a_parked_saga_costs_a_look_a_day(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        _, saga = await parked(world)
-        await asyncio.sleep(3_600)
-        world.plan.writes.clear()
-        epoch = head_of(world, saga).epoch
-        await asyncio.sleep(10 * DAY_MS / 1_000)
-        assert head_of(world, saga).epoch - epoch == 10
-        assert world.plan.writes == ["invoke", "take", "release"] * 10
-
-    stage(story)
+async def test_a_parked_saga_costs_a_look_a_day() -> None:
+    world = World.start()
+    _, saga = await parked(world)
+    await asyncio.sleep(3_600)
+    world.plan.writes.clear()
+    epoch = head_of(world, saga).epoch
+    await asyncio.sleep(10 * DAY_MS / 1_000)
+    assert head_of(world, saga).epoch - epoch == 10
+    assert world.plan.writes == ["invoke", "take", "release"] * 10
 
 
-def test_a_person_lets_it_go_on_at_once_and_can_cancel_it(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
+def test_a_person_lets_it_go_on_at_once_and_can_cancel_it() -> None:
+    async def resumed() -> None:
+        world = World.start()
         shop, saga = await parked(world)
         shop.bad.clear()
         await world.service().resume(saga)
         await asyncio.sleep(5)
         assert (head_of(world, saga).status, shop.done) == ("completed", ["paid", "mailed"])
 
-    stage(story)
+    run_virtual(resumed())
 
-    async def cancelled(world: World, books: Books) -> None:
+    async def cancelled() -> None:
+        world = World.start()
         shop, saga = await parked(world)
         await world.service().cancel(saga, "no", 0)
         await asyncio.sleep(5)
         assert (head_of(world, saga).status, shop.done) == ("cancelled", ["paid"])
 
-    stage(cancelled)
+    run_virtual(cancelled())
 
 
-def test_where_the_code_is_not_known_it_is_looked_at_like_any_other_and_a_person_lets_it_go_on(
-    stage: Stage,
-) -> None:
-    async def story(world: World, books: Books) -> None:
-        shop, saga = await parked(world, build="")
-        assert shop.tried == [""]
-        assert head_of(world, saga).status == "parked"
-
-    async def unknown(world: World, books: Books) -> None:
+def test_where_the_code_is_not_known_it_is_looked_at_like_any_other_and_a_person_lets_it_go_on() -> None:
+    async def unknown() -> None:
+        world = World.start()
         shop = Shop(world, bad={""})
         saga = await start(world, PAID, {}, "w")
         await world.settle()
@@ -160,26 +148,24 @@ def test_where_the_code_is_not_known_it_is_looked_at_like_any_other_and_a_person
         await asyncio.sleep(5)
         assert shop.tried == ["", ""]
 
-    stage(unknown)
+    run_virtual(unknown())
 
 
-def test_a_worker_of_other_code_drops_the_message_and_so_does_one_that_comes_too_late(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        shop, saga = await parked(world)
-        head, name = head_of(world, saga), str(SagaRef(TENANT, saga))
-        assert head.due_at is not None
-        world.reconciler_on = False
-        shop.deploy("b2")
-        for build, due in (("b1", head.due_at), ("b3", head.due_at), ("b2", head.due_at - 1)):
-            assert await world.work([Message(name, build=build, due=due)]) == []
-        assert head_of(world, saga) == head
-        await world.work([Message(name, build="b2", due=head.due_at)])
-        after = head_of(world, saga)
-        assert (shop.tried, after.epoch) == (["b1", "b2"], head.epoch + 1)
-        await world.work([Message(name, build="b2", due=head.due_at)])
-        assert head_of(world, saga) == after
-
-    stage(story, stream_on=False, queue_on=True)
+async def test_a_worker_of_other_code_drops_the_message_and_so_does_one_that_comes_too_late() -> None:
+    world = World.start(stream_on=False, queue_on=True)
+    shop, saga = await parked(world)
+    head, name = head_of(world, saga), str(SagaRef(TENANT, saga))
+    assert head.due_at is not None
+    world.reconciler_on = False
+    shop.deploy("b2")
+    for build, due in (("b1", head.due_at), ("b3", head.due_at), ("b2", head.due_at - 1)):
+        assert await world.work([Message(name, build=build, due=due)]) == []
+    assert head_of(world, saga) == head
+    await world.work([Message(name, build="b2", due=head.due_at)])
+    after = head_of(world, saga)
+    assert (shop.tried, after.epoch) == (["b1", "b2"], head.epoch + 1)
+    await world.work([Message(name, build="b2", due=head.due_at)])
+    assert head_of(world, saga) == after
 
 
 # ---- which code is deployed
@@ -189,53 +175,47 @@ def deployment(world: World, build: str) -> Deployment:
     return Deployment(world.store.entities, VirtualClock(), inline, build)
 
 
-def test_the_first_process_of_new_code_says_so_and_all_others_hear_it(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        first = VirtualClock().now()
-        assert await deployment(world, "b1").tries_before() == first
+async def test_the_first_process_of_new_code_says_so_and_all_others_hear_it() -> None:
+    world = World.start(reconciler_on=False)
+    first = VirtualClock().now()
+    assert await deployment(world, "b1").tries_before() == first
+    await asyncio.sleep(60)
+    again = deployment(world, "b1")
+    assert await again.tries_before() == first
+    await asyncio.sleep(ROLLING_MS / 1_000)
+    assert await again.tries_before() == first + ROLLING_MS
+    assert await deployment(world, "").tries_before() is None
+
+
+async def test_code_from_before_a_deploy_has_no_say_for_a_while_and_may_come_back() -> None:
+    world = World.start(reconciler_on=False)
+    old = deployment(world, "b1")
+    begun = await old.tries_before()
+    await asyncio.sleep(60)
+    now = VirtualClock().now()
+    assert await deployment(world, "b2").tries_before() == now
+    assert await deployment(world, "b1").tries_before() is None
+    assert await old.tries_before() == begun
+    await asyncio.sleep(ROLLING_MS / 1_000)
+    back = VirtualClock().now()
+    assert await deployment(world, "b1").tries_before() == back
+    there = world.store.entities.get(*KEY)
+    assert there is not None
+    assert there.data == {"build": "b1", "at": back, "before": ["b2"]}
+
+
+async def test_of_two_processes_that_say_it_at_once_one_does_and_few_builds_are_remembered() -> None:
+    world = World.start(reconciler_on=False)
+    for number in range(20):
+        found = await asyncio.gather(*(deployment(world, f"b{number}").tries_before() for _ in range(2)))
+        assert VirtualClock().now() in found
         await asyncio.sleep(60)
-        again = deployment(world, "b1")
-        assert await again.tries_before() == first
-        await asyncio.sleep(ROLLING_MS / 1_000)
-        assert await again.tries_before() == first + ROLLING_MS
-        assert await deployment(world, "").tries_before() is None
-
-    stage(story, reconciler_on=False)
+    there = world.store.entities.get(*KEY)
+    assert there is not None
+    assert len(there.data["before"]) == BUILDS_KEPT
 
 
-def test_code_from_before_a_deploy_has_no_say_for_a_while_and_may_come_back(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        old = deployment(world, "b1")
-        begun = await old.tries_before()
-        await asyncio.sleep(60)
-        now = VirtualClock().now()
-        assert await deployment(world, "b2").tries_before() == now
-        assert await deployment(world, "b1").tries_before() is None
-        assert await old.tries_before() == begun
-        await asyncio.sleep(ROLLING_MS / 1_000)
-        back = VirtualClock().now()
-        assert await deployment(world, "b1").tries_before() == back
-        there = world.store.entities.get(*KEY)
-        assert there is not None
-        assert there.data == {"build": "b1", "at": back, "before": ["b2"]}
-
-    stage(story, reconciler_on=False)
-
-
-def test_of_two_processes_that_say_it_at_once_one_does_and_few_builds_are_remembered(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        for number in range(20):
-            found = await asyncio.gather(*(deployment(world, f"b{number}").tries_before() for _ in range(2)))
-            assert VirtualClock().now() in found
-            await asyncio.sleep(60)
-        there = world.store.entities.get(*KEY)
-        assert there is not None
-        assert len(there.data["before"]) == BUILDS_KEPT
-
-    stage(story, reconciler_on=False)
-
-
-def test_a_process_that_loses_against_another_hears_of_it_in_the_next_run() -> None:
+async def test_a_process_that_loses_against_another_hears_of_it_in_the_next_run() -> None:
     class Overtaken(MemoryEntities):
         """Another process writes between the first read and the write."""
 
@@ -245,12 +225,9 @@ def test_a_process_that_loses_against_another_hears_of_it_in_the_next_run() -> N
                 self.put(*KEY, {"build": "b2", "at": 7}, key="x", expected=0)
             return there
 
-    async def main() -> None:
-        mine = Deployment(Overtaken(), VirtualClock(), inline, "b2")
-        assert await mine.tries_before() is None
-        assert await mine.tries_before() == 7 + ROLLING_MS
-
-    run_virtual(main())
+    mine = Deployment(Overtaken(), VirtualClock(), inline, "b2")
+    assert await mine.tries_before() is None
+    assert await mine.tries_before() == 7 + ROLLING_MS
 
 
 # ---- a child
@@ -269,53 +246,43 @@ async def with_child(world: World, child: str) -> tuple[Shop, str]:
     return shop, saga
 
 
-def test_the_time_of_a_child_stands_still_while_it_is_parked_and_its_parent_waits(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        shop, saga = await with_child(world, PAID)
-        await asyncio.sleep(5 * DAY_MS / 1_000)
-        assert (head_of(world, saga).status, shop.done) == ("waiting", ["paid"])
-        told = [event for event in world.events(saga) if isinstance(event, ev.ChildOverdue) and event.until]
-        assert 4 <= len(told) <= 12, "the longer it stands still, the more seldom its parent looks"
-        shop.deploy("b3")
-        await asyncio.sleep(180)
-        assert (head_of(world, saga).status, shop.done) == ("completed", ["paid", "mailed"])
-
-    stage(story)
+async def test_the_time_of_a_child_stands_still_while_it_is_parked_and_its_parent_waits() -> None:
+    world = World.start()
+    shop, saga = await with_child(world, PAID)
+    await asyncio.sleep(5 * DAY_MS / 1_000)
+    assert (head_of(world, saga).status, shop.done) == ("waiting", ["paid"])
+    told = [event for event in world.events(saga) if isinstance(event, ev.ChildOverdue) and event.until]
+    assert 4 <= len(told) <= 12, "the longer it stands still, the more seldom its parent looks"
+    shop.deploy("b3")
+    await asyncio.sleep(180)
+    assert (head_of(world, saga).status, shop.done) == ("completed", ["paid", "mailed"])
 
 
-def test_a_child_that_goes_on_has_at_least_as_much_time_left_as_before_and_then_is_out_of_it(
-    stage: Stage,
-) -> None:
-    async def story(world: World, books: Books) -> None:
-        shop, saga = await with_child(world, SLOW.replace("2h", "60h"))
-        await asyncio.sleep(DAY_MS / 1_000)
-        shop.deploy("b3")
-        await asyncio.sleep(3_000)
-        assert (head_of(world, saga).status, shop.done) == ("waiting", ["paid", "mailed"])
-        await asyncio.sleep(2 * DAY_MS / 1_000)
-        assert (head_of(world, saga).status, shop.done) == ("failed", ["paid", "mailed", "refunded"])
-
-    stage(story)
+async def test_a_child_that_goes_on_has_at_least_as_much_time_left_as_before_and_then_is_out_of_it() -> None:
+    world = World.start()
+    shop, saga = await with_child(world, SLOW.replace("2h", "60h"))
+    await asyncio.sleep(DAY_MS / 1_000)
+    shop.deploy("b3")
+    await asyncio.sleep(3_000)
+    assert (head_of(world, saga).status, shop.done) == ("waiting", ["paid", "mailed"])
+    await asyncio.sleep(2 * DAY_MS / 1_000)
+    assert (head_of(world, saga).status, shop.done) == ("failed", ["paid", "mailed", "refunded"])
 
 
-def test_a_parent_that_is_cancelled_ends_a_child_that_is_parked(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        _, saga = await with_child(world, PAID)
-        await world.service().cancel(saga, "no", 0)
-        await asyncio.sleep(600)
-        assert head_of(world, f"{saga}.0.c").status == "cancelled"
-
-    stage(story)
+async def test_a_parent_that_is_cancelled_ends_a_child_that_is_parked() -> None:
+    world = World.start()
+    _, saga = await with_child(world, PAID)
+    await world.service().cancel(saga, "no", 0)
+    await asyncio.sleep(600)
+    assert head_of(world, f"{saga}.0.c").status == "cancelled"
 
 
-def test_the_end_of_its_days_ends_it_and_undoes_nothing(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        world.limits = replace(world.limits, saga_days=2)
-        shop, saga = await parked(world)
-        await asyncio.sleep(3.1 * DAY_MS / 1_000)
-        assert (head_of(world, saga).status, shop.done, shop.tried) == ("failed", ["paid"], ["b1"])
-
-    stage(story)
+async def test_the_end_of_its_days_ends_it_and_undoes_nothing() -> None:
+    world = World.start()
+    world.limits = replace(world.limits, saga_days=2)
+    shop, saga = await parked(world)
+    await asyncio.sleep(3.1 * DAY_MS / 1_000)
+    assert (head_of(world, saga).status, shop.done, shop.tried) == ("failed", ["paid"], ["b1"])
 
 
 BOUND = "name: b\nlimits: {wall_time: 2h}\nnodes: {k: {%s}, then: {tool: shop.pay, after: k}}"
@@ -329,34 +296,30 @@ TIMED = BOUND.replace("limits: {wall_time: 2h}\n", "").replace("k: {%s}", "k: {%
 @pytest.mark.parametrize(
     ("child", "count"), [("workflow: w", 1), ("workflow: m", 1), ("map: [1, 2], workflow: w", 2)]
 )
-def test_the_time_of_a_saga_above_stands_still_too(stage: Stage, bound: str, child: str, count: int) -> None:
-    async def story(world: World, books: Books) -> None:
-        shop = Shop(world, bad={"b1"})
-        shop.deploy("b1")
-        for below in (PAID, MIDDLE):
-            await world.service().register(below, json_only=False)
-        saga = await start(world, bound % child, {}, "b")
-        await asyncio.sleep(DAY_MS / 1_000)
-        assert head_of(world, saga).status == ("parked" if bound is BOUND else "waiting")
-        assert len(world.entries(saga)) < 40, "it is looked at each hour"
-        assert len(world.notices.said) == count, "of the defect alone"
-        shop.deploy("b3")
-        await asyncio.sleep(2 * 3_600)
-        assert head_of(world, saga).status == "completed"
-        assert "refunded" not in shop.done
-
-    stage(story)
+async def test_the_time_of_a_saga_above_stands_still_too(bound: str, child: str, count: int) -> None:
+    world = World.start()
+    shop = Shop(world, bad={"b1"})
+    shop.deploy("b1")
+    for below in (PAID, MIDDLE):
+        await world.service().register(below, json_only=False)
+    saga = await start(world, bound % child, {}, "b")
+    await asyncio.sleep(DAY_MS / 1_000)
+    assert head_of(world, saga).status == ("parked" if bound is BOUND else "waiting")
+    assert len(world.entries(saga)) < 40, "it is looked at each hour"
+    assert len(world.notices.said) == count, "of the defect alone"
+    shop.deploy("b3")
+    await asyncio.sleep(2 * 3_600)
+    assert head_of(world, saga).status == "completed"
+    assert "refunded" not in shop.done
 
 
-def test_it_is_over_where_no_child_stands_still(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        Shop(world)
-        await world.service().register("name: w\nnodes: {a: {wait: {for: 1d}}}", json_only=False)
-        saga = await start(world, BOUND % "workflow: w", {}, "b")
-        await asyncio.sleep(3 * 3_600)
-        assert head_of(world, saga).status == "failed"
-
-    stage(story)
+async def test_it_is_over_where_no_child_stands_still() -> None:
+    world = World.start()
+    Shop(world)
+    await world.service().register("name: w\nnodes: {a: {wait: {for: 1d}}}", json_only=False)
+    saga = await start(world, BOUND % "workflow: w", {}, "b")
+    await asyncio.sleep(3 * 3_600)
+    assert head_of(world, saga).status == "failed"
 
 
 async def undoing(world: World) -> tuple[Shop, str]:
@@ -371,36 +334,32 @@ async def undoing(world: World) -> tuple[Shop, str]:
     return shop, saga
 
 
-def test_a_rollback_waits_for_code_that_mends_what_undoes_a_step(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        shop, saga = await undoing(world)
-        await asyncio.sleep(DAY_MS / 1_000)
-        shop.deploy("b2")
-        await asyncio.sleep(1_800)
-        assert (shop.tried[1:], head_of(world, saga).status) == (["b1", "b2"], "parked")
-        shop.deploy("b3")
-        await asyncio.sleep(1_800)
-        assert (head_of(world, saga).status, shop.done) == ("rolled_back", ["paid", "mailed", "refunded"])
-        incidents = (await world.queries().incidents())["incidents"]
-        assert [(one["code"], one["status"], one["resolved_by"]) for one in incidents] == [
-            ("tool_defect", "resolved", "deploy")
-        ]
-
-    stage(story)
+async def test_a_rollback_waits_for_code_that_mends_what_undoes_a_step() -> None:
+    world = World.start()
+    shop, saga = await undoing(world)
+    await asyncio.sleep(DAY_MS / 1_000)
+    shop.deploy("b2")
+    await asyncio.sleep(1_800)
+    assert (shop.tried[1:], head_of(world, saga).status) == (["b1", "b2"], "parked")
+    shop.deploy("b3")
+    await asyncio.sleep(1_800)
+    assert (head_of(world, saga).status, shop.done) == ("rolled_back", ["paid", "mailed", "refunded"])
+    incidents = (await world.queries().incidents())["incidents"]
+    assert [(one["code"], one["status"], one["resolved_by"]) for one in incidents] == [
+        ("tool_defect", "resolved", "deploy")
+    ]
 
 
-def test_a_parent_waits_for_a_child_whose_rollback_waits(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        shop = Shop(world, bad_refunds={"b1"})
-        shop.deploy("b1")
-        await world.service().register(PAID, json_only=False)
-        saga = await start(world, "name: p\nnodes: {k: {workflow: w}}", {}, "p")
-        await world.settle()
-        await world.service().rollback(saga, CancelRequested(reason="no", by="", at=0, grace_ms=0, undo=True))
-        await asyncio.sleep(6 * 3_600)
-        assert head_of(world, saga).status == "compensating"
-        shop.deploy("b3")
-        await asyncio.sleep(12 * 3_600)
-        assert (head_of(world, saga).status, shop.done[-1]) == ("rolled_back", "refunded")
-
-    stage(story)
+async def test_a_parent_waits_for_a_child_whose_rollback_waits() -> None:
+    world = World.start()
+    shop = Shop(world, bad_refunds={"b1"})
+    shop.deploy("b1")
+    await world.service().register(PAID, json_only=False)
+    saga = await start(world, "name: p\nnodes: {k: {workflow: w}}", {}, "p")
+    await world.settle()
+    await world.service().rollback(saga, CancelRequested(reason="no", by="", at=0, grace_ms=0, undo=True))
+    await asyncio.sleep(6 * 3_600)
+    assert head_of(world, saga).status == "compensating"
+    shop.deploy("b3")
+    await asyncio.sleep(12 * 3_600)
+    assert (head_of(world, saga).status, shop.done[-1]) == ("rolled_back", "refunded")

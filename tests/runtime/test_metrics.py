@@ -18,9 +18,7 @@ from tests.core.build import T0
 from tests.core.test_metrics import attempt_failed, chosen, failure, step_failed, succeeded
 from tests.kit import emf
 from tests.kit.corpus import start
-from tests.kit.toolbox import Books
 from tests.kit.world import World
-from tests.runtime.conftest import Stage
 
 FLAKY = "name: w\nnodes: {a: {tool: shaky}, b: {tool: work, with: {n: 1}, after: a}}"
 
@@ -39,41 +37,35 @@ def add_flaky(world: World, failures: int) -> None:
     world.tools = world.registry.specs()
 
 
-def test_retries_of_a_real_saga_are_counted_once(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_flaky(world, 2)
-        saga = await start(world, FLAKY, {}, "w")
-        await world.settle()
-        assert (await world.queries().show(saga))["status"] == "completed"
-        found = emf.read(lines)
-        told = {
-            name: emf.total(found, name, function="f", tool="shaky")
-            for name in ("Attempts", "Retries", "Succeeded", "AttemptsUntilSuccess")
-        }
-        assert told == {"Attempts": 3, "Retries": 2, "Succeeded": 1, "AttemptsUntilSuccess": 3}
-        assert emf.total(found, "Errors", function="f", tool="shaky", code="service_unavailable") == 2
-        assert emf.total(found, "PauseTime", function="f", workflow="w") > 0
-        assert not any(("tool", "work") in where for _, where in found), (
-            "it is quiet, and waits for its minute"
-        )
-
+async def test_retries_of_a_real_saga_are_counted_once() -> None:
     lines: list[str] = []
-    stage(story, metrics=Metrics(lines.append, "f"))
+    world = World.start(metrics=Metrics(lines.append, "f"))
+    add_flaky(world, 2)
+    saga = await start(world, FLAKY, {}, "w")
+    await world.settle()
+    assert (await world.queries().show(saga))["status"] == "completed"
+    found = emf.read(lines)
+    told = {
+        name: emf.total(found, name, function="f", tool="shaky")
+        for name in ("Attempts", "Retries", "Succeeded", "AttemptsUntilSuccess")
+    }
+    assert told == {"Attempts": 3, "Retries": 2, "Succeeded": 1, "AttemptsUntilSuccess": 3}
+    assert emf.total(found, "Errors", function="f", tool="shaky", code="service_unavailable") == 2
+    assert emf.total(found, "PauseTime", function="f", workflow="w") > 0
+    assert not any(("tool", "work") in where for _, where in found), "it is quiet, and waits for its minute"
 
 
-def test_a_quiet_tool_is_told_of_by_the_first_invocation_after_its_minute(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        document = "name: w\nnodes: {b: {tool: work, with: {n: 1}}}"
-        await start(world, document, {}, "w")
-        await world.settle()
-        assert lines == []
-        await asyncio.sleep(60)
-        await world.service().start("w", {}, "key-2")
-        await world.settle()
-        assert emf.total(emf.read(lines), "Attempts", function="f", tool="work") == 2
-
+async def test_a_quiet_tool_is_told_of_by_the_first_invocation_after_its_minute() -> None:
     lines: list[str] = []
-    stage(story, metrics=Metrics(lines.append, "f"))
+    world = World.start(metrics=Metrics(lines.append, "f"))
+    document = "name: w\nnodes: {b: {tool: work, with: {n: 1}}}"
+    await start(world, document, {}, "w")
+    await world.settle()
+    assert lines == []
+    await asyncio.sleep(60)
+    await world.service().start("w", {}, "key-2")
+    await world.settle()
+    assert emf.total(emf.read(lines), "Attempts", function="f", tool="work") == 2
 
 
 def test_every_metric_of_the_table_is_written_under_its_sets_of_dimensions() -> None:
@@ -117,17 +109,15 @@ def test_standard_output_that_is_gone_stops_no_step() -> None:
     metrics.flush(0)
 
 
-def test_figures_that_fail_cost_no_invocation(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+async def test_figures_that_fail_cost_no_invocation(caplog: pytest.LogCaptureFixture) -> None:
     def broken(line: str) -> None:
         raise ValueError("no figure has this form")
 
-    async def story(world: World, books: Books) -> None:
-        add_flaky(world, 1)
-        saga = await start(world, FLAKY, {}, "w")
-        await world.settle()
-        assert (await world.queries().show(saga))["status"] == "completed"
-
-    stage(story, metrics=Metrics(broken, "f"))
+    world = World.start(metrics=Metrics(broken, "f"))
+    add_flaky(world, 1)
+    saga = await start(world, FLAKY, {}, "w")
+    await world.settle()
+    assert (await world.queries().show(saga))["status"] == "completed"
     assert "no figures or spans of this invocation" in caplog.text
 
 

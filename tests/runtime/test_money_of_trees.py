@@ -17,9 +17,7 @@ from baton.errors import StoreUnavailable, Throttled
 from baton.ports import Account, Answer, Change, Sums
 from baton.runtime.money.holds import PREFIX
 from tests.kit.faults import Crash
-from tests.kit.toolbox import Books
 from tests.kit.world import TENANT, World
-from tests.runtime.conftest import Stage
 from tests.runtime.test_agents import Desk, document
 from tests.runtime.test_many_agents import logged, script
 
@@ -85,170 +83,151 @@ def add_think(world: World) -> list[str]:
 
 
 @pytest.mark.parametrize("deaths", [[], [5, 20, 33]])
-def test_fifty_agents_in_three_levels_hold_the_limit_of_their_root_to_the_micro_dollar(
-    stage: Stage, deaths: list[int]
+async def test_fifty_agents_in_three_levels_hold_the_limit_of_their_root_to_the_micro_dollar(
+    deaths: list[int],
 ) -> None:
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        world.models = script(deaths)
-        root = await start(world, document(", max_output: 50"), TEAM, TEAMS)
-        await world.settle(3_600)
-        billed = micro_dollars([part for one in world.asked for part in one.bill])
-        sums = account(world, root)
-        assert sums.spent == sums.held == billed, "the account has what the provider bills"
-        assert 12_345 - 2_000 < billed <= 12_345
-        spent, assumed = logged(world)
-        assert spent == billed if not deaths else billed - 10 * 313 <= spent <= billed
-        assert bool(assumed) == bool(deaths)
-        codes = {event.code for event in of_kind(world, ev.Parked) if isinstance(event, ev.Parked)}
-        assert codes == {"budget_saga"}
-
-    stage(story, limits=Limits(saga_budget_usd="0.012345"))
+    world = World.start(limits=Limits(saga_budget_usd="0.012345"))
+    Desk(world)
+    world.models = script(deaths)
+    root = await start(world, document(", max_output: 50"), TEAM, TEAMS)
+    await world.settle(3_600)
+    billed = micro_dollars([part for one in world.asked for part in one.bill])
+    sums = account(world, root)
+    assert sums.spent == sums.held == billed, "the account has what the provider bills"
+    assert 12_345 - 2_000 < billed <= 12_345
+    spent, assumed = logged(world)
+    assert spent == billed if not deaths else billed - 10 * 313 <= spent <= billed
+    assert bool(assumed) == bool(deaths)
+    codes = {event.code for event in of_kind(world, ev.Parked) if isinstance(event, ev.Parked)}
+    assert codes == {"budget_saga"}
 
 
 @pytest.mark.parametrize("user_day", ["0", "5"])
-def test_children_side_by_side_do_not_overspend_their_root_and_wait_for_each_other(
-    stage: Stage, user_day: str
+async def test_children_side_by_side_do_not_overspend_their_root_and_wait_for_each_other(
+    user_day: str,
 ) -> None:
-    async def story(world: World, books: Books) -> None:
-        paid = add_think(world)
-        root = await start(
-            world,
-            LEAF,
-            "name: w\nnodes: {kids: {map: {over: [1, 2, 3, 4, 5, 6], concurrency: 6}, workflow: leaf}}",
-        )
-        await world.settle(3_600)
-        assert len(paid) == 3, "75 cents are spent, and 30 more would be too much"
-        assert account(world, root) == Sums(75 * CENT, 75 * CENT, 0)
-        parked = [event for event in of_kind(world, ev.Parked) if isinstance(event, ev.Parked)]
-        assert len(parked) == 3
-        assert f"0.75 of the 1 dollars of saga {root} and those below it are spent" in parked[0].message
-        assert [told.code for told in world.notices.said].count("budget_saga") == 1, "one for the tree"
-
-    stage(story, limits=Limits(user_day_budget_usd=user_day))
+    world = World.start(limits=Limits(user_day_budget_usd=user_day))
+    paid = add_think(world)
+    root = await start(
+        world,
+        LEAF,
+        "name: w\nnodes: {kids: {map: {over: [1, 2, 3, 4, 5, 6], concurrency: 6}, workflow: leaf}}",
+    )
+    await world.settle(3_600)
+    assert len(paid) == 3, "75 cents are spent, and 30 more would be too much"
+    assert account(world, root) == Sums(75 * CENT, 75 * CENT, 0)
+    parked = [event for event in of_kind(world, ev.Parked) if isinstance(event, ev.Parked)]
+    assert len(parked) == 3
+    assert f"0.75 of the 1 dollars of saga {root} and those below it are spent" in parked[0].message
+    assert [told.code for told in world.notices.said].count("budget_saga") == 1, "one for the tree"
 
 
-def test_a_child_that_is_resumed_may_spend_as_much_again_of_its_tree(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        paid = add_think(world)
-        root = await start(
-            world,
-            LEAF,
-            "name: w\nnodes: {kids: {map: {over: [1, 2, 3, 4, 5], concurrency: 5}, workflow: leaf}}",
-        )
-        await world.settle(3_600)
-        waiting = [saga for saga in sagas(world) if state_of(world, saga).parked is not None]
-        assert len(waiting) == 2
-        for saga in waiting:
-            await world.service().resume(saga)
-        await world.settle(3_600)
-        assert len(paid) == 5
-        assert state_of(world, root).ended is not None
-        assert account(world, root) == Sums(125 * CENT, 125 * CENT, 0)
-
-    stage(story)
+async def test_a_child_that_is_resumed_may_spend_as_much_again_of_its_tree() -> None:
+    world = World.start()
+    paid = add_think(world)
+    root = await start(
+        world,
+        LEAF,
+        "name: w\nnodes: {kids: {map: {over: [1, 2, 3, 4, 5], concurrency: 5}, workflow: leaf}}",
+    )
+    await world.settle(3_600)
+    waiting = [saga for saga in sagas(world) if state_of(world, saga).parked is not None]
+    assert len(waiting) == 2
+    for saga in waiting:
+        await world.service().resume(saga)
+    await world.settle(3_600)
+    assert len(paid) == 5
+    assert state_of(world, root).ended is not None
+    assert account(world, root) == Sums(125 * CENT, 125 * CENT, 0)
 
 
-def test_what_the_root_has_spent_before_its_first_child_counts(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        paid = add_think(world)
-        nodes = "a: {tool: think}, b: {tool: think, after: a}, kid: {workflow: leaf, after: b}"
-        root = await start(world, LEAF, f"name: w\nnodes: {{{nodes}, kid2: {{workflow: leaf, after: kid}}}}")
-        await world.settle(3_600)
-        assert len(paid) == 3
-        assert account(world, root).spent == 75 * CENT
-
-    stage(story)
+async def test_what_the_root_has_spent_before_its_first_child_counts() -> None:
+    world = World.start()
+    paid = add_think(world)
+    nodes = "a: {tool: think}, b: {tool: think, after: a}, kid: {workflow: leaf, after: b}"
+    root = await start(world, LEAF, f"name: w\nnodes: {{{nodes}, kid2: {{workflow: leaf, after: kid}}}}")
+    await world.settle(3_600)
+    assert len(paid) == 3
+    assert account(world, root).spent == 75 * CENT
 
 
 @pytest.mark.parametrize("where", ["node", "saga"])
-def test_a_limit_of_a_document_holds_for_the_sagas_below_it(stage: Stage, where: str) -> None:
-    async def story(world: World, books: Books) -> None:
-        paid = add_think(world)
-        cap = "limits: {cost_usd: 0.50}"
-        node, top = (f", {cap}", "") if where == "node" else ("", f"{cap}\n")
-        text = f"name: w\n{top}nodes: {{kids: {{map: {{over: [1, 2, 3, 4], concurrency: 4}}, workflow: leaf{node}}}}}"
-        root = await start(world, LEAF, text)
-        await world.settle(3_600)
-        assert len(paid) == 1, "25 cents are spent, and 30 more would be too much"
-        assert account(world, root, "kids" if where == "node" else "").spent == 25 * CENT
-        ended = state_of(world, root).ended
-        assert ended is not None
-        assert ended.status == "failed"
-        assert "limits.cost_usd" in str(ended.failure)
-
-    stage(story, limits=Limits(on_failure="fail"))
+async def test_a_limit_of_a_document_holds_for_the_sagas_below_it(where: str) -> None:
+    world = World.start(limits=Limits(on_failure="fail"))
+    paid = add_think(world)
+    cap = "limits: {cost_usd: 0.50}"
+    node, top = (f", {cap}", "") if where == "node" else ("", f"{cap}\n")
+    text = f"name: w\n{top}nodes: {{kids: {{map: {{over: [1, 2, 3, 4], concurrency: 4}}, workflow: leaf{node}}}}}"
+    root = await start(world, LEAF, text)
+    await world.settle(3_600)
+    assert len(paid) == 1, "25 cents are spent, and 30 more would be too much"
+    assert account(world, root, "kids" if where == "node" else "").spent == 25 * CENT
+    ended = state_of(world, root).ended
+    assert ended is not None
+    assert ended.status == "failed"
+    assert "limits.cost_usd" in str(ended.failure)
 
 
-def test_what_a_dead_worker_held_counts_as_spent(stage: Stage) -> None:
+async def test_what_a_dead_worker_held_counts_as_spent() -> None:
     """Its call may have spent that, and no entry says so."""
+    world = World.start()
+    deaths: list[str] = []
 
-    async def story(world: World, books: Books) -> None:
-        deaths: list[str] = []
+    @tool("dies", registry=world.registry, cost_usd="0.40")
+    async def dies(context: Context) -> None:
+        context.spend("0.40")
+        if not deaths:
+            deaths.append(context.saga)
+            world.running[context.saga, context.node].is_dead = True
+            raise Crash
 
-        @tool("dies", registry=world.registry, cost_usd="0.40")
-        async def dies(context: Context) -> None:
-            context.spend("0.40")
-            if not deaths:
-                deaths.append(context.saga)
-                world.running[context.saga, context.node].is_dead = True
-                raise Crash
-
-        world.tools = world.registry.specs()
-        root = await start(
-            world,
-            LEAF.replace("think", "dies"),
-            "name: w\nnodes: {kids: {map: {over: [1, 2], concurrency: 2}, workflow: leaf}}",
-        )
-        await world.settle(3_600)
-        assert account(world, root) == Sums(80 * CENT, 80 * CENT, 0)
-        assert [one.code for one in of_kind(world, ev.Parked) if isinstance(one, ev.Parked)] == [
-            "budget_saga"
-        ]
-
-    stage(story)
+    world.tools = world.registry.specs()
+    root = await start(
+        world,
+        LEAF.replace("think", "dies"),
+        "name: w\nnodes: {kids: {map: {over: [1, 2], concurrency: 2}, workflow: leaf}}",
+    )
+    await world.settle(3_600)
+    assert account(world, root) == Sums(80 * CENT, 80 * CENT, 0)
+    assert [one.code for one in of_kind(world, ev.Parked) if isinstance(one, ev.Parked)] == ["budget_saga"]
 
 
 @pytest.mark.parametrize("how", ["refuses", "hangs", "lands late"])
-def test_a_tree_whose_account_takes_no_settlement_spends_no_more_than_its_limit(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, how: str
+async def test_a_tree_whose_account_takes_no_settlement_spends_no_more_than_its_limit(
+    monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    async def story(world: World, books: Books) -> None:
-        paid, real = add_think(world), world.budgets.move
-        last, late = asyncio.get_running_loop().time() + 30, list[tuple[Account, Change, int]]()
+    world = World.start()
+    paid, real = add_think(world), world.budgets.move
+    last, late = asyncio.get_running_loop().time() + 30, list[tuple[Account, Change, int]]()
 
-        def move(account: Account, change: Change, now: int) -> Answer:
-            is_settled = change.before is not None and change.limit is None and account.user[:5] == PREFIX
-            if is_settled and asyncio.get_running_loop().time() < last:
-                late.append((account, change, now))
-                raise Throttled("not now") if how == "refuses" else StoreUnavailable("no answer in time")
-            while how == "lands late" and late:
-                real(*late.pop(0))
-            return real(account, change, now)
+    def move(account: Account, change: Change, now: int) -> Answer:
+        is_settled = change.before is not None and change.limit is None and account.user[:5] == PREFIX
+        if is_settled and asyncio.get_running_loop().time() < last:
+            late.append((account, change, now))
+            raise Throttled("not now") if how == "refuses" else StoreUnavailable("no answer in time")
+        while how == "lands late" and late:
+            real(*late.pop(0))
+        return real(account, change, now)
 
-        monkeypatch.setattr(world.budgets, "move", move)
-        root = await start(
-            world,
-            LEAF,
-            "name: w\nnodes: {kids: {map: {over: [1, 2, 3, 4, 5, 6, 7, 8], concurrency: 8}, workflow: leaf}}",
-        )
-        await world.settle(3_600)
-        assert late or how == "lands late"
-        spent = account(world, root)
-        assert spent.spent == spent.held
-        assert len(paid) * 25 * CENT <= spent.spent <= DOLLAR
-        parked = [one.code for one in of_kind(world, ev.Parked) if isinstance(one, ev.Parked)]
-        assert parked == ["budget_saga"] * (8 - len(paid))
-
-    stage(story)
+    monkeypatch.setattr(world.budgets, "move", move)
+    root = await start(
+        world,
+        LEAF,
+        "name: w\nnodes: {kids: {map: {over: [1, 2, 3, 4, 5, 6, 7, 8], concurrency: 8}, workflow: leaf}}",
+    )
+    await world.settle(3_600)
+    assert late or how == "lands late"
+    spent = account(world, root)
+    assert spent.spent == spent.held
+    assert len(paid) * 25 * CENT <= spent.spent <= DOLLAR
+    parked = [one.code for one in of_kind(world, ev.Parked) if isinstance(one, ev.Parked)]
+    assert parked == ["budget_saga"] * (8 - len(paid))
 
 
-def test_a_saga_without_children_writes_nothing_of_it(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_think(world)
-        root = await start(world, "name: w\nnodes: {a: {tool: think}}")
-        await world.settle(600)
-        assert not any(one.user.startswith(PREFIX) for one in world.budgets.spent())
-        assert account(world, root) == Sums()
-
-    stage(story)
+async def test_a_saga_without_children_writes_nothing_of_it() -> None:
+    world = World.start()
+    add_think(world)
+    root = await start(world, "name: w\nnodes: {a: {tool: think}}")
+    await world.settle(600)
+    assert not any(one.user.startswith(PREFIX) for one in world.budgets.spent())
+    assert account(world, root) == Sums()

@@ -11,9 +11,7 @@ from baton.errors import NotFound
 from baton.testing import Result, run
 from baton.tools.define import Registry, tool
 from tests.kit.corpus import start
-from tests.kit.toolbox import Books
 from tests.kit.world import World
-from tests.runtime.conftest import Stage
 
 
 class Shop:
@@ -225,28 +223,24 @@ output: "${ctx.do.output}"
 """
 
 
-def test_a_saga_runs_the_graph_of_its_own_version_when_the_document_has_none_any_more(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga = await start(world, PINNED % 1, {}, "pinned")
-        await world.settle()
-        await world.service().register("name: pinned\nnodes: {a: {value: 2}}", json_only=False)
-        await world.service().signal(saga, "go", None, "k")
-        await world.settle()
-        assert (await world.queries().show(saga))["result"] == 1
-
-    stage(story)
+async def test_a_saga_runs_the_graph_of_its_own_version_when_the_document_has_none_any_more() -> None:
+    world = World.start()
+    saga = await start(world, PINNED % 1, {}, "pinned")
+    await world.settle()
+    await world.service().register("name: pinned\nnodes: {a: {value: 2}}", json_only=False)
+    await world.service().signal(saga, "go", None, "k")
+    await world.settle()
+    assert (await world.queries().show(saga))["result"] == 1
 
 
-def test_nothing_but_a_saga_of_its_document_starts_a_graph_and_it_is_shown_by_its_name(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        await world.service().register(PINNED % 1, json_only=False)
-        with pytest.raises(NotFound, match=r"`pinned\.part` is a graph in the document of `pinned`"):
-            await world.service().start("pinned.part", None, "k")
-        shown = await world.queries().workflow("pinned.part")
-        assert (shown["name"], [node["name"] for node in shown["nodes"]]) == ("pinned.part", ["a"])
-        assert [one["name"] for one in shown["versions"]] == ["pinned.part"]
-        assert [one["name"] for one in (await world.queries().workflow("pinned", "1"))["graphs"]] == ["part"]
-        with pytest.raises(NotFound, match=r"no graph `parts`\. Did you mean `part`"):
-            await world.queries().workflow("pinned.parts")
-
-    stage(story)
+async def test_nothing_but_a_saga_of_its_document_starts_a_graph_and_it_is_shown_by_its_name() -> None:
+    world = World.start()
+    await world.service().register(PINNED % 1, json_only=False)
+    with pytest.raises(NotFound, match=r"`pinned\.part` is a graph in the document of `pinned`"):
+        await world.service().start("pinned.part", None, "k")
+    shown = await world.queries().workflow("pinned.part")
+    assert (shown["name"], [node["name"] for node in shown["nodes"]]) == ("pinned.part", ["a"])
+    assert [one["name"] for one in shown["versions"]] == ["pinned.part"]
+    assert [one["name"] for one in (await world.queries().workflow("pinned", "1"))["graphs"]] == ["part"]
+    with pytest.raises(NotFound, match=r"no graph `parts`\. Did you mean `part`"):
+        await world.queries().workflow("pinned.parts")

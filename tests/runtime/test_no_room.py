@@ -17,9 +17,7 @@ from baton.tools.perform import Places, whose
 from tests.kit.corpus import start
 from tests.kit.documents import chain_of
 from tests.kit.process import Process
-from tests.kit.toolbox import Books
 from tests.kit.world import World
-from tests.runtime.conftest import Stage
 
 
 class Crowded:
@@ -69,113 +67,98 @@ def interruptions(world: World, saga: str) -> int:
     return sum(isinstance(event, StepInterrupted) for event in world.events(saga))
 
 
-def test_steps_without_a_place_wait_for_one_and_their_time_begins_when_they_do(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        crowd = Crowd(world, 4)
-        saga = await start(world, wide(30, 0.4, timeout="500ms"), {}, "wide")
-        started = asyncio.get_running_loop().time()
-        while world.end(saga) is None:
-            await asyncio.sleep(0.05)
-        assert (await world.queries().show(saga))["status"] == "completed"
-        assert crowd.most == 4
-        lasts = [
-            event.ended_at - event.started_at
-            for event in world.events(saga)
-            if isinstance(event, StepSucceeded)
-        ]
-        assert len(lasts) == 30
-        assert max(lasts) < 500
-        assert asyncio.get_running_loop().time() - started < 6, "eight rounds of 0.4 s, and little more"
-        assert (interruptions(world, saga), len(world.invocations)) == (0, 1)
-
-    stage(story, timeout_s=30)
+async def test_steps_without_a_place_wait_for_one_and_their_time_begins_when_they_do() -> None:
+    world = World.start(timeout_s=30)
+    crowd = Crowd(world, 4)
+    saga = await start(world, wide(30, 0.4, timeout="500ms"), {}, "wide")
+    started = asyncio.get_running_loop().time()
+    while world.end(saga) is None:
+        await asyncio.sleep(0.05)
+    assert (await world.queries().show(saga))["status"] == "completed"
+    assert crowd.most == 4
+    lasts = [
+        event.ended_at - event.started_at for event in world.events(saga) if isinstance(event, StepSucceeded)
+    ]
+    assert len(lasts) == 30
+    assert max(lasts) < 500
+    assert asyncio.get_running_loop().time() - started < 6, "eight rounds of 0.4 s, and little more"
+    assert (interruptions(world, saga), len(world.invocations)) == (0, 1)
 
 
-def test_a_saga_that_finds_no_place_at_all_is_handed_on_without_haste_and_not_parked(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        crowd = Crowd(world, 0)
-        saga = await start(world, wide(5, 0.4), {}, "wide")
-        await asyncio.sleep(120)
-        view = await world.queries().show(saga)
-        assert (view["status"], view["revivals"], interruptions(world, saga)) == ("running", 0, 0)
-        assert len(world.invocations) < 40
-        assert crowd.asked < 5 * 10 * len(world.invocations)
-        crowd.of = Places(5)
-        await asyncio.sleep(5)
-        assert (await world.queries().show(saga))["status"] == "completed"
-
-    stage(story)
+async def test_a_saga_that_finds_no_place_at_all_is_handed_on_without_haste_and_not_parked() -> None:
+    world = World.start()
+    crowd = Crowd(world, 0)
+    saga = await start(world, wide(5, 0.4), {}, "wide")
+    await asyncio.sleep(120)
+    view = await world.queries().show(saga)
+    assert (view["status"], view["revivals"], interruptions(world, saga)) == ("running", 0, 0)
+    assert len(world.invocations) < 40
+    assert crowd.asked < 5 * 10 * len(world.invocations)
+    crowd.of = Places(5)
+    await asyncio.sleep(5)
+    assert (await world.queries().show(saga))["status"] == "completed"
 
 
-def test_other_steps_go_on_while_one_waits_for_a_place(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        crowd = Crowd(world, 0)
-        chain = "".join(
-            f"  f{i}: {{tool: fill, {f'after: f{i - 1}, ' if i else ''}with: {{size: {i}}}}}\n"
-            for i in range(4)
-        )
-        saga = await start(world, f"name: w\nnodes:\n{chain}  a: {{tool: work, with: {{n: 1}}}}\n", {}, "w")
-        await asyncio.sleep(3)
-        done = [event.node for event in world.events(saga) if isinstance(event, StepSucceeded)]
-        assert done == ["f0", "f1", "f2", "f3"]
-        crowd.of = Places(1)
-        await asyncio.sleep(4)
-        assert (await world.queries().show(saga))["status"] == "completed"
-
-    stage(story)
+async def test_other_steps_go_on_while_one_waits_for_a_place() -> None:
+    world = World.start()
+    crowd = Crowd(world, 0)
+    chain = "".join(
+        f"  f{i}: {{tool: fill, {f'after: f{i - 1}, ' if i else ''}with: {{size: {i}}}}}\n" for i in range(4)
+    )
+    saga = await start(world, f"name: w\nnodes:\n{chain}  a: {{tool: work, with: {{n: 1}}}}\n", {}, "w")
+    await asyncio.sleep(3)
+    done = [event.node for event in world.events(saga) if isinstance(event, StepSucceeded)]
+    assert done == ["f0", "f1", "f2", "f3"]
+    crowd.of = Places(1)
+    await asyncio.sleep(4)
+    assert (await world.queries().show(saga))["status"] == "completed"
 
 
-def test_a_step_that_waits_for_a_place_does_not_begin_once_its_saga_is_cancelled(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        crowd = Crowd(world, 0)
-        saga = await start(world, wide(3, 0.4), {}, "wide")
-        await asyncio.sleep(1)
-        await world.service().cancel(saga, "enough", 60_000)
-        crowd.of = Places(3)
-        await asyncio.sleep(12)
-        assert (await world.queries().show(saga))["status"] == "cancelled"
-        assert (crowd.most, books.asked) == (0, [])
+async def test_a_step_that_waits_for_a_place_does_not_begin_once_its_saga_is_cancelled() -> None:
+    world = World.start(timeout_s=60)
+    books = world.books
+    crowd = Crowd(world, 0)
+    saga = await start(world, wide(3, 0.4), {}, "wide")
+    await asyncio.sleep(1)
+    await world.service().cancel(saga, "enough", 60_000)
+    crowd.of = Places(3)
+    await asyncio.sleep(12)
+    assert (await world.queries().show(saga))["status"] == "cancelled"
+    assert (crowd.most, books.asked) == (0, [])
 
-    stage(story, timeout_s=60)
 
-
-def test_a_long_step_that_got_its_place_late_is_not_held_for_one_that_needs_more_than_a_budget(
-    stage: Stage,
-) -> None:
-    async def story(world: World, books: Books) -> None:
-        Crowd(world, 1)
-        saga = await start(world, wide(6, 3.5), {}, "wide")
-        await world.settle()
-        view = await world.queries().show(saga)
-        assert view["status"] == "completed"
-        entries = [entry for entry in world.entries(saga) if entry.epoch]
-        gaps = [b.at - a.at for a, b in itertools.pairwise(entries)]
-        assert max(gaps) < 15_000
-
-    stage(story)
+async def test_a_long_step_that_got_its_place_late_is_not_held_for_one_that_needs_more_than_a_budget() -> (
+    None
+):
+    world = World.start()
+    Crowd(world, 1)
+    saga = await start(world, wide(6, 3.5), {}, "wide")
+    await world.settle()
+    view = await world.queries().show(saga)
+    assert view["status"] == "completed"
+    entries = [entry for entry in world.entries(saga) if entry.epoch]
+    gaps = [b.at - a.at for a, b in itertools.pairwise(entries)]
+    assert max(gaps) < 15_000
 
 
 @pytest.mark.parametrize("tenant", ["acme", "globex"])
-def test_a_saga_with_many_steps_does_not_keep_a_neighbour_of_its_batch_from_a_place(
-    tenant: str, stage: Stage
+async def test_a_saga_with_many_steps_does_not_keep_a_neighbour_of_its_batch_from_a_place(
+    tenant: str,
 ) -> None:
     """Whether that one is its own tenant's or another's."""
-
-    async def story(world: World, books: Books) -> None:
-        Crowd(world, 4)
-        await world.service().register(wide(200, 0.5), json_only=False)
-        neighbour = world.service(tenant=tenant)
-        await neighbour.register(chain_of(5, 0.5), json_only=False)
-        (crowding, _), (view, _) = await asyncio.gather(
-            world.service().start("wide", {}, ""), neighbour.start("chain", {"n": 0}, "")
-        )
-        began, ref = asyncio.get_running_loop().time(), SagaRef(tenant, view["id"])
-        while (head := world.log.read_head(ref)) is not None and head.group != "done":
-            await asyncio.sleep(0.05)
-        assert len(world.invocations) == 1, "they share it"
-        assert world.end(crowding["id"]) is None, "it has 25 s to go"
-        assert asyncio.get_running_loop().time() - began < 5 * (0.5 + 2), (
-            "no step waits for longer than it pauses"
-        )
-
-    stage(story, timeout_s=60, batch=10)
+    world = World.start(timeout_s=60, batch=10)
+    Crowd(world, 4)
+    await world.service().register(wide(200, 0.5), json_only=False)
+    neighbour = world.service(tenant=tenant)
+    await neighbour.register(chain_of(5, 0.5), json_only=False)
+    (crowding, _), (view, _) = await asyncio.gather(
+        world.service().start("wide", {}, ""), neighbour.start("chain", {"n": 0}, "")
+    )
+    began, ref = asyncio.get_running_loop().time(), SagaRef(tenant, view["id"])
+    while (head := world.log.read_head(ref)) is not None and head.group != "done":
+        await asyncio.sleep(0.05)
+    assert len(world.invocations) == 1, "they share it"
+    assert world.end(crowding["id"]) is None, "it has 25 s to go"
+    assert asyncio.get_running_loop().time() - began < 5 * (0.5 + 2), (
+        "no step waits for longer than it pauses"
+    )

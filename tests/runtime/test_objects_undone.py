@@ -10,10 +10,8 @@ from baton.adapters.memory.outside import MemoryEntities, MemoryObjects
 from baton.ports.outside import StoredObject, Written
 from baton.tools.standard.stored import declare
 from tests.kit.faults import Crash
-from tests.kit.toolbox import Books
-from tests.kit.virtual import VirtualClock
+from tests.kit.virtual_time import VirtualClock
 from tests.kit.world import World
-from tests.runtime.conftest import Stage
 from tests.runtime.undoing import Ledger, add_ledger, view_of
 from tests.tools.outside import services
 
@@ -46,36 +44,32 @@ class Dying:
 
 @pytest.mark.parametrize("times", [0, 1, 2])
 @pytest.mark.parametrize("where", ["content", "pointer"])
-def test_content_is_deleted_also_where_it_was_put_by_a_worker_that_died(
-    stage: Stage, where: str, times: int
-) -> None:
-    async def story(world: World, books: Books) -> None:
-        die = Dying(world, times)
+async def test_content_is_deleted_also_where_it_was_put_by_a_worker_that_died(where: str, times: int) -> None:
+    world = World.start()
+    die = Dying(world, times)
 
-        class Objects(MemoryObjects):
-            def put(self, *given: Any, **more: Any) -> StoredObject:
-                made = super().put(*given, **more)
-                if where == "content":
-                    die()
-                return made
+    class Objects(MemoryObjects):
+        def put(self, *given: Any, **more: Any) -> StoredObject:
+            made = super().put(*given, **more)
+            if where == "content":
+                die()
+            return made
 
-        class Entities(MemoryEntities):
-            def put(self, *given: Any, **more: Any) -> Written:
-                done = super().put(*given, **more)
-                if where == "pointer":
-                    die()
-                return done
+    class Entities(MemoryEntities):
+        def put(self, *given: Any, **more: Any) -> Written:
+            done = super().put(*given, **more)
+            if where == "pointer":
+                die()
+            return done
 
-        objects, entities = Objects(), Entities()
-        made = MemoryObjects.put(objects, "acme", "april", b"salad", "text/plain")
-        add_ledger(world, Ledger())
-        declare(
-            world.registry,
-            services(entities=entities, objects=objects, offload=at_once, clock=VirtualClock()),
-        )
-        world.tools = world.registry.specs()
-        view = await view_of(world, DOCUMENT)
-        assert (view["status"], die.left) == ("rolled_back", 0)
-        assert list(objects.stored) == [("acme", "april", made.sha256)]
-
-    stage(story)
+    objects, entities = Objects(), Entities()
+    made = MemoryObjects.put(objects, "acme", "april", b"salad", "text/plain")
+    add_ledger(world, Ledger())
+    declare(
+        world.registry,
+        services(entities=entities, objects=objects, offload=at_once, clock=VirtualClock()),
+    )
+    world.tools = world.registry.specs()
+    view = await view_of(world, DOCUMENT)
+    assert (view["status"], die.left) == ("rolled_back", 0)
+    assert list(objects.stored) == [("acme", "april", made.sha256)]

@@ -18,9 +18,8 @@ from baton.core.effects.keys import KeyRule
 from baton.core.log.questions import Answer
 from tests.kit.corpus import start
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, Plan
-from tests.kit.toolbox import Books
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
-from tests.runtime.conftest import Stage
 from tests.runtime.test_once_in_sagas import question, view_of
 
 CHILD = "name: child\nnodes: {a: {tool: bill, with: {invoice: i}}}\noutput: ${ctx.a.output}"
@@ -79,125 +78,106 @@ def numbers(world: World) -> list[Any]:
 @pytest.mark.parametrize(
     "key", [None, Key.user("invoice"), Key.business("invoice", "invoice"), Key.request()]
 )
-def test_what_the_child_of_an_old_branch_has_done_is_not_done_again(
-    stage: Stage, key: KeyRule | None
-) -> None:
-    async def story(world: World, books: Books) -> None:
-        bank = Bank()
-        bank.open(world, key=key)
-        saga = await begin(world)
-        for _ in range(3):
-            await world.settle()
-            view = await view_of(world, saga)
-            assert (view["status"], view["result"]) == ("completed", 1)
-            assert (bank.moved["i"], numbers(world)) == (1, [1])
-            await world.service().fork(saga, BEFORE, "again")
-
-    stage(story)
+async def test_what_the_child_of_an_old_branch_has_done_is_not_done_again(key: KeyRule | None) -> None:
+    world = World.start()
+    bank = Bank()
+    bank.open(world, key=key)
+    saga = await begin(world)
+    for _ in range(3):
+        await world.settle()
+        view = await view_of(world, saga)
+        assert (view["status"], view["result"]) == ("completed", 1)
+        assert (bank.moved["i"], numbers(world)) == (1, [1])
+        await world.service().fork(saga, BEFORE, "again")
 
 
-def test_nor_by_a_child_of_a_child(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        bank = Bank()
-        bank.open(world)
-        middle = "name: middle\nnodes: {m: {workflow: child}}\noutput: ${ctx.m.output}"
-        saga = await begin(world, middle, parent=PARENT.replace("workflow: child", "workflow: middle"))
-        for _ in range(2):
-            await world.settle()
-            view = await view_of(world, saga)
-            assert (view["status"], view["result"], bank.moved["i"]) == ("completed", 1, 1)
-            await world.service().fork(saga, BEFORE, "again")
-
-    stage(story)
-
-
-def test_the_next_round_of_a_loop_is_another_place_and_a_fork_repeats_neither(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        bank = Bank()
-        bank.open(world)
-        loop = "loop: {while: output < 5, max_iterations: 2, timeout_path: z}"
-        saga = await begin(
-            world, parent=f"name: w\nnodes: {{k: {{workflow: child, {loop}}}, z: {{value: end}}}}"
-        )
-        for _ in range(2):
-            await world.settle()
-            assert ((await view_of(world, saga))["status"], bank.moved["i"]) == ("completed", 2)
-            await world.service().fork(saga, BEFORE, "again")
-
-    stage(story)
-
-
-def test_what_has_an_unknown_outcome_when_it_is_forked_away_is_looked_for_by_the_next_child(
-    stage: Stage,
-) -> None:
-    async def story(world: World, books: Books) -> None:
-        bank = Bank(hangs=True)
-        bank.open(world, verify=True)
-        saga = await begin(world)
-        await asyncio.sleep(1.5)
-        old = await child_of(world, saga)
-        await world.service().fork(saga, BEFORE, "while it acts")
+async def test_nor_by_a_child_of_a_child() -> None:
+    world = World.start()
+    bank = Bank()
+    bank.open(world)
+    middle = "name: middle\nnodes: {m: {workflow: child}}\noutput: ${ctx.m.output}"
+    saga = await begin(world, middle, parent=PARENT.replace("workflow: child", "workflow: middle"))
+    for _ in range(2):
         await world.settle()
         view = await view_of(world, saga)
         assert (view["status"], view["result"], bank.moved["i"]) == ("completed", 1, 1)
-        assert (await view_of(world, old))["status"] == "cancelled"
+        await world.service().fork(saga, BEFORE, "again")
 
-    stage(story)
+
+async def test_the_next_round_of_a_loop_is_another_place_and_a_fork_repeats_neither() -> None:
+    world = World.start()
+    bank = Bank()
+    bank.open(world)
+    loop = "loop: {while: output < 5, max_iterations: 2, timeout_path: z}"
+    saga = await begin(world, parent=f"name: w\nnodes: {{k: {{workflow: child, {loop}}}, z: {{value: end}}}}")
+    for _ in range(2):
+        await world.settle()
+        assert ((await view_of(world, saga))["status"], bank.moved["i"]) == ("completed", 2)
+        await world.service().fork(saga, BEFORE, "again")
+
+
+async def test_what_has_an_unknown_outcome_when_it_is_forked_away_is_looked_for_by_the_next_child() -> None:
+    world = World.start()
+    bank = Bank(hangs=True)
+    bank.open(world, verify=True)
+    saga = await begin(world)
+    await asyncio.sleep(1.5)
+    old = await child_of(world, saga)
+    await world.service().fork(saga, BEFORE, "while it acts")
+    await world.settle()
+    view = await view_of(world, saga)
+    assert (view["status"], view["result"], bank.moved["i"]) == ("completed", 1, 1)
+    assert (await view_of(world, old))["status"] == "cancelled"
 
 
 @pytest.mark.parametrize("action", ["use", "retry"])
-def test_or_by_a_person_who_alone_can_have_it_done_again(stage: Stage, action: str) -> None:
-    async def story(world: World, books: Books) -> None:
-        bank = Bank(hangs=True)
-        bank.open(world)
-        saga = await begin(world)
-        await asyncio.sleep(1.5)
-        old = await child_of(world, saga)
-        await world.service().fork(saga, BEFORE, "while it acts")
-        await world.settle(600)
-        new = await child_of(world, saga)
-        view = await view_of(world, new)
-        assert (new == old, view["status"], bank.moved["i"]) == (False, "suspended", 1)
-        assert "unknown_outcome" in view["questions"][0]["message"]
-        told = {notice.to for notice in world.notices.said if notice.code == "unknown_outcome"}
-        assert told == {"on_call", "user"}, (
-            "of the old child's step that was stopped, and of the new one's question"
-        )
-        more: dict[str, Any] = {"output": 7} if action == "use" else {}
-        await world.service().answer(new, Answer(ask=await question(world, new), action=action, **more), "")
+async def test_or_by_a_person_who_alone_can_have_it_done_again(action: str) -> None:
+    world = World.start()
+    bank = Bank(hangs=True)
+    bank.open(world)
+    saga = await begin(world)
+    await asyncio.sleep(1.5)
+    old = await child_of(world, saga)
+    await world.service().fork(saga, BEFORE, "while it acts")
+    await world.settle(600)
+    new = await child_of(world, saga)
+    view = await view_of(world, new)
+    assert (new == old, view["status"], bank.moved["i"]) == (False, "suspended", 1)
+    assert "unknown_outcome" in view["questions"][0]["message"]
+    told = {notice.to for notice in world.notices.said if notice.code == "unknown_outcome"}
+    assert told == {"on_call", "user"}, (
+        "of the old child's step that was stopped, and of the new one's question"
+    )
+    more: dict[str, Any] = {"output": 7} if action == "use" else {}
+    await world.service().answer(new, Answer(ask=await question(world, new), action=action, **more), "")
+    await world.settle()
+    view = await view_of(world, saga)
+    assert (view["status"], view["result"]) == ("completed", 7 if action == "use" else 2)
+    assert bank.moved["i"] == (1 if action == "use" else 2)
+
+
+async def test_a_wider_key_gives_the_result_to_a_child_elsewhere_and_its_row_is_written_once() -> None:
+    world = World.start()
+    bank = Bank()
+    bank.open(world, key=Key.business("invoice", "invoice"))
+    nodes = "k: {workflow: child}, l: {workflow: child, after: k}"
+    saga = await begin(world, parent=f"name: w\nnodes: {{{nodes}}}\noutput: ${{ctx.l.output}}")
+    for _ in range(2):
         await world.settle()
         view = await view_of(world, saga)
-        assert (view["status"], view["result"]) == ("completed", 7 if action == "use" else 2)
-        assert bank.moved["i"] == (1 if action == "use" else 2)
-
-    stage(story)
-
-
-def test_a_wider_key_gives_the_result_to_a_child_elsewhere_and_its_row_is_written_once(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        bank = Bank()
-        bank.open(world, key=Key.business("invoice", "invoice"))
-        nodes = "k: {workflow: child}, l: {workflow: child, after: k}"
-        saga = await begin(world, parent=f"name: w\nnodes: {{{nodes}}}\noutput: ${{ctx.l.output}}")
-        for _ in range(2):
-            await world.settle()
-            view = await view_of(world, saga)
-            assert (view["status"], view["result"], bank.moved["i"]) == ("completed", 1, 1)
-            assert [attributes["by"] for attributes in world.log.rows.values()] == bank.asked
-            await world.service().fork(saga, BEFORE, "again")
-
-    stage(story)
+        assert (view["status"], view["result"], bank.moved["i"]) == ("completed", 1, 1)
+        assert [attributes["by"] for attributes in world.log.rows.values()] == bank.asked
+        await world.service().fork(saga, BEFORE, "again")
 
 
 @pytest.mark.parametrize("verify", [True, False])
-def test_a_crash_at_any_write_of_the_child_and_a_fork_are_never_a_second_bill(
-    stage: Stage, verify: bool
-) -> None:
+def test_a_crash_at_any_write_of_the_child_and_a_fork_are_never_a_second_bill(verify: bool) -> None:
     crashed = set[str]()
     for fate in (CRASH_BEFORE, CRASH_AFTER):
         for number in range(16, 21):
 
-            async def story(world: World, books: Books, fate: str = fate, number: int = number) -> None:
+            async def crashes_at(number: int, fate: str) -> None:
+                world = World.start(plan=Plan({number: fate}))
                 bank = Bank()
                 bank.open(world, verify=verify)
                 saga = await begin(world)
@@ -215,5 +195,5 @@ def test_a_crash_at_any_write_of_the_child_and_a_fork_are_never_a_second_bill(
                     new = await view_of(world, await child_of(world, saga))
                     assert "unknown_outcome" in new["questions"][0]["message"]
 
-            stage(story, plan=Plan({number: fate}))
+            run_virtual(crashes_at(number, fate))
     assert crashed == {"take", "claim", "change", "append_with_rows", "release"}

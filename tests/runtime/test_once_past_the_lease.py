@@ -11,10 +11,8 @@ from baton.core.limits import Limits
 from baton.ports import Effect
 from tests.kit.corpus import start
 from tests.kit.faults import Crash
-from tests.kit.toolbox import Books
-from tests.kit.virtual import EPOCH, VirtualLoop
+from tests.kit.virtual_time import EPOCH, SimulationLoop
 from tests.kit.world import TENANT, World
-from tests.runtime.conftest import Stage
 
 PAY = "name: w\nnodes: {pay: {tool: bank.pay}}\noutput: ${ctx.pay.output}"
 LIMITS = Limits()
@@ -68,44 +66,36 @@ async def leased_until(world: World, saga: str) -> int:
     return head.until
 
 
-def test_a_tool_is_told_no_later_deadline_than_the_end_of_its_lease(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        bank = Bank(seconds=1)
-        bank.open(world)
-        until = await leased_until(world, await start(world, PAY, {}, "w"))
-        assert bank.told == [until], "the next worker may look before ten minutes are over"
-        assert bank.claim(world).until == until + LIMITS.effect_grace_ms
-        await world.settle()
-
-    stage(story)
+async def test_a_tool_is_told_no_later_deadline_than_the_end_of_its_lease() -> None:
+    world = World.start()
+    bank = Bank(seconds=1)
+    bank.open(world)
+    until = await leased_until(world, await start(world, PAY, {}, "w"))
+    assert bank.told == [until], "the next worker may look before ten minutes are over"
+    assert bank.claim(world).until == until + LIMITS.effect_grace_ms
+    await world.settle()
 
 
-def test_verify_is_not_called_before_the_deadline_of_a_dead_call_is_over_by_every_clock(
-    stage: Stage,
-) -> None:
-    async def story(world: World, books: Books) -> None:
-        bank = Bank(dies=True)
-        bank.open(world)
-        saga = await start(world, PAY, {}, "w")
-        await world.settle()
-        assert (await world.queries().show(saga))["status"] == "completed"
-        assert bank.looked_at[0] >= bank.told[0] + LIMITS.clock_skew_ms
-
-    stage(story)
+async def test_verify_is_not_called_before_the_deadline_of_a_dead_call_is_over_by_every_clock() -> None:
+    world = World.start()
+    bank = Bank(dies=True)
+    bank.open(world)
+    saga = await start(world, PAY, {}, "w")
+    await world.settle()
+    assert (await world.queries().show(saga))["status"] == "completed"
+    assert bank.looked_at[0] >= bank.told[0] + LIMITS.clock_skew_ms
 
 
-def test_what_stood_still_past_its_lease_is_stopped_before_it_goes_on(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        bank = Bank(seconds=1)
-        bank.open(world)
-        saga = await start(world, PAY, {}, "w")
-        await leased_until(world, saga)
-        world.running[saga, "pay"].is_frozen = True  # Lambda does not kill what stands still
-        cast("VirtualLoop", asyncio.get_running_loop()).pass_time(30)  # all its timers are due at once
-        thawed = now()
-        await world.settle()
-        assert len(bank.told) == 2
-        (paid_at,) = bank.paid_at
-        assert paid_at >= thawed + 1_000, "the call that stood still has not acted"
-
-    stage(story)
+async def test_what_stood_still_past_its_lease_is_stopped_before_it_goes_on() -> None:
+    world = World.start()
+    bank = Bank(seconds=1)
+    bank.open(world)
+    saga = await start(world, PAY, {}, "w")
+    await leased_until(world, saga)
+    world.running[saga, "pay"].is_frozen = True  # Lambda does not kill what stands still
+    cast("SimulationLoop", asyncio.get_running_loop()).pass_time(30)  # all its timers are due at once
+    thawed = now()
+    await world.settle()
+    assert len(bank.told) == 2
+    (paid_at,) = bank.paid_at
+    assert paid_at >= thawed + 1_000, "the call that stood still has not acted"

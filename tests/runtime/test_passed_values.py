@@ -17,10 +17,8 @@ from baton.runtime.engine.parts import Parts
 from baton.runtime.invocation.context import Invocation
 from baton.runtime.log.history import History
 from tests.kit.corpus import start
-from tests.kit.toolbox import Books
-from tests.kit.virtual import VirtualClock
+from tests.kit.virtual_time import VirtualClock
 from tests.kit.world import TENANT, World
-from tests.runtime.conftest import Stage
 
 MB, DAY_MS = 1_000_000, 86_400_000
 
@@ -81,24 +79,22 @@ output: "${ctx.each.output}"
 """
 
 
-def test_a_hundred_items_share_the_values_that_their_graph_names(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        assert isinstance(world, Frugal)
-        items = [f"i{number}" for number in range(100)]
-        saga = await start(world, WIDE, {"text": "x" * MB, "list": items, "n": 3}, "wide")
-        await world.settle()
-        shown = await world.queries().show(saga)
-        assert shown["status"] == "completed", shown["error"]
-        assert shown["result"] == [
-            [item, [7, 3], [7, 3]] if item == "i5" else [item, None, None] for item in items
-        ]
-        assert world.counted.written < 3 * MB, "the input, and what `big` gave"
-        assert world.counted.read < 10 * MB, "no more for more items that read nothing of it"
-
-    stage(story, kind=Frugal)
+async def test_a_hundred_items_share_the_values_that_their_graph_names() -> None:
+    world = Frugal.start()
+    assert isinstance(world, Frugal)
+    items = [f"i{number}" for number in range(100)]
+    saga = await start(world, WIDE, {"text": "x" * MB, "list": items, "n": 3}, "wide")
+    await world.settle()
+    shown = await world.queries().show(saga)
+    assert shown["status"] == "completed", shown["error"]
+    assert shown["result"] == [
+        [item, [7, 3], [7, 3]] if item == "i5" else [item, None, None] for item in items
+    ]
+    assert world.counted.written < 3 * MB, "the input, and what `big` gave"
+    assert world.counted.read < 10 * MB, "no more for more items that read nothing of it"
 
 
-def test_each_value_may_be_as_large_as_any_value_though_they_are_too_large_together(stage: Stage) -> None:
+async def test_each_value_may_be_as_large_as_any_value_though_they_are_too_large_together() -> None:
     document = """
 name: three
 nodes:
@@ -115,51 +111,45 @@ graphs:
     output: "${ctx.y.output}"
 output: "${ctx.d.output}"
 """
-
-    async def story(world: World, books: Books) -> None:
-        large = "x" * 2_500_000
-        saga = await start(world, document, large, "three")
-        await world.settle()
-        shown = await world.queries().show(saga)
-        assert shown["status"] == "completed", shown["error"]
-        ref = shown["large_result"]["ref"]
-        assert msgspec.json.decode(world.blobs.get(TENANT, ref)) == ["b" + large]
-
-    stage(story)
+    world = World.start()
+    large = "x" * 2_500_000
+    saga = await start(world, document, large, "three")
+    await world.settle()
+    shown = await world.queries().show(saga)
+    assert shown["status"] == "completed", shown["error"]
+    ref = shown["large_result"]["ref"]
+    assert msgspec.json.decode(world.blobs.get(TENANT, ref)) == ["b" + large]
 
 
-def test_two_workers_that_start_the_same_graph_start_one_saga(stage: Stage) -> None:
+async def test_two_workers_that_start_the_same_graph_start_one_saga() -> None:
     """What is passed is that of the log, so that the second finds the same start."""
-
-    async def story(world: World, books: Books) -> None:
-        document = """
+    world = World.start()
+    document = """
 name: twice
 nodes: {a: {value: {t: "${input}"}}, b: {graph: one, after: a}}
 graphs: {one: {nodes: {rest: {wait: {signal: go}}, x: {value: "${ctx.a.output.t}", after: rest}}}}
 """
-        saga = await start(world, document, "x" * 20_000, "twice")
-        await world.settle()
-        process = world.process("worker")
-        now = process.clock.now()
-        parts = Parts(world.engine(process), Invocation(process.id, now, now + 60_000))
-        parent, history = (
-            SagaRef(TENANT, saga),
-            History(world.log, world.blobs, parts.call, SagaRef(TENANT, saga)),
-        )
-        head = world.log.read_head(parent)
-        assert head is not None
-        await history.load(head)
-        child = history.state.children["b"]
-        assert child.passed["ctx.a"].ref
-        ref, inline = SagaRef(TENANT, child.saga), Value(v={"t": "x" * 20_000})
-        for again in (child, replace(child, passed={**child.passed, "ctx.a": inline})):
-            await parts.children.start(parent, ref, history.state, "b", again)
-        assert len(world.log.heads()) == 2
-        await world.service().signal(child.saga, "go", None, "")
-        await world.settle()
-        assert status_of(world, saga) == "completed"
-
-    stage(story)
+    saga = await start(world, document, "x" * 20_000, "twice")
+    await world.settle()
+    process = world.process("worker")
+    now = process.clock.now()
+    parts = Parts(world.engine(process), Invocation(process.id, now, now + 60_000))
+    parent, history = (
+        SagaRef(TENANT, saga),
+        History(world.log, world.blobs, parts.call, SagaRef(TENANT, saga)),
+    )
+    head = world.log.read_head(parent)
+    assert head is not None
+    await history.load(head)
+    child = history.state.children["b"]
+    assert child.passed["ctx.a"].ref
+    ref, inline = SagaRef(TENANT, child.saga), Value(v={"t": "x" * 20_000})
+    for again in (child, replace(child, passed={**child.passed, "ctx.a": inline})):
+        await parts.children.start(parent, ref, history.state, "b", again)
+    assert len(world.log.heads()) == 2
+    await world.service().signal(child.saga, "go", None, "")
+    await world.settle()
+    assert status_of(world, saga) == "completed"
 
 
 # ---- how long they are there ---------------------------------------------------------------------------------------------
@@ -209,22 +199,19 @@ graphs:
 """
 
 
-def test_what_is_passed_is_there_for_as_long_as_what_refers_to_it(stage: Stage) -> None:
+async def test_what_is_passed_is_there_for_as_long_as_what_refers_to_it() -> None:
     """A graph is deleted with its starter; a failure handler, which may outlast the saga that has failed, has copies of its own."""
-
-    async def story(world: World, books: Books) -> None:
-        saga = await start(world, LASTING, {"t": "x" * 20_000, "n": 5}, "lasting")
-        await days(world, 9.5)
-        assert status_of(world, saga) == "failed"
-        failed, part, handler = (head_of(world, f"lasting{graph}") for graph in ("", ".one", ".tell"))
-        assert part.expires == failed.expires < handler.expires
-        (began,) = (one for one in world.events(part.ref.id) if isinstance(one, SagaStarted))
-        assert [*began.passed] == ["ctx.a"]
-        assert began.ends_by == failed.expires - DAY_MS, "the saga is over by then: it fails a day before"
-        await days(world, 9)
-        assert (await world.queries().show(handler.ref.id))["result"] == [5, 3]
-
-    stage(story, limits=Limits(saga_days=10, retention_days=2), kind=Deleting)
+    world = Deleting.start(limits=Limits(saga_days=10, retention_days=2))
+    saga = await start(world, LASTING, {"t": "x" * 20_000, "n": 5}, "lasting")
+    await days(world, 9.5)
+    assert status_of(world, saga) == "failed"
+    failed, part, handler = (head_of(world, f"lasting{graph}") for graph in ("", ".one", ".tell"))
+    assert part.expires == failed.expires < handler.expires
+    (began,) = (one for one in world.events(part.ref.id) if isinstance(one, SagaStarted))
+    assert [*began.passed] == ["ctx.a"]
+    assert began.ends_by == failed.expires - DAY_MS, "the saga is over by then: it fails a day before"
+    await days(world, 9)
+    assert (await world.queries().show(handler.ref.id))["result"] == [5, 3]
 
 
 FORKED = """
@@ -237,30 +224,26 @@ graphs: {one: {nodes: {x: {wait: {signal: go}}, y: {value: ["${ctx.x.output}", "
 """
 
 
-def test_forks_of_a_starter_and_of_its_graph_have_what_was_passed(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga = await start(world, FORKED, {"t": "x" * 20_000}, "forked")
-        await world.settle()
-        child = f"{saga}.0.b"
-        await world.service().signal(child, "go", 1, "first")
-        await world.settle()
-        assert (await world.queries().show(saga))["result"] == [1, 3]
-        await world.service().fork(saga, 1, "")
-        await world.settle()
-        await world.service().signal(f"{saga}.1.b", "go", 2, "second")
-        await world.service().fork(child, 1, "")
-        await world.settle()
-        await world.service().signal(child, "go", 4, "third")
-        await world.settle()
-        assert (await world.queries().show(saga))["result"] == [2, 3]
-        assert (await world.queries().show(child))["result"] == [4, 3]
-        (ref,) = {
-            one.passed["ctx.a"].ref for one in world.events(f"{saga}.1.b") if isinstance(one, SagaStarted)
-        }
-        found = await world.queries().value(f"{saga}.1.b", ref.rpartition("/")[2].partition("@")[0], 0)
-        assert found["value"]["n"] == 3
-
-    stage(story)
+async def test_forks_of_a_starter_and_of_its_graph_have_what_was_passed() -> None:
+    world = World.start()
+    saga = await start(world, FORKED, {"t": "x" * 20_000}, "forked")
+    await world.settle()
+    child = f"{saga}.0.b"
+    await world.service().signal(child, "go", 1, "first")
+    await world.settle()
+    assert (await world.queries().show(saga))["result"] == [1, 3]
+    await world.service().fork(saga, 1, "")
+    await world.settle()
+    await world.service().signal(f"{saga}.1.b", "go", 2, "second")
+    await world.service().fork(child, 1, "")
+    await world.settle()
+    await world.service().signal(child, "go", 4, "third")
+    await world.settle()
+    assert (await world.queries().show(saga))["result"] == [2, 3]
+    assert (await world.queries().show(child))["result"] == [4, 3]
+    (ref,) = {one.passed["ctx.a"].ref for one in world.events(f"{saga}.1.b") if isinstance(one, SagaStarted)}
+    found = await world.queries().value(f"{saga}.1.b", ref.rpartition("/")[2].partition("@")[0], 0)
+    assert found["value"]["n"] == 3
 
 
 # ---- the batch result of a failure ---------------------------------------------------------------------------------------
@@ -285,11 +268,9 @@ CAUGHT = (", catch: told", "told: {graph: says}")
 
 
 @pytest.mark.parametrize("size", [1, 20_000])
-def test_a_graph_behind_a_catch_has_the_batch_result(size: int, stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga = await start(world, BATCHED % ("", "b" * size, *CAUGHT), None, "batched")
-        await world.settle()
-        shown = await world.queries().show(saga)
-        assert shown["result"] == [[1, "child_failed", None, "map_failed"], 1], shown["error"]
-
-    stage(story)
+async def test_a_graph_behind_a_catch_has_the_batch_result(size: int) -> None:
+    world = World.start()
+    saga = await start(world, BATCHED % ("", "b" * size, *CAUGHT), None, "batched")
+    await world.settle()
+    shown = await world.queries().show(saga)
+    assert shown["result"] == [[1, "child_failed", None, "map_failed"], 1], shown["error"]

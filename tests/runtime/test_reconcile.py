@@ -13,7 +13,7 @@ from baton.adapters.memory.queues import MemoryInvoker, MemoryQueue
 from baton.errors import EngineFault, StoreUnavailable, Throttled
 from baton.ports import SWEEP, TIMER, WORK, Head, Message, SagaRef
 from baton.runtime.reconcile import RUNS, Reconciler, Sweep
-from tests.kit.virtual import VirtualClock, run_virtual
+from tests.kit.virtual_time import VirtualClock
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -96,290 +96,223 @@ class Shard:
         return {message.saga for _, message in self.queue.waiting()}
 
 
-def story(main: Callable[[], Any]) -> None:
-    run_virtual(main())
+async def test_while_the_queue_refuses_all_that_is_overdue_is_woken() -> None:
+    shard = Shard(refuses=None)
+    overdue = shard.due(240, -1)
+    shard.due(240, 30_000)
+    sweep = await shard.reconciler.sweep(0, LEFT)
+    assert shard.woken() == overdue
+    assert sweep == Sweep(woken=240, timed=0, failed=24, more=False)
 
 
-def test_while_the_queue_refuses_all_that_is_overdue_is_woken() -> None:
-    async def main() -> None:
-        shard = Shard(refuses=None)
-        overdue = shard.due(240, -1)
-        shard.due(240, 30_000)
-        sweep = await shard.reconciler.sweep(0, LEFT)
-        assert shard.woken() == overdue
-        assert sweep == Sweep(woken=240, timed=0, failed=24, more=False)
-
-    story(main)
-
-
-def test_a_queue_that_hangs_holds_up_nothing_that_is_overdue() -> None:
-    async def main() -> None:
-        shard = Shard()
-        shard.slow["send"] = lambda: HANGS_S
-        overdue, soon = shard.due(240, -1), shard.due(40, 60_000)
-        run = asyncio.create_task(shard.reconciler.sweep(0, LEFT))
-        await asyncio.sleep(1)
-        assert shard.woken() == overdue
-        await run
-        assert shard.timed() == soon
-
-    story(main)
+async def test_a_queue_that_hangs_holds_up_nothing_that_is_overdue() -> None:
+    shard = Shard()
+    shard.slow["send"] = lambda: HANGS_S
+    overdue, soon = shard.due(240, -1), shard.due(40, 60_000)
+    run = asyncio.create_task(shard.reconciler.sweep(0, LEFT))
+    await asyncio.sleep(1)
+    assert shard.woken() == overdue
+    await run
+    assert shard.timed() == soon
 
 
 @pytest.mark.parametrize("crowded", [WORK, SWEEP])
-def test_neither_live_leases_nor_looks_crowd_out_timers(crowded: str) -> None:
+async def test_neither_live_leases_nor_looks_crowd_out_timers(crowded: str) -> None:
     """Ten thousand of them, more than the whole run has time for, and each due before the timers."""
-
-    async def main() -> None:
-        shard = Shard()
-        shard.slow["invoke"] = lambda: 1.0
-        shard.due(10_000, -60_000, lane=crowded)
-        overdue, soon = shard.due(30, -1), shard.due(30, 2_000)
-        run = asyncio.create_task(shard.reconciler.sweep(0, LEFT))
-        await asyncio.sleep(1.9)
-        assert overdue <= shard.woken()
-        assert shard.timed() == soon
-        assert (await run).more
-
-    story(main)
+    shard = Shard()
+    shard.slow["invoke"] = lambda: 1.0
+    shard.due(10_000, -60_000, lane=crowded)
+    overdue, soon = shard.due(30, -1), shard.due(30, 2_000)
+    run = asyncio.create_task(shard.reconciler.sweep(0, LEFT))
+    await asyncio.sleep(1.9)
+    assert overdue <= shard.woken()
+    assert shard.timed() == soon
+    assert (await run).more
 
 
-def test_among_ten_thousand_sagas_at_work_the_one_whose_worker_died_is_woken_in_the_same_run() -> None:
+async def test_among_ten_thousand_sagas_at_work_the_one_whose_worker_died_is_woken_in_the_same_run() -> None:
     """Each of them is due since before it was taken, and a worker is invoked for it in vain."""
-
-    async def main() -> None:
-        shard = Shard()
-        shard.slow["invoke"] = lambda: 0.05
-        shard.due(10_000, -60_000, lane=WORK)
-        (dead,) = shard.due(1, -1, lane=WORK)
-        began = shard.clock.now()
-        sweep = await shard.reconciler.sweep(0, LEFT)
-        assert dead in shard.woken()
-        assert (sweep.woken, sweep.more, shard.invoker.calls) == (10_001, False, 1_001)
-        assert shard.clock.now() - began < 10_000
-
-    story(main)
+    shard = Shard()
+    shard.slow["invoke"] = lambda: 0.05
+    shard.due(10_000, -60_000, lane=WORK)
+    (dead,) = shard.due(1, -1, lane=WORK)
+    began = shard.clock.now()
+    sweep = await shard.reconciler.sweep(0, LEFT)
+    assert dead in shard.woken()
+    assert (sweep.woken, sweep.more, shard.invoker.calls) == (10_001, False, 1_001)
+    assert shard.clock.now() - began < 10_000
 
 
-def test_only_what_a_saga_waits_for_is_timed_ahead() -> None:
-    async def main() -> None:
-        shard = Shard()
-        soon = shard.due(5, 60_000)
-        for lane in (WORK, SWEEP):
-            shard.due(5, 60_000, lane=lane)
-        assert await shard.reconciler.sweep(0, LEFT) == Sweep(woken=0, timed=5, failed=0, more=False)
-        assert shard.timed() == soon
-
-    story(main)
+async def test_only_what_a_saga_waits_for_is_timed_ahead() -> None:
+    shard = Shard()
+    soon = shard.due(5, 60_000)
+    for lane in (WORK, SWEEP):
+        shard.due(5, 60_000, lane=lane)
+    assert await shard.reconciler.sweep(0, LEFT) == Sweep(woken=0, timed=5, failed=0, more=False)
+    assert shard.timed() == soon
 
 
 @pytest.mark.parametrize("failing", [1, 3, 24])
-def test_one_invocation_that_is_refused_stops_no_other(failing: int) -> None:
-    async def main() -> None:
-        shard = Shard(invoker=Invoker(lambda call: call == failing))
-        overdue, soon = shard.due(240, -1), shard.due(5, 60_000)
-        sweep = await shard.reconciler.sweep(0, LEFT)
-        assert shard.invoker.calls == 24
-        left = overdue - shard.woken()
-        assert len(left) == 10
-        assert shard.timed() == soon | left, "those that no worker could be invoked for go by the queue"
-        assert sweep == Sweep(woken=230, timed=5, failed=1, more=False)
-
-    story(main)
+async def test_one_invocation_that_is_refused_stops_no_other(failing: int) -> None:
+    shard = Shard(invoker=Invoker(lambda call: call == failing))
+    overdue, soon = shard.due(240, -1), shard.due(5, 60_000)
+    sweep = await shard.reconciler.sweep(0, LEFT)
+    assert shard.invoker.calls == 24
+    left = overdue - shard.woken()
+    assert len(left) == 10
+    assert shard.timed() == soon | left, "those that no worker could be invoked for go by the queue"
+    assert sweep == Sweep(woken=230, timed=5, failed=1, more=False)
 
 
-def test_a_call_that_fails_as_no_store_does_stops_no_other_either() -> None:
+async def test_a_call_that_fails_as_no_store_does_stops_no_other_either() -> None:
     class Broken(Invoker):
         def invoke(self, messages: Sequence[Message]) -> None:
             super().invoke(messages)
             if self.calls == 1:
                 raise RuntimeError("a defect")
 
-    async def main() -> None:
-        shard = Shard(invoker=Broken())
-        overdue = shard.due(30, -1)
-        sweep = await shard.reconciler.sweep(0, LEFT)
-        assert shard.woken() == overdue
-        assert (sweep.woken, sweep.failed) == (20, 1)
-
-    story(main)
+    shard = Shard(invoker=Broken())
+    overdue = shard.due(30, -1)
+    sweep = await shard.reconciler.sweep(0, LEFT)
+    assert shard.woken() == overdue
+    assert (sweep.woken, sweep.failed) == (20, 1)
 
 
-def test_an_invocation_that_hangs_does_not_stop_the_others() -> None:
+async def test_an_invocation_that_hangs_does_not_stop_the_others() -> None:
     """Each would otherwise take all of the run's time from those behind it."""
-
-    async def main() -> None:
-        shard = Shard()
-        hanging = iter([HANGS_S] * 7)
-        shard.slow["invoke"] = lambda: next(hanging, 0.01)
-        overdue = shard.due(900, -1)
-        began = shard.clock.now()
-        sweep = await shard.reconciler.sweep(0, LEFT)
-        assert shard.woken() == overdue
-        assert not sweep.more
-        assert shard.clock.now() - began < 7_000
-
-    story(main)
+    shard = Shard()
+    hanging = iter([HANGS_S] * 7)
+    shard.slow["invoke"] = lambda: next(hanging, 0.01)
+    overdue = shard.due(900, -1)
+    began = shard.clock.now()
+    sweep = await shard.reconciler.sweep(0, LEFT)
+    assert shard.woken() == overdue
+    assert not sweep.more
+    assert shard.clock.now() - began < 7_000
 
 
-def test_no_more_calls_than_eight_are_made_side_by_side() -> None:
-    async def main() -> None:
-        shard = Shard()
-        shard.slow["invoke"] = lambda: 1.0
-        shard.due(240, -1)
-        began = shard.clock.now()
-        await shard.reconciler.sweep(0, LEFT)
-        assert 3_000 <= shard.clock.now() - began < 3_100
-
-    story(main)
+async def test_no_more_calls_than_eight_are_made_side_by_side() -> None:
+    shard = Shard()
+    shard.slow["invoke"] = lambda: 1.0
+    shard.due(240, -1)
+    began = shard.clock.now()
+    await shard.reconciler.sweep(0, LEFT)
+    assert 3_000 <= shard.clock.now() - began < 3_100
 
 
 @pytest.mark.parametrize("is_one_moment", [False, True])
-def test_more_than_a_page_is_woken_in_one_run(is_one_moment: bool) -> None:
-    async def main() -> None:
-        shard = Shard()
-        overdue = shard.due(2_500, -1) if is_one_moment else set[str]()
-        for number in range(0 if is_one_moment else 25):
-            overdue |= shard.due(100, -1 - number)
-        soon = shard.due(1_200, 60_000)
-        sweep = await shard.reconciler.sweep(0, LEFT)
-        assert shard.woken() == overdue
-        assert shard.timed() == soon
-        assert shard.invoker.calls == 250
-        assert sweep == Sweep(woken=2_500, timed=1_200, failed=0, more=False)
-
-    story(main)
+async def test_more_than_a_page_is_woken_in_one_run(is_one_moment: bool) -> None:
+    shard = Shard()
+    overdue = shard.due(2_500, -1) if is_one_moment else set[str]()
+    for number in range(0 if is_one_moment else 25):
+        overdue |= shard.due(100, -1 - number)
+    soon = shard.due(1_200, 60_000)
+    sweep = await shard.reconciler.sweep(0, LEFT)
+    assert shard.woken() == overdue
+    assert shard.timed() == soon
+    assert shard.invoker.calls == 250
+    assert sweep == Sweep(woken=2_500, timed=1_200, failed=0, more=False)
 
 
-def test_when_its_time_is_up_the_rest_is_left_to_the_next_run() -> None:
-    async def main() -> None:
-        shard = Shard()
-        shard.slow["invoke"] = lambda: 1.0
-        overdue = shard.due(10_000, -1)
-        shard.due(5, 60_000)
-        began = shard.clock.now()
-        sweep = await shard.reconciler.sweep(0, LEFT)
-        assert sweep.more
-        assert (sweep.failed, sweep.timed) == (0, 5), "timers do not wait for them"
-        woken = shard.woken()
-        assert 3_000 < sweep.woken == len(woken) < len(overdue)
-        assert shard.clock.now() - began <= LEFT - 1_000 * HANGS_S, "a last call that hangs ends in time"
-
-    story(main)
+async def test_when_its_time_is_up_the_rest_is_left_to_the_next_run() -> None:
+    shard = Shard()
+    shard.slow["invoke"] = lambda: 1.0
+    overdue = shard.due(10_000, -1)
+    shard.due(5, 60_000)
+    began = shard.clock.now()
+    sweep = await shard.reconciler.sweep(0, LEFT)
+    assert sweep.more
+    assert (sweep.failed, sweep.timed) == (0, 5), "timers do not wait for them"
+    woken = shard.woken()
+    assert 3_000 < sweep.woken == len(woken) < len(overdue)
+    assert shard.clock.now() - began <= LEFT - 1_000 * HANGS_S, "a last call that hangs ends in time"
 
 
-def test_timers_that_are_left_for_want_of_time_are_said_to_be() -> None:
-    async def main() -> None:
-        shard = Shard()
-        shard.slow["send"] = lambda: 45.0
-        overdue = shard.due(10, -1)
-        shard.due(95, 60_000)
-        sweep = await shard.reconciler.sweep(0, LEFT)
-        assert shard.woken() == overdue
-        assert sweep == Sweep(woken=10, timed=80, failed=0, more=True)
-
-    story(main)
+async def test_timers_that_are_left_for_want_of_time_are_said_to_be() -> None:
+    shard = Shard()
+    shard.slow["send"] = lambda: 45.0
+    overdue = shard.due(10, -1)
+    shard.due(95, 60_000)
+    sweep = await shard.reconciler.sweep(0, LEFT)
+    assert shard.woken() == overdue
+    assert sweep == Sweep(woken=10, timed=80, failed=0, more=True)
 
 
-def test_a_timer_is_exact_however_long_the_run_took_until_it_was_sent() -> None:
-    async def main() -> None:
-        shard = Shard()
-        shard.slow["due"] = lambda: 20.0
-        shard.due(1, 10_000)
-        shard.due(1, 60_000)
-        at = {f"T#acme#SAGA#timer-in-{ms}-0": shard.clock.now() + ms for ms in (10_000, 60_000)}
-        await shard.reconciler.sweep(0, LEFT)
-        late = {message.saga: visible - at[message.saga] for visible, message in shard.queue.waiting()}
-        assert 0 <= late["T#acme#SAGA#timer-in-60000-0"] < 1_000
-        assert 10_000 <= late["T#acme#SAGA#timer-in-10000-0"] < 11_000, "at once, because its time is over"
-
-    story(main)
+async def test_a_timer_is_exact_however_long_the_run_took_until_it_was_sent() -> None:
+    shard = Shard()
+    shard.slow["due"] = lambda: 20.0
+    shard.due(1, 10_000)
+    shard.due(1, 60_000)
+    at = {f"T#acme#SAGA#timer-in-{ms}-0": shard.clock.now() + ms for ms in (10_000, 60_000)}
+    await shard.reconciler.sweep(0, LEFT)
+    late = {message.saga: visible - at[message.saga] for visible, message in shard.queue.waiting()}
+    assert 0 <= late["T#acme#SAGA#timer-in-60000-0"] < 1_000
+    assert 10_000 <= late["T#acme#SAGA#timer-in-10000-0"] < 11_000, "at once, because its time is over"
 
 
-def test_timers_that_the_queue_does_not_accept_are_not_counted_as_sent() -> None:
-    async def main() -> None:
-        shard = Shard(refuses=[0])
-        shard.due(20, 60_000)
-        assert await shard.reconciler.sweep(0, LEFT) == Sweep(woken=0, timed=18, failed=2, more=False)
-
-    story(main)
+async def test_timers_that_the_queue_does_not_accept_are_not_counted_as_sent() -> None:
+    shard = Shard(refuses=[0])
+    shard.due(20, 60_000)
+    assert await shard.reconciler.sweep(0, LEFT) == Sweep(woken=0, timed=18, failed=2, more=False)
 
 
-def test_a_page_that_cannot_be_read_leaves_the_rest_and_what_was_woken_counts() -> None:
-    async def main() -> None:
-        shard = Shard()
-        shard.due(1_500, -1)
-        soon = shard.due(5, 60_000)
-        real = shard.log.due
-        any_log: Any = shard.log
+async def test_a_page_that_cannot_be_read_leaves_the_rest_and_what_was_woken_counts() -> None:
+    shard = Shard()
+    shard.due(1_500, -1)
+    soon = shard.due(5, 60_000)
+    real = shard.log.due
+    any_log: Any = shard.log
 
-        def due(*request: Any) -> Any:
-            if request[-1] is not None:
-                raise Throttled("slow down")
-            return real(*request)
-
-        any_log.due = due
-        sweep = await shard.reconciler.sweep(0, LEFT)
-        assert shard.timed() == soon
-        assert sweep == Sweep(woken=1_000, timed=5, failed=1, more=True)
-
-    story(main)
-
-
-def test_a_run_that_can_do_nothing_at_all_fails_after_it_has_tried_everything() -> None:
-    async def main() -> None:
-        shard = Shard(invoker=Invoker(lambda call: True), refuses=None)
-        shard.due(30, -1)
-        shard.due(30, 60_000)
-        with pytest.raises(EngineFault):
-            await shard.reconciler.sweep(0, LEFT)
-        assert (shard.invoker.calls, shard.queue.calls) == (3, 6)
-
-    story(main)
-
-
-def test_an_index_that_cannot_be_read_fails_the_run() -> None:
-    async def main() -> None:
-        shard = Shard()
-        any_log: Any = shard.log
-
-        def due(*request: Any) -> Any:
+    def due(*request: Any) -> Any:
+        if request[-1] is not None:
             raise Throttled("slow down")
+        return real(*request)
 
-        any_log.due = due
-        with pytest.raises(Throttled):
-            await shard.reconciler.sweep(0, LEFT)
-
-    story(main)
-
-
-def test_a_run_takes_every_thirty_second_shard_side_by_side() -> None:
-    async def main() -> None:
-        shard = Shard(shards=128)
-        shard.slow["due"] = lambda: 1.0
-        overdue, began = shard.due(2_000, -1), shard.clock.now()
-        found = [await shard.reconciler.sweep(first, LEFT) for first in range(RUNS)]
-        assert shard.woken() == overdue
-        assert sum(sweep.woken for sweep in found) == 2_000
-        assert all(sweep.woken > 30 for sweep in found)
-        assert shard.clock.now() - began < RUNS * 2_000, "that is a second or two for each"
-
-    story(main)
+    any_log.due = due
+    sweep = await shard.reconciler.sweep(0, LEFT)
+    assert shard.timed() == soon
+    assert sweep == Sweep(woken=1_000, timed=5, failed=1, more=True)
 
 
-def test_a_shard_in_which_nothing_is_due_is_no_failure() -> None:
-    async def main() -> None:
-        assert await Shard().reconciler.sweep(0, LEFT) == Sweep(woken=0, timed=0, failed=0, more=False)
+async def test_a_run_that_can_do_nothing_at_all_fails_after_it_has_tried_everything() -> None:
+    shard = Shard(invoker=Invoker(lambda call: True), refuses=None)
+    shard.due(30, -1)
+    shard.due(30, 60_000)
+    with pytest.raises(EngineFault):
+        await shard.reconciler.sweep(0, LEFT)
+    assert (shard.invoker.calls, shard.queue.calls) == (3, 6)
 
-    story(main)
+
+async def test_an_index_that_cannot_be_read_fails_the_run() -> None:
+    shard = Shard()
+    any_log: Any = shard.log
+
+    def due(*request: Any) -> Any:
+        raise Throttled("slow down")
+
+    any_log.due = due
+    with pytest.raises(Throttled):
+        await shard.reconciler.sweep(0, LEFT)
 
 
-def test_a_tenants_thousand_overdue_sagas_are_not_woken_before_anothers_one() -> None:
-    async def main() -> None:
-        shard = Shard()
-        shard.due(995, -60_000)
-        (last,) = shard.due(1, -1_000, tenant="globex")
-        await shard.reconciler.sweep(0, 60_000)
-        assert last in {message.saga for message in shard.invoker.drain()[0]}
+async def test_a_run_takes_every_thirty_second_shard_side_by_side() -> None:
+    shard = Shard(shards=128)
+    shard.slow["due"] = lambda: 1.0
+    overdue, began = shard.due(2_000, -1), shard.clock.now()
+    found = [await shard.reconciler.sweep(first, LEFT) for first in range(RUNS)]
+    assert shard.woken() == overdue
+    assert sum(sweep.woken for sweep in found) == 2_000
+    assert all(sweep.woken > 30 for sweep in found)
+    assert shard.clock.now() - began < RUNS * 2_000, "that is a second or two for each"
 
-    story(main)
+
+async def test_a_shard_in_which_nothing_is_due_is_no_failure() -> None:
+    assert await Shard().reconciler.sweep(0, LEFT) == Sweep(woken=0, timed=0, failed=0, more=False)
+
+
+async def test_a_tenants_thousand_overdue_sagas_are_not_woken_before_anothers_one() -> None:
+    shard = Shard()
+    shard.due(995, -60_000)
+    (last,) = shard.due(1, -1_000, tenant="globex")
+    await shard.reconciler.sweep(0, 60_000)
+    assert last in {message.saga for message in shard.invoker.drain()[0]}

@@ -11,9 +11,7 @@ from baton.core.log.events import StepFailed, StepSucceeded
 from baton.errors import RowsRefused
 from baton.ports import Record, SagaRef, Wake
 from tests.kit.corpus import start
-from tests.kit.toolbox import Books
 from tests.kit.world import World
-from tests.runtime.conftest import Stage
 
 THREE = """
 name: three
@@ -40,59 +38,55 @@ def refuse(world: World, guest: str) -> list[list[str]]:
     return asked
 
 
-def test_rows_that_only_the_table_refuses_fail_their_step_and_no_other(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        asked = refuse(world, "bob")
-        saga = await start(world, THREE, {}, "three")
-        await world.settle()
-        view = await world.queries().show(saga)
-        assert (view["status"], view["error"]["code"], view["error"]["node"]) == (
-            "failed",
-            "rows_refused",
-            "two",
-        )
-        assert "cannot be converted to a numeric value" in view["error"]["message"]
-        done = {event.node for event in world.events(saga) if isinstance(event, StepSucceeded)}
-        assert done == {"one", "three"}
-        assert {sort for _, _, sort in world.log.rows} == {"ada", "cyd"}
-        assert (asked[0], sorted(asked[1:])) == (["ada", "bob", "cyd"], [["ada"], ["bob"], ["cyd"]])
-        assert (len(world.invocations), view["revivals"]) == (1, 0)
-
-    stage(story)
+async def test_rows_that_only_the_table_refuses_fail_their_step_and_no_other() -> None:
+    world = World.start()
+    asked = refuse(world, "bob")
+    saga = await start(world, THREE, {}, "three")
+    await world.settle()
+    view = await world.queries().show(saga)
+    assert (view["status"], view["error"]["code"], view["error"]["node"]) == (
+        "failed",
+        "rows_refused",
+        "two",
+    )
+    assert "cannot be converted to a numeric value" in view["error"]["message"]
+    done = {event.node for event in world.events(saga) if isinstance(event, StepSucceeded)}
+    assert done == {"one", "three"}
+    assert {sort for _, _, sort in world.log.rows} == {"ada", "cyd"}
+    assert (asked[0], sorted(asked[1:])) == (["ada", "bob", "cyd"], [["ada"], ["bob"], ["cyd"]])
+    assert (len(world.invocations), view["revivals"]) == (1, 0)
 
 
-def test_a_row_that_no_table_would_take_fails_its_step_with_the_reason(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        @tool("numbers", registry=world.registry)
-        async def numbers(context: Context) -> None:
-            context.put_row("primes", "largest", {"value": 2**607 - 1})
+async def test_a_row_that_no_table_would_take_fails_its_step_with_the_reason() -> None:
+    world = World.start()
 
-        world.tools = world.registry.specs()
-        saga = await start(world, "name: w\non_failure: [rollback]\nnodes: {a: {tool: numbers}}", {}, "w")
-        await world.settle()
-        (failed,) = [event for event in world.events(saga) if isinstance(event, StepFailed)]
-        assert failed.failure.code == "tool_error"
-        assert failed.failure.message == (
-            "ValueError: value: a number has at most 38 digits; write it as text "
-            f"(tests/runtime/test_refused_rows.py:{numbers.__code__.co_firstlineno + 2} in numbers)"
-        )
+    @tool("numbers", registry=world.registry)
+    async def numbers(context: Context) -> None:
+        context.put_row("primes", "largest", {"value": 2**607 - 1})
 
-    stage(story)
+    world.tools = world.registry.specs()
+    saga = await start(world, "name: w\non_failure: [rollback]\nnodes: {a: {tool: numbers}}", {}, "w")
+    await world.settle()
+    (failed,) = [event for event in world.events(saga) if isinstance(event, StepFailed)]
+    assert failed.failure.code == "tool_error"
+    assert failed.failure.message == (
+        "ValueError: value: a number has at most 38 digits; write it as text "
+        f"(tests/runtime/test_refused_rows.py:{numbers.__code__.co_firstlineno + 2} in numbers)"
+    )
 
 
-def test_rows_of_many_steps_are_written_in_as_many_transactions_as_it_takes(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        @tool("heavy", registry=world.registry)
-        async def heavy(n: int, context: Context) -> None:
-            for number in range(10):
-                context.put_row("heavy", f"{n}-{number}", {"text": "x" * 90_000})
+async def test_rows_of_many_steps_are_written_in_as_many_transactions_as_it_takes() -> None:
+    world = World.start()
 
-        world.tools = world.registry.specs()
-        asked = refuse(world, "nothing")
-        nodes = "".join(f"  n{i}: {{tool: heavy, with: {{n: {i}}}}}\n" for i in range(8))
-        saga = await start(world, f"name: w\nnodes:\n{nodes}", {}, "w")
-        await world.settle()
-        assert (await world.queries().show(saga))["status"] == "completed"
-        assert [len(rows) for rows in asked] == [30, 30, 20], "3.5 MB at most in each"
+    @tool("heavy", registry=world.registry)
+    async def heavy(n: int, context: Context) -> None:
+        for number in range(10):
+            context.put_row("heavy", f"{n}-{number}", {"text": "x" * 90_000})
 
-    stage(story)
+    world.tools = world.registry.specs()
+    asked = refuse(world, "nothing")
+    nodes = "".join(f"  n{i}: {{tool: heavy, with: {{n: {i}}}}}\n" for i in range(8))
+    saga = await start(world, f"name: w\nnodes:\n{nodes}", {}, "w")
+    await world.settle()
+    assert (await world.queries().show(saga))["status"] == "completed"
+    assert [len(rows) for rows in asked] == [30, 30, 20], "3.5 MB at most in each"

@@ -13,7 +13,7 @@ from baton.errors import InvalidDefinition
 from baton.ports import Meter
 from baton.runtime.engine.parts import Engine
 from tests.kit.toolbox import Books, make_registry
-from tests.kit.virtual import VirtualLoop, run_virtual
+from tests.kit.virtual_time import SimulationLoop
 from tests.kit.world import World
 
 PARENT = "name: parent\nnodes: {a: {workflow: %s, with: {n: 1}}}"
@@ -25,65 +25,53 @@ async def notes(world: World, text: str) -> tuple[str, ...]:
     return (await world.service().register(text, json_only=False)).notes
 
 
-def test_a_child_may_be_registered_after_its_parent_which_is_told() -> None:
-    async def main() -> None:
-        world = World(make_registry(Books()))
-        assert await notes(world, CHILD.replace("child", "delivery") % ("n", TYPED)) == ()
-        assert await notes(world, PARENT % "delivry") == (
-            "`a` starts `delivry`: there is no workflow `delivry`. Did you mean `delivery`?",
-        )
-        assert await notes(world, PARENT % "delivery@7") == (
-            "`a` starts `delivery@7`: workflow `delivery` has no version `7`; the newest is 1",
-        )
-
-    run_virtual(main())
+async def test_a_child_may_be_registered_after_its_parent_which_is_told() -> None:
+    world = World(make_registry(Books()))
+    assert await notes(world, CHILD.replace("child", "delivery") % ("n", TYPED)) == ()
+    assert await notes(world, PARENT % "delivry") == (
+        "`a` starts `delivry`: there is no workflow `delivry`. Did you mean `delivery`?",
+    )
+    assert await notes(world, PARENT % "delivery@7") == (
+        "`a` starts `delivery@7`: workflow `delivery` has no version `7`; the newest is 1",
+    )
 
 
-def test_what_a_child_takes_today_is_a_note() -> None:
-    async def main() -> None:
-        world = World(make_registry(Books()))
-        await notes(world, CHILD % ("city", TYPED))
-        assert await notes(world, PARENT % "child") == (
-            "with the child as it is registered now: `child` needs `city`: write it under `with` (at /nodes/a)",
-        )
-        await notes(world, CHILD % ("n", TYPED))
-        assert await notes(world, PARENT % "child") == ()
-
-    run_virtual(main())
+async def test_what_a_child_takes_today_is_a_note() -> None:
+    world = World(make_registry(Books()))
+    await notes(world, CHILD % ("city", TYPED))
+    assert await notes(world, PARENT % "child") == (
+        "with the child as it is registered now: `child` needs `city`: write it under `with` (at /nodes/a)",
+    )
+    await notes(world, CHILD % ("n", TYPED))
+    assert await notes(world, PARENT % "child") == ()
 
 
-def test_what_a_version_of_a_child_takes_it_takes_for_ever() -> None:
-    async def main() -> None:
-        world = World(make_registry(Books()))
-        await notes(world, CHILD % ("city", TYPED))
-        await notes(world, CHILD % ("n", TYPED))
-        assert await notes(world, PARENT % "child@2") == ()
-        try:
-            await notes(world, PARENT % "child@1")
-        except InvalidDefinition as error:
-            (problem,) = error.problems
-            assert (problem.path, problem.line) == ("/nodes/a", 2)
-            assert problem.message == "`child@1` needs `city`: write it under `with`"
-        else:
-            raise AssertionError("it was registered")
-        both = "name: parent\nnodes: {a: {workflow: child@2, with: {n: 1}}, b: {workflow: child}}"
-        assert await notes(world, both) == (
-            "with the child as it is registered now: `child` needs `n`: write it under `with` (at /nodes/b)",
-        )
-
-    run_virtual(main())
+async def test_what_a_version_of_a_child_takes_it_takes_for_ever() -> None:
+    world = World(make_registry(Books()))
+    await notes(world, CHILD % ("city", TYPED))
+    await notes(world, CHILD % ("n", TYPED))
+    assert await notes(world, PARENT % "child@2") == ()
+    try:
+        await notes(world, PARENT % "child@1")
+    except InvalidDefinition as error:
+        (problem,) = error.problems
+        assert (problem.path, problem.line) == ("/nodes/a", 2)
+        assert problem.message == "`child@1` needs `city`: write it under `with`"
+    else:
+        raise AssertionError("it was registered")
+    both = "name: parent\nnodes: {a: {workflow: child@2, with: {n: 1}}, b: {workflow: child}}"
+    assert await notes(world, both) == (
+        "with the child as it is registered now: `child` needs `n`: write it under `with` (at /nodes/b)",
+    )
 
 
-def test_a_known_document_has_its_notes_again() -> None:
-    async def main() -> None:
-        world = World(make_registry(Books()))
-        text = "name: long\nnodes: {a: {workflow: nowhere}}"
-        first = await world.service().register(text, json_only=False)
-        again = await world.service().register(text, json_only=False)
-        assert (first.is_new, again.is_new) == (True, False)
-        assert len(first.notes) == len(again.notes) == 1
-
-    run_virtual(main())
+async def test_a_known_document_has_its_notes_again() -> None:
+    world = World(make_registry(Books()))
+    text = "name: long\nnodes: {a: {workflow: nowhere}}"
+    first = await world.service().register(text, json_only=False)
+    again = await world.service().register(text, json_only=False)
+    assert (first.is_new, again.is_new) == (True, False)
+    assert len(first.notes) == len(again.notes) == 1
 
 
 class Metered(World):
@@ -108,26 +96,23 @@ class Working:
         return next(self._moments)
 
 
-def test_a_document_is_refused_for_what_a_processor_has_worked_and_not_for_what_it_has_waited(
+async def test_a_document_is_refused_for_what_a_processor_has_worked_and_not_for_what_it_has_waited(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def main() -> None:
-        world = Metered(make_registry(Books()))
-        reads = world.store.definitions.get
+    world = Metered(make_registry(Books()))
+    reads = world.store.definitions.get
 
-        def slow(*name: Any) -> Any:
-            loop = asyncio.get_running_loop()
-            assert isinstance(loop, VirtualLoop)
-            loop.pass_time(5)
-            return reads(*name)
+    def slow(*name: Any) -> Any:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, SimulationLoop)
+        loop.pass_time(5)
+        return reads(*name)
 
-        world.meter = Working(1)
-        await notes(world, CHILD % ("n", TYPED))
-        monkeypatch.setattr(world.store.definitions, "get", slow)
-        assert await notes(world, PARENT % "child@1") == ()
-        world.meter = Working(2_001)
-        with pytest.raises(InvalidDefinition) as refused:
-            await notes(world, (PARENT % "child@1").replace("parent", "other"))
-        assert "takes too long to check" in refused.value.problems[0].message
-
-    run_virtual(main())
+    world.meter = Working(1)
+    await notes(world, CHILD % ("n", TYPED))
+    monkeypatch.setattr(world.store.definitions, "get", slow)
+    assert await notes(world, PARENT % "child@1") == ()
+    world.meter = Working(2_001)
+    with pytest.raises(InvalidDefinition) as refused:
+        await notes(world, (PARENT % "child@1").replace("parent", "other"))
+    assert "takes too long to check" in refused.value.problems[0].message

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from tests.kit.corpus import start
-from tests.kit.toolbox import Books
 from tests.kit.world import World
-from tests.runtime.conftest import Stage
 
 TOUR = """
 name: tour
@@ -20,23 +18,21 @@ graphs:
 """
 
 
-def test_children_parent_and_handler_are_named_where_they_are_looked_for(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        await world.service().register("name: leaf\nnodes: {a: {value: 1}}", json_only=False)
-        saga = await start(world, TOUR, {}, "tour")
-        await world.settle()
-        queries = world.queries()
-        steps = (await queries.way(saga, 0, 100))["steps"]
-        children = [step["child"] for step in steps if "child" in step]
-        assert children == [f"{saga}.0.trip-0", f"{saga}.0.trip-1", f"{saga}.0.last"]
-        (trip,) = (await queries.explain(saga, "trip"))["iterations"]
-        assert [item["child"] for item in trip["items"]] == children[:2]
-        assert {(await queries.show(child))["parent"] for child in children} == {saga}
-        shown = await queries.show(saga)
-        handler = f"{saga}.0.failure-handler"
-        assert shown["failure_handler"] == {"saga": handler, "why": None, "status": "completed"}
-        assert (shown["parent"], shown["handles"]) == (None, None)
-        told = await queries.show(handler)
-        assert (told["parent"], told["handles"], told["result"]) == (None, saga, "late")
-
-    stage(story)
+async def test_children_parent_and_handler_are_named_where_they_are_looked_for() -> None:
+    world = World.start()
+    await world.service().register("name: leaf\nnodes: {a: {value: 1}}", json_only=False)
+    saga = await start(world, TOUR, {}, "tour")
+    await world.settle()
+    queries = world.queries()
+    steps = (await queries.way(saga, 0, 100))["steps"]
+    children = [step["child"] for step in steps if "child" in step]
+    assert children == [f"{saga}.0.trip-0", f"{saga}.0.trip-1", f"{saga}.0.last"]
+    (trip,) = (await queries.explain(saga, "trip"))["iterations"]
+    assert [item["child"] for item in trip["items"]] == children[:2]
+    assert {(await queries.show(child))["parent"] for child in children} == {saga}
+    shown = await queries.show(saga)
+    handler = f"{saga}.0.failure-handler"
+    assert shown["failure_handler"] == {"saga": handler, "why": None, "status": "completed"}
+    assert (shown["parent"], shown["handles"]) == (None, None)
+    told = await queries.show(handler)
+    assert (told["parent"], told["handles"], told["result"]) == (None, saga, "late")

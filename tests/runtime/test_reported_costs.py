@@ -13,42 +13,34 @@ from baton.ports import Account, SagaRef, Sums
 from tests.runtime.desk import DAY, DOLLAR, LIMITS, NOON, Desk, Failing, run, state, step
 
 
-def test_what_is_reported_while_a_request_is_under_way_goes_along_with_the_next() -> None:
+async def test_what_is_reported_while_a_request_is_under_way_goes_along_with_the_next() -> None:
     desk = Desk()
     ledger = desk.ledger(slowly)
-
-    async def story() -> None:
-        slots = [f"s{n}" for n in range(100)]
-        for slot in slots:
-            await ledger.reserve(state(), step(0, slot), [])
-        asked = desk.budgets.calls
-        await asyncio.gather(*(ledger.settle(state(), step(0, slot), 7) for slot in slots))
-        assert desk.budgets.calls == asked + 2
-
-    run(story())
+    slots = [f"s{n}" for n in range(100)]
+    for slot in slots:
+        await ledger.reserve(state(), step(0, slot), [])
+    asked = desk.budgets.calls
+    await asyncio.gather(*(ledger.settle(state(), step(0, slot), 7) for slot in slots))
+    assert desk.budgets.calls == asked + 2
     assert desk.sums() == Sums(700, 700, 0)
 
 
-def test_what_is_reported_while_a_batch_is_settled_goes_along_with_the_next() -> None:
+async def test_what_is_reported_while_a_batch_is_settled_goes_along_with_the_next() -> None:
     desk = Desk()
     ledger = desk.ledger(slowly)
-
-    async def story() -> None:
-        slots = [f"s{n}" for n in range(10)]
-        for slot in slots:
-            await ledger.reserve(state(), step(0, slot), [])
-        asked = desk.budgets.calls
-        first = asyncio.create_task(ledger.settle(state(), step(0, slots[0]), 7))
-        while desk.budgets.calls == asked:
-            await asyncio.sleep(0)
+    slots = [f"s{n}" for n in range(10)]
+    for slot in slots:
+        await ledger.reserve(state(), step(0, slot), [])
+    asked = desk.budgets.calls
+    first = asyncio.create_task(ledger.settle(state(), step(0, slots[0]), 7))
+    while desk.budgets.calls == asked:
         await asyncio.sleep(0)
-        others = asyncio.gather(*(ledger.settle(state(), step(0, slot), 7) for slot in slots[1:]))
-        await first
-        assert desk.sums() == Sums(7, 7, 0)
-        await others
-        assert desk.budgets.calls == asked + 5, "one of them is this test's"
-
-    run(story())
+    await asyncio.sleep(0)
+    others = asyncio.gather(*(ledger.settle(state(), step(0, slot), 7) for slot in slots[1:]))
+    await first
+    assert desk.sums() == Sums(7, 7, 0)
+    await others
+    assert desk.budgets.calls == asked + 5, "one of them is this test's"
     assert desk.sums() == Sums(70, 70, 0)
 
 
@@ -57,14 +49,14 @@ def test_an_attempt_that_has_spent_has_sums_in_which_that_is_counted() -> None:
     desk = Desk()
     ledger = desk.ledger(slowly)
 
-    async def story() -> list[str]:
+    async def main() -> list[str]:
         slots = [f"s{n}" for n in range(10)]
         for slot in slots:
             await ledger.reserve(state(), step(0, slot), [])
         told = await asyncio.gather(*(ledger.settle(state(), step(0, slot), DOLLAR) for slot in slots))
         return [notice.key for notices in told for notice in notices]
 
-    assert run(story()) == [f"budget80/user/ada/{DAY}", f"budget100/user/ada/{DAY}"]
+    assert run(main()) == [f"budget80/user/ada/{DAY}", f"budget100/user/ada/{DAY}"]
 
 
 @pytest.mark.parametrize("only", ["open", "close"])
@@ -106,25 +98,23 @@ def test_requests_that_land_late_one_after_the_other_count_once() -> None:
     assert (desk.sums().spent, desk.sums().held) == (10, 10)
 
 
-def test_those_who_wait_for_a_request_that_fails_make_none_of_their_own_and_are_counted_by_the_next() -> None:
+async def test_those_who_wait_for_a_request_that_fails_make_none_of_their_own_and_are_counted_by_the_next() -> (
+    None
+):
     budgets = Failing()
     desk = Desk(budgets)
     ledger = desk.ledger(slowly)
-
-    async def story() -> None:
-        slots = [f"s{n}" for n in range(10)]
-        for slot in slots:
-            await ledger.reserve(state(), step(0, slot), [Decimal("0.000007")])
-        budgets.is_down, asked = True, budgets.asked
-        await asyncio.gather(*(ledger.settle(state(), step(0, slot), 7) for slot in slots))
-        assert budgets.asked == asked + 1
-        await ledger.drain(SagaRef("acme", "s1"))
-        assert budgets.asked == asked + 2, "nor do those that are left open"
-        budgets.is_down = False
-        await ledger.reserve(state(), step(), [])
-        await ledger.settle(state(), step(), 1)
-
-    run(story())
+    slots = [f"s{n}" for n in range(10)]
+    for slot in slots:
+        await ledger.reserve(state(), step(0, slot), [Decimal("0.000007")])
+    budgets.is_down, asked = True, budgets.asked
+    await asyncio.gather(*(ledger.settle(state(), step(0, slot), 7) for slot in slots))
+    assert budgets.asked == asked + 1
+    await ledger.drain(SagaRef("acme", "s1"))
+    assert budgets.asked == asked + 2, "nor do those that are left open"
+    budgets.is_down = False
+    await ledger.reserve(state(), step(), [])
+    await ledger.settle(state(), step(), 1)
     assert desk.sums().spent == 71
 
 

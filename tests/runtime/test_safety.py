@@ -17,9 +17,7 @@ from baton.runtime.worker.runner import SUPERSEDED, Runner
 from tests.kit.corpus import start
 from tests.kit.documents import chain_of
 from tests.kit.faults import STALL, Plan
-from tests.kit.toolbox import Books
 from tests.kit.world import TENANT, World
-from tests.runtime.conftest import Stage
 
 
 async def invoke(world: World, saga: str, version: int) -> str:
@@ -30,109 +28,98 @@ async def invoke(world: World, saga: str, version: int) -> str:
     return await Runner(parts).run(Message(str(SagaRef(TENANT, saga)), version), alone=True)
 
 
-def test_fifty_concurrent_invocations_on_one_saga_run_it_once(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga = await start(world, chain_of(4), {"n": 0}, "chain")
-        endings = Counter(await asyncio.gather(*(invoke(world, saga, 1) for _ in range(50))))
-        assert endings["finished"] == 1
-        assert sum(endings.values()) == 50
-        assert set(endings) <= {"finished", WAKE_LEFT, HELD, NOTHING_NEW}
-        assert endings[WAKE_LEFT] >= 1
-        steps = Counter(event.node for event in world.events(saga) if isinstance(event, StepSucceeded))
-        assert steps == {"s0": 1, "s1": 1, "s2": 1, "s3": 1}
-        assert len(books.asked) == 4
-
-    stage(story, stream_on=False, reconciler_on=False)
-
-
-def test_fifty_concurrent_starts_with_one_key_make_one_saga(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        await world.service().register(chain_of(2), json_only=False)
-        answers = await asyncio.gather(*(world.service().start("chain", {"n": 0}, "key") for _ in range(50)))
-        assert len({view["id"] for view, _ in answers}) == 1
-        assert sum(is_new for _, is_new in answers) == 1
-        await world.settle()
-        assert len(books.done) == 2
-
-    stage(story)
+async def test_fifty_concurrent_invocations_on_one_saga_run_it_once() -> None:
+    world = World.start(stream_on=False, reconciler_on=False)
+    books = world.books
+    saga = await start(world, chain_of(4), {"n": 0}, "chain")
+    endings = Counter(await asyncio.gather(*(invoke(world, saga, 1) for _ in range(50))))
+    assert endings["finished"] == 1
+    assert sum(endings.values()) == 50
+    assert set(endings) <= {"finished", WAKE_LEFT, HELD, NOTHING_NEW}
+    assert endings[WAKE_LEFT] >= 1
+    steps = Counter(event.node for event in world.events(saga) if isinstance(event, StepSucceeded))
+    assert steps == {"s0": 1, "s1": 1, "s2": 1, "s3": 1}
+    assert len(books.asked) == 4
 
 
-def test_a_stale_invocation_that_wakes_after_its_lease_appends_and_starts_nothing(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga = await start(world, chain_of(5), {"n": 0}, "chain")
-        # the tenth write is in the middle of the first invocation's steps; it freezes there for longer than its lease
-        await world.settle()
-        frozen = next(fault.partition(":")[0] for fault in world.faults)
-        entries = world.entries(saga)
-        own = [entry for entry in entries if entry.invocation == frozen]
-        heir = next(entry for entry in entries if entry.epoch > own[-1].epoch)
-        assert all(entry.version < heir.version for entry in own)
-        asked_before = len(books.asked)
-        await asyncio.sleep(60)
-        assert len(books.asked) == asked_before
-        assert world.entries(saga) == entries
-        steps = Counter(event.node for event in world.events(saga) if isinstance(event, StepSucceeded))
-        assert set(steps.values()) == {1}
-
-    stage(story, plan=Plan({10: STALL}))
+async def test_fifty_concurrent_starts_with_one_key_make_one_saga() -> None:
+    world = World.start()
+    books = world.books
+    await world.service().register(chain_of(2), json_only=False)
+    answers = await asyncio.gather(*(world.service().start("chain", {"n": 0}, "key") for _ in range(50)))
+    assert len({view["id"] for view, _ in answers}) == 1
+    assert sum(is_new for _, is_new in answers) == 1
+    await world.settle()
+    assert len(books.done) == 2
 
 
-def test_past_its_own_lease_a_runner_stops_even_if_no_other_took_over(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga = await start(world, chain_of(5), {"n": 0}, "chain")
-        process = world.process("worker")
-        now = process.clock.now()
-        parts = Parts(world.engine(process), Invocation(process.id, now, now + 6_000))
-        running = asyncio.create_task(Runner(parts).run(Message(str(SagaRef(TENANT, saga)), 1), alone=True))
-        await asyncio.sleep(1)
-        before = world.entries(saga)
-        process.clock.skew = 60_000  # as if the process had been frozen and thawed a minute later
-        assert await running == SUPERSEDED
-        assert world.entries(saga) == before
-
-    stage(story, stream_on=False, reconciler_on=False)
-
-
-def test_what_goes_before_a_call_may_outlast_the_lease_and_then_there_is_no_call(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        process = world.process("worker")
-        now, engine = process.clock.now(), world.engine(process)
-        guarded = WithinLease(
-            engine.performer, process.clock, Limits(lease_grace_ms=500), Invocation("i", now, now + 1_000)
-        )
-        context = StepContext(saga="s", tenant=TENANT, user="ada", node="a", deadline_ms=now + 60_000)
-        await asyncio.sleep(1.4)
-        assert await guarded.perform("add", {"numbers": [1, 2]}, context) == {"n": 3}
-        await asyncio.sleep(0.1)
-        with pytest.raises(NoRoom):
-            await guarded.perform("add", {"numbers": [1, 2]}, context)
-        assert len(world.starts) == 1
-
-    stage(story, stream_on=False, reconciler_on=False)
+async def test_a_stale_invocation_that_wakes_after_its_lease_appends_and_starts_nothing() -> None:
+    world = World.start(plan=Plan({10: STALL}))
+    books = world.books
+    saga = await start(world, chain_of(5), {"n": 0}, "chain")
+    # the tenth write is in the middle of the first invocation's steps; it freezes there for longer than its lease
+    await world.settle()
+    frozen = next(fault.partition(":")[0] for fault in world.faults)
+    entries = world.entries(saga)
+    own = [entry for entry in entries if entry.invocation == frozen]
+    heir = next(entry for entry in entries if entry.epoch > own[-1].epoch)
+    assert all(entry.version < heir.version for entry in own)
+    asked_before = len(books.asked)
+    await asyncio.sleep(60)
+    assert len(books.asked) == asked_before
+    assert world.entries(saga) == entries
+    steps = Counter(event.node for event in world.events(saga) if isinstance(event, StepSucceeded))
+    assert set(steps.values()) == {1}
 
 
-def test_an_older_lease_stops_at_the_first_entry_of_a_newer_one(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        saga = await start(world, chain_of(3), {"n": 0}, "chain")
-        ref = SagaRef(TENANT, saga)
-        first = asyncio.create_task(invoke(world, saga, 1))
-        await asyncio.sleep(0.1)
-        head = world.log.read_head(ref)
-        assert head is not None
-        # Another worker takes the lease while the first still believes in it: its clock is far ahead of ours.
-        assert (
-            world.log.take(ref, "thief", head.until + 100_000, head.epoch, head.until + 103_000) is not None
-        )
-        process = world.process("worker")
-        parts = Parts(
-            world.engine(process), Invocation("thief", process.clock.now(), process.clock.now() + 6_000)
-        )
-        lease = await parts.leases.acquire(ref, Message(str(ref), 1), alone=True)
-        assert isinstance(lease, Lease)
-        second = asyncio.create_task(Runner(parts).run(Message(str(ref), 1), alone=True))
-        assert await first == SUPERSEDED
-        await second
-        steps = Counter(event.node for event in world.events(saga) if isinstance(event, StepSucceeded))
-        assert set(steps.values()) == {1}
+async def test_past_its_own_lease_a_runner_stops_even_if_no_other_took_over() -> None:
+    world = World.start(stream_on=False, reconciler_on=False)
+    saga = await start(world, chain_of(5), {"n": 0}, "chain")
+    process = world.process("worker")
+    now = process.clock.now()
+    parts = Parts(world.engine(process), Invocation(process.id, now, now + 6_000))
+    running = asyncio.create_task(Runner(parts).run(Message(str(SagaRef(TENANT, saga)), 1), alone=True))
+    await asyncio.sleep(1)
+    before = world.entries(saga)
+    process.clock.skew = 60_000  # as if the process had been frozen and thawed a minute later
+    assert await running == SUPERSEDED
+    assert world.entries(saga) == before
 
-    stage(story, stream_on=False, reconciler_on=False)
+
+async def test_what_goes_before_a_call_may_outlast_the_lease_and_then_there_is_no_call() -> None:
+    world = World.start(stream_on=False, reconciler_on=False)
+    process = world.process("worker")
+    now, engine = process.clock.now(), world.engine(process)
+    guarded = WithinLease(
+        engine.performer, process.clock, Limits(lease_grace_ms=500), Invocation("i", now, now + 1_000)
+    )
+    context = StepContext(saga="s", tenant=TENANT, user="ada", node="a", deadline_ms=now + 60_000)
+    await asyncio.sleep(1.4)
+    assert await guarded.perform("add", {"numbers": [1, 2]}, context) == {"n": 3}
+    await asyncio.sleep(0.1)
+    with pytest.raises(NoRoom):
+        await guarded.perform("add", {"numbers": [1, 2]}, context)
+    assert len(world.starts) == 1
+
+
+async def test_an_older_lease_stops_at_the_first_entry_of_a_newer_one() -> None:
+    world = World.start(stream_on=False, reconciler_on=False)
+    saga = await start(world, chain_of(3), {"n": 0}, "chain")
+    ref = SagaRef(TENANT, saga)
+    first = asyncio.create_task(invoke(world, saga, 1))
+    await asyncio.sleep(0.1)
+    head = world.log.read_head(ref)
+    assert head is not None
+    # Another worker takes the lease while the first still believes in it: its clock is far ahead of ours.
+    assert world.log.take(ref, "thief", head.until + 100_000, head.epoch, head.until + 103_000) is not None
+    process = world.process("worker")
+    parts = Parts(
+        world.engine(process), Invocation("thief", process.clock.now(), process.clock.now() + 6_000)
+    )
+    lease = await parts.leases.acquire(ref, Message(str(ref), 1), alone=True)
+    assert isinstance(lease, Lease)
+    second = asyncio.create_task(Runner(parts).run(Message(str(ref), 1), alone=True))
+    assert await first == SUPERSEDED
+    await second
+    steps = Counter(event.node for event in world.events(saga) if isinstance(event, StepSucceeded))
+    assert set(steps.values()) == {1}

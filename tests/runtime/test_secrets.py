@@ -16,9 +16,7 @@ from baton.runtime.invocation.watch import Metrics
 from tests.kit.corpus import start
 from tests.kit.leaks import LEAKS
 from tests.kit.secrets import SHAPED, X
-from tests.kit.toolbox import Books
 from tests.kit.world import World
-from tests.runtime.conftest import Stage
 
 NAMED = {
     "Authorization: Bearer {}": "abc" + X[::-1],
@@ -42,60 +40,57 @@ output: ${ctx.told.output?}
 """
 
 
-def test_thirty_secrets_in_what_tools_raise_are_in_nothing_that_is_written(
-    stage: Stage, caplog: pytest.LogCaptureFixture
+async def test_thirty_secrets_in_what_tools_raise_are_in_nothing_that_is_written(
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     assert len(set(SECRETS)) >= 30
     caplog.set_level(logging.DEBUG)
     lines: list[str] = []
+    world = World.start()
+    calls: dict[str, int] = {}
 
-    async def story(world: World, books: Books) -> None:
-        calls: dict[str, int] = {}
+    @tool("leaky", registry=world.registry)
+    async def leaky(code: str) -> None:
+        calls[code] = calls.get(code, 0) + 1
+        if calls[code] == 1:
+            raise StepFailure(code, TEXT)
 
-        @tool("leaky", registry=world.registry)
-        async def leaky(code: str) -> None:
-            calls[code] = calls.get(code, 0) + 1
-            if calls[code] == 1:
-                raise StepFailure(code, TEXT)
+    @tool("leaky_payment", registry=world.registry, effect="once", verify="find_leaky")
+    async def leaky_payment() -> str:
+        calls["payment"] = calls.get("payment", 0) + 1
+        if calls["payment"] == 1:
+            raise StepFailure("forbidden", TEXT, happened=False)
+        raise ConnectionError(TEXT)
 
-        @tool("leaky_payment", registry=world.registry, effect="once", verify="find_leaky")
-        async def leaky_payment() -> str:
-            calls["payment"] = calls.get("payment", 0) + 1
-            if calls["payment"] == 1:
-                raise StepFailure("forbidden", TEXT, happened=False)
-            raise ConnectionError(TEXT)
+    @tool("find_leaky", registry=world.registry, effect="pure")
+    async def find_leaky() -> dict[str, Any]:
+        raise ConnectionError(TEXT)
 
-        @tool("find_leaky", registry=world.registry, effect="pure")
-        async def find_leaky() -> dict[str, Any]:
-            raise ConnectionError(TEXT)
-
-        world.tools = world.registry.specs()
-        world.metrics = Metrics(lines.append, "test")
-        saga = await start(world, DOCUMENT, {}, "leaks")
-        views: list[Any] = []
-        stored: list[str] = []
-        for _ in range(12):
-            await asyncio.sleep(60)
-            view = await world.queries().show(saga)
-            views += [
-                view,
-                await world.queries().events(saga, 0, 100),
-                await world.queries().way(saga, 0, 100),
-            ]
-            stored.append(_everything(world))
-            for question in view["questions"]:
-                is_paid = question["node"] == "payment" and calls["payment"] > 1
-                answer = Answer(ask=question["id"], action="use" if is_paid else "retry", **_output(is_paid))
-                await world.service().answer(saga, answer, "")
-        assert views[-3]["status"] == "completed"
-        assert "order 4711" in str(views[-3]["result"])
-        assert len(world.notices.told) >= 3
-        assert lines
-        written = repr(views) + caplog.text + "".join(lines) + "".join(stored)
-        assert [secret for secret in SECRETS if secret in written] == []
-        assert "order 4711" in stored[-1]
-
-    stage(story)
+    world.tools = world.registry.specs()
+    world.metrics = Metrics(lines.append, "test")
+    saga = await start(world, DOCUMENT, {}, "leaks")
+    views: list[Any] = []
+    stored: list[str] = []
+    for _ in range(12):
+        await asyncio.sleep(60)
+        view = await world.queries().show(saga)
+        views += [
+            view,
+            await world.queries().events(saga, 0, 100),
+            await world.queries().way(saga, 0, 100),
+        ]
+        stored.append(_everything(world))
+        for question in view["questions"]:
+            is_paid = question["node"] == "payment" and calls["payment"] > 1
+            answer = Answer(ask=question["id"], action="use" if is_paid else "retry", **_output(is_paid))
+            await world.service().answer(saga, answer, "")
+    assert views[-3]["status"] == "completed"
+    assert "order 4711" in str(views[-3]["result"])
+    assert len(world.notices.told) >= 3
+    assert lines
+    written = repr(views) + caplog.text + "".join(lines) + "".join(stored)
+    assert [secret for secret in SECRETS if secret in written] == []
+    assert "order 4711" in stored[-1]
 
 
 def _output(is_paid: bool) -> dict[str, Any]:
@@ -139,8 +134,8 @@ def _raised(text: str, way: str) -> BaseException:
 
 
 @pytest.mark.parametrize("way", ["said", "code", "panic", "cause"])
-def test_over_a_hundred_shapes_of_secrets_are_in_no_store_notice_or_log(
-    way: str, stage: Stage, caplog: pytest.LogCaptureFixture
+async def test_over_a_hundred_shapes_of_secrets_are_in_no_store_notice_or_log(
+    way: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     caplog.handler.filters[:] = [Discreet()]
@@ -150,38 +145,34 @@ def test_over_a_hundred_shapes_of_secrets_are_in_no_store_notice_or_log(
         | {"on_failure": "ask_user"}
         for number in range(len(kinds))
     }
+    world = World.start()
 
-    async def story(world: World, books: Books) -> None:
-        def fail(number: int) -> None:
-            text = LEAKS[kinds[number]][0]
-            logging.getLogger("of.the.tool").info("told %s", text, extra={"answer": text})
-            raise _raised(text, way)
+    def fail(number: int) -> None:
+        text = LEAKS[kinds[number]][0]
+        logging.getLogger("of.the.tool").info("told %s", text, extra={"answer": text})
+        raise _raised(text, way)
 
-        @tool("leaky_often", registry=world.registry)
-        async def leaky_often(number: int) -> None:
-            fail(number)
+    @tool("leaky_often", registry=world.registry)
+    async def leaky_often(number: int) -> None:
+        fail(number)
 
-        @tool("leaky_once", registry=world.registry, effect="once", verify="find_leaky")
-        async def leaky_once(number: int) -> None:
-            fail(number)
+    @tool("leaky_once", registry=world.registry, effect="once", verify="find_leaky")
+    async def leaky_once(number: int) -> None:
+        fail(number)
 
-        @tool("find_leaky", registry=world.registry, effect="pure")
-        async def find_leaky(number: int) -> dict[str, Any]:
-            raise _raised(LEAKS[kinds[number]][0], way)
+    @tool("find_leaky", registry=world.registry, effect="pure")
+    async def find_leaky(number: int) -> dict[str, Any]:
+        raise _raised(LEAKS[kinds[number]][0], way)
 
-        world.tools = world.registry.specs()
-        saga = await start(
-            world, msgspec.json.encode({"name": "leaks", "nodes": steps}).decode(), {}, "leaks"
-        )
-        await asyncio.sleep(120)
-        view = await world.queries().show(saga)
-        assert {question["node"] for question in view["questions"]} == set(steps)
-        written = _everything(world) + repr(view) + "".join(map(_whole, caplog.records)) + caplog.text
-        assert [kind for kind, (_, secret) in LEAKS.items() if secret in written] == []
-        assert "hunter2" not in written
-        assert caplog.text.count("told ") >= len(kinds)
-
-    stage(story)
+    world.tools = world.registry.specs()
+    saga = await start(world, msgspec.json.encode({"name": "leaks", "nodes": steps}).decode(), {}, "leaks")
+    await asyncio.sleep(120)
+    view = await world.queries().show(saga)
+    assert {question["node"] for question in view["questions"]} == set(steps)
+    written = _everything(world) + repr(view) + "".join(map(_whole, caplog.records)) + caplog.text
+    assert [kind for kind, (_, secret) in LEAKS.items() if secret in written] == []
+    assert "hunter2" not in written
+    assert caplog.text.count("told ") >= len(kinds)
 
 
 def _whole(record: logging.LogRecord) -> str:

@@ -11,9 +11,7 @@ from baton.runtime.engine.parts import Engine
 from baton.runtime.worker.worker import SPANS_MS
 from tests.kit.process import Process
 from tests.kit.scripted import Scripted, asks_for, by_turn, says
-from tests.kit.toolbox import Books
 from tests.kit.world import World
-from tests.runtime.conftest import Stage
 from tests.runtime.test_agents import Desk, document, ran
 
 
@@ -52,22 +50,20 @@ class Traced(World):
         )
 
 
-def test_requests_and_calls_of_a_saga_are_spans_of_its_trace(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        Traced.spans = Kept()
-        Desk(world)
-        world.models = Scripted(by_turn(asks_for(("sum_add", {"a": 1, "b": 2})), says("3")))
-        shown = await ran(world, document(), {"a": 1})
-        assert shown["result"] == "3"
-        entries = world.entries(shown["id"])
-        (trace,) = {entry.traceparent.split("-")[1] for entry in entries}
-        invocations = {entry.traceparent.split("-")[2] for entry in entries}
-        sent = Traced.spans.sent
-        assert [span.name for span in sent] == ["chat m", "execute_tool sum.add", "chat m"]
-        assert {span.trace for span in sent} == {trace}
-        assert {span.parent for span in sent} <= invocations
-        assert len({span.id for span in sent}) == 3
-        assert Traced.spans.kept == []
-        assert max(Traced.spans.within) <= SPANS_MS
-
-    stage(story, kind=Traced)
+async def test_requests_and_calls_of_a_saga_are_spans_of_its_trace() -> None:
+    world = Traced.start()
+    Traced.spans = Kept()
+    Desk(world)
+    world.models = Scripted(by_turn(asks_for(("sum_add", {"a": 1, "b": 2})), says("3")))
+    shown = await ran(world, document(), {"a": 1})
+    assert shown["result"] == "3"
+    entries = world.entries(shown["id"])
+    (trace,) = {entry.traceparent.split("-")[1] for entry in entries}
+    invocations = {entry.traceparent.split("-")[2] for entry in entries}
+    sent = Traced.spans.sent
+    assert [span.name for span in sent] == ["chat m", "execute_tool sum.add", "chat m"]
+    assert {span.trace for span in sent} == {trace}
+    assert {span.parent for span in sent} <= invocations
+    assert len({span.id for span in sent}) == 3
+    assert Traced.spans.kept == []
+    assert max(Traced.spans.within) <= SPANS_MS

@@ -14,10 +14,8 @@ from baton.runtime.engine.parts import Parts
 from baton.runtime.invocation.context import Invocation, StoreRetrier
 from baton.runtime.relay import StreamItem
 from tests.kit.corpus import start
-from tests.kit.toolbox import Books
-from tests.kit.virtual import SeededEntropy, VirtualClock
+from tests.kit.virtual_time import SeededEntropy, VirtualClock
 from tests.kit.world import TENANT, World
-from tests.runtime.conftest import Stage
 
 FOREVER = 100_000.0
 ALONE: dict[str, Any] = {"stream_on": False, "reconciler_on": False}
@@ -40,126 +38,111 @@ def patience(world: World, offload: Any = None, *, deadline: int, cut_off: int |
     ("begins", "ends"),
     [(0, 4_000), (3_700, 4_200), (3_990, 4_490), (4_000, 5_000), (4_900, 5_000), (6_000, 6_000)],
 )
-def test_a_call_that_hangs_ends_at_the_cut_off_and_one_that_begins_late_before_the_deadline(
-    stage: Stage, begins: int, ends: int
+async def test_a_call_that_hangs_ends_at_the_cut_off_and_one_that_begins_late_before_the_deadline(
+    begins: int, ends: int
 ) -> None:
-    async def story(world: World, books: Books) -> None:
-        call = patience(world, deadline=5_000, cut_off=4_000)
-        began = VirtualClock().now()
-        await asyncio.sleep(begins / 1_000)
-        world.slow["read_head"] = FOREVER
-        with pytest.raises(StoreUnavailable):
-            await call(world.log.read_head, SagaRef(TENANT, "s"))
-        assert VirtualClock().now() - began == ends
-
-    stage(story, **ALONE)
+    world = World.start(**ALONE)
+    call = patience(world, deadline=5_000, cut_off=4_000)
+    began = VirtualClock().now()
+    await asyncio.sleep(begins / 1_000)
+    world.slow["read_head"] = FOREVER
+    with pytest.raises(StoreUnavailable):
+        await call(world.log.read_head, SagaRef(TENANT, "s"))
+    assert VirtualClock().now() - began == ends
 
 
-def test_without_a_cut_off_a_call_that_hangs_ends_at_the_deadline(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        call = patience(world, deadline=5_000)
-        world.slow["read_head"] = FOREVER
-        began = VirtualClock().now()
-        with pytest.raises(StoreUnavailable):
-            await call(world.log.read_head, SagaRef(TENANT, "s"))
-        assert VirtualClock().now() - began == 5_000
-
-    stage(story, **ALONE)
+async def test_without_a_cut_off_a_call_that_hangs_ends_at_the_deadline() -> None:
+    world = World.start(**ALONE)
+    call = patience(world, deadline=5_000)
+    world.slow["read_head"] = FOREVER
+    began = VirtualClock().now()
+    with pytest.raises(StoreUnavailable):
+        await call(world.log.read_head, SagaRef(TENANT, "s"))
+    assert VirtualClock().now() - began == 5_000
 
 
-def test_pauses_between_tries_do_not_outlast_the_time_of_the_call(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        async def busy(*_: object, **__: object) -> Any:
-            raise Throttled("slow down")
+async def test_pauses_between_tries_do_not_outlast_the_time_of_the_call() -> None:
+    world = World.start(**ALONE)
 
-        call = patience(world, busy, deadline=5_000, cut_off=4_000)
-        began = VirtualClock().now()
-        with pytest.raises(Throttled):
-            await call(world.log.read_head, SagaRef(TENANT, "s"))
-        assert VirtualClock().now() - began <= 4_000
+    async def busy(*_: object, **__: object) -> Any:
+        raise Throttled("slow down")
 
-    stage(story, **ALONE)
-
-
-def test_a_timeout_of_the_call_itself_is_not_taken_for_the_end_of_its_time(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        async def impatient(*_: object, **__: object) -> Any:
-            raise TimeoutError("of its own")
-
-        with pytest.raises(TimeoutError, match="of its own"):
-            await patience(world, impatient, deadline=5_000)(len, ())
-
-    stage(story, **ALONE)
+    call = patience(world, busy, deadline=5_000, cut_off=4_000)
+    began = VirtualClock().now()
+    with pytest.raises(Throttled):
+        await call(world.log.read_head, SagaRef(TENANT, "s"))
+    assert VirtualClock().now() - began <= 4_000
 
 
-def test_a_caller_that_is_cancelled_during_a_call_is_cancelled(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        world.slow["read_head"] = FOREVER
-        call = patience(world, deadline=5_000)
-        task = asyncio.create_task(call(world.log.read_head, SagaRef(TENANT, "s")))
-        await asyncio.sleep(1)
-        task.cancel()
-        await asyncio.wait({task})
-        assert task.cancelled()
+async def test_a_timeout_of_the_call_itself_is_not_taken_for_the_end_of_its_time() -> None:
+    world = World.start(**ALONE)
 
-    stage(story, **ALONE)
+    async def impatient(*_: object, **__: object) -> Any:
+        raise TimeoutError("of its own")
+
+    with pytest.raises(TimeoutError, match="of its own"):
+        await patience(world, impatient, deadline=5_000)(len, ())
 
 
-def test_a_request_is_answered_when_the_table_is_not(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        world.slow["read_head"] = FOREVER
-        began = VirtualClock().now()
-        with pytest.raises(StoreUnavailable):
-            await world.service().health()
-        assert VirtualClock().now() - began == 28_000 - world.limits.answer_ms
-
-    stage(story, **ALONE)
-
-
-def test_a_call_of_a_worker_that_hangs_ends_just_before_its_steps_are_cut_off(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        process = world.process("worker")
-        now = process.clock.now()
-        parts = Parts(world.engine(process), Invocation(process.id, now, now + 6_000))
-        world.slow["read_head"] = FOREVER
-        with pytest.raises(StoreUnavailable):
-            await parts.call(world.log.read_head, SagaRef(TENANT, "s"))
-        assert parts.deadline.cut_off - 50 < process.clock.now() < parts.deadline.cut_off
-
-    stage(story, **ALONE)
+async def test_a_caller_that_is_cancelled_during_a_call_is_cancelled() -> None:
+    world = World.start(**ALONE)
+    world.slow["read_head"] = FOREVER
+    call = patience(world, deadline=5_000)
+    task = asyncio.create_task(call(world.log.read_head, SagaRef(TENANT, "s")))
+    await asyncio.sleep(1)
+    task.cancel()
+    await asyncio.wait({task})
+    assert task.cancelled()
 
 
-def test_a_topic_that_hangs_until_the_end_leaves_time_to_let_the_saga_go(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        @tool("spends", registry=world.registry)
-        async def spends(context: Context) -> None:
-            await asyncio.sleep(2)
-            context.spend("2")
-
-        world.tools = world.registry.specs()
-        saga = await start(world, "name: w\nnodes: {a: {tool: spends}, b: {tool: spends, after: a}}", {}, "w")
-        world.slow["tell"] = FOREVER
-        assert await world.work([Message(str(SagaRef(TENANT, saga)), 1)]) == []
-        head = world.log.read_head(SagaRef(TENANT, saga))
-        assert head is not None
-        assert (head.owner, head.status) == ("", "parked")
-
-    stage(story, **ALONE)
+async def test_a_request_is_answered_when_the_table_is_not() -> None:
+    world = World.start(**ALONE)
+    world.slow["read_head"] = FOREVER
+    began = VirtualClock().now()
+    with pytest.raises(StoreUnavailable):
+        await world.service().health()
+    assert VirtualClock().now() - began == 28_000 - world.limits.answer_ms
 
 
-def test_a_relay_reports_in_time_that_a_parent_could_not_be_told(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        await world.service().register("name: w\nnodes: {a: {wait: {for: 1h}}}", json_only=False)
-        child = (await world.service().start("w", {}, "c"))[0]["id"]
-        record = world.log.read_head(SagaRef(TENANT, child))
-        assert record is not None
-        assert record.wake is None
-        world.slow["announce"] = FOREVER
-        process = world.process("relay")
-        now = process.clock.now()
-        ref = SagaRef(TENANT, child)
-        item = StreamItem("1", ref, Wake(v=1, parent=str(ref), slot="a"))
-        assert await world.relay(process).handle([item], now + 10_000) == ["1"]
-        assert process.clock.now() < now + 10_000
+async def test_a_call_of_a_worker_that_hangs_ends_just_before_its_steps_are_cut_off() -> None:
+    world = World.start(**ALONE)
+    process = world.process("worker")
+    now = process.clock.now()
+    parts = Parts(world.engine(process), Invocation(process.id, now, now + 6_000))
+    world.slow["read_head"] = FOREVER
+    with pytest.raises(StoreUnavailable):
+        await parts.call(world.log.read_head, SagaRef(TENANT, "s"))
+    assert parts.deadline.cut_off - 50 < process.clock.now() < parts.deadline.cut_off
 
-    stage(story, **ALONE)
+
+async def test_a_topic_that_hangs_until_the_end_leaves_time_to_let_the_saga_go() -> None:
+    world = World.start(**ALONE)
+
+    @tool("spends", registry=world.registry)
+    async def spends(context: Context) -> None:
+        await asyncio.sleep(2)
+        context.spend("2")
+
+    world.tools = world.registry.specs()
+    saga = await start(world, "name: w\nnodes: {a: {tool: spends}, b: {tool: spends, after: a}}", {}, "w")
+    world.slow["tell"] = FOREVER
+    assert await world.work([Message(str(SagaRef(TENANT, saga)), 1)]) == []
+    head = world.log.read_head(SagaRef(TENANT, saga))
+    assert head is not None
+    assert (head.owner, head.status) == ("", "parked")
+
+
+async def test_a_relay_reports_in_time_that_a_parent_could_not_be_told() -> None:
+    world = World.start(**ALONE)
+    await world.service().register("name: w\nnodes: {a: {wait: {for: 1h}}}", json_only=False)
+    child = (await world.service().start("w", {}, "c"))[0]["id"]
+    record = world.log.read_head(SagaRef(TENANT, child))
+    assert record is not None
+    assert record.wake is None
+    world.slow["announce"] = FOREVER
+    process = world.process("relay")
+    now = process.clock.now()
+    ref = SagaRef(TENANT, child)
+    item = StreamItem("1", ref, Wake(v=1, parent=str(ref), slot="a"))
+    assert await world.relay(process).handle([item], now + 10_000) == ["1"]
+    assert process.clock.now() < now + 10_000

@@ -13,49 +13,41 @@ from baton.ports import TIMER, Head, SagaRef
 from baton.runtime.invocation.context import inline
 from baton.runtime.reconcile import Reconciler
 from tests.kit.corpus import start
-from tests.kit.toolbox import Books
 from tests.kit.world import World
-from tests.runtime.conftest import Stage
 
 
 @pytest.mark.parametrize("minutes", [1, 14, 16, 40])
 @pytest.mark.parametrize("first_s", [1, 31, 61, 91])
-def test_a_timer_is_kept_to_the_second_even_if_the_reconciler_runs_only_every_other_minute(
-    first_s: int, minutes: int, stage: Stage
+async def test_a_timer_is_kept_to_the_second_even_if_the_reconciler_runs_only_every_other_minute(
+    first_s: int, minutes: int
 ) -> None:
     """Scheduler starts a run somewhere in its minute, so two can be nearly two minutes apart."""
-
-    async def story(world: World, books: Books) -> None:
-        saga = await start(world, f"name: w\nnodes: {{a: {{wait: {{for: {minutes}m}}}}}}", {}, "w")
-        await asyncio.sleep(60 * minutes + 10)
-        (opened,) = [event for event in world.events(saga) if isinstance(event, WaitOpened)]
-        (closed,) = [
-            entry for entry in world.entries(saga) if any(isinstance(e, WaitClosed) for e in entry.events)
-        ]
-        assert opened.until is not None
-        assert 0 <= closed.at - opened.until <= 1_000
-
-    stage(story, reconciler_first_s=first_s, reconciler_gap_s=120)
+    world = World.start(reconciler_first_s=first_s, reconciler_gap_s=120)
+    saga = await start(world, f"name: w\nnodes: {{a: {{wait: {{for: {minutes}m}}}}}}", {}, "w")
+    await asyncio.sleep(60 * minutes + 10)
+    (opened,) = [event for event in world.events(saga) if isinstance(event, WaitOpened)]
+    (closed,) = [
+        entry for entry in world.entries(saga) if any(isinstance(e, WaitClosed) for e in entry.events)
+    ]
+    assert opened.until is not None
+    assert 0 <= closed.at - opened.until <= 1_000
 
 
 @pytest.mark.parametrize("seconds", [3_595, 3_605, 3_640, 3_700, 7_240, 14_450])
 @pytest.mark.parametrize("first_s", [1, 31, 61, 91])
-def test_a_timer_shortly_after_a_look_is_not_late_because_the_look_is(
-    first_s: int, seconds: int, stage: Stage
+async def test_a_timer_shortly_after_a_look_is_not_late_because_the_look_is(
+    first_s: int, seconds: int
 ) -> None:
     """A saga that waits is looked at after an hour, after two, after four: by a run that comes up to two minutes later."""
-
-    async def story(world: World, books: Books) -> None:
-        saga = await start(world, f"name: w\nnodes: {{a: {{wait: {{for: {seconds}s}}}}}}", {}, "w")
-        await asyncio.sleep(seconds + 10)
-        (opened,) = [event for event in world.events(saga) if isinstance(event, WaitOpened)]
-        (closed,) = [
-            entry for entry in world.entries(saga) if any(isinstance(e, WaitClosed) for e in entry.events)
-        ]
-        assert opened.until is not None
-        assert 0 <= closed.at - opened.until <= 1_000
-
-    stage(story, reconciler_first_s=first_s, reconciler_gap_s=120)
+    world = World.start(reconciler_first_s=first_s, reconciler_gap_s=120)
+    saga = await start(world, f"name: w\nnodes: {{a: {{wait: {{for: {seconds}s}}}}}}", {}, "w")
+    await asyncio.sleep(seconds + 10)
+    (opened,) = [event for event in world.events(saga) if isinstance(event, WaitOpened)]
+    (closed,) = [
+        entry for entry in world.entries(saga) if any(isinstance(e, WaitClosed) for e in entry.events)
+    ]
+    assert opened.until is not None
+    assert 0 <= closed.at - opened.until <= 1_000
 
 
 class HandClock:

@@ -11,7 +11,7 @@ from baton.errors import StoreUnavailable
 from baton.ports import Message
 from baton.runtime.invocation.context import Deadline, Turn, by_turns
 from baton.runtime.worker.worker import CONFIRM_S, end_in_turn
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 
 TURN_S = 10
 

@@ -11,9 +11,8 @@ from msgspec import Struct
 
 from baton import Context, StepFailure, tool
 from tests.kit.faults import Crash
-from tests.kit.toolbox import Books
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
-from tests.runtime.conftest import Stage
 from tests.runtime.undoing import Ledger, add_ledger, view_of
 
 ONWARD = ("again", "arguments", "tool", "both")
@@ -107,7 +106,8 @@ def add_desk(world: World, desk: Desk) -> None:
 def test_no_effect_of_any_attempt_stands_unknown_to_the_saga(kind: str, fates: list[Fate], ends: str) -> None:
     desk = Desk(list(fates), Fate(ends == "lost", "fatal") if ends else None)
 
-    async def story(world: World, books: Books) -> None:
+    async def main() -> None:
+        world = World.start()
         add_ledger(world, Ledger())
         add_desk(world, desk)
         view = await view_of(world, DOCUMENT.replace("KIND", kind), settle_s=7 * 86_400)
@@ -128,4 +128,4 @@ def test_no_effect_of_any_attempt_stands_unknown_to_the_saga(kind: str, fates: l
         if kind == "keyed" and not desk.lost:
             assert view["status"] in {"rolled_back", "failed"}, "by its key each call is taken back"
 
-    Stage()(story)
+    run_virtual(main())

@@ -10,9 +10,7 @@ import pytest
 from baton import Context, StepFailure, tool
 from baton.errors import NotAllowedNow
 from tests.kit.corpus import start
-from tests.kit.toolbox import Books
 from tests.kit.world import World
-from tests.runtime.conftest import Stage
 from tests.runtime.test_undoing import WANTED
 from tests.runtime.undoing import Ledger, add_ledger
 
@@ -84,95 +82,84 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("parent", [PARENT, *OTHERS.values()], ids=["plain", *OTHERS])
-def test_what_a_child_that_failed_has_undone_is_done_anew(stage: Stage, parent: str) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, ledger := Ledger())
-        door = add_door(world)
-        saga = await begun(world, parent, "" if "graph:" in parent else CHILD)
-        assert ledger.in_force == {}
-        door.is_shut = False
-        assert (await forked(world, saga))["status"] == "completed"
-        assert sorted(ledger.in_force.values()) == FULL
-        await world.service().rollback(saga, WANTED)
-        await world.settle(600)
-        assert ledger.in_force == {}
-
-    stage(story)
+async def test_what_a_child_that_failed_has_undone_is_done_anew(parent: str) -> None:
+    world = World.start()
+    add_ledger(world, ledger := Ledger())
+    door = add_door(world)
+    saga = await begun(world, parent, "" if "graph:" in parent else CHILD)
+    assert ledger.in_force == {}
+    door.is_shut = False
+    assert (await forked(world, saga))["status"] == "completed"
+    assert sorted(ledger.in_force.values()) == FULL
+    await world.service().rollback(saga, WANTED)
+    await world.settle(600)
+    assert ledger.in_force == {}
 
 
-def test_what_a_grandchild_has_undone_is_done_anew_also_where_its_parent_went_on(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, ledger := Ledger())
-        door = add_door(world)
-        await world.service().register(CHILD.replace("child", "inner"), json_only=False)
-        middle = "name: child\nnodes: {m: {workflow: inner, catch: n}, n: {tool: trip.look}}"
-        saga = await begun(world, PARENT, middle)
-        assert (ledger.in_force, len(ledger.deeds)) == ({}, 4)
-        door.is_shut = False
-        assert (await forked(world, saga))["status"] == "completed"
-        assert sorted(ledger.in_force.values()) == FULL
-        await forked(world, saga)
-        assert ledger.deeds.count("pay car") == 2, "what stands is not done once more"
-
-    stage(story)
+async def test_what_a_grandchild_has_undone_is_done_anew_also_where_its_parent_went_on() -> None:
+    world = World.start()
+    add_ledger(world, ledger := Ledger())
+    door = add_door(world)
+    await world.service().register(CHILD.replace("child", "inner"), json_only=False)
+    middle = "name: child\nnodes: {m: {workflow: inner, catch: n}, n: {tool: trip.look}}"
+    saga = await begun(world, PARENT, middle)
+    assert (ledger.in_force, len(ledger.deeds)) == ({}, 4)
+    door.is_shut = False
+    assert (await forked(world, saga))["status"] == "completed"
+    assert sorted(ledger.in_force.values()) == FULL
+    await forked(world, saga)
+    assert ledger.deeds.count("pay car") == 2, "what stands is not done once more"
 
 
-def test_what_an_operator_has_undone_of_the_child_alone_is_done_anew(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, ledger := Ledger())
-        add_door(world).is_shut = False
-        saga = await begun(world)
+async def test_what_an_operator_has_undone_of_the_child_alone_is_done_anew() -> None:
+    world = World.start()
+    add_ledger(world, ledger := Ledger())
+    add_door(world).is_shut = False
+    saga = await begun(world)
+    await world.service().rollback(f"{saga}.0.b", WANTED)
+    await world.settle(600)
+    assert ledger.in_force == {}
+    assert (await forked(world, saga))["status"] == "completed"
+    assert sorted(ledger.in_force.values()) == FULL
+
+
+async def test_what_could_not_be_undone_is_not_done_twice_and_the_rest_is_done_anew() -> None:
+    world = World.start()
+    add_ledger(world, ledger := Ledger(broken={"refund car": -1}))
+    add_door(world).is_shut = False
+    saga = await begun(world)
+    await world.service().rollback(saga, WANTED)
+    await world.settle(3_600)
+    assert list(ledger.in_force.values()) == ["car"]
+    assert (await forked(world, saga))["status"] == "completed"
+    assert sorted(ledger.in_force.values()) == FULL
+    assert (ledger.deeds.count("pay car"), ledger.deeds.count("pay fuel")) == (1, 2)
+    ledger.broken, ledger.deeds[:] = {}, []
+    with pytest.raises(NotAllowedNow, match=rf"child {saga}\.2\.b has what this one has done"):
         await world.service().rollback(f"{saga}.0.b", WANTED)
-        await world.settle(600)
-        assert ledger.in_force == {}
-        assert (await forked(world, saga))["status"] == "completed"
-        assert sorted(ledger.in_force.values()) == FULL
-
-    stage(story)
+    await world.service().rollback(saga, WANTED)
+    await world.settle(3_600)
+    assert (ledger.in_force, ledger.deeds) == ({}, ["refund fuel", "refund car"])
 
 
-def test_what_could_not_be_undone_is_not_done_twice_and_the_rest_is_done_anew(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, ledger := Ledger(broken={"refund car": -1}))
-        add_door(world).is_shut = False
-        saga = await begun(world)
-        await world.service().rollback(saga, WANTED)
-        await world.settle(3_600)
-        assert list(ledger.in_force.values()) == ["car"]
-        assert (await forked(world, saga))["status"] == "completed"
-        assert sorted(ledger.in_force.values()) == FULL
-        assert (ledger.deeds.count("pay car"), ledger.deeds.count("pay fuel")) == (1, 2)
-        ledger.broken, ledger.deeds[:] = {}, []
-        with pytest.raises(NotAllowedNow, match=rf"child {saga}\.2\.b has what this one has done"):
-            await world.service().rollback(f"{saga}.0.b", WANTED)
-        await world.service().rollback(saga, WANTED)
-        await world.settle(3_600)
-        assert (ledger.in_force, ledger.deeds) == ({}, ["refund fuel", "refund car"])
-
-    stage(story)
-
-
-def test_the_new_child_of_one_that_has_ended_its_undoing_is_rolled_back_beside_it(stage: Stage) -> None:
+async def test_the_new_child_of_one_that_has_ended_its_undoing_is_rolled_back_beside_it() -> None:
     """The new one has nothing left, so the one before it may be rolled back by itself."""
-
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, ledger := Ledger(broken={"refund car": -1}))
-        door = add_door(world)
-        saga = await begun(world)
-        await world.settle(3_600)
-        assert (await forked(world, saga))["status"] == "rollback_failed"
-        door.is_shut = False
-        ledger.broken = {}
-        child = f"{saga}.1.b"
-        await world.service().rollback(child, WANTED)
-        await world.settle(3_600)
-        await world.service().rollback(f"{saga}.0.b", WANTED)
-        await world.settle(3_600)
-        assert ledger.in_force == {}
-        for one in (child, f"{saga}.0.b"):
-            assert (await world.queries().show(one))["status"] == "rolled_back"
-
-    stage(story)
+    world = World.start()
+    add_ledger(world, ledger := Ledger(broken={"refund car": -1}))
+    door = add_door(world)
+    saga = await begun(world)
+    await world.settle(3_600)
+    assert (await forked(world, saga))["status"] == "rollback_failed"
+    door.is_shut = False
+    ledger.broken = {}
+    child = f"{saga}.1.b"
+    await world.service().rollback(child, WANTED)
+    await world.settle(3_600)
+    await world.service().rollback(f"{saga}.0.b", WANTED)
+    await world.settle(3_600)
+    assert ledger.in_force == {}
+    for one in (child, f"{saga}.0.b"):
+        assert (await world.queries().show(one))["status"] == "rolled_back"
 
 
 STOPPED = """
@@ -187,102 +174,92 @@ nodes:
 WAITS = CHILD.replace("  z: {tool: trip.open, after: y}", "  z: {wait: {for: 60s}, after: y}")
 
 
-def test_the_new_child_waits_until_the_one_before_it_has_undone_what_it_had_done(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, ledger := Ledger(broken={"refund fuel": 3}))
-        door = add_door(world)
-        await world.service().register(WAITS, json_only=False)
-        saga = await start(world, STOPPED, {}, "w")
-        while (await world.queries().show(saga))["status"] != "failed":
-            await asyncio.sleep(0.1)
-        assert (await world.queries().show(f"{saga}.0.b"))["status"] == "compensating"
-        door.is_shut = False
-        assert (await forked(world, saga))["status"] == "completed"
-        assert sorted(ledger.in_force.values()) == FULL
-        assert ledger.deeds[-4:] == ["refund fuel", "refund car", "pay car", "pay fuel"]
-
-    stage(story)
+async def test_the_new_child_waits_until_the_one_before_it_has_undone_what_it_had_done() -> None:
+    world = World.start()
+    add_ledger(world, ledger := Ledger(broken={"refund fuel": 3}))
+    door = add_door(world)
+    await world.service().register(WAITS, json_only=False)
+    saga = await start(world, STOPPED, {}, "w")
+    while (await world.queries().show(saga))["status"] != "failed":
+        await asyncio.sleep(0.1)
+    assert (await world.queries().show(f"{saga}.0.b"))["status"] == "compensating"
+    door.is_shut = False
+    assert (await forked(world, saga))["status"] == "completed"
+    assert sorted(ledger.in_force.values()) == FULL
+    assert ledger.deeds[-4:] == ["refund fuel", "refund car", "pay car", "pay fuel"]
 
 
-def test_what_a_child_has_undone_because_its_time_was_over_is_undone_once_more_under_another_key(
-    stage: Stage,
-) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, ledger := Ledger())
-        add_door(world)
-        saga = await begun(world, PARENT.replace("after: a}", "after: a, timeout: 10s}"), WAITS)
-        assert (await forked(world, saga))["status"] == "failed"
-        assert ledger.in_force == {}
-        for what in FULL:
-            assert len(set(ledger.keys[f"refund {what}"])) == len(ledger.keys[f"refund {what}"]) == 2
-
-    stage(story)
+async def test_what_a_child_has_undone_because_its_time_was_over_is_undone_once_more_under_another_key() -> (
+    None
+):
+    world = World.start()
+    add_ledger(world, ledger := Ledger())
+    add_door(world)
+    saga = await begun(world, PARENT.replace("after: a}", "after: a, timeout: 10s}"), WAITS)
+    assert (await forked(world, saga))["status"] == "failed"
+    assert ledger.in_force == {}
+    for what in FULL:
+        assert len(set(ledger.keys[f"refund {what}"])) == len(ledger.keys[f"refund {what}"]) == 2
 
 
-def test_what_an_earlier_child_has_undone_is_done_anew_though_another_one_came_between(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, ledger := Ledger())
-        add_door(world).is_shut = False
-        waits = CHILD.replace("nodes:", "nodes:\n  w: {wait: {for: 1m}}").replace("car}}", "car}, after: w}")
-        saga = await begun(world, PARENT, waits)
-        assert sorted(ledger.in_force.values()) == FULL
-        await world.service().fork(saga, BEFORE, "once more")
-        await asyncio.sleep(30)
-        await world.service().cancel(saga, "not now", 0)  # the second child has done nothing yet
-        await world.settle(600)
-        await world.service().rollback(f"{saga}.0.b", WANTED)
-        await world.settle(600)
-        assert ledger.in_force == {}
-        assert (await forked(world, saga))["status"] == "completed"
-        assert sorted(ledger.in_force.values()) == FULL
-
-    stage(story)
+async def test_what_an_earlier_child_has_undone_is_done_anew_though_another_one_came_between() -> None:
+    world = World.start()
+    add_ledger(world, ledger := Ledger())
+    add_door(world).is_shut = False
+    waits = CHILD.replace("nodes:", "nodes:\n  w: {wait: {for: 1m}}").replace("car}}", "car}, after: w}")
+    saga = await begun(world, PARENT, waits)
+    assert sorted(ledger.in_force.values()) == FULL
+    await world.service().fork(saga, BEFORE, "once more")
+    await asyncio.sleep(30)
+    await world.service().cancel(saga, "not now", 0)  # the second child has done nothing yet
+    await world.settle(600)
+    await world.service().rollback(f"{saga}.0.b", WANTED)
+    await world.settle(600)
+    assert ledger.in_force == {}
+    assert (await forked(world, saga))["status"] == "completed"
+    assert sorted(ledger.in_force.values()) == FULL
 
 
-def test_a_child_that_is_made_only_to_be_cancelled_does_not_hide_the_one_before_it(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        door, paid = add_door(world), list[str]()
+async def test_a_child_that_is_made_only_to_be_cancelled_does_not_hide_the_one_before_it() -> None:
+    world = World.start()
+    door, paid = add_door(world), list[str]()
 
-        @tool("slow.pay", undo="slow.refund", registry=world.registry)
-        async def pay(context: Context) -> dict[str, str]:
-            paid.append(context.idempotency_key)
-            return {"id": context.idempotency_key}
+    @tool("slow.pay", undo="slow.refund", registry=world.registry)
+    async def pay(context: Context) -> dict[str, str]:
+        paid.append(context.idempotency_key)
+        return {"id": context.idempotency_key}
 
-        @tool("slow.refund", registry=world.registry)
-        async def refund(id: str) -> None:
-            await asyncio.sleep(3)
-            paid[:] = [one for one in paid if one != id]
+    @tool("slow.refund", registry=world.registry)
+    async def refund(id: str) -> None:
+        await asyncio.sleep(3)
+        paid[:] = [one for one in paid if one != id]
 
-        world.tools = world.registry.specs()
-        child = "name: child\nnodes: {x: {tool: slow.pay}, z: {tool: trip.open, after: x}}"
-        await world.service().register(child, json_only=False)
-        saga = await start(world, PARENT, {}, "w")
-        await asyncio.sleep(1)  # the first child undoes what it has done
-        door.is_shut = False
-        await world.service().fork(saga, 1, "once more")
-        await asyncio.sleep(1)  # the second one waits for it
-        assert len(paid) == 1
-        assert (await forked(world, saga, 1))["status"] == "completed"
-        assert len(paid) == 1
-
-    stage(story)
+    world.tools = world.registry.specs()
+    child = "name: child\nnodes: {x: {tool: slow.pay}, z: {tool: trip.open, after: x}}"
+    await world.service().register(child, json_only=False)
+    saga = await start(world, PARENT, {}, "w")
+    await asyncio.sleep(1)  # the first child undoes what it has done
+    door.is_shut = False
+    await world.service().fork(saga, 1, "once more")
+    await asyncio.sleep(1)  # the second one waits for it
+    assert len(paid) == 1
+    assert (await forked(world, saga, 1))["status"] == "completed"
+    assert len(paid) == 1
 
 
-def test_a_saga_whose_stopped_child_had_done_nothing_has_nothing_to_roll_back(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, Ledger())
-        add_door(world)
-        race = (
-            "name: w\nnodes:\n  b: {workflow: child}\n  a: {wait: {for: 5s}}\n"
-            "  j: {tool: trip.look, after: [a, b], join: {wait_for: any, rest: cancel}}\n"
-        )
-        saga = await begun(
-            world, race, "name: child\nnodes: {w: {wait: {for: 1h}}, x: {tool: trip.look, after: w}}"
-        )
-        assert (await world.queries().show(saga))["status"] == "completed"
-        with pytest.raises(NotAllowedNow, match="nothing that can be undone is left"):
-            await world.service().rollback(saga, WANTED)
-        plan = (await world.service().rollback_plan(saga, 0))["plan"]
-        assert (plan["undoable"], plan["steps"]) == (0, [])
-
-    stage(story)
+async def test_a_saga_whose_stopped_child_had_done_nothing_has_nothing_to_roll_back() -> None:
+    world = World.start()
+    add_ledger(world, Ledger())
+    add_door(world)
+    race = (
+        "name: w\nnodes:\n  b: {workflow: child}\n  a: {wait: {for: 5s}}\n"
+        "  j: {tool: trip.look, after: [a, b], join: {wait_for: any, rest: cancel}}\n"
+    )
+    saga = await begun(
+        world, race, "name: child\nnodes: {w: {wait: {for: 1h}}, x: {tool: trip.look, after: w}}"
+    )
+    assert (await world.queries().show(saga))["status"] == "completed"
+    with pytest.raises(NotAllowedNow, match="nothing that can be undone is left"):
+        await world.service().rollback(saga, WANTED)
+    plan = (await world.service().rollback_plan(saga, 0))["plan"]
+    assert (plan["undoable"], plan["steps"]) == (0, [])

@@ -7,9 +7,7 @@ import pytest
 from baton import Context, StepFailure, tool
 from baton.core.log.questions import Answer
 from tests.kit.corpus import start
-from tests.kit.toolbox import Books
 from tests.kit.world import World
-from tests.runtime.conftest import Stage
 from tests.runtime.undoing import Ledger, add_ledger
 
 DOCUMENT = """
@@ -44,20 +42,18 @@ def add_vague(world: World, ledger: Ledger, code: str) -> None:
     ("action", "status", "doubtful"),
     [("retry", "rolled_back", []), ("fail", "rollback_failed", ["m#1"])],
 )
-def test_what_a_person_says_of_the_item_settles_its_map(
-    stage: Stage, name: str, action: str, status: str, doubtful: list[str]
+async def test_what_a_person_says_of_the_item_settles_its_map(
+    name: str, action: str, status: str, doubtful: list[str]
 ) -> None:
-    async def story(world: World, books: Books) -> None:
-        ledger = Ledger()
-        add_vague(world, ledger, "timeout")
-        saga = await start(world, DOCUMENT % name, {}, "w")
-        for _ in range(3):
-            await world.settle(900)
-            for question in (await world.queries().show(saga))["questions"]:
-                said = action if "undo" in question["id"] else "fail"
-                await world.service().answer(saga, Answer(ask=question["id"], action=said), "")
-        view = await world.queries().show(saga)
-        assert (view["status"], view["undo"]["doubtful"]) == (status, doubtful)
-        assert ledger.in_force == {}
-
-    stage(story)
+    world = World.start()
+    ledger = Ledger()
+    add_vague(world, ledger, "timeout")
+    saga = await start(world, DOCUMENT % name, {}, "w")
+    for _ in range(3):
+        await world.settle(900)
+        for question in (await world.queries().show(saga))["questions"]:
+            said = action if "undo" in question["id"] else "fail"
+            await world.service().answer(saga, Answer(ask=question["id"], action=said), "")
+    view = await world.queries().show(saga)
+    assert (view["status"], view["undo"]["doubtful"]) == (status, doubtful)
+    assert ledger.in_force == {}

@@ -14,9 +14,7 @@ from baton.core.log.questions import Answer
 from baton.errors import InvalidInput
 from tests.kit.corpus import start
 from tests.kit.scripted import Scripted, asks_for, by_turn, says
-from tests.kit.toolbox import Books
 from tests.kit.world import World
-from tests.runtime.conftest import Stage
 from tests.runtime.undoing import Ledger, add_ledger
 
 SILENT = """
@@ -82,113 +80,98 @@ async def say(world: World, saga: str, action: str, output: Any = UNSET) -> None
         ("fail", "rollback_failed", ["car"]),
     ],
 )
-def test_the_answer_says_what_is_undone(
-    stage: Stage, error: Exception | None, action: str, status: str, left: list[str]
+async def test_the_answer_says_what_is_undone(
+    error: Exception | None, action: str, status: str, left: list[str]
 ) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, ledger := Ledger())
-        add_silent(world, ledger, error)
-        saga = await start(world, SILENT, {}, "w")
-        await world.settle(600)
-        view = await world.queries().show(saga)
-        assert (view["status"], view["undo"]["doubtful"]) == ("suspended", [])
-        assert list(ledger.in_force.values()) == ["hotel", "car"], "nothing older is undone before"
-        assert len([one for one in world.notices.said if one.to == "user"]) == 1
-        await say(world, saga, action, {"id": "r-1"} if action == "use" else UNSET)
-        view = await world.queries().show(saga)
-        assert (view["status"], list(ledger.in_force.values())) == (status, left)
-        assert ledger.deeds.count("rent car") == 1, "nothing is called again"
-        assert view["undo"]["doubtful"] == (["b"] if action == "fail" else [])
-
-    stage(story)
+    world = World.start()
+    add_ledger(world, ledger := Ledger())
+    add_silent(world, ledger, error)
+    saga = await start(world, SILENT, {}, "w")
+    await world.settle(600)
+    view = await world.queries().show(saga)
+    assert (view["status"], view["undo"]["doubtful"]) == ("suspended", [])
+    assert list(ledger.in_force.values()) == ["hotel", "car"], "nothing older is undone before"
+    assert len([one for one in world.notices.said if one.to == "user"]) == 1
+    await say(world, saga, action, {"id": "r-1"} if action == "use" else UNSET)
+    view = await world.queries().show(saga)
+    assert (view["status"], list(ledger.in_force.values())) == (status, left)
+    assert ledger.deeds.count("rent car") == 1, "nothing is called again"
+    assert view["undo"]["doubtful"] == (["b"] if action == "fail" else [])
 
 
-def test_the_wait_for_the_answer_costs_nothing(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, ledger := Ledger())
-        add_silent(world, ledger)
-        saga = await start(world, SILENT, {}, "w")
-        await world.settle(600)
-        before = (len(world.entries(saga)), len(world.running))
-        await asyncio.sleep(20 * 3_600)
-        assert (len(world.entries(saga)), len(world.running)) == before
-        await asyncio.sleep(5 * 3_600)
-        await world.settle()
-        view = await world.queries().show(saga)
-        assert (view["status"], view["undo"]["doubtful"]) == ("rollback_failed", ["b"])
-        assert list(ledger.in_force.values()) == ["car"], "the rest is undone all the same"
-        assert [one.code for one in world.notices.said if one.to == "on_call"] == ["unknown_outcome"]
-
-    stage(story)
+async def test_the_wait_for_the_answer_costs_nothing() -> None:
+    world = World.start()
+    add_ledger(world, ledger := Ledger())
+    add_silent(world, ledger)
+    saga = await start(world, SILENT, {}, "w")
+    await world.settle(600)
+    before = (len(world.entries(saga)), len(world.running))
+    await asyncio.sleep(20 * 3_600)
+    assert (len(world.entries(saga)), len(world.running)) == before
+    await asyncio.sleep(5 * 3_600)
+    await world.settle()
+    view = await world.queries().show(saga)
+    assert (view["status"], view["undo"]["doubtful"]) == ("rollback_failed", ["b"])
+    assert list(ledger.in_force.values()) == ["car"], "the rest is undone all the same"
+    assert [one.code for one in world.notices.said if one.to == "on_call"] == ["unknown_outcome"]
 
 
-def test_a_once_only_step_without_verify_is_asked_about_again_when_the_saga_is_cancelled(
-    stage: Stage,
-) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, ledger := Ledger())
-        add_silent(world, ledger)
-        saga = await start(world, CHARGE, {}, "w")
-        await world.settle(600)
-        first = await question_of(world, saga)
-        await world.service().cancel(saga, "changed my mind", 0, undo=True)
-        await world.settle(600)
-        second = await question_of(world, saga)
-        assert first["id"] != second["id"]
-        assert "Look whether this has happened" in second["message"]
-        with pytest.raises(InvalidInput, match="/output"):
-            await say(world, saga, "use", 7)
-        await say(world, saga, "use", {"id": "c-1"})
-        view = await world.queries().show(saga)
-        assert (view["status"], ledger.in_force) == ("rolled_back", {})
-        assert view["error"]["code"] == "cancelled"
-
-    stage(story)
+async def test_a_once_only_step_without_verify_is_asked_about_again_when_the_saga_is_cancelled() -> None:
+    world = World.start()
+    add_ledger(world, ledger := Ledger())
+    add_silent(world, ledger)
+    saga = await start(world, CHARGE, {}, "w")
+    await world.settle(600)
+    first = await question_of(world, saga)
+    await world.service().cancel(saga, "changed my mind", 0, undo=True)
+    await world.settle(600)
+    second = await question_of(world, saga)
+    assert first["id"] != second["id"]
+    assert "Look whether this has happened" in second["message"]
+    with pytest.raises(InvalidInput, match="/output"):
+        await say(world, saga, "use", 7)
+    await say(world, saga, "use", {"id": "c-1"})
+    view = await world.queries().show(saga)
+    assert (view["status"], ledger.in_force) == ("rolled_back", {})
+    assert view["error"]["code"] == "cancelled"
 
 
-def test_a_later_rollback_asks_about_what_no_person_has_said(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, ledger := Ledger())
-        add_silent(world, ledger)
-        saga = await start(world, SILENT, {}, "w")
-        await world.settle(600)
-        await say(world, saga, "fail")
-        answer = await world.service().rollback(saga, CANCEL)
-        assert answer["plan"]["doubtful"] == 1
-        await world.settle(600)
-        await say(world, saga, "use", {"id": "r-1"})
-        view = await world.queries().show(saga)
-        assert (view["status"], ledger.in_force) == ("rolled_back", {})
-
-    stage(story)
+async def test_a_later_rollback_asks_about_what_no_person_has_said() -> None:
+    world = World.start()
+    add_ledger(world, ledger := Ledger())
+    add_silent(world, ledger)
+    saga = await start(world, SILENT, {}, "w")
+    await world.settle(600)
+    await say(world, saga, "fail")
+    answer = await world.service().rollback(saga, CANCEL)
+    assert answer["plan"]["doubtful"] == 1
+    await world.settle(600)
+    await say(world, saga, "use", {"id": "r-1"})
+    view = await world.queries().show(saga)
+    assert (view["status"], ledger.in_force) == ("rolled_back", {})
 
 
-def test_a_call_of_an_agent_that_was_cut_off_is_made_again_with_its_own_arguments(stage: Stage) -> None:
+async def test_a_call_of_an_agent_that_was_cut_off_is_made_again_with_its_own_arguments() -> None:
     """Its answer says what there is to undo."""
-
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, ledger := Ledger())
-        world.models = Scripted(
-            by_turn(asks_for(("trip_book", {"what": "hotel", "seconds": 5})), says("done"))
-        )
-        document = """
+    world = World.start()
+    add_ledger(world, ledger := Ledger())
+    world.models = Scripted(by_turn(asks_for(("trip_book", {"what": "hotel", "seconds": 5})), says("done")))
+    document = """
 name: w
 on_failure: [rollback]
 nodes:
   plan: {agent: {model: m, prompt: Go., tools: [trip.book]}}
   end: {tool: trip.fail, with: {after: 4}}
 """
-        saga = await start(world, document, {}, "w")
-        while not [process for process in world.running if process[0] == saga and "plan" in process[1]]:
-            await asyncio.sleep(0.5)
-        await asyncio.sleep(1)
-        for process in {id(one): one for one in world.running.values()}.values():
-            process.is_dead = True
-        await world.settle()
-        view = await world.queries().show(saga)
-        assert (view["status"], ledger.in_force) == ("rolled_back", {})
-
-    stage(story)
+    saga = await start(world, document, {}, "w")
+    while not [process for process in world.running if process[0] == saga and "plan" in process[1]]:
+        await asyncio.sleep(0.5)
+    await asyncio.sleep(1)
+    for process in {id(one): one for one in world.running.values()}.values():
+        process.is_dead = True
+    await world.settle()
+    view = await world.queries().show(saga)
+    assert (view["status"], ledger.in_force) == ("rolled_back", {})
 
 
 PAID = """
@@ -205,49 +188,45 @@ nodes:
     ("action", "status", "calls"),
     [("retry", "rolled_back", 6), ("use", "rolled_back", 5), ("fail", "rollback_failed", 5)],
 )
-def test_a_once_only_inverse_that_failed_too_long_ago_is_not_called_again_before_a_person_has_looked(
-    stage: Stage, action: str, status: str, calls: int
+async def test_a_once_only_inverse_that_failed_too_long_ago_is_not_called_again_before_a_person_has_looked(
+    action: str, status: str, calls: int
 ) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, ledger := Ledger(broken={"refund": 5}))
-        saga = await start(world, PAID, {}, "w")
-        await world.settle()
-        assert (await world.queries().show(saga))["status"] == "rollback_failed"
-        await asyncio.sleep(8 * 86_400)
-        await world.service().rollback(saga, CANCEL)
-        await world.settle(600)
-        question = await question_of(world, saga)
-        assert "is not called again before a person has looked" in question["message"]
-        assert ledger.deeds.count("refund deposit") == 5
-        await say(world, saga, action, None if action == "use" else UNSET)
-        view = await world.queries().show(saga)
-        assert (view["status"], ledger.deeds.count("refund deposit")) == (status, calls)
-
-    stage(story)
+    world = World.start()
+    add_ledger(world, ledger := Ledger(broken={"refund": 5}))
+    saga = await start(world, PAID, {}, "w")
+    await world.settle()
+    assert (await world.queries().show(saga))["status"] == "rollback_failed"
+    await asyncio.sleep(8 * 86_400)
+    await world.service().rollback(saga, CANCEL)
+    await world.settle(600)
+    question = await question_of(world, saga)
+    assert "is not called again before a person has looked" in question["message"]
+    assert ledger.deeds.count("refund deposit") == 5
+    await say(world, saga, action, None if action == "use" else UNSET)
+    view = await world.queries().show(saga)
+    assert (view["status"], ledger.deeds.count("refund deposit")) == (status, calls)
 
 
-def test_an_inverse_of_which_it_is_not_known_whether_it_has_happened_asks_as_any_step(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, ledger := Ledger())
-        silent = [True]
+async def test_an_inverse_of_which_it_is_not_known_whether_it_has_happened_asks_as_any_step() -> None:
+    world = World.start()
+    add_ledger(world, ledger := Ledger())
+    silent = [True]
 
-        @tool("trip.repay", effect="once", registry=world.registry)
-        async def repay(id: str) -> None:
-            ledger.deeds.append("repay")
-            if silent.pop():
-                raise StepFailure("timeout", "no answer")
+    @tool("trip.repay", effect="once", registry=world.registry)
+    async def repay(id: str) -> None:
+        ledger.deeds.append("repay")
+        if silent.pop():
+            raise StepFailure("timeout", "no answer")
 
-        world.tools = world.registry.specs()
-        document = PAID.replace("{what: deposit}", "{what: deposit}, compensate: {tool: trip.repay}")
-        saga = await start(world, document, {}, "w")
-        await world.settle(600)
-        assert (await world.queries().show(saga))["status"] == "suspended"
-        silent.append(False)
-        await say(world, saga, "retry")
-        view = await world.queries().show(saga)
-        assert (view["status"], ledger.deeds.count("repay")) == ("rolled_back", 2)
-
-    stage(story)
+    world.tools = world.registry.specs()
+    document = PAID.replace("{what: deposit}", "{what: deposit}, compensate: {tool: trip.repay}")
+    saga = await start(world, document, {}, "w")
+    await world.settle(600)
+    assert (await world.queries().show(saga))["status"] == "suspended"
+    silent.append(False)
+    await say(world, saga, "retry")
+    view = await world.queries().show(saga)
+    assert (view["status"], ledger.deeds.count("repay")) == ("rolled_back", 2)
 
 
 def add_hanging(world: World) -> list[float]:
@@ -271,30 +250,24 @@ def with_hanging(more: str) -> str:
     return PAID.replace("{what: deposit}", f"{{what: deposit}}, compensate: {{tool: trip.hang, {more}}}")
 
 
-def test_all_attempts_to_undo_a_step_have_their_time_together(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, Ledger())
-        calls = add_hanging(world)
-        saga = await start(world, with_hanging("timeout: 3s, retry: {budget: 6s, base: 500ms}"), {}, "w")
-        await world.settle(7_200)
-        assert (await world.queries().show(saga))["status"] == "rollback_failed"
-        assert len(calls) == 4
-        assert calls[3] - calls[0] <= 6
-        assert calls[3] - calls[2] < 2.9, "the last attempt has what is left"
-
-    stage(story)
+async def test_all_attempts_to_undo_a_step_have_their_time_together() -> None:
+    world = World.start()
+    add_ledger(world, Ledger())
+    calls = add_hanging(world)
+    saga = await start(world, with_hanging("timeout: 3s, retry: {budget: 6s, base: 500ms}"), {}, "w")
+    await world.settle(7_200)
+    assert (await world.queries().show(saga))["status"] == "rollback_failed"
+    assert len(calls) == 4
+    assert calls[3] - calls[0] <= 6
+    assert calls[3] - calls[2] < 2.9, "the last attempt has what is left"
 
 
-def test_an_inverse_for_which_no_invocation_is_long_enough_is_given_up_and_the_rest_is_undone(
-    stage: Stage,
-) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, ledger := Ledger())
-        add_hanging(world)
-        saga = await start(world, with_hanging("timeout: 4m"), {}, "w")
-        await world.settle(7_200)
-        view = await world.queries().show(saga)
-        assert (view["status"], list(ledger.in_force.values())) == ("rollback_failed", ["deposit"])
-        assert "needs more than a full budget" in view["undo"]["failed"][0]["message"]
-
-    stage(story)
+async def test_an_inverse_for_which_no_invocation_is_long_enough_is_given_up_and_the_rest_is_undone() -> None:
+    world = World.start()
+    add_ledger(world, ledger := Ledger())
+    add_hanging(world)
+    saga = await start(world, with_hanging("timeout: 4m"), {}, "w")
+    await world.settle(7_200)
+    view = await world.queries().show(saga)
+    assert (view["status"], list(ledger.in_force.values())) == ("rollback_failed", ["deposit"])
+    assert "needs more than a full budget" in view["undo"]["failed"][0]["message"]

@@ -14,9 +14,7 @@ from msgspec.structs import replace
 from baton import Context, StepFailure, tool
 from baton.core.log.questions import Answer
 from baton.errors import NotAllowedNow, UserError
-from tests.kit.toolbox import Books
 from tests.kit.world import World
-from tests.runtime.conftest import Stage
 from tests.runtime.test_undoing import WANTED
 from tests.runtime.test_undoing_forked import WHAT, done_in
 from tests.runtime.undoing import Ledger, add_ledger, view_of
@@ -73,44 +71,42 @@ async def look_and_answer(world: World, saga: str, ledger: Ledger, draw: random.
 
 
 @pytest.mark.parametrize("seed", range(60 if os.environ.get("BATON_CRASH_POINTS") else 10))
-def test_whatever_is_asked_for_in_any_order_the_books_are_what_the_log_says(stage: Stage, seed: int) -> None:
-    async def story(world: World, books: Books) -> None:
-        draw = random.Random(f"any order {seed}")
-        add_ledger(world, ledger := Ledger())
-        add_moody(world, ledger, draw)
-        saga = (await view_of(world, ASKED, settle_s=600))["id"]
+async def test_whatever_is_asked_for_in_any_order_the_books_are_what_the_log_says(seed: int) -> None:
+    world = World.start()
+    draw = random.Random(f"any order {seed}")
+    add_ledger(world, ledger := Ledger())
+    add_moody(world, ledger, draw)
+    saga = (await view_of(world, ASKED, settle_s=600))["id"]
 
-        async def one() -> None:
-            version, service = world.entries(saga)[-1].version, world.service()
-            what = draw.choice(["fork", "fork", "back", "cancel", "resume", "resume", *["answer"] * 4])
-            with suppress(NotAllowedNow, UserError):
-                if what == "fork":
-                    await service.fork(saga, draw.randint(1, version), "")
-                elif what == "back":
-                    to = draw.choice([0, draw.randrange(version)])
-                    await service.rollback(saga, replace(WANTED, back_to=to))
-                elif what == "cancel":
-                    await service.cancel(saga, "enough", 0, undo=draw.random() < 0.7)
-                elif what == "resume":
-                    await service.resume(saga)
-                else:
-                    await look_and_answer(world, saga, ledger, draw)
+    async def one() -> None:
+        version, service = world.entries(saga)[-1].version, world.service()
+        what = draw.choice(["fork", "fork", "back", "cancel", "resume", "resume", *["answer"] * 4])
+        with suppress(NotAllowedNow, UserError):
+            if what == "fork":
+                await service.fork(saga, draw.randint(1, version), "")
+            elif what == "back":
+                to = draw.choice([0, draw.randrange(version)])
+                await service.rollback(saga, replace(WANTED, back_to=to))
+            elif what == "cancel":
+                await service.cancel(saga, "enough", 0, undo=draw.random() < 0.7)
+            elif what == "resume":
+                await service.resume(saga)
+            else:
+                await look_and_answer(world, saga, ledger, draw)
 
-        for _ in range(14):
-            asked = []
-            for _ in range(draw.choice([1, 1, 2, 3])):
-                world.slow["arm"] = draw.choice([0, 0, 0.3, 4])
-                asked.append(asyncio.ensure_future(one()))
-                await asyncio.sleep(draw.choice([0.01, 0.2, 1, 5]))
-            await asyncio.gather(*asked)
-            await world.settle(600)
-            view = await world.queries().show(saga)
-            stands = sorted(ledger.in_force.values())
-            assert view["status"] in ENDS or view["questions"] or view["parked"], "it comes to rest"
-            assert len(stands) == len(set(stands)), "nothing is done twice"
-            if view["status"] == "completed":
-                assert stands == ["car", "hotel", "tour"], view["version"]
-            elif view["status"] == "rolled_back" and not view["undo"]["done"]["back_to"]:
-                assert {WHAT[slot] for slot in done_in(world, saga)}.isdisjoint(stands), view["version"]
-
-    stage(story)
+    for _ in range(14):
+        asked = []
+        for _ in range(draw.choice([1, 1, 2, 3])):
+            world.slow["arm"] = draw.choice([0, 0, 0.3, 4])
+            asked.append(asyncio.ensure_future(one()))
+            await asyncio.sleep(draw.choice([0.01, 0.2, 1, 5]))
+        await asyncio.gather(*asked)
+        await world.settle(600)
+        view = await world.queries().show(saga)
+        stands = sorted(ledger.in_force.values())
+        assert view["status"] in ENDS or view["questions"] or view["parked"], "it comes to rest"
+        assert len(stands) == len(set(stands)), "nothing is done twice"
+        if view["status"] == "completed":
+            assert stands == ["car", "hotel", "tour"], view["version"]
+        elif view["status"] == "rolled_back" and not view["undo"]["done"]["back_to"]:
+            assert {WHAT[slot] for slot in done_in(world, saga)}.isdisjoint(stands), view["version"]

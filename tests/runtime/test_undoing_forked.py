@@ -13,9 +13,7 @@ from msgspec.structs import replace
 
 from baton.core.log.events import Forked, StepSucceeded
 from baton.errors import NotAllowedNow, UserError
-from tests.kit.toolbox import Books
 from tests.kit.world import World
-from tests.runtime.conftest import Stage
 from tests.runtime.test_undoing import WANTED
 from tests.runtime.undoing import Ledger, add_ledger, view_of
 
@@ -42,89 +40,79 @@ async def rolled_back(world: World, saga: str, back_to: int = 0) -> None:
     await world.settle(600)
 
 
-def test_a_fork_that_waits_while_a_rollback_ends_is_refused(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, ledger := Ledger())
-        saga = (await view_of(world, TWO))["id"]
-        world.slow["arm"] = 12
-        fork = asyncio.ensure_future(world.service().fork(saga, B, ""))
-        await asyncio.sleep(1)
-        world.slow.clear()
-        await world.service().rollback(saga, replace(WANTED, back_to=A))
-        with pytest.raises(UserError, match="what was done from version 3 on is undone"):
-            await fork
-        await world.settle(600)
-        assert sorted(ledger.in_force.values()) == ["hotel"]
-        assert sum(isinstance(event, Forked) and not event.undo for event in world.events(saga)) == 0
-
-    stage(story)
+async def test_a_fork_that_waits_while_a_rollback_ends_is_refused() -> None:
+    world = World.start()
+    add_ledger(world, ledger := Ledger())
+    saga = (await view_of(world, TWO))["id"]
+    world.slow["arm"] = 12
+    fork = asyncio.ensure_future(world.service().fork(saga, B, ""))
+    await asyncio.sleep(1)
+    world.slow.clear()
+    await world.service().rollback(saga, replace(WANTED, back_to=A))
+    with pytest.raises(UserError, match="what was done from version 3 on is undone"):
+        await fork
+    await world.settle(600)
+    assert sorted(ledger.in_force.values()) == ["hotel"]
+    assert sum(isinstance(event, Forked) and not event.undo for event in world.events(saga)) == 0
 
 
-def test_a_fork_that_waits_while_a_rollback_begins_is_refused(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, ledger := Ledger())
-        saga = (await view_of(world, TWO))["id"]
-        world.slow |= {"arm": 3}
-        fork = asyncio.ensure_future(world.service().fork(saga, B, ""))
-        await asyncio.sleep(2.9)
-        world.slow.clear()
-        await world.service().rollback(saga, WANTED)
-        with pytest.raises((NotAllowedNow, UserError), match=r"undone|undoes"):
-            await fork
-        await world.settle(600)
-        assert ledger.in_force == {}
-
-    stage(story)
+async def test_a_fork_that_waits_while_a_rollback_begins_is_refused() -> None:
+    world = World.start()
+    add_ledger(world, ledger := Ledger())
+    saga = (await view_of(world, TWO))["id"]
+    world.slow |= {"arm": 3}
+    fork = asyncio.ensure_future(world.service().fork(saga, B, ""))
+    await asyncio.sleep(2.9)
+    world.slow.clear()
+    await world.service().rollback(saga, WANTED)
+    with pytest.raises((NotAllowedNow, UserError), match=r"undone|undoes"):
+        await fork
+    await world.settle(600)
+    assert ledger.in_force == {}
 
 
 @pytest.mark.parametrize("cut", [B, C])
-def test_a_version_of_a_branch_that_was_left_is_refused_once_the_branch_after_it_is_undone(
-    stage: Stage, cut: int
+async def test_a_version_of_a_branch_that_was_left_is_refused_once_the_branch_after_it_is_undone(
+    cut: int,
 ) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, ledger := Ledger())
-        saga = (await view_of(world, TWO))["id"]
-        view = await forked(world, saga, A)
-        assert (view["branch"], len(ledger.in_force)) == (1, 3)
-        first = next(e.version for e in world.entries(saga) if isinstance(e.events[-1], Forked))
-        await rolled_back(world, saga, first)
-        assert list(ledger.in_force.values()) == ["hotel"]
-        with pytest.raises(UserError, match=f"version {cut} is of a branch that was left, .* is {A}$"):
-            await forked(world, saga, cut)
-        view = await forked(world, saga, A)
-        assert (view["status"], sorted(ledger.in_force.values())) == ("completed", ["car", "hotel", "tour"])
-
-    stage(story)
+    world = World.start()
+    add_ledger(world, ledger := Ledger())
+    saga = (await view_of(world, TWO))["id"]
+    view = await forked(world, saga, A)
+    assert (view["branch"], len(ledger.in_force)) == (1, 3)
+    first = next(e.version for e in world.entries(saga) if isinstance(e.events[-1], Forked))
+    await rolled_back(world, saga, first)
+    assert list(ledger.in_force.values()) == ["hotel"]
+    with pytest.raises(UserError, match=f"version {cut} is of a branch that was left, .* is {A}$"):
+        await forked(world, saga, cut)
+    view = await forked(world, saga, A)
+    assert (view["status"], sorted(ledger.in_force.values())) == ("completed", ["car", "hotel", "tour"])
 
 
-def test_also_where_the_undone_branch_was_left_too(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, ledger := Ledger())
-        saga = (await view_of(world, TWO))["id"]
-        await forked(world, saga, A)
-        second = next(e.version for e in world.entries(saga) if isinstance(e.events[-1], Forked)) + 1
-        await rolled_back(world, saga, second)
-        assert sorted(ledger.in_force.values()) == ["car", "hotel"]
-        await forked(world, saga, second)
-        with pytest.raises(UserError, match="version 4 is of a branch that was left"):
-            await forked(world, saga, C)
-        assert sorted(ledger.in_force.values()) == ["car", "hotel", "tour"]
-
-    stage(story)
+async def test_also_where_the_undone_branch_was_left_too() -> None:
+    world = World.start()
+    add_ledger(world, ledger := Ledger())
+    saga = (await view_of(world, TWO))["id"]
+    await forked(world, saga, A)
+    second = next(e.version for e in world.entries(saga) if isinstance(e.events[-1], Forked)) + 1
+    await rolled_back(world, saga, second)
+    assert sorted(ledger.in_force.values()) == ["car", "hotel"]
+    await forked(world, saga, second)
+    with pytest.raises(UserError, match="version 4 is of a branch that was left"):
+        await forked(world, saga, C)
+    assert sorted(ledger.in_force.values()) == ["car", "hotel", "tour"]
 
 
-def test_a_version_of_a_branch_that_was_left_is_taken_where_nothing_was_undone_since(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, ledger := Ledger())
-        saga = (await view_of(world, TWO))["id"]
-        await rolled_back(world, saga, B)
-        view = await forked(world, saga, B)
-        last = view["version"] - 1
-        await forked(world, saga, A)
-        view = await forked(world, saga, last)
-        assert (view["status"], len(ledger.in_force)) == ("completed", 3)
-
-    stage(story)
+async def test_a_version_of_a_branch_that_was_left_is_taken_where_nothing_was_undone_since() -> None:
+    world = World.start()
+    add_ledger(world, ledger := Ledger())
+    saga = (await view_of(world, TWO))["id"]
+    await rolled_back(world, saga, B)
+    view = await forked(world, saga, B)
+    last = view["version"] - 1
+    await forked(world, saga, A)
+    view = await forked(world, saga, last)
+    assert (view["status"], len(ledger.in_force)) == ("completed", 3)
 
 
 def done_in(world: World, saga: str) -> set[str]:
@@ -140,44 +128,39 @@ def done_in(world: World, saga: str) -> set[str]:
 
 
 @pytest.mark.parametrize("seed", range(40 if os.environ.get("BATON_CRASH_POINTS") else 8))
-def test_forks_and_rollbacks_and_cancels_in_any_order_leave_what_the_log_says(
-    stage: Stage, seed: int
-) -> None:
+async def test_forks_and_rollbacks_and_cancels_in_any_order_leave_what_the_log_says(seed: int) -> None:
     """Drawn: what is done at any moment, also while another request waits for the store. The books of the services are the judge."""
+    world = World.start()
+    draw = random.Random(f"forks {seed}")
+    add_ledger(world, ledger := Ledger())
+    saga = (await view_of(world, TWO))["id"]
 
-    async def story(world: World, books: Books) -> None:
-        draw = random.Random(f"forks {seed}")
-        add_ledger(world, ledger := Ledger())
-        saga = (await view_of(world, TWO))["id"]
+    async def one() -> None:
+        version = world.entries(saga)[-1].version
+        what = draw.choice(["fork", "fork", "fork", "back", "back", "cancel"])
+        with suppress(NotAllowedNow, UserError):
+            if what == "fork":
+                await world.service().fork(saga, draw.randint(1, version), "")
+            elif what == "back":
+                await world.service().rollback(
+                    saga, replace(WANTED, back_to=draw.choice([0, draw.randrange(version)]))
+                )
+            else:
+                await world.service().cancel(saga, "enough", 0, undo=draw.random() < 0.7)
 
-        async def one() -> None:
-            version = world.entries(saga)[-1].version
-            what = draw.choice(["fork", "fork", "fork", "back", "back", "cancel"])
-            with suppress(NotAllowedNow, UserError):
-                if what == "fork":
-                    await world.service().fork(saga, draw.randint(1, version), "")
-                elif what == "back":
-                    await world.service().rollback(
-                        saga, replace(WANTED, back_to=draw.choice([0, draw.randrange(version)]))
-                    )
-                else:
-                    await world.service().cancel(saga, "enough", 0, undo=draw.random() < 0.7)
-
-        for _ in range(10):
-            asked = []
-            for _ in range(draw.choice([1, 1, 2, 3])):
-                world.slow["arm"] = draw.choice([0, 0, 0.3, 4])
-                asked.append(asyncio.ensure_future(one()))
-                await asyncio.sleep(draw.choice([0.01, 0.2, 1, 5]))
-            await asyncio.gather(*asked)
-            await world.settle(600)
-            view = await world.queries().show(saga)
-            stands = sorted(ledger.in_force.values())
-            if view["status"] == "completed":
-                assert stands == ["car", "hotel", "tour"], view["version"]
-            elif view["status"] == "rolled_back" and not view["undo"]["done"]["back_to"]:
-                # What a branch did that a fork has left is not undone with the branch after it.
-                assert {WHAT[slot] for slot in done_in(world, saga)}.isdisjoint(stands)
-            assert len(stands) == len(set(stands)), "nothing is done twice"
-
-    stage(story)
+    for _ in range(10):
+        asked = []
+        for _ in range(draw.choice([1, 1, 2, 3])):
+            world.slow["arm"] = draw.choice([0, 0, 0.3, 4])
+            asked.append(asyncio.ensure_future(one()))
+            await asyncio.sleep(draw.choice([0.01, 0.2, 1, 5]))
+        await asyncio.gather(*asked)
+        await world.settle(600)
+        view = await world.queries().show(saga)
+        stands = sorted(ledger.in_force.values())
+        if view["status"] == "completed":
+            assert stands == ["car", "hotel", "tour"], view["version"]
+        elif view["status"] == "rolled_back" and not view["undo"]["done"]["back_to"]:
+            # What a branch did that a fork has left is not undone with the branch after it.
+            assert {WHAT[slot] for slot in done_in(world, saga)}.isdisjoint(stands)
+        assert len(stands) == len(set(stands)), "nothing is done twice"

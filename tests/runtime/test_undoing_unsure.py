@@ -9,9 +9,7 @@ import pytest
 from baton import Context, StepFailure, tool
 from baton.errors import UserError
 from tests.kit.corpus import start
-from tests.kit.toolbox import Books
 from tests.kit.world import World
-from tests.runtime.conftest import Stage
 from tests.runtime.test_undoing import WANTED
 from tests.runtime.undoing import Ledger, add_ledger
 
@@ -73,74 +71,68 @@ async def ended(world: World, document: str) -> dict[str, Any]:
     return await world.queries().show(saga)
 
 
-def test_people_are_told_and_the_saga_is_forked_once_it_is_known(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, Ledger())
-        garage = add_garage(world)
-        view = await ended(world, DOCUMENT)
-        assert (view["status"], garage.rented) == ("rollback_failed", set())
-        [one] = view["undo"]["failed"]
-        assert one["message"] == "it may be undone all the same: no answer"
-        told = [notice for notice in world.notices.said if notice.to == "on_call"]
-        assert ["it is not known whether `b` is undone" in one.message for one in told] == [True]
-        for cut in (1, 2, 3):
-            with pytest.raises(UserError, match="it is not known whether what `b` has done is undone"):
-                await world.service().fork(view["id"], cut, "")
-        garage.is_silent = garage.is_shut = False
-        await world.service().rollback(view["id"], WANTED)
-        await world.settle(600)
-        await world.service().fork(view["id"], 2, "")
-        await world.settle(600)
-        assert (await world.queries().show(view["id"]))["status"] == "completed"
-        assert len(garage.rented) == 1
-
-    stage(story)
-
-
-def test_what_a_once_only_inverse_may_have_undone_is_not_gone_on_from_either(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, Ledger())
-        garage = add_garage(world)
-
-        @tool("trip.give", effect="once", registry=world.registry)
-        async def give(id: str) -> None:
-            garage.rented.discard(id)
-            raise StepFailure("timeout", "no answer")
-
-        @tool("trip.lease", undo="trip.give", registry=world.registry)
-        async def lease(context: Context) -> dict[str, str]:
-            garage.rented.add(context.idempotency_key)
-            return {"id": context.idempotency_key}
-
-        world.tools = world.registry.specs()
-        saga = (await ended(world, DOCUMENT.replace("trip.rent", "trip.lease")))["id"]
-        await world.settle(90_000)  # no person answers
-        view = await world.queries().show(saga)
-        assert (view["status"], garage.rented) == ("rollback_failed", set())
+async def test_people_are_told_and_the_saga_is_forked_once_it_is_known() -> None:
+    world = World.start()
+    add_ledger(world, Ledger())
+    garage = add_garage(world)
+    view = await ended(world, DOCUMENT)
+    assert (view["status"], garage.rented) == ("rollback_failed", set())
+    [one] = view["undo"]["failed"]
+    assert one["message"] == "it may be undone all the same: no answer"
+    told = [notice for notice in world.notices.said if notice.to == "on_call"]
+    assert ["it is not known whether `b` is undone" in one.message for one in told] == [True]
+    for cut in (1, 2, 3):
         with pytest.raises(UserError, match="it is not known whether what `b` has done is undone"):
-            await world.service().fork(saga, 2, "")
+            await world.service().fork(view["id"], cut, "")
+    garage.is_silent = garage.is_shut = False
+    await world.service().rollback(view["id"], WANTED)
+    await world.settle(600)
+    await world.service().fork(view["id"], 2, "")
+    await world.settle(600)
+    assert (await world.queries().show(view["id"]))["status"] == "completed"
+    assert len(garage.rented) == 1
 
-    stage(story)
+
+async def test_what_a_once_only_inverse_may_have_undone_is_not_gone_on_from_either() -> None:
+    world = World.start()
+    add_ledger(world, Ledger())
+    garage = add_garage(world)
+
+    @tool("trip.give", effect="once", registry=world.registry)
+    async def give(id: str) -> None:
+        garage.rented.discard(id)
+        raise StepFailure("timeout", "no answer")
+
+    @tool("trip.lease", undo="trip.give", registry=world.registry)
+    async def lease(context: Context) -> dict[str, str]:
+        garage.rented.add(context.idempotency_key)
+        return {"id": context.idempotency_key}
+
+    world.tools = world.registry.specs()
+    saga = (await ended(world, DOCUMENT.replace("trip.rent", "trip.lease")))["id"]
+    await world.settle(90_000)  # no person answers
+    view = await world.queries().show(saga)
+    assert (view["status"], garage.rented) == ("rollback_failed", set())
+    with pytest.raises(UserError, match="it is not known whether what `b` has done is undone"):
+        await world.service().fork(saga, 2, "")
 
 
-def test_a_new_child_is_not_given_what_may_be_undone(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, Ledger())
-        garage = add_garage(world)
-        await world.service().register(CHILD, json_only=False)
-        view = await ended(world, PARENT)
-        garage.is_silent = garage.is_shut = False
-        await world.service().fork(view["id"], 2, "")
-        await world.settle(600)
-        view = await world.queries().show(view["id"])
-        assert view["status"] == "failed"
-        child = f"{view['id']}.0.k"
-        assert f"`b` of the earlier child {child} is undone" in str(view["error"])
-        await world.service().rollback(child, WANTED)
-        await world.settle(600)
-        await world.service().fork(view["id"], 2, "")
-        await world.settle(600)
-        assert (await world.queries().show(view["id"]))["status"] == "completed"
-        assert len(garage.rented) == 1
-
-    stage(story)
+async def test_a_new_child_is_not_given_what_may_be_undone() -> None:
+    world = World.start()
+    add_ledger(world, Ledger())
+    garage = add_garage(world)
+    await world.service().register(CHILD, json_only=False)
+    view = await ended(world, PARENT)
+    garage.is_silent = garage.is_shut = False
+    await world.service().fork(view["id"], 2, "")
+    await world.settle(600)
+    view = await world.queries().show(view["id"])
+    assert view["status"] == "failed"
+    child = f"{view['id']}.0.k"
+    assert f"`b` of the earlier child {child} is undone" in str(view["error"])
+    await world.service().rollback(child, WANTED)
+    await world.settle(600)
+    await world.service().fork(view["id"], 2, "")
+    await world.settle(600)
+    assert (await world.queries().show(view["id"]))["status"] == "completed"
+    assert len(garage.rented) == 1

@@ -12,9 +12,7 @@ from baton import Context, StepFailure, tool
 from baton.core.log.events import CancelRequested, Revived, StepSucceeded
 from tests.kit.corpus import start
 from tests.kit.faults import Crash
-from tests.kit.toolbox import Books
 from tests.kit.world import World
-from tests.runtime.conftest import Stage
 from tests.runtime.undoing import Ledger, add_ledger
 
 WHOLE = """
@@ -72,55 +70,47 @@ async def view_of(world: World, document: str = WHOLE) -> dict[str, Any]:
     return await world.queries().show(saga)
 
 
-def test_what_has_happened_is_the_output_of_its_step(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, ledger := Ledger())
-        add_rentals(world, ledger, rentals := Rentals())
-        view = await view_of(world, f"{WHOLE}output: '${{ctx.b.output.id}}'")
-        assert (view["status"], view["result"]) == ("completed", "r-1")
-        assert rentals.looked == [("car", rentals.keys[0])]
-        (b,) = (one for one in world.events(view["id"]) if isinstance(one, StepSucceeded) and one.node == "b")
-        assert b.recorded
-        assert len(rentals.keys) == 1
-
-    stage(story)
+async def test_what_has_happened_is_the_output_of_its_step() -> None:
+    world = World.start()
+    add_ledger(world, ledger := Ledger())
+    add_rentals(world, ledger, rentals := Rentals())
+    view = await view_of(world, f"{WHOLE}output: '${{ctx.b.output.id}}'")
+    assert (view["status"], view["result"]) == ("completed", "r-1")
+    assert rentals.looked == [("car", rentals.keys[0])]
+    (b,) = (one for one in world.events(view["id"]) if isinstance(one, StepSucceeded) and one.node == "b")
+    assert b.recorded
+    assert len(rentals.keys) == 1
 
 
-def test_it_is_tried_again_before_anything_is_looked_at(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, ledger := Ledger())
-        add_rentals(world, ledger, rentals := Rentals())
-        document = WHOLE.replace(
-            "on_failure: [rollback]", "on_failure: rollback\nretry: {max_attempts: 3, base: 1s}"
-        )
-        view = await view_of(world, document)
-        assert (view["status"], len(rentals.keys), len(rentals.looked)) == ("completed", 3, 1)
-
-    stage(story)
+async def test_it_is_tried_again_before_anything_is_looked_at() -> None:
+    world = World.start()
+    add_ledger(world, ledger := Ledger())
+    add_rentals(world, ledger, rentals := Rentals())
+    document = WHOLE.replace(
+        "on_failure: [rollback]", "on_failure: rollback\nretry: {max_attempts: 3, base: 1s}"
+    )
+    view = await view_of(world, document)
+    assert (view["status"], len(rentals.keys), len(rentals.looked)) == ("completed", 3, 1)
 
 
-def test_what_is_undone_later_is_undone_with_what_verify_has_found(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, ledger := Ledger())
-        add_rentals(world, ledger, Rentals())
-        view = await view_of(world, f"{WHOLE}  c: {{tool: trip.gone, after: b}}\n")
-        assert (view["status"], ledger.in_force) == ("rolled_back", {})
-        assert ledger.deeds[-2:] == ["cancel car", "cancel hotel"]
-
-    stage(story)
+async def test_what_is_undone_later_is_undone_with_what_verify_has_found() -> None:
+    world = World.start()
+    add_ledger(world, ledger := Ledger())
+    add_rentals(world, ledger, Rentals())
+    view = await view_of(world, f"{WHOLE}  c: {{tool: trip.gone, after: b}}\n")
+    assert (view["status"], ledger.in_force) == ("rolled_back", {})
+    assert ledger.deeds[-2:] == ["cancel car", "cancel hotel"]
 
 
 @pytest.mark.parametrize("code", ["timeout", "result_invalid"])
-def test_what_has_not_happened_is_not_undone_and_its_failure_is_the_steps(stage: Stage, code: str) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, ledger := Ledger())
-        add_rentals(world, ledger, rentals := Rentals(acts=False, error=StepFailure(code, "oh")))
-        view = await view_of(world)
-        assert (view["error"]["code"], len(rentals.looked)) == (code, 1)
-        assert view["questions"] == []
-        assert (view["status"], ledger.deeds[-1]) == ("rolled_back", "cancel hotel")
-
-    stage(story)
+async def test_what_has_not_happened_is_not_undone_and_its_failure_is_the_steps(code: str) -> None:
+    world = World.start()
+    add_ledger(world, ledger := Ledger())
+    add_rentals(world, ledger, rentals := Rentals(acts=False, error=StepFailure(code, "oh")))
+    view = await view_of(world)
+    assert (view["error"]["code"], len(rentals.looked)) == (code, 1)
+    assert view["questions"] == []
+    assert (view["status"], ledger.deeds[-1]) == ("rolled_back", "cancel hotel")
 
 
 @pytest.mark.parametrize(
@@ -134,77 +124,66 @@ def test_what_has_not_happened_is_not_undone_and_its_failure_is_the_steps(stage:
     ],
     ids=["null", "result", "empty", "fails", "slow"],
 )
-def test_where_verify_cannot_tell_it_is_as_without_one(
-    stage: Stage, says: Any, looks_s: float, why: str
-) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, ledger := Ledger())
-        add_rentals(world, ledger, rentals := Rentals(says=says, looks_s=looks_s))
-        view = await view_of(world)
-        assert (view["status"], view["error"]["code"], len(rentals.looked)) == ("suspended", "timeout", 1)
-        (question,) = view["questions"]
-        assert why in question["message"]
-
-    stage(story)
+async def test_where_verify_cannot_tell_it_is_as_without_one(says: Any, looks_s: float, why: str) -> None:
+    world = World.start()
+    add_ledger(world, ledger := Ledger())
+    add_rentals(world, ledger, rentals := Rentals(says=says, looks_s=looks_s))
+    view = await view_of(world)
+    assert (view["status"], view["error"]["code"], len(rentals.looked)) == ("suspended", "timeout", 1)
+    (question,) = view["questions"]
+    assert why in question["message"]
 
 
-def test_a_failure_that_says_that_nothing_was_done_is_not_looked_at(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, ledger := Ledger())
-        error = StepFailure("timeout", "not sent", happened=False)
-        add_rentals(world, ledger, rentals := Rentals(acts=False, error=error))
-        assert ((await view_of(world))["status"], rentals.looked) == ("rolled_back", [])
-
-    stage(story)
+async def test_a_failure_that_says_that_nothing_was_done_is_not_looked_at() -> None:
+    world = World.start()
+    add_ledger(world, ledger := Ledger())
+    error = StepFailure("timeout", "not sent", happened=False)
+    add_rentals(world, ledger, rentals := Rentals(acts=False, error=error))
+    assert ((await view_of(world))["status"], rentals.looked) == ("rolled_back", [])
 
 
-def test_a_step_that_waits_for_its_next_attempt_when_its_saga_is_cancelled_is_looked_at(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, ledger := Ledger())
-        add_rentals(world, ledger, rentals := Rentals())
-        document = WHOLE.replace("on_failure: [rollback]", "retry: {max_attempts: 3, base: 1h}")
-        saga = await start(world, document, {}, "w")
-        await asyncio.sleep(60)
-        await world.service().rollback(saga, CANCEL)
-        await world.settle(600)
-        view = await world.queries().show(saga)
-        assert (view["status"], ledger.in_force) == ("rolled_back", {})
-        assert (len(rentals.keys), len(rentals.looked)) == (1, 1)
-
-    stage(story)
+async def test_a_step_that_waits_for_its_next_attempt_when_its_saga_is_cancelled_is_looked_at() -> None:
+    world = World.start()
+    add_ledger(world, ledger := Ledger())
+    add_rentals(world, ledger, rentals := Rentals())
+    document = WHOLE.replace("on_failure: [rollback]", "retry: {max_attempts: 3, base: 1h}")
+    saga = await start(world, document, {}, "w")
+    await asyncio.sleep(60)
+    await world.service().rollback(saga, CANCEL)
+    await world.settle(600)
+    view = await world.queries().show(saga)
+    assert (view["status"], ledger.in_force) == ("rolled_back", {})
+    assert (len(rentals.keys), len(rentals.looked)) == (1, 1)
 
 
 @pytest.mark.parametrize("acts", [True, False])
-def test_a_step_whose_worker_died_is_looked_at_and_not_called_again(stage: Stage, *, acts: bool) -> None:
-    async def story(world: World, books: Books) -> None:
-        add_ledger(world, ledger := Ledger())
-        add_rentals(world, ledger, rentals := Rentals(acts=acts, dies=True))
-        saga = await start(world, WHOLE, {}, "w")
-        await asyncio.sleep(0.5)
-        assert len(rentals.keys) == 1
-        await world.service().rollback(saga, CANCEL)
-        await world.settle(7_200)
-        assert any(isinstance(one, Revived) for one in world.events(saga))
-        view = await world.queries().show(saga)
-        assert (view["status"], ledger.in_force) == ("rolled_back", {})
-        assert (len(rentals.keys), len(rentals.looked)) == (1, 1)
-
-    stage(story)
+async def test_a_step_whose_worker_died_is_looked_at_and_not_called_again(*, acts: bool) -> None:
+    world = World.start()
+    add_ledger(world, ledger := Ledger())
+    add_rentals(world, ledger, rentals := Rentals(acts=acts, dies=True))
+    saga = await start(world, WHOLE, {}, "w")
+    await asyncio.sleep(0.5)
+    assert len(rentals.keys) == 1
+    await world.service().rollback(saga, CANCEL)
+    await world.settle(7_200)
+    assert any(isinstance(one, Revived) for one in world.events(saga))
+    view = await world.queries().show(saga)
+    assert (view["status"], ledger.in_force) == ("rolled_back", {})
+    assert (len(rentals.keys), len(rentals.looked)) == (1, 1)
 
 
 @pytest.mark.parametrize("effect", ["idempotent", "once"])
-def test_a_defect_that_was_looked_at_is_a_defect_still(stage: Stage, effect: str) -> None:
-    async def story(world: World, books: Books) -> None:
-        @tool("trip.rent", effect=effect, verify="trip.rented", registry=world.registry)
-        async def rent(what: str) -> int:
-            return "a car"  # type: ignore[return-value]
+async def test_a_defect_that_was_looked_at_is_a_defect_still(effect: str) -> None:
+    world = World.start()
 
-        @tool("trip.rented", effect="pure", registry=world.registry)
-        async def rented() -> dict[str, Any]:
-            return {"happened": False}
+    @tool("trip.rent", effect=effect, verify="trip.rented", registry=world.registry)
+    async def rent(what: str) -> int:
+        return "a car"  # type: ignore[return-value]
 
-        world.tools = world.registry.specs()
-        view = await view_of(world, "name: w\nnodes:\n  b: {tool: trip.rent, with: {what: car}}\n")
-        assert (view["status"], view["questions"][0]["type"], view["error"]) == ("parked", "error", None)
+    @tool("trip.rented", effect="pure", registry=world.registry)
+    async def rented() -> dict[str, Any]:
+        return {"happened": False}
 
-    stage(story)
+    world.tools = world.registry.specs()
+    view = await view_of(world, "name: w\nnodes:\n  b: {tool: trip.rent, with: {what: car}}\n")
+    assert (view["status"], view["questions"][0]["type"], view["error"]) == ("parked", "error", None)

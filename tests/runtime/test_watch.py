@@ -27,34 +27,28 @@ from baton.runtime.invocation.watch import (
     to_log,
 )
 from tests.kit import emf
+from tests.kit.blocking_tool import Holding
 from tests.kit.corpus import start
-from tests.kit.holding import Holding
-from tests.kit.toolbox import Books
-from tests.kit.virtual import VirtualClock, run_virtual
+from tests.kit.virtual_time import VirtualClock, run_virtual
 from tests.kit.world import World
-from tests.runtime.conftest import Stage
 
 LAST = "on_failure: {any: [rollback]}\n"
 
 
-def hold(stage: Stage, document: str, **options: Any) -> tuple[Holding, list[Any]]:
+async def hold(document: str, **options: Any) -> tuple[Holding, list[Any]]:
     """A saga of the document, with the tool `hold`: what the watchdog told, and the saga's events."""
-    holding, events = Holding(), list[Any]()
+    holding = Holding()
+    world = World.start(watch=holding.watch, **{"timeout_s": 60, **options})
+    holding.add_to(world.registry)
 
-    async def story(world: World, books: Books) -> None:
-        holding.add_to(world.registry)
+    @tool("plainly", registry=world.registry)
+    def plainly() -> None:
+        """Is not in the loop."""
 
-        @tool("plainly", registry=world.registry)
-        def plainly() -> None:
-            """Is not in the loop."""
-
-        world.tools = world.registry.specs()
-        saga = await start(world, f"name: w\n{document}", {}, "w")
-        await world.settle()
-        events.extend(world.events(saga))
-
-    stage(story, watch=holding.watch, **{"timeout_s": 60, **options})
-    return holding, events
+    world.tools = world.registry.specs()
+    saga = await start(world, f"name: w\n{document}", {}, "w")
+    await world.settle()
+    return holding, world.events(saga)
 
 
 def of(events: list[Any], *kinds: type, node: str = "a") -> Any:
@@ -65,24 +59,24 @@ def of(events: list[Any], *kinds: type, node: str = "a") -> Any:
 # ---- the step's record
 
 
-def test_a_step_that_holds_the_loop_says_so_in_its_entry_and_its_tool_is_told_of_while_it_does(
-    stage: Stage,
-) -> None:
-    holding, events = hold(stage, "nodes: {a: {tool: hold, with: {ms: 2000}}}")
+async def test_a_step_that_holds_the_loop_says_so_in_its_entry_and_its_tool_is_told_of_while_it_does() -> (
+    None
+):
+    holding, events = await hold("nodes: {a: {tool: hold, with: {ms: 2000}}}")
     assert of(events, StepSucceeded).blocked_ms == 2_000
     (held,) = holding.told
     assert isinstance(held.call, Call)
     assert (held.call.tool, held.call.context.node) == ("hold", "a")
     assert held.ms == pytest.approx(1_000, abs=250)
-    assert any("holding.py" in line and "block" in line for line in held.stack)
+    assert any("blocking_tool.py" in line and "block" in line for line in held.stack)
 
 
 @pytest.mark.parametrize("inside", ["true", "false"])
-def test_a_time_limit_that_passes_meanwhile_fails_the_step_and_says_why_it_was_not_kept(
-    stage: Stage, inside: str
+async def test_a_time_limit_that_passes_meanwhile_fails_the_step_and_says_why_it_was_not_kept(
+    inside: str,
 ) -> None:
     given = f"{{ms: 20000, then: await, inside: {inside}}}"
-    _, events = hold(stage, f"{LAST}nodes: {{a: {{tool: hold, timeout: 3s, with: {given}}}}}")
+    _, events = await hold(f"{LAST}nodes: {{a: {{tool: hold, timeout: 3s, with: {given}}}}}")
     failed = of(events, StepFailed)
     assert failed.failure.code == "timeout"
     assert failed.failure.message.startswith("no answer within 3000 ms: `hold` held the event loop for ")
@@ -90,26 +84,26 @@ def test_a_time_limit_that_passes_meanwhile_fails_the_step_and_says_why_it_was_n
     assert failed.blocked_ms == (19_750 if inside == "true" else 20_000)  # since it was asked for a round
 
 
-def test_a_result_that_comes_after_the_time_limit_counts_as_it_does_of_one_that_is_not_stopped(
-    stage: Stage,
-) -> None:
-    _, events = hold(stage, "nodes: {a: {tool: hold, timeout: 3s, with: {ms: 20000}}}")
+async def test_a_result_that_comes_after_the_time_limit_counts_as_it_does_of_one_that_is_not_stopped() -> (
+    None
+):
+    _, events = await hold("nodes: {a: {tool: hold, timeout: 3s, with: {ms: 20000}}}")
     assert of(events, StepSucceeded).blocked_ms > 19_000
 
 
-def test_an_attempt_that_fails_for_another_reason_says_it_too(stage: Stage) -> None:
+async def test_an_attempt_that_fails_for_another_reason_says_it_too() -> None:
     document = "nodes: {a: {tool: hold, with: {ms: 1500, then: fail}}}"
-    _, events = hold(stage, document)
+    _, events = await hold(document)
     failed = [event for event in events if isinstance(event, AttemptFailed)]
     assert failed
     assert all(event.blocked_ms > 1_000 for event in failed)
 
 
-def test_another_saga_that_runs_out_of_time_meanwhile_says_whose_doing_it_was(stage: Stage) -> None:
+async def test_another_saga_that_runs_out_of_time_meanwhile_says_whose_doing_it_was() -> None:
     # Of one saga as of several: they share the loop.
     waits = "b: {tool: work, timeout: 2s, with: {n: 1, seconds: 2.1}}"
     later = "c: {tool: work, with: {n: 1}}, a: {tool: hold, after: c, with: {ms: 5000}}"
-    _, events = hold(stage, f"{LAST}nodes: {{{waits}, {later}}}")
+    _, events = await hold(f"{LAST}nodes: {{{waits}, {later}}}")
     failed = of(events, StepFailed, AttemptFailed, node="b")
     assert failed.failure.message.startswith(
         "no answer within 2000 ms: meanwhile `hold` held the event loop for "
@@ -117,8 +111,8 @@ def test_another_saga_that_runs_out_of_time_meanwhile_says_whose_doing_it_was(st
     assert failed.blocked_ms == 0
 
 
-def test_a_step_that_gives_the_loop_back_in_time_says_nothing(stage: Stage) -> None:
-    holding, events = hold(stage, "nodes: {a: {tool: hold, with: {ms: 900}}}")
+async def test_a_step_that_gives_the_loop_back_in_time_says_nothing() -> None:
+    holding, events = await hold("nodes: {a: {tool: hold, with: {ms: 900}}}")
     assert holding.told == []
     assert of(events, StepSucceeded).blocked_ms == 0
 
@@ -126,10 +120,10 @@ def test_a_step_that_gives_the_loop_back_in_time_says_nothing(stage: Stage) -> N
 # ---- who is watched
 
 
-def test_nothing_is_watched_before_an_async_tool_runs_nor_after_the_invocation(stage: Stage) -> None:
-    holding, _ = hold(stage, "nodes: {a: {tool: plainly}}")
+async def test_nothing_is_watched_before_an_async_tool_runs_nor_after_the_invocation() -> None:
+    holding, _ = await hold("nodes: {a: {tool: plainly}}")
     assert holding.machine.begun == 0
-    holding, _ = hold(stage, "nodes: {a: {tool: hold, with: {ms: 1}}, b: {tool: hold, with: {ms: 2}}}")
+    holding, _ = await hold("nodes: {a: {tool: hold, with: {ms: 1}}, b: {tool: hold, with: {ms: 2}}}")
     assert (holding.machine.begun, holding.machine.looks) == (1, [])
 
 
@@ -137,23 +131,19 @@ CONTEXT = StepContext(saga="s", tenant="t", user="u", node="n")
 
 
 @pytest.mark.parametrize("is_its_own", [True, False])
-def test_a_callback_is_the_doing_of_the_tool_that_asked_for_it_and_of_no_tool_otherwise(
+async def test_a_callback_is_the_doing_of_the_tool_that_asked_for_it_and_of_no_tool_otherwise(
     is_its_own: bool,
 ) -> None:
     holding = Holding()
     context = replace(CONTEXT, blocked=[])
-
-    async def main() -> None:
-        loop = asyncio.get_running_loop()
-        if not is_its_own:
+    loop = asyncio.get_running_loop()
+    if not is_its_own:
+        loop.call_later(1, holding.machine.hold, 2_000)
+    with holding.watch.over("waits", context):
+        if is_its_own:
             loop.call_later(1, holding.machine.hold, 2_000)
-        with holding.watch.over("waits", context):
-            if is_its_own:
-                loop.call_later(1, holding.machine.hold, 2_000)
-            await asyncio.sleep(2)
-        holding.watch.rest()
-
-    run_virtual(main())
+        await asyncio.sleep(2)
+    holding.watch.rest()
     (held,) = holding.told
     assert (held.call is not None) is is_its_own
     assert [(one.tool, one.is_own) for one in context.blocked] == [
@@ -203,7 +193,7 @@ def test_it_has_also_where_the_loop_had_come_round_before_the_call_began() -> No
 
 
 def test_it_is_told_by_one_line_of_the_log_and_a_metric_that_are_written_while_it_lasts(
-    stage: Stage, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     lines: list[str] = []
     holding = Holding()
@@ -212,7 +202,9 @@ def test_it_is_told_by_one_line_of_the_log_and_a_metric_that_are_written_while_i
     )
     during: list[int] = []
 
-    async def story(world: World, books: Books) -> None:
+    async def main() -> None:
+        world = World.start(watch=holding.watch, timeout_s=60)
+
         @tool("hog", registry=world.registry)
         async def hog() -> None:
             holding.machine.hold(5_000)
@@ -223,7 +215,7 @@ def test_it_is_told_by_one_line_of_the_log_and_a_metric_that_are_written_while_i
         await world.settle()
 
     with caplog.at_level(logging.WARNING, "baton.worker"):
-        stage(story, watch=holding.watch, timeout_s=60)
+        run_virtual(main())
     assert during == [1]
     found = emf.read(lines)
     assert (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.kit.down import PATIENT, Target, add_down
+from tests.kit.unavailable_target import PATIENT, Target, add_down
 from tests.kit.world import World
 
 

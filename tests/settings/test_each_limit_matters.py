@@ -31,11 +31,10 @@ from baton.core.limits import (
 from baton.core.log.events import NoticeDue, Parked, Revived, StepFailed
 from baton.errors import BudgetSpent, NotAllowedNow, TooManyRequests
 from baton.tools.define import Registry
+from tests.kit.blocking_tool import Holding
 from tests.kit.documents import chain_of, fan_of
-from tests.kit.faults import THROTTLE, Crash, Plan
-from tests.kit.holding import Holding
-from tests.kit.toolbox import Books, make_registry
-from tests.kit.virtual import run_virtual
+from tests.kit.faults import THROTTLE, Plan
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import USER, World
 from tests.settings import breakers, lifetimes, people
 
@@ -56,7 +55,7 @@ class Case:
     world: dict[str, Any] | None = None
 
 
-def add_tools(registry: Registry, world: list[World]) -> None:
+def add_tools(registry: Registry) -> None:
     @tool("nap", registry=registry)
     async def nap(seconds: float) -> None:
         """Has no timeout of its own."""
@@ -71,20 +70,13 @@ def add_tools(registry: Registry, world: list[World]) -> None:
         if not is_open:
             raise StepFailure("closed", "on Mondays", kind="permanent")
 
-    @tool("kill", registry=registry)
-    async def kill(context: Context) -> None:
-        world[0].running[context.saga, context.node].is_dead = True
-        raise Crash
-
 
 def observe(case: Case, setting: str, value: int | str) -> Any:
     async def main() -> Any:
-        registry, worlds = make_registry(Books()), list[World]()
-        add_tools(registry, worlds)
         changed: dict[str, Any] = {setting: value}
-        world = World(registry, limits=Limits(**changed), **(case.world or {}))
-        worlds.append(world)
-        world.switch_on()
+        world = World.start(limits=Limits(**changed), **(case.world or {}))
+        add_tools(world.registry)
+        world.tools = world.registry.specs()
         return await case.measure(world)
 
     return run_virtual(main())

@@ -15,7 +15,7 @@ import pytest
 
 from baton.core.failures.breakers import CLOSED, HALF_OPEN, OPEN
 from tests.kit.breaker_bugs import BREAKER_BUGS
-from tests.kit.breaking import CALLS, PROBES, STATE, OfBreakers, endure
+from tests.kit.breaker_runs import CALLS, PROBES, STATE, OfBreakers, endure
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, NO_ANSWER, STALL, THROTTLE, Plan
 from tests.kit.found_at import first
 

@@ -16,8 +16,7 @@ from tests.kit.corpus import start
 from tests.kit.faults import FREEZE, HANG, STALL
 from tests.kit.process import HANGS, REFUSES, Outage
 from tests.kit.schedule import Schedule, trial
-from tests.kit.toolbox import Books, make_registry
-from tests.kit.virtual import VirtualClock, run_virtual
+from tests.kit.virtual_time import VirtualClock, run_virtual
 from tests.kit.world import World
 
 pytestmark = pytest.mark.simulation
@@ -37,11 +36,9 @@ def said(at_s: float, *what: Said) -> tuple[list[Said], dict[str, Any], list[Any
     """What was accepted of what is said all at once, `at_s` after the handover; the output; and the events of the step."""
 
     async def main() -> tuple[list[Said], dict[str, Any], list[Any]]:
-        books = Books()
-        world = World(make_registry(books))
-        world.books = books
+        world = World.start()
+        books = world.books
         world.slow["append"] = 0.02
-        world.switch_on()
         saga = await start(world, DOCUMENT, {}, "w")
         while not books.jobs.all:
             await asyncio.sleep(0.05)
@@ -121,10 +118,8 @@ def test_work_that_is_heard_in_time_is_never_taken_for_silent_however_clocks_dif
     every_s: float,
 ) -> None:
     async def main(seed: int) -> list[Any]:
-        books = Books()
-        world = World(make_registry(books), seed=seed, skew_ms=3_000)
-        world.books = books
-        world.switch_on()
+        world = World.start(seed=seed, skew_ms=3_000)
+        books = world.books
         saga = await start(world, DOCUMENT.replace("30s", "5m"), {}, "w")
         while not books.jobs.all:
             await asyncio.sleep(0.05)

@@ -20,10 +20,9 @@ from baton.runtime.people import notices as telling
 from baton.runtime.people.notices import Channels
 from tests.kit.corpus import start
 from tests.kit.faults import CLASSIC, EVERYTHING, HANG, LATE, NO_ANSWER, THROTTLE, Plan
+from tests.kit.notice_oracles import of_notices
 from tests.kit.process import HANGS, REFUSES, Outage
-from tests.kit.telling import of_notices
-from tests.kit.toolbox import Books, make_registry
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
 
 pytestmark = pytest.mark.simulation
@@ -45,10 +44,9 @@ def run(
     """The world, and by which channels something was told after a few seconds, and what is wrong in the end."""
 
     async def main() -> tuple[World, list[str], list[str]]:
-        world = World(make_registry(Books()), plan=plan or Plan(), timeout_s=timeout_s)
+        world = World.start(plan=plan or Plan(), timeout_s=timeout_s)
         world.other_channels = tuple(MemoryNotices(name) for name in OTHERS)
         world.outages = () if outage is None else (outage,)
-        world.switch_on()
         saga = await start(world, document, {}, "w")
         await asyncio.sleep(AT_ONCE_S)
         early = [channel.name for channel in channels(world) if channel.told]

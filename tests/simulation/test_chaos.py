@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.kit.corpus import Scenario
-from tests.kit.harder import ALL
+from tests.kit.long_scenarios import ALL
 from tests.kit.schedule import Schedule, trial
 
 pytestmark = pytest.mark.simulation

@@ -16,8 +16,7 @@ from baton.core.log.state import ANSWER
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, EVERYTHING
 from tests.kit.links import MOMENTS_S
 from tests.kit.schedule import SCENARIOS, Schedule, Trial, trial
-from tests.kit.toolbox import Books, make_registry
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
 
 pytestmark = pytest.mark.simulation
@@ -74,9 +73,8 @@ def _winners(seed: int) -> set[str]:
     """By question, who has answered it, or what closed it."""
 
     async def main() -> set[str]:
-        world = World(make_registry(Books()), seed=seed)
+        world = World.start(seed=seed)
         world.slow["append"] = 0.02
-        world.switch_on()
         saga = await SCENARIOS["confirmed"].drive(world)
         await world.settle()
         events = world.events(saga)

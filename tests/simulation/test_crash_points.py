@@ -37,7 +37,7 @@ def test_the_corpus_has_every_kind_of_event_and_every_write() -> None:
     rare = {"gave_up", "replan_ended", "step_held", "map_ended", "step_stopped"}
     assert set().union(*(verdict.kinds for verdict in verdicts)) >= TAGS - rare
     # An invocation of its own needs a batch (runtime/test_killers.py), what is postponed a head that cannot be read, a draw a
-    # tenant's day (the scenario `tenants` of harder.py), a breaker a target that is down (test_breakers.py), letters their own
+    # tenant's day (the scenario `tenants` of long_scenarios.py), a breaker a target that is down (test_breakers.py), letters their own
     # worlds (test_dead_letters.py), and requests are counted where they come in (test_limits_of_requests.py).
     elsewhere = {
         "invoke",
@@ -56,7 +56,7 @@ def test_the_corpus_has_every_kind_of_event_and_every_write() -> None:
 
 def test_every_call_of_a_port_is_known_as_a_write_or_as_a_read() -> None:
     """One that is not would never lose its answer, and never die behind what it has written."""
-    # Of the process itself, or played by another part of a world: tools, services, models (thinking.py), entities (payments.py).
+    # Of the process itself, or played by another part of a world: tools, services, models (simulated_models.py), entities (payments.py).
     own = "Clock Meter Pulse Entropy Offload Performer Watch Sandbox HttpClient Credentials Mailer Objects Models Spans Store"
     modules = (import_module(f"{ports.__name__}.{module.name}") for module in iter_modules(ports.__path__))
     calls = {

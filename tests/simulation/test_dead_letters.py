@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.kit import letter_bugs
-from tests.kit.letters import LETTERS, at_each_write, thousand
+from tests.kit.dead_letter_runs import LETTERS, at_each_write, thousand
 
 pytestmark = pytest.mark.simulation
 

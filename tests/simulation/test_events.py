@@ -13,7 +13,7 @@ from functools import cache
 import pytest
 
 from tests.kit.event_bugs import EVENT_BUGS
-from tests.kit.eventing import WRITES, endure
+from tests.kit.event_runs import WRITES, endure
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, HANG, LATE, NO_ANSWER, THROTTLE, Chaos, Plan
 from tests.kit.found_at import first
 

@@ -15,17 +15,10 @@ from baton.errors import StoreUnavailable
 from baton.ports import Appended, Head, Record, SagaRef, Wake
 from tests.kit.corpus import start
 from tests.kit.faults import Crash
-from tests.kit.toolbox import Books
 from tests.kit.world import World
-from tests.runtime.conftest import Stage
 from tests.runtime.undoing import Ledger, add_ledger
 
 pytestmark = pytest.mark.simulation
-
-
-@pytest.fixture
-def stage() -> Stage:
-    return Stage()
 
 
 WANTED = CancelRequested(reason="the guest has called", by="", at=0, grace_ms=0, undo=True)
@@ -73,90 +66,82 @@ def add_large(world: World, ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("is_cancelled", [True, False])
-def test_what_is_done_and_could_not_be_recorded_is_undone_or_told_of(
-    stage: Stage, is_cancelled: bool
-) -> None:
-    async def story(world: World, books: Books) -> None:
-        ledger = Ledger()
-        add_ledger(world, ledger)
-        add_large(world, ledger)
-        fails = "" if is_cancelled else "\n  f: {tool: trip.fail, with: {after: 1.2}}"
-        document = (
-            f"name: w\non_failure: [rollback]\nnodes:\n  a: {{tool: trip.large, with: {{what: car}}}}{fails}"
-        )
-        saga = await start(world, document, {}, "w")
-        without_puts(world, until_s=30)
-        await asyncio.sleep(1.5)
-        if is_cancelled:
-            await world.service().cancel(saga, "", 0, undo=True)
-        await world.settle(600)
-        end = world.end(saga)
-        assert end is not None
-        assert not ledger.in_force or end.status == "rollback_failed" or world.notices.said
-
-    stage(story)
+async def test_what_is_done_and_could_not_be_recorded_is_undone_or_told_of(is_cancelled: bool) -> None:
+    world = World.start()
+    ledger = Ledger()
+    add_ledger(world, ledger)
+    add_large(world, ledger)
+    fails = "" if is_cancelled else "\n  f: {tool: trip.fail, with: {after: 1.2}}"
+    document = (
+        f"name: w\non_failure: [rollback]\nnodes:\n  a: {{tool: trip.large, with: {{what: car}}}}{fails}"
+    )
+    saga = await start(world, document, {}, "w")
+    without_puts(world, until_s=30)
+    await asyncio.sleep(1.5)
+    if is_cancelled:
+        await world.service().cancel(saga, "", 0, undo=True)
+    await world.settle(600)
+    end = world.end(saga)
+    assert end is not None
+    assert not ledger.in_force or end.status == "rollback_failed" or world.notices.said
 
 
-def test_a_death_that_could_not_be_recorded_is_recorded_by_the_next_worker(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        ledger = Ledger()
-        add_ledger(world, ledger)
+async def test_a_death_that_could_not_be_recorded_is_recorded_by_the_next_worker() -> None:
+    world = World.start()
+    ledger = Ledger()
+    add_ledger(world, ledger)
 
-        def die(ref: SagaRef) -> None:
-            head = world.log.read_head(ref)
-            assert head is not None
-            world.processes[head.owner].is_dead = True
-            at_appends(world, lambda event: isinstance(event, Revived), fail, 30)
-            raise Crash
+    def die(ref: SagaRef) -> None:
+        head = world.log.read_head(ref)
+        assert head is not None
+        world.processes[head.owner].is_dead = True
+        at_appends(world, lambda event: isinstance(event, Revived), fail, 30)
+        raise Crash
 
-        def fail(ref: SagaRef) -> None:
+    def fail(ref: SagaRef) -> None:
+        raise StoreUnavailable("no answer")
+
+    at_appends(world, lambda event: isinstance(event, StepSucceeded), die, 1)
+    saga = await start(world, "name: w\nnodes: {a: {tool: trip.book, with: {what: car}}}", {}, "w")
+    await asyncio.sleep(1)
+    await world.service().cancel(saga, "", 0, undo=True)
+    await world.settle(600)
+    end = world.end(saga)
+    assert end is not None
+    assert not ledger.in_force or end.status == "rollback_failed" or world.notices.said
+
+
+async def test_a_death_is_not_given_back_with_a_lease_whose_take_had_no_answer() -> None:
+    world = World.start()
+    ledger = Ledger()
+    add_ledger(world, ledger)
+    take, calls = world.log.take, [0]
+
+    def die(ref: SagaRef) -> None:
+        head = world.log.read_head(ref)
+        assert head is not None
+        world.processes[head.owner].is_dead = True
+        calls[0] = 12
+        raise Crash
+
+    def take_unheard(*given: Any) -> Any:
+        before = take(*given)
+        if calls[0]:
+            calls[0] -= 1
             raise StoreUnavailable("no answer")
+        return before
 
-        at_appends(world, lambda event: isinstance(event, StepSucceeded), die, 1)
-        saga = await start(world, "name: w\nnodes: {a: {tool: trip.book, with: {what: car}}}", {}, "w")
-        await asyncio.sleep(1)
-        await world.service().cancel(saga, "", 0, undo=True)
-        await world.settle(600)
-        end = world.end(saga)
-        assert end is not None
-        assert not ledger.in_force or end.status == "rollback_failed" or world.notices.said
-
-    stage(story)
-
-
-def test_a_death_is_not_given_back_with_a_lease_whose_take_had_no_answer(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        ledger = Ledger()
-        add_ledger(world, ledger)
-        take, calls = world.log.take, [0]
-
-        def die(ref: SagaRef) -> None:
-            head = world.log.read_head(ref)
-            assert head is not None
-            world.processes[head.owner].is_dead = True
-            calls[0] = 12
-            raise Crash
-
-        def take_unheard(*given: Any) -> Any:
-            before = take(*given)
-            if calls[0]:
-                calls[0] -= 1
-                raise StoreUnavailable("no answer")
-            return before
-
-        any_log: Any = world.log
-        any_log.take = take_unheard
-        at_appends(world, lambda event: isinstance(event, StepSucceeded), die, 1)
-        saga = await start(world, "name: w\nnodes: {a: {tool: trip.book, with: {what: car}}}", {}, "w")
-        await asyncio.sleep(1)
-        await world.service().cancel(saga, "", 0, undo=True)
-        await world.settle(600)
-        assert calls == [0]
-        end = world.end(saga)
-        assert end is not None
-        assert not ledger.in_force or end.status == "rollback_failed" or world.notices.said
-
-    stage(story)
+    any_log: Any = world.log
+    any_log.take = take_unheard
+    at_appends(world, lambda event: isinstance(event, StepSucceeded), die, 1)
+    saga = await start(world, "name: w\nnodes: {a: {tool: trip.book, with: {what: car}}}", {}, "w")
+    await asyncio.sleep(1)
+    await world.service().cancel(saga, "", 0, undo=True)
+    await world.settle(600)
+    assert calls == [0]
+    end = world.end(saga)
+    assert end is not None
+    assert not ledger.in_force or end.status == "rollback_failed" or world.notices.said
 
 
 CHILD = """
@@ -189,37 +174,35 @@ def add_note(world: World, ledger: Ledger) -> None:
 @pytest.mark.xfail(
     strict=True, reason="children are cancelled before it is written, and one that is not there is made first"
 )
-def test_a_child_that_its_parent_no_longer_needs_is_not_made_to_be_cancelled(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        ledger = Ledger()
-        add_ledger(world, ledger)
-        add_note(world, ledger)
-        create, left = world.log.create_head, [None]
+async def test_a_child_that_its_parent_no_longer_needs_is_not_made_to_be_cancelled() -> None:
+    world = World.start()
+    ledger = Ledger()
+    add_ledger(world, ledger)
+    add_note(world, ledger)
+    create, left = world.log.create_head, [None]
 
-        def die(ref: SagaRef) -> None:
-            head = world.log.read_head(SagaRef(ref.tenant, ref.id.partition(".")[0]))
-            assert head is not None
-            world.processes[head.owner].is_dead = True
-            raise Crash
+    def die(ref: SagaRef) -> None:
+        head = world.log.read_head(SagaRef(ref.tenant, ref.id.partition(".")[0]))
+        assert head is not None
+        world.processes[head.owner].is_dead = True
+        raise Crash
 
-        def die_or_create(head: Head, *more: Any) -> Any:
-            if left and "." in head.ref.id:
-                left.clear()
-                die(head.ref)
-            return create(head, *more)
+    def die_or_create(head: Head, *more: Any) -> Any:
+        if left and "." in head.ref.id:
+            left.clear()
+            die(head.ref)
+        return create(head, *more)
 
-        any_log: Any = world.log
-        any_log.create_head = die_or_create
-        await world.service().register(CHILD, json_only=False)
-        saga = await start(world, "name: w\nnodes: {k: {workflow: child}}", {}, "w")
-        await asyncio.sleep(1)
-        await world.service().cancel(saga, "", 0)
-        at_appends(world, lambda event: isinstance(event, CancelRequested), die, 1)
-        await world.settle(600)
-        assert world.end(saga) is not None
-        assert ledger.deeds == []
-
-    stage(story)
+    any_log: Any = world.log
+    any_log.create_head = die_or_create
+    await world.service().register(CHILD, json_only=False)
+    saga = await start(world, "name: w\nnodes: {k: {workflow: child}}", {}, "w")
+    await asyncio.sleep(1)
+    await world.service().cancel(saga, "", 0)
+    at_appends(world, lambda event: isinstance(event, CancelRequested), die, 1)
+    await world.settle(600)
+    assert world.end(saga) is not None
+    assert ledger.deeds == []
 
 
 @pytest.mark.parametrize(
@@ -236,18 +219,16 @@ def test_a_child_that_its_parent_no_longer_needs_is_not_made_to_be_cancelled(sta
     ],
     ids=["in-the-saga", "in-a-child"],
 )
-def test_what_nothing_undoes_is_not_done_again_after_a_fork(stage: Stage, document: str) -> None:
-    async def story(world: World, books: Books) -> None:
-        ledger = Ledger()
-        add_ledger(world, ledger)
-        add_note(world, ledger)
-        await world.service().register(CHILD, json_only=False)
-        saga = await start(world, document, {}, "w")
-        await world.settle(600)
-        assert (await world.queries().show(saga))["status"] == "rolled_back"
-        await world.service().fork(saga, 1, "")
-        await world.settle(600)
-        assert len(set(ledger.keys["book car"])) == 2, "what was undone is done anew"
-        assert len(set(ledger.keys["note confirmation"])) == 1
-
-    stage(story)
+async def test_what_nothing_undoes_is_not_done_again_after_a_fork(document: str) -> None:
+    world = World.start()
+    ledger = Ledger()
+    add_ledger(world, ledger)
+    add_note(world, ledger)
+    await world.service().register(CHILD, json_only=False)
+    saga = await start(world, document, {}, "w")
+    await world.settle(600)
+    assert (await world.queries().show(saga))["status"] == "rolled_back"
+    await world.service().fork(saga, 1, "")
+    await world.settle(600)
+    assert len(set(ledger.keys["book car"])) == 2, "what was undone is done anew"
+    assert len(set(ledger.keys["note confirmation"])) == 1

@@ -17,8 +17,7 @@ from baton.ports import SagaRef
 from tests.kit import oracles
 from tests.kit.corpus import patiently
 from tests.kit.faults import EVERYTHING, Chaos, Crash, Plan
-from tests.kit.toolbox import Books, make_registry
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
 
 pytestmark = pytest.mark.simulation
@@ -58,10 +57,8 @@ def lived(seed: int, plan: Plan) -> tuple[int, int, list[str]]:
     """
 
     async def main() -> tuple[int, int, list[str]]:
-        books = Books()
         limits = Limits(pending_per_person=PLACES)
-        world = World(make_registry(books), books=books, plan=plan, seed=seed, limits=limits)
-        world.switch_on()
+        world = World.start(plan=plan, seed=seed, limits=limits)
         await patiently(world, lambda service: service.register(DOCUMENT, json_only=False))
         for n in range(SAGAS):
             await patiently(world, lambda service, n=n: service.start("w", n, f"key-{n}"))  # type: ignore[misc]  # bound now

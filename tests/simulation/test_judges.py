@@ -8,9 +8,9 @@ import pytest
 
 from baton.core.log import events as ev
 from baton.core.log.undos import UndoStepBegan, undo_item
-from tests.kit.again import left_standing, of_tries
-from tests.kit.lending import in_order
 from tests.kit.map_bugs import of_maps
+from tests.kit.polls_and_children import left_standing, of_tries
+from tests.kit.undoable_tools import in_order
 
 pytestmark = pytest.mark.simulation
 

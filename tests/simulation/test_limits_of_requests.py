@@ -9,7 +9,7 @@ import pytest
 
 from tests.kit.faults import CRASH_AFTER, EVERYTHING, TWICE, Plan
 from tests.kit.schedule import SCENARIOS, Schedule, trial, undisturbed
-from tests.kit.thrifty import LIMITS
+from tests.kit.shared_limit import LIMITS
 from tests.kit.verdict import run
 
 pytestmark = pytest.mark.simulation

@@ -10,7 +10,7 @@ import os
 import pytest
 
 from tests.kit.faults import EVERYTHING, Chaos, Plan
-from tests.kit.many import many
+from tests.kit.many_sagas import many
 from tests.kit.process import REFUSES, Outage
 
 pytestmark = pytest.mark.simulation

@@ -23,7 +23,7 @@ from tests.kit.corpus import patiently
 from tests.kit.faults import EVERYTHING, Chaos, Plan
 from tests.kit.oracles import MONEY, of_world
 from tests.kit.toolbox import Books, make_registry
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
 from tests.runtime.test_money_of_trees import account
 

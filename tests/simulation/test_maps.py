@@ -14,7 +14,7 @@ from baton.core.log.records import Child
 from tests.kit.bugs import replaced
 from tests.kit.corpus import Scenario, patiently, start
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, EVERYTHING, Chaos, Plan
-from tests.kit.mapping import later, loans, loans_called_off
+from tests.kit.map_scenarios import later, loans, loans_called_off
 from tests.kit.oracles import CHILDREN, LIVENESS
 from tests.kit.verdict import run
 

@@ -9,8 +9,8 @@ import pytest
 
 from baton.runtime.reconcile import MENDED_A_MINUTE
 from tests.kit import mending_bugs
+from tests.kit.deploy_runs import MENDED, ONCE, TOLD, many, mending
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, NO_ANSWER
-from tests.kit.mending import MENDED, ONCE, TOLD, many, mending
 
 pytestmark = pytest.mark.simulation
 

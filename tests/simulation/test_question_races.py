@@ -15,8 +15,7 @@ from baton.errors import Forbidden, NotAllowedNow, NotFound
 from baton.runtime.requests.service import Service
 from tests.kit.corpus import start
 from tests.kit.oracles import of_saga
-from tests.kit.toolbox import Books, make_registry
-from tests.kit.virtual import VirtualClock, run_virtual
+from tests.kit.virtual_time import VirtualClock, run_virtual
 from tests.kit.world import World
 
 pytestmark = pytest.mark.simulation
@@ -39,9 +38,8 @@ def raced(at_s: float, *acts: tuple[str, Act]) -> tuple[list[int], list[Event], 
     """What users do, all of it `at_s` after the question: which of it was accepted, the log's events, and the output."""
 
     async def main() -> tuple[list[int], list[Event], dict[str, Any]]:
-        world = World(make_registry(Books()), groups={name: frozenset({"hosts"}) for name in ("ada", "bo")})
+        world = World.start(groups={name: frozenset({"hosts"}) for name in ("ada", "bo")})
         world.slow["append"] = 0.02
-        world.switch_on()
         saga = await start(world, DOCUMENT, {}, "who")
         while not (await world.queries().show(saga))["questions"]:
             await asyncio.sleep(0.05)

@@ -15,9 +15,8 @@ from tests.kit.corpus import Scenario, shown, start
 from tests.kit.faults import FREEZE, HANG, STALL, Plan
 from tests.kit.mishaps import answering, with_books
 from tests.kit.schedule import Schedule, trial
-from tests.kit.toolbox import Books, make_registry
 from tests.kit.verdict import run
-from tests.kit.virtual import VirtualClock, run_virtual
+from tests.kit.virtual_time import VirtualClock, run_virtual
 from tests.kit.world import World
 
 pytestmark = pytest.mark.simulation
@@ -35,9 +34,8 @@ def answered(at_s: float, *actions: str) -> tuple[list[str], dict[str, str], lis
     """What was accepted of answers that all come `at_s` after the question; the output; and how it was closed."""
 
     async def main() -> tuple[list[str], dict[str, str], list[QuestionClosed]]:
-        world = World(make_registry(Books()))
+        world = World.start()
         world.slow["append"] = 0.02
-        world.switch_on()
         saga = await start(world, DOCUMENT, {}, "how")
         while not (questions := (await world.queries().show(saga))["questions"]):
             await asyncio.sleep(0.05)

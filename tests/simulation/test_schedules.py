@@ -26,7 +26,7 @@ from tests.kit.faults import (
 )
 from tests.kit.found_at import first
 from tests.kit.schedule_bugs import SCHEDULE_BUGS
-from tests.kit.ticking import WRITES, endure
+from tests.kit.schedule_runs import WRITES, endure
 
 pytestmark = [pytest.mark.simulation, pytest.mark.timeout(240)]
 

@@ -26,9 +26,9 @@ from tests.kit.faults import (
     Plan,
     scripted,
 )
-from tests.kit.lending import stops_with_its_round
-from tests.kit.taking_back import Deeds, Undone, run
 from tests.kit.undo_bugs import the_step_that_failed_is_undone_too
+from tests.kit.undo_runs import Deeds, Undone, run
+from tests.kit.undoable_tools import stops_with_its_round
 from tests.kit.verdict import run as judge
 
 pytestmark = pytest.mark.simulation

@@ -15,8 +15,8 @@ from baton import Context, StepFailure, tool
 from tests.kit.corpus import Scenario, start
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, EVERYTHING, NO_ANSWER, Plan, scripted
 from tests.kit.process import pause
-from tests.kit.taking_back import INVERSE, Lost, Undone, run
 from tests.kit.undo_bugs import only_the_last_attempt_counts
+from tests.kit.undo_runs import INVERSE, Lost, Undone, run
 from tests.kit.world import World
 
 pytestmark = pytest.mark.simulation

@@ -16,13 +16,13 @@ from baton.core.log import events as ev
 from tests.kit.corpus import Scenario, patiently, shown, start
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, EVERYTHING, NO_ANSWER, Plan, scripted
 from tests.kit.process import pause
-from tests.kit.taking_back import Undone, run
 from tests.kit.undo_bugs import (
     a_new_child_does_not_wait,
     a_new_child_is_given_what_was_undone,
     an_open_child_is_only_stopped,
     children_that_are_asked_are_forgotten,
 )
+from tests.kit.undo_runs import Undone, run
 from tests.kit.world import World
 
 pytestmark = pytest.mark.simulation

@@ -14,8 +14,8 @@ from baton.core.log import events as ev
 from tests.kit.corpus import Scenario, patiently, start
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, EVERYTHING, NO_ANSWER, Plan, scripted
 from tests.kit.process import pause
-from tests.kit.taking_back import Undone, run
 from tests.kit.undo_bugs import work_elsewhere_is_looked_at
+from tests.kit.undo_runs import Undone, run
 from tests.kit.world import World
 
 pytestmark = pytest.mark.simulation

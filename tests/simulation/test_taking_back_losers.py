@@ -16,8 +16,8 @@ from baton.core.log import events as ev
 from baton.runtime.requests.service import Service
 from tests.kit.corpus import Scenario, patiently, start
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, EVERYTHING, NO_ANSWER, Plan, scripted
-from tests.kit.taking_back import Undone, run
 from tests.kit.undo_bugs import a_child_is_asked_anew_each_time, a_child_that_is_stopped_is_not_listed
+from tests.kit.undo_runs import Undone, run
 from tests.kit.world import World
 
 pytestmark = pytest.mark.simulation

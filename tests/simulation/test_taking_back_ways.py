@@ -16,8 +16,8 @@ from baton.core.log.undos import is_of_left
 from tests.kit.corpus import Scenario, start
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, EVERYTHING, NO_ANSWER, Plan, scripted
 from tests.kit.process import pause
-from tests.kit.taking_back import INVERSE, Undone, run
 from tests.kit.undo_bugs import another_way_forgets_the_first
+from tests.kit.undo_runs import INVERSE, Undone, run
 from tests.kit.world import World
 
 pytestmark = pytest.mark.simulation

@@ -21,7 +21,7 @@ from tests.kit.corpus import patiently
 from tests.kit.faults import EVERYTHING, Chaos, Plan
 from tests.kit.oracles import MONEY, of_world
 from tests.kit.toolbox import Books, make_registry
-from tests.kit.virtual import VirtualClock, run_virtual
+from tests.kit.virtual_time import VirtualClock, run_virtual
 from tests.kit.world import TENANT, USER, World
 
 pytestmark = [pytest.mark.simulation, pytest.mark.timeout(600)]

@@ -10,7 +10,7 @@ import pytest
 
 from tests.kit.faults import Crash
 from tests.kit.schedule import Schedule, trial
-from tests.kit.virtual import Livelock, VirtualLoop, passes, run_virtual
+from tests.kit.virtual_time import Livelock, SimulationLoop, passes, run_virtual
 from tests.kit.world import World
 
 pytestmark = pytest.mark.simulation
@@ -42,12 +42,12 @@ def test_time_that_passes_at_once_is_as_good_as_a_sleep(
     schedule: Schedule, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at_once = trial(schedule)
-    monkeypatch.setattr(VirtualLoop, "passes", lambda *_: False)
+    monkeypatch.setattr(SimulationLoop, "passes", lambda *_: False)
     assert trial(schedule) == at_once
 
 
 def test_time_passes_at_once_only_where_nothing_would_happen_meanwhile() -> None:
-    async def story() -> list[tuple[bool, float]]:
+    async def main() -> list[tuple[bool, float]]:
         loop, found = asyncio.get_running_loop(), list[tuple[bool, float]]()
 
         def tried(seconds: float) -> None:
@@ -63,28 +63,28 @@ def test_time_passes_at_once_only_where_nothing_would_happen_meanwhile() -> None
         tried(1)
         return found
 
-    assert run_virtual(story()) == [(True, 2), (True, 4), (False, 4), (True, 5), (False, 5)]
+    assert run_virtual(main()) == [(True, 2), (True, 4), (False, 4), (True, 5), (False, 5)]
 
 
 def test_what_goes_round_and_sleeps_is_stopped() -> None:
-    async def story() -> None:
+    async def main() -> None:
         while True:
             if not passes(1):
                 await asyncio.sleep(1)
 
     with pytest.raises(Livelock):
-        run_virtual(story(), 100)
+        run_virtual(main(), 100)
 
 
 def test_timers_of_one_moment_ring_in_the_order_in_which_they_were_set() -> None:
-    async def story() -> list[int]:
+    async def main() -> list[int]:
         loop, rung = asyncio.get_running_loop(), list[int]()
         timers = [loop.call_later(1, rung.append, number) for number in range(20)]
         timers[7].cancel()
         await asyncio.sleep(2)
         return rung
 
-    assert run_virtual(story()) == [number for number in range(20) if number != 7]
+    assert run_virtual(main()) == [number for number in range(20) if number != 7]
 
 
 @pytest.mark.parametrize(("error", "said"), [(ValueError("lost"), ["ValueError('lost')"]), (Crash(), [])])
@@ -96,13 +96,13 @@ def test_what_no_task_asks_for_is_said_in_one_line(
     async def fail() -> None:
         raise error
 
-    async def story() -> None:
+    async def main() -> None:
         task = asyncio.create_task(fail())
         await asyncio.sleep(1)
         assert task.done()
 
     caplog.set_level(logging.ERROR)
-    run_virtual(story())
+    run_virtual(main())
     gc.collect()
     found = [record for record in caplog.records if record.name == "virtual time"]
     assert [record.getMessage().rpartition(": ")[2] for record in found] == said

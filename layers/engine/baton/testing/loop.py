@@ -1,7 +1,7 @@
 """Virtual time: an event loop whose clock jumps to the next timer instead of waiting for it.
 
-The loop waits in real time only while a tool or a model waits for a socket, a process, or a working thread.
-Clock and randomness based on it are the same in every run.
+It waits for real only while a tool or a model waits for something real: a socket, a
+process, or a thread (loop.py). Clock and randomness over it are the same in every run.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ import queue
 import selectors
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from contextvars import Context, copy_context
+from heapq import heappop, heappush
 from types import FrameType
 from typing import Any, TypeVar, TypeVarTuple
 
@@ -28,11 +31,11 @@ _WATCHDOG = "watchdog"  # of the engine itself (adapters/clock.py)
 
 
 class OtherThreads:
-    """Detector of working threads.
+    """Tells whether a thread is at work.
 
-    A thread that has not moved since the start of the run is idle, such as that of a debugger. A thread that
-    waits without timeout for another thread to wake it is also idle: a thread of a pool without work, or one
-    that waits for the event loop.
+    One that stands where it stood when the run began is at rest, such as that of a debugger.
+    So is one that waits without a limit of time for another to wake it: an
+    idle thread of a pool, or one that waits for the event loop.
     """
 
     def __init__(self) -> None:
@@ -54,7 +57,7 @@ class OtherThreads:
 
 
 def _place(frame: FrameType | None) -> _Place:
-    """Return the position of the thread in each of its functions."""
+    """Its place in each function that it is in."""
     found: list[tuple[object, int]] = []
     while frame is not None:
         found.append((frame.f_code, frame.f_lasti))
@@ -63,8 +66,8 @@ def _place(frame: FrameType | None) -> _Place:
 
 
 def _is_woken(frame: FrameType) -> bool | None:
-    """For a thread that waits for work or without timeout for another thread: return true if it is about to
-    continue. None for others.
+    """Of a thread that waits for work, or without a limit for another thread: whether it is to go on.
+    None for any other.
     """
     name, file, names = frame.f_code.co_name, frame.f_code.co_filename.replace("\\", "/"), frame.f_locals
     if name == "_worker" and file.endswith(_POOL):
@@ -81,78 +84,153 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 MAX_ROUNDS = 200_000  # of the loop without any time passing; a chain of 10,000 steps takes 30,000
 SLICE_S = 0.01  # of real time, until it is looked again whether anything real is under way
+OWN_SOCKETS = 1  # by which a thread wakes the loop
+RESOLUTION_S = (
+    1e-6  # half a year from its start a float cannot tell nanoseconds apart, and a timer would never be due
+)
 LAST_S = 60.0  # virtual seconds that what is cancelled at the end has
 
 
-class _Selector(selectors.DefaultSelector):
-    """Selector that adds the waiting time to `passed`, or waits in real time if `is_real` returns true."""
+class _Handle(asyncio.Handle):
+    """A callback without asyncio's checks for each one. `at`: when a timer is due.
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.passed = 0.0
-        self.is_real: Callable[[], bool] = lambda: False
-        self._clock = SystemClock()
-        self._rounds = 0
+    It is one of asyncio's, since the engine's watch knows what holds a loop by the frame of `Handle._run`.
+    """
 
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if timeout is not None and timeout <= 0:
-            self._rounds += 1
-            if self._rounds > MAX_ROUNDS:
-                self._rounds = 0  # the end needs some of its own
-                raise RuntimeError("a tool runs in circles: it gives way again and again, and no time passes")
-            return self._ready(0)
-        self._rounds = 0
-        left = timeout
-        while self.is_real() and (left is None or left > 0):
-            began = self._clock.now()
-            most = SLICE_S if left is None else min(left, SLICE_S)
-            ready = self._ready(most)
-            waited = (self._clock.now() - began) / 1_000 if ready else most
-            self.passed += waited
-            if ready:
-                return ready
-            left = None if left is None else left - waited
-        ready = self._ready(0)  # what a thread has left before it ended
-        if ready:
-            return ready
-        if left is None:
-            raise RuntimeError("a tool waits for something that can never happen")
-        self.passed += max(0.0, left)
-        return self._ready(0)
+    __slots__ = ("at",)
 
-    def _ready(self, timeout: float | None) -> list[tuple[selectors.SelectorKey, int]]:
-        ready: list[tuple[selectors.SelectorKey, int]] = super().select(timeout)
-        return ready
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        callback: Any,
+        arguments: Sequence[Any],
+        context: Context | None,
+        at: float = 0,
+    ) -> None:
+        self._loop, self._callback, self._args, self.at = loop, callback, arguments, at
+        self._context = copy_context() if context is None else context
+        self._cancelled = False
+        self._source_traceback = self._repr = None
 
-    def sockets(self) -> int:
-        """Number of sockets that are waited for, besides the loop's own."""
-        return len(self.get_map()) - 1
+    def cancel(self) -> None:
+        self._cancelled = True
+        self._callback, self._args = None, ()
+
+    def when(self) -> float:
+        return self.at
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop in virtual time. `tools_running` counts running tools and model requests, which may wait
-    in real time.
+    """An event loop in virtual time: the time that it would wait is added to its clock.
+    `tools_running`: tools and models that are asked, which may wait for something real.
+
+    It runs its own rounds: those of asyncio look for sockets and check each callback,
+    and a simulation consists of rounds.
     """
 
+    _stopping: bool
+    _ready: deque[asyncio.Handle]
+    _selector: selectors.BaseSelector
+    _process_events: Callable[[list[tuple[selectors.SelectorKey, int]]], None]
+
+    # asyncio asks for each task and future.
+    get_debug: Any = staticmethod(bool)
+
     def __init__(self) -> None:
+        super().__init__()
         self.tools_running = 0
         self._threads = OtherThreads()
+        self._clock = SystemClock()
         self._jobs = 0
-        self._virtual = _Selector()
-        super().__init__(self._virtual)
-        # Half a year from its start a float cannot tell nanoseconds apart, and a timer would never be reached.
-        self._clock_resolution = 1e-6
-        self._virtual.is_real = lambda: bool(
-            self._jobs
-            or (self.tools_running and (self._virtual.sockets() > 0 or self._threads.are_at_work()))
-        )
+        self._registered = self._selector.get_map()
+        self._passed = 0.0
+        self._idle_rounds = 0
+        # Timers of the same moment in the order in which they were set.
+        self._timers: list[tuple[float, int, _Handle]] = []
+        self._count = 0
 
     def time(self) -> float:
-        return self._virtual.passed
+        return self._passed
+
+    def call_at(
+        self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> Any:
+        timer = _Handle(self, callback, args, context, when)
+        self._count += 1
+        heappush(self._timers, (when, self._count, timer))
+        return timer
+
+    def call_later(
+        self, delay: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> Any:
+        return self.call_at(self._passed + delay, callback, *args, context=context)
+
+    def call_soon(self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None) -> Any:
+        handle = _Handle(self, callback, args, context)
+        self._ready.append(handle)
+        return handle
+
+    def _run_once(self) -> None:
+        """Run rounds in the order of asyncio's: timers that are due, then all that is ready."""
+        timers, ready = self._timers, self._ready
+        while True:
+            self._begin_round()
+            if ready or (timers and timers[0][0] <= self._passed):
+                self._idle_rounds += 1
+                if self._idle_rounds > MAX_ROUNDS:
+                    self._idle_rounds = 0  # the end needs some of its own
+                    raise RuntimeError(
+                        "a tool runs in circles: it gives way again and again, and no time passes"
+                    )
+                self._poll()
+            else:
+                self._idle_rounds = 0
+                self._wait(timers[0][0] if timers else None)
+            due = self._passed + RESOLUTION_S
+            while timers and timers[0][0] < due:
+                ready.append(heappop(timers)[2])
+            for _ in range(len(ready)):
+                handle = ready.popleft()
+                if not handle._cancelled:  # noqa: SLF001  # made for those who write event loops
+                    handle._run()  # noqa: SLF001  # as above
+            if self._stopping:
+                return
+
+    def _begin_round(self) -> None:
+        """Forget cancelled timers, so that the first one counts."""
+        timers = self._timers
+        while timers and timers[0][2]._cancelled:  # noqa: SLF001  # as above
+            heappop(timers)
+
+    def _wait(self, until: float | None) -> None:
+        """Jump to `until`, the next timer, or really wait for what is real: then until it has happened."""
+        while self._is_real() and (until is None or self._passed < until):
+            began = self._clock.now()
+            most = SLICE_S if until is None else min(until - self._passed, SLICE_S)
+            is_ready = self._poll(most)
+            self._passed += (self._clock.now() - began) / 1_000 if is_ready else most
+            if is_ready:
+                return
+        if self._poll():  # what a thread has left before it ended
+            return
+        if until is None:
+            raise RuntimeError("a tool waits for something that can never happen")
+        self._passed = max(self._passed, until)
+
+    def _poll(self, timeout: float = 0) -> bool:
+        """Wait at most `timeout` real seconds for sockets. True when something is ready."""
+        if timeout or len(self._registered) > OWN_SOCKETS:
+            self._process_events(self._selector.select(timeout))
+        return bool(self._ready)
+
+    def _is_real(self) -> bool:
+        """True while a job runs, or a tool is asked and a socket or a thread is at work."""
+        has_sockets = len(self._registered) > OWN_SOCKETS
+        return bool(self._jobs or (self.tools_running and (has_sockets or self._threads.are_at_work())))
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """Mark a request to a tool or a model as running."""
+        """While a tool or a model is asked."""
         self.tools_running += 1
         try:
             yield
@@ -161,9 +239,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     @contextmanager
     def left(self) -> Iterator[None]:
-        """Leave the event loop as in a thread of its own, so that plain functions can run a loop, as when
-        deployed.
-        """
+        """As in a thread of its own, where plain functions run when they are deployed: they may have a loop."""
         asyncio._set_running_loop(None)  # noqa: SLF001  # made for those who write event loops
         try:
             yield
@@ -173,7 +249,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts
     ) -> asyncio.Future[T]:
-        """Run the function in the executor. Time does not jump until it returns."""
+        """As always; time does not jump until it is done."""
         job = super().run_in_executor(executor, func, *args)
         self._jobs += 1
         job.add_done_callback(self._job_is_done)
@@ -184,7 +260,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def run_virtual(main: Callable[[VirtualLoop], Coroutine[Any, Any, T]]) -> T:
-    """Run `main(loop)` to its end on a loop of its own, then cancel remaining tasks."""
+    """Run `main(loop)` to its end on a loop of its own; what is still running then is cancelled."""
     if _is_in_a_loop():
         raise RuntimeError("baton.testing has an event loop of its own: call it from a plain function")
     loop = VirtualLoop()
@@ -224,7 +300,7 @@ class LoopClock:
 
 
 class CountedEntropy:
-    """Names that are the same in every run. They may be predictable."""
+    """Names that are the same in every run; they need not be hard to guess."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -243,11 +319,13 @@ _DEBUGGERS = ("bdb.py:", "pydevd")
 
 
 class LoopBlocked(Exception):
-    """An `async` tool blocked the event loop too long."""
+    """An `async` tool held the event loop too long."""
 
 
 class Blockers:
-    """The watchdog of a run. It watches tools; plain functions and the engine are not counted."""
+    """The watchdog of a run.
+    Tools are watched; what plain functions and the engine do in the loop counts for nothing.
+    """
 
     def __init__(self, tell: Callable[[Held], None]) -> None:
         self._tell = tell
@@ -255,14 +333,14 @@ class Blockers:
         self.watch = Watch(LIMIT_MS, SystemMeter(), thread_pulse, self.hear)
 
     def hear(self, held: Held) -> None:
-        """Record a report of the watchdog, in its thread."""
+        """What the watchdog tells, in its thread."""
         is_stopped = any(name in line for line in held.stack for name in _DEBUGGERS)
         if held.call is not None and not is_stopped:
             self._found.append(held)
             self._tell(held)  # at once: it may hold the loop for ever
 
     def check(self) -> None:
-        """Raise `LoopBlocked` for the first report."""
+        """Raises `LoopBlocked` for the first of them."""
         for call in (held.call for held in self._found if held.call is not None):
             where = f"`{call.tool}` (node `{call.context.node}`)"
             raise LoopBlocked(

@@ -30,8 +30,8 @@ from baton.errors import NotFound
 from baton.runtime.requests.service import Service
 from baton.runtime.starting.catalog import Catalog
 from tests.kit.bugs import replaced
-from tests.kit.lending import UNDOING, of_undoing
 from tests.kit.map_bugs import MAPS, of_maps, of_pauses
+from tests.kit.undoable_tools import UNDOING, of_undoing
 
 if TYPE_CHECKING:
     from tests.kit.world import World

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tests.kit.calling_off import called_off
-from tests.kit.elsewhere import handed
-from tests.kit.forgetting import forgets
-from tests.kit.mapping import HASTY, OF_MAPS
+from tests.kit.cancelling_a_child import called_off
+from tests.kit.external_work import handed
+from tests.kit.long_transcripts import forgets
+from tests.kit.map_scenarios import HASTY, OF_MAPS
 from tests.kit.replanning import chosen, replans
-from tests.kit.thinking import ponders, surveys, thinks, watched
-from tests.kit.ticked import ticked
+from tests.kit.scheduled_workflow import ticked
+from tests.kit.simulated_models import ponders, surveys, thinks, watched
 
 MODELLED: Mapping[str, Any] = {
     "handed": handed,

@@ -15,9 +15,8 @@ from baton.runtime.requests.events import LATER
 from baton.runtime.requests.service import Service
 from tests.kit.corpus import patiently
 from tests.kit.faults import Crash, Plan
-from tests.kit.ticking import registered
-from tests.kit.toolbox import Books, make_registry
-from tests.kit.virtual import run_virtual
+from tests.kit.schedule_runs import registered
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import TENANT, World
 
 ONCE, EVERY, SIGNAL, GONE = "once", "every", "signal", "gone"
@@ -80,8 +79,7 @@ def endure(plan: Plan | None = None, **world: Any) -> Ordeal:
     options: dict[str, Any] = {"skew_ms": 3_000, "timeout_s": 12, "limits": Limits(signals_kept=1), **world}
 
     async def main() -> None:
-        here = World(make_registry(Books()), plan=ordeal.plan, **options)
-        here.switch_on()
+        here = World.start(plan=ordeal.plan, **options)
         for document in DOCUMENTS.values():
             await patiently(here, registered(document))
         here.store.subscriptions.subscribe(TENANT, LEFT, "ship", "mia", 1)

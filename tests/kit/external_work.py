@@ -21,7 +21,7 @@ from baton.runtime.requests.service import Service
 from baton.tools.define import Registry
 from tests.kit.faults import Crash
 from tests.kit.process import pause
-from tests.kit.virtual import until_something_happens
+from tests.kit.virtual_time import until_something_happens
 
 if TYPE_CHECKING:
     from tests.kit.world import World

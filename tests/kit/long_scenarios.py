@@ -14,8 +14,8 @@ from tests.kit.corpus import CORPUS, Scenario, patiently, start
 from tests.kit.documents import CHATTER
 from tests.kit.links import confirmed
 from tests.kit.roles import ask_unless_done
-from tests.kit.sharing import family
-from tests.kit.thrifty import THRIFTY
+from tests.kit.shared_budget import family
+from tests.kit.shared_limit import THRIFTY
 from tests.kit.world import USER, World
 
 

@@ -1,4 +1,4 @@
-"""A workflow with a schedule in the simulation. What must hold of many ticks, and of reconcilers that race for them, is in ticking.py."""
+"""A workflow with a schedule in the simulation. What must hold of many ticks, and of reconcilers that race for them, is in schedule_runs.py."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from tests.kit.scripted import Scripted, asks_for
 
 if TYPE_CHECKING:
     from tests.kit.process import Process
-    from tests.kit.thinking import Asked
+    from tests.kit.simulated_models import Asked
     from tests.kit.world import World
 
 MOST_OUTPUT = 300

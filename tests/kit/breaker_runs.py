@@ -12,10 +12,9 @@ from baton.core.failures.breakers import CLOSED, Breaker
 from baton.core.limits import Limits
 from baton.core.log.events import AttemptFailed, StepHeld
 from tests.kit.corpus import patiently
-from tests.kit.down import Target, add_down
 from tests.kit.faults import FINE, Plan
-from tests.kit.toolbox import Books, make_registry
-from tests.kit.virtual import EPOCH, run_virtual
+from tests.kit.unavailable_target import Target, add_down
+from tests.kit.virtual_time import EPOCH, run_virtual
 from tests.kit.world import TENANT, World
 
 BREAKERS = ("read_breaker", "write_breaker")
@@ -78,10 +77,9 @@ def endure(
     options: dict[str, Any] = {"is_warm": True, "slots": 2, "timeout_s": 20, "runaway": 100_000, **world}
 
     async def main() -> None:
-        here = World(make_registry(Books()), plan=ordeal.plan, limits=limits or Limits(), **options)
+        here = World.start(plan=ordeal.plan, limits=limits or Limits(), **options)
         add_down(here.registry, ordeal.target)
         here.tools = here.registry.specs()
-        here.switch_on()
         await patiently(here, lambda service: service.register(PATIENT, json_only=False))
         ids = [await _begin(here, number) for number in range(sagas)]
         await here.settle(down_s + SOON_S + 60)  # a saga that has not ended by then is late already

@@ -1,6 +1,6 @@
 """What must hold of callbacks: which were opened, how each ended, what was said of it, and what came after its end.
 
-Promises of the oracle `callbacks`. What is said, and when, is in elsewhere.py.
+Promises of the oracle `callbacks`. What is said, and when, is in external_work.py.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from baton.core.log.events import (
 from baton.core.log.folding.received import CALLBACK, FAILURE, HEARTBEAT, SUCCESS, Said
 from baton.core.log.state import owner_of, slot_of
 from baton.errors import CallbackOver, NotAllowedNow
-from tests.kit.virtual import EPOCH
+from tests.kit.virtual_time import EPOCH
 
 if TYPE_CHECKING:
     from tests.kit.roles import Acknowledged

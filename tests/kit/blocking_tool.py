@@ -12,7 +12,7 @@ from typing import Any
 from baton import tool
 from baton.runtime.invocation.watch import Held, Watch
 from baton.tools.define import Registry
-from tests.kit.virtual import VirtualLoop
+from tests.kit.virtual_time import SimulationLoop
 
 
 class Machine:
@@ -44,7 +44,7 @@ class Machine:
     def hold(self, ms: int) -> None:
         """The loop's thread does nothing else for so long; that of the watchdog looks as often as it does."""
         loop = asyncio.get_running_loop()
-        assert isinstance(loop, VirtualLoop)
+        assert isinstance(loop, SimulationLoop)
         left = ms
         while left > 0:
             every = min([left, *(every for _, every in self.looks)])

@@ -14,8 +14,7 @@ from baton.runtime.requests.schedules import saga_of
 from baton.runtime.requests.service import Service
 from tests.kit.corpus import patiently
 from tests.kit.faults import Plan
-from tests.kit.toolbox import Books, make_registry
-from tests.kit.virtual import EPOCH, run_virtual
+from tests.kit.virtual_time import EPOCH, run_virtual
 from tests.kit.world import SHARDS, TENANT, World
 
 ONCE, EVERY, TIME, COUNTS, OVERLAP = "once", "every", "time", "counts", "overlap"
@@ -59,7 +58,7 @@ def endure(
     options: dict[str, Any] = {"skew_ms": 3_000, "timeout_s": 12, "batch": 2, "runaway": 100_000, **world}
 
     async def main() -> None:
-        here = World(make_registry(Books()), plan=ordeal.plan, reconciler_on=False, **options)
+        here = World.start(plan=ordeal.plan, reconciler_on=False, **options)
         for name in names:
             await patiently(here, registered(DOCUMENTS[name]))
         others = [asyncio.create_task(sweeps(here, number * 0.02)) for number in range(reconcilers)]

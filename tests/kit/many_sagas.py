@@ -15,8 +15,7 @@ from tests.kit.documents import chain_of
 from tests.kit.faults import Plan
 from tests.kit.oracles import of_saga, of_world
 from tests.kit.process import Outage
-from tests.kit.toolbox import Books, make_registry
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
 
 PAYING = """
@@ -51,10 +50,8 @@ def many(
     """Start so many sagas within so many seconds, half of them with a payment and a pause, and wait for all of them."""
 
     async def main() -> Ending:
-        books = Books()
-        made = World(make_registry(books), plan, LIMITS, seed=seed, outages=outages, batch=10, **world)
-        made.books, made.runaway = books, 100 * count
-        made.switch_on()
+        made = World.start(plan=plan, limits=LIMITS, seed=seed, outages=outages, batch=10, **world)
+        made.runaway = 100 * count
         for document in (chain_of(3, 0.3), PAYING):
             await patiently(made, partial(_register, text=document))
         await asyncio.gather(*(_start(made, number, number / count * within_s) for number in range(count)))

@@ -32,7 +32,7 @@ from tests.kit.faults import Crash, Plan
 from tests.kit.process import FOREVER, Process, pause
 from tests.kit.roles import ToolsOf
 from tests.kit.toolbox import Books, make_registry
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
 
 INVERSE = "take_back"

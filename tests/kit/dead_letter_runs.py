@@ -25,8 +25,7 @@ from baton.runtime.requests.service import Service
 from baton.runtime.starting.catalog import Registered
 from tests.kit.corpus import patiently
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FINE, LATE, NO_ANSWER, THROTTLE, Crash
-from tests.kit.toolbox import Books, make_registry
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import TENANT, World
 
 P = ParamSpec("P")
@@ -216,9 +215,8 @@ def thousand(
     """
 
     async def main() -> tuple[tuple[str, ...], int]:
-        world = World(make_registry(Books()), seed=seed, batch=10)
+        world = World.start(seed=seed, batch=10)
         world.runaway = 100 * count + 10_000
-        world.switch_on()
         deaths = Mortuary(world, seed, rate)
         await deaths.start(count)
         await deaths.collect_all()
@@ -238,8 +236,7 @@ def at_each_write(most: int) -> list[tuple[str, int, tuple[str, ...]]]:
     """One saga, and one fault at each write of a run of the reconciler and of a redrive: (fate, write, what is broken)."""
 
     async def main(fate: str, at: int) -> tuple[str, ...]:
-        world = World(make_registry(Books()))
-        world.switch_on()
+        world = World.start()
         deaths = Mortuary(world, 0, 0)
         await deaths.start(1)
         with suppress(Crash):

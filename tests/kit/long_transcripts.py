@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from baton import StepFailure
 from baton.ports.models import ModelAnswer, ModelRequest
 from tests.kit.scripted import asks_for, says
-from tests.kit.thinking import THINKS, Announcing, is_corrected, is_of_a_summary, through
+from tests.kit.simulated_models import THINKS, Announcing, is_corrected, is_of_a_summary, through
 
 if TYPE_CHECKING:
     from tests.kit.world import World

@@ -28,7 +28,7 @@ from tests.kit.crowds import MINUTE_S, Crowd
 from tests.kit.faults import Plan
 from tests.kit.process import RUNS_IN, Process
 from tests.kit.toolbox import Books, make_registry
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import TENANT, World
 
 MENDED, ONCE, TOLD, DONE = "mended", "once", "told", "done"

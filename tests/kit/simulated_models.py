@@ -30,8 +30,8 @@ from baton.ports.models import ModelAnswer, ModelRequest, Models, Over
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, STALL, THROTTLE, Crash
 from tests.kit.process import Process
 from tests.kit.scripted import Scripted, asks_for, by_turn, says
-from tests.kit.thrifty import of_limits
-from tests.kit.virtual import until_something_happens
+from tests.kit.shared_limit import of_limits
+from tests.kit.virtual_time import until_something_happens
 
 if TYPE_CHECKING:
     from baton.runtime.requests.service import Service
