@@ -139,8 +139,7 @@ class Tracer:
     @contextmanager
     def span(self, traceparent: str, kind: int, said: Attributes, of: str) -> Iterator[None]:
         """One named by its operation and what it is `of`.
-        `said` may grow until the end.
-        Without a trace there is none.
+        `said` may grow until the end. Without a trace there is none.
         """
         parent, started, error = parent_of(traceparent), self._clock.now(), ""
         try:

@@ -1,9 +1,8 @@
-"""The money that users have spent on a day or hold for calls under way: one item for
-each user and day, and one of their tenant. Besides, an operator's rule about one user.
+"""The money that users have spent on a day or hold for calls under way: one item for each user and day, and
+one of their tenant. Besides, an operator's rule about one user.
 
-Amounts are whole micro-dollars, times UTC epoch milliseconds.
-What a limit is, and what follows from a refusal, is not decided here
-(core/decide/spending.py, runtime/money/ledger.py).
+Amounts are whole micro-dollars, times UTC epoch milliseconds. What a limit is, and what follows from a
+refusal, is not decided here (core/decide/spending.py, runtime/money/ledger.py).
 """
 
 from __future__ import annotations
@@ -34,12 +33,10 @@ class Reservation(msgspec.Struct, frozen=True):
     After `until` the invocation is dead, and the amount may be freed.
 
     `number` counts the invocation's requests, so that no two states of a reservation are equal. `is_freed`:
-    its time
-    was over, and another has freed it; its amount is 0.
-    `billed`: what of the amount is for requests that are billed even if their answer is not
-    heard, by what they are for. It is not freed, but spent. With a number below 0 it is a
-    mark: its holder leaves it, so that no reservation that lands later takes anything. A
-    store keeps an account's newest hundred marks for a quarter of an hour at least.
+    its time was over, and another has freed it; its amount is 0. `billed`: what of the amount is for requests
+    that are billed even if their answer is not heard, by what they are for. It is not freed, but spent. With
+    a number below 0 it is a mark: its holder leaves it, so that no reservation that lands later takes
+    anything. A store keeps an account's newest hundred marks for a quarter of an hour at least.
     """
 
     number: int
@@ -60,10 +57,9 @@ class Reservation(msgspec.Struct, frozen=True):
 class Sums(msgspec.Struct, frozen=True):
     """`held` is the sum of spent and reserved money, `open` the number of invocations with a reservation.
 
-    Of a user whose tenant has a limit: `drawn` is what it has of the tenant's
-    day, `told` what the tenant's account counts of its `spent`. A tenant's `held`
-    is what its users have drawn together, its `spent` what they have told.
-    `rule`: what an operator has decided about the user, as far as this answer knows.
+    Of a user whose tenant has a limit: `drawn` is what it has of the tenant's day, `told` what the tenant's
+    account counts of its `spent`. A tenant's `held` is what its users have drawn together, its `spent` what
+    they have told. `rule`: what an operator has decided about the user, as far as this answer knows.
     """
 
     spent: int = 0
@@ -82,11 +78,9 @@ class Change(msgspec.Struct, frozen=True):
     """What becomes of the reservation of `holder`: from `before` to `after`, None where there is none.
 
     `spent` is counted with it; a change without `before` counts nothing. `limit`: it is refused if more than
-    that
-    would then be held; None: the room is not asked about. `drawn`: it is
-    refused if the account has drawn less.
-    `rule`: the version of the rule about the user by which the limit was found; one with a limit is refused
-    if a later rule stands on the account.
+    that would then be held; None: the room is not asked about. `drawn`: it is refused if the account has
+    drawn less. `rule`: the version of the rule about the user by which the limit was found; one with a limit
+    is refused if a later rule stands on the account.
     """
 
     holder: str

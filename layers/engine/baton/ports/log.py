@@ -96,14 +96,13 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 
     `expires`: when the saga is as good as deleted; 0: never.
 
-    `owner` is empty when the lease is free. `due_at` None: not in the due index; `lane`: where in it.
-    In the lane of looks, `quiet_since` is when something last happened, and `timer` when something is due by
-    itself (0: nothing is): no look needs more than the log's newest entry. `start` is the encoded first
-    entry, kept until entry 1 is known to exist. `armed` is the deadline of a caller that is about to append
-    to a saga that may be in no index. `inbox` counts what was announced there since a holder has taken it in.
+    `owner` is empty when the lease is free. `due_at` None: not in the due index; `lane`: where in it. In the
+    lane of looks, `quiet_since` is when something last happened, and `timer` when something is due by itself
+    (0: nothing is): no look needs more than the log's newest entry. `start` is the encoded first entry, kept
+    until entry 1 is known to exist. `armed` is the deadline of a caller that is about to append to a saga
+    that may be in no index. `inbox` counts what was announced there since a holder has taken it in.
     `watched`: until when a viewer watched, who came while the lease was free. `models`: what models have
-    read, written and cost, by
-    their names, as of the last release.
+    read, written and cost, by their names, as of the last release.
     """
 
     ref: SagaRef
@@ -160,13 +159,11 @@ class Record(msgspec.Struct, frozen=True):
 class Release(msgspec.Struct, frozen=True, kw_only=True):
     """What a holder leaves on the head when it gives the lease back.
 
-    `armed` is the value that the head had when the holder loaded; a release is refused when another
-    writer has armed it since.
-    `inbox`, likewise, is the count of what the holder has taken in, which is cleared; None leaves
-    what is there. `group_at` is set only when the status group changes, because that moves an index.
-    `clear_start`: entry 1 exists, so the head need not carry it any longer. `models` is set only when it has
-    changed, for the
-    same reason as `group_at`; `labels` are those of the saga, which stand beside.
+    `armed` is the value that the head had when the holder loaded; a release is refused when another writer
+    has armed it since. `inbox`, likewise, is the count of what the holder has taken in, which is cleared;
+    None leaves what is there. `group_at` is set only when the status group changes, because that moves an
+    index. `clear_start`: entry 1 exists, so the head need not carry it any longer. `models` is set only when
+    it has changed, for the same reason as `group_at`; `labels` are those of the saga, which stand beside.
     """
 
     folded: int
@@ -307,8 +304,7 @@ class Log(Protocol):
         Eventually consistent.
 
         `after`: the last one of the page before, wherever that saga is by now. Sagas that are due at the same
-        moment
-        come in an order of the store's own, always the same.
+        moment come in an order of the store's own, always the same.
         """
         ...
 
@@ -363,9 +359,8 @@ class Inbox(Protocol):
         """Count one more piece of news on the head.
         True when its lease is free, so that the saga is to be woken.
 
-        False when a worker holds it: its release is refused.
-        Also, with nothing written, for a saga that is in no due index, because
-        it has ended, and for one that does not exist.
+        False when a worker holds it: its release is refused. Also, with nothing written, for a saga that is
+        in no due index, because it has ended, and for one that does not exist.
         """
         ...
 
@@ -381,10 +376,9 @@ _SHORTEST_DAYS = 8
 def period_of(now: int, until: int) -> str:
     """Where bytes go that are needed until then (0: for ever, the empty text): `<days>d<number>`.
 
-    They are deleted `days`, a power of two, after they were last put.
-    A period is as long as that, and `number` counts the periods since 1970:
-    what is put again is put again in its first days, or at another place. So
-    no put comes at the moment at which what it would renew is being deleted.
+    They are deleted `days`, a power of two, after they were last put. A period is as long as that, and
+    `number` counts the periods since 1970: what is put again is put again in its first days, or at another
+    place. So no put comes at the moment at which what it would renew is being deleted.
     """
     if not until:
         return ""

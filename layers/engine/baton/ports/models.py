@@ -48,19 +48,17 @@ class Draft:
 
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One request. `model` is a name of the deployment's, such as `gpt-5-mini` or `PROFILE/gpt-5-mini`.
+    """One request.
+    `model` is a name of the deployment's, such as `gpt-5-mini` or `PROFILE/gpt-5-mini`.
 
     `messages` are those of the chat completions API: objects with `role` (system, user, assistant, tool),
-    `content`,
-    `tool_calls` and `tool_call_id`; equal beginnings are sent as equal bytes. `schema`: the JSON Schema of
-    the answer, which
-    is then JSON text.
-    `most_output` tokens, reasoning inside, are generated at most (0: the model's own limit), and
-    `most_input` are read at most, as its caller has reckoned (0: not reckoned). `until`: when the
-    answer has to be there, whatever the stream does, in epoch milliseconds (0: in ten minutes). `key`
-    names the request: a repetition has the same. `draft`: where the adapter says how its text can be
-    read while it comes. `traceparent`: the trace that it belongs to; the provider is not told.
-    `token`: what a request in the background carries, so that it is known again when it is over.
+    `content`, `tool_calls` and `tool_call_id`; equal beginnings are sent as equal bytes. `schema`: the JSON
+    Schema of the answer, which is then JSON text. `most_output` tokens, reasoning inside, are generated at
+    most (0: the model's own limit), and `most_input` are read at most, as its caller has reckoned (0: not
+    reckoned). `until`: when the answer has to be there, whatever the stream does, in epoch milliseconds (0:
+    in ten minutes). `key` names the request: a repetition has the same. `draft`: where the adapter says how
+    its text can be read while it comes. `traceparent`: the trace that it belongs to; the provider is not
+    told. `token`: what a request in the background carries, so that it is known again when it is over.
     """
 
     model: str
@@ -128,18 +126,16 @@ class Models(Protocol):
         Returns its id there.
 
         `request.until` is of the handover, not of the answer. Raises as `answer` does; `model_unavailable`
-        also where the
-        profile offers nothing of the kind.
-        With `happened=True` the provider may have the request all the same.
+        also where the profile offers nothing of the kind. With `happened=True` the provider may have the
+        request all the same.
         """
         ...
 
     async def collect(self, model: str, response: str) -> ModelAnswer | None:
         """The answer to a request that was handed over; None while the provider works on it.
 
-        Raises `ModelFailure` for a request that has ended without an answer, or
-        of which the provider knows nothing any more, and
-        `StepFailure` where nothing could be found out.
+        Raises `ModelFailure` for a request that has ended without an answer, or of which the provider knows
+        nothing any more, and `StepFailure` where nothing could be found out.
         """
         ...
 

@@ -83,8 +83,7 @@ class Letters(Protocol):
         False, and nothing written, if another is there.
 
         `wake` is passed on by the stream, for the letter's saga. A letter that is pending can be found by
-        `outstanding`.
-        Raises `ValueError` for a key that no store takes.
+        `outstanding`. Raises `ValueError` for a key that no store takes.
         """
         ...
 

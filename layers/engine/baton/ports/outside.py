@@ -124,12 +124,11 @@ class Entities(Protocol):
         expected: int | None = None,
         keeps_before: bool = False,
     ) -> Written:
-        """Replace the stored value and count its version up, unless the write
-        with this key has been done already.
+        """Replace the stored value and count its version up, unless the write with this key has been done
+        already.
 
-        expected: the version that must be there, 0 for none.
-        A repeated write is recognised as long as fewer than half of `KEYS_KEPT`
-        others have come after it. keeps_before: the value that is replaced stays
+        expected: the version that must be there, 0 for none. A repeated write is recognised as long as fewer
+        than half of `KEYS_KEPT` others have come after it. keeps_before: the value that is replaced stays
         stored until the next write, so that a repetition can still give it.
         """
         ...

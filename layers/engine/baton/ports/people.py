@@ -71,8 +71,7 @@ class Telling(msgspec.Struct, frozen=True, kw_only=True):
     `user` is whose saga it is; `expires` is when the saga does, 0: never.
 
     `ask` is the question that it is about, while that is open. `link`: where it can be answered without
-    signing in;
-    empty: nowhere.
+    signing in; empty: nowhere.
     """
 
     tenant: str
@@ -135,8 +134,7 @@ class Incidents(Protocol):
         """Say that `by` has it; the incident as it is now, None when there is none.
 
         `seen`: its `acked` as the caller has seen it; one that has another by now, or is resolved, stays as
-        it was. So a write that lands
-        late does not take the incident away from the person who has it since.
+        it was. So a write that lands late does not take the incident away from the person who has it since.
         """
         ...
 
@@ -154,10 +152,9 @@ class NoticeRecord(Incidents, Protocol):
     def claim(self, tenant: str, saga: str, notice: Notice, now: int) -> Notice | None:
         """The notice that is to be sent under this key, or None when that has been done.
 
-        It is the one that was claimed first, if another saga died over it.
-        Raises `Throttled` while another saga is sending it; one's own claim is
-        that of an invocation that died, because a saga has one at a time. Raises
-        `ChannelRefused` where that was noted.
+        It is the one that was claimed first, if another saga died over it. Raises `Throttled` while another
+        saga is sending it; one's own claim is that of an invocation that died, because a saga has one at a
+        time. Raises `ChannelRefused` where that was noted.
         """
         ...
 
@@ -183,8 +180,7 @@ class QuestionRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     `to` is its audience in one word: `user:ada`, `group:ops`, `role:answer`, `on_call`.
 
     `expires_at`: when it is closed without an answer; 0: never. `told`: its audience was told of it;
-    otherwise it waits for a place among a person's pending ones.
-    `title` and `message` may be cut.
+    otherwise it waits for a place among a person's pending ones. `title` and `message` may be cut.
     """
 
     saga: str

@@ -98,9 +98,8 @@ class StepContext(msgspec.Struct, frozen=True, kw_only=True):
     def spend(self, usd: Decimal | str | float) -> None:
         """Say that this attempt has cost money, such as a model's answer; several times add up.
 
-        It counts at once and for good, even if the attempt fails or is cut off later.
-        The sum is rounded up to a millionth of a dollar.
-        Raises `ValueError` for what is no amount of 0 to 1,000,000 dollars.
+        It counts at once and for good, even if the attempt fails or is cut off later. The sum is rounded up
+        to a millionth of a dollar. Raises `ValueError` for what is no amount of 0 to 1,000,000 dollars.
         """
         self.spent.append(amount_of(usd))
 
@@ -108,8 +107,7 @@ class StepContext(msgspec.Struct, frozen=True, kw_only=True):
         """Write a row of this tenant's into the saga table together with this step's entry: both or neither.
 
         `key` and `sort` are text of at most 1,024 bytes, `attributes` plain JSON of at most 100,000. It costs
-        a
-        transaction (twice the write units of entry and rows). Raises `ValueError` for what cannot be a row.
+        a transaction (twice the write units of entry and rows). Raises `ValueError` for what cannot be a row.
         """
         if len(self.rows) >= MAX_PER_STEP:
             raise ValueError(f"a step writes at most {MAX_PER_STEP} rows")
@@ -153,12 +151,10 @@ class StepFailure(Exception):
     """Raised by a performer: a failure that goes into the log, not an engine fault.
 
     `kind` is one of the classes of core/failures/codes.py, where more is known than the code says; `status`
-    that of an
-    HTTP answer; `retry_after` the text of its header of that name. `happened`: whether
-    what the tool does outside may have happened all the same, where that is known; it
-    matters to a tool with `effect="once"`, and to one that something undoes.
-    `False` is said of all calls with this key. `unsent`: this very call has not been sent, and nothing is
-    said of those before it.
+    that of an HTTP answer; `retry_after` the text of its header of that name. `happened`: whether what the
+    tool does outside may have happened all the same, where that is known; it matters to a tool with
+    `effect="once"`, and to one that something undoes. `False` is said of all calls with this key. `unsent`:
+    this very call has not been sent, and nothing is said of those before it.
     """
 
     def __init__(

@@ -14,10 +14,9 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     """One version of a workflow: its graph's hash and the blobs of document and graph.
 
     `types`: of events that it has rules for. `past`: those that an earlier version had rules for, whose
-    subscriptions may still be there.
-    `heard`: by what sagas of earlier versions are found that have other rules for signals: type of the event,
-    template of the
-    correlation key, and until when (epoch ms) such sagas can last.
+    subscriptions may still be there. `heard`: by what sagas of earlier versions are found that have other
+    rules for signals: type of the event, template of the correlation key, and until when (epoch ms) such
+    sagas can last.
     """
 
     tenant: str
@@ -71,15 +70,12 @@ class Effect(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One effect, by its idempotency key.
 
     `owner` names one try of one attempt, and no other: with `status` it says which state of the effect this
-    is.
-    `saga` and `slot` are where that attempt belongs. `until`: when it has ended in any case. `first` and
-    `updated`: when
-    the effect was first claimed, and last written.
-    `scope` is the place of that saga in all branches.
-    `about`: a hash of the parameters, where the key is made of something else and they have to be the same
-    all the same. Completed, it has `data` (or `ref`, the blob that holds it): what came of it. Failed, it
-    has `code`, `message` and `kind`. `shared_until`: until then other places than its own are given what
-    came of it; 0 as long as it is there. `expires`: after that the store may delete it; 0 never.
+    is. `saga` and `slot` are where that attempt belongs. `until`: when it has ended in any case. `first` and
+    `updated`: when the effect was first claimed, and last written. `scope` is the place of that saga in all
+    branches. `about`: a hash of the parameters, where the key is made of something else and they have to be
+    the same all the same. Completed, it has `data` (or `ref`, the blob that holds it): what came of it.
+    Failed, it has `code`, `message` and `kind`. `shared_until`: until then other places than its own are
+    given what came of it; 0 as long as it is there. `expires`: after that the store may delete it; 0 never.
     """
 
     tenant: str

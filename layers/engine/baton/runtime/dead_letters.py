@@ -50,9 +50,8 @@ _BATCH_INFO = "DDBStreamBatchInfo"
 @dataclass(frozen=True, slots=True)
 class Collected:
     """One run.
-    `dead_letters`: those pending now, of all tenants, MOST_COUNTED at most,
-    and the new ones that no tenant sees;
-    `moved`: messages that were new.
+    `dead_letters`: those pending now, of all tenants, MOST_COUNTED at most, and the new ones that no tenant
+    sees; `moved`: messages that were new.
 
     `oldest_s`: for how long the oldest is pending. `failed`: requests and letters. `more`: some were left for
     the next run.

@@ -94,10 +94,9 @@ class Reconciler:
         """Wake all that is due now; time what a saga waits for and what falls due before the next run.
         `left`: ms it has.
 
-        A run takes each `RUNS`th shard from `shard` on, all of them side by side.
-        A call that fails stops no other: its sagas are due in the next run.
-        A timer that two runs send is a wake too many, which costs a read.
-        Raises what the first call met if something failed and nothing could be done.
+        A run takes each `RUNS`th shard from `shard` on, all of them side by side. A call that fails stops no
+        other: its sagas are due in the next run. A timer that two runs send is a wake too many, which costs a
+        read. Raises what the first call met if something failed and nothing could be done.
         """
         now = self._clock.now()
         ahead = now + min(PERIODS_AHEAD * self._period, Limits().timer_by_message_ms)

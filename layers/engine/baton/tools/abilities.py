@@ -59,8 +59,7 @@ class Abilities:
         self, name: str, effect: str, schema: dict[str, Any], hints: Mapping[str, Any]
     ) -> dict[str, Any]:
         """The fields of the `ToolSpec`.
-        `schema` is that of the parameters, `hints` their types.
-        Raises `ValueError`.
+        `schema` is that of the parameters, `hints` their types. Raises `ValueError`.
         """
         takes = schema.get("properties", {})
         carries_out = _carries_out(self.carries_out)

@@ -1,7 +1,6 @@
 """@tool: a Python function becomes a tool; its schemas come from the type hints by pydantic.
 
-The registry is what a process imported.
-What a tool says of itself besides is abilities.py's, how it is run
+The registry is what a process imported. What a tool says of itself besides is abilities.py's, how it is run
 perform.py's, and how an application's are loaded standard/__init__.py's.
 """
 
@@ -201,18 +200,18 @@ def tool(
     """Declare a function as a tool; the function itself stays as it was.
 
     effect: `pure` (no effect outside), `idempotent` (may run again, always with the same
-    `context.idempotency_key`, which it must pass on) or `once` (must not run again when it is
-    not sure whether it has happened). timeout: of one attempt; without one, that of the
-    deployment (30 s). The parameter annotated with `Context`, if any, is filled by the engine.
+    `context.idempotency_key`, which it must pass on) or `once` (must not run again when it is not sure
+    whether it has happened). timeout: of one attempt; without one, that of the deployment (30 s). The
+    parameter annotated with `Context`, if any, is filled by the engine.
 
-    domain: what it is about, for the failure matrix. cost_usd: what one attempt costs at most. key:
-    what makes two calls the same. verify: the tool that looks whether a call of this one has happened.
+    domain: what it is about, for the failure matrix. cost_usd: what one attempt costs at most. key: what
+    makes two calls the same. verify: the tool that looks whether a call of this one has happened.
 
-    What is done when it fails: fallbacks has, by parameter, values to try one after the other;
-    context is the parameter that can be shortened, or given in parts. instead_of: tools that
-    this one can stand in for, for these hints (without any: for all). carries_out: hints and
-    hooks that this one carries out before an attempt of for_tools. merits: what speaks for it
-    against other ways. Names of tools are patterns, in which `*` stands for any text.
+    What is done when it fails: fallbacks has, by parameter, values to try one after the other; context is the
+    parameter that can be shortened, or given in parts. instead_of: tools that this one can stand in for, for
+    these hints (without any: for all). carries_out: hints and hooks that this one carries out before an
+    attempt of for_tools. merits: what speaks for it against other ways. Names of tools are patterns, in which
+    `*` stands for any text.
 
     repeatable: an agent that calls it again with equal arguments has it called again, under another key.
     Without it, the agent is told the result of the first call.
@@ -220,23 +219,22 @@ def tool(
     requires_approval: a person approves every call first. risk: what it does, and which arguments are amount,
     currency and party; by the rules of the document, calls of high and critical risk are approved first.
 
-    undo: the tool that takes back what a call of this one has done.
-    Each of its parameters gets the field of the same name of what this tool returned, else the
-    argument of the same name; `output` and `input` get the whole of them. A document says `compensate`
-    where that is not right. in_doubt: where it is not known whether a call has done something, `call`
-    the tool of undo in any case, or `ask` a person; without it, that is called where it does no harm.
+    undo: the tool that takes back what a call of this one has done. Each of its parameters gets the field of
+    the same name of what this tool returned, else the argument of the same name; `output` and `input` get the
+    whole of them. A document says `compensate` where that is not right. in_doubt: where it is not known
+    whether a call has done something, `call` the tool of undo in any case, or `ask` a person; without it,
+    that is called where it does no harm.
 
-    breaker: the name of the circuit breaker that holds calls back while the target
-    is down; `tool` for one of its own, `host` for that of the argument `url`.
+    breaker: the name of the circuit breaker that holds calls back while the target is down; `tool` for one of
+    its own, `host` for that of the argument `url`.
 
     raises: the codes of errors of Python that the function raises on purpose, such as `{KeyError:
-    "not_listed"}`; they hold for derived classes, too. Without it, an error that says "bug" is a
-    defect, which parks the saga; `{ValueError: "tool_defect"}` makes one of another.
+    "not_listed"}`; they hold for derived classes, too. Without it, an error that says "bug" is a defect,
+    which parks the saga; `{ValueError: "tool_defect"}` makes one of another.
 
-    An `async` function is cancelled at its timeout.
-    A plain one runs in a helper process, which is killed; so it is declared where importing
-    the app declares it again, and shares no variables with the worker. A plain one that is
-    `pure` runs in a thread of the worker, and may run on after its step has ended.
+    An `async` function is cancelled at its timeout. A plain one runs in a helper process, which is killed; so
+    it is declared where importing the app declares it again, and shares no variables with the worker. A plain
+    one that is `pure` runs in a thread of the worker, and may run on after its step has ended.
 
     Decorating raises `ToolError`, with the function and where it is.
     """
@@ -513,12 +511,11 @@ def pipeline(
     inputs: Sequence[str],
     registry: Registry | None = None,
 ) -> None:
-    """Declare the tool `name`, which does these steps of `std.pipeline`
-    with the `data` that it is called with.
+    """Declare the tool `name`, which does these steps of `std.pipeline` with the `data` that it is called
+    with.
 
-    says: what it is for, as models and people read it. inputs: the names of the data that it takes.
-    Its version is a hash of the steps.
-    Raises `ToolError` with every mistake in them.
+    says: what it is for, as models and people read it. inputs: the names of the data that it takes. Its
+    version is a hash of the steps. Raises `ToolError` with every mistake in them.
     """
     made = [*steps]
     try:

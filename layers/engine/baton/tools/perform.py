@@ -1,10 +1,9 @@
-"""Runs a tool: arguments in, JSON out, within its time. A failure of the tool is a `StepFailure`.
+"""Runs a tool: arguments in, JSON out, within its time.
+A failure of the tool is a `StepFailure`.
 
 `async` tools are cancelled at their timeout. Plain functions with effects run in helper processes, which are
-killed
-(processes/).
-Plain functions that are `pure` run in threads, of which there are so many and no more; one that
-does not return in time is abandoned: its result is dropped, its thread counts until it ends.
+killed (processes/). Plain functions that are `pure` run in threads, of which there are so many and no more;
+one that does not return in time is abandoned: its result is dropped, its thread counts until it ends.
 """
 
 from __future__ import annotations
@@ -318,12 +317,11 @@ MAX_THREADS = 256  # Lambda gives an environment 1,024, and tools start threads 
 
 
 class ToolPerformer:
-    """The `Performer` for the tools of a registry: one for a process,
-    because it counts the process's threads.
+    """The `Performer` for the tools of a registry: one for a process, because it counts the process's
+    threads.
 
-    Without `helpers` plain functions with effects run in threads too, where nothing stops them.
-    That is for tests: a helper process imports the app by its name, and
-    knows no function that only a test has.
+    Without `helpers` plain functions with effects run in threads too, where nothing stops them. That is for
+    tests: a helper process imports the app by its name, and knows no function that only a test has.
     """
 
     def __init__(

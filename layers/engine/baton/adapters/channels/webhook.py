@@ -30,7 +30,8 @@ _FOR_NOW = frozenset({408, 409, 425, _TOO_MANY_REQUESTS})  # and 5xx, and what r
 
 
 class WebhookNotices:
-    """`Notices` to one URL. `secrets`: each as `whsec_` and base64, separated by spaces; each makes a signature.
+    """`Notices` to one URL.
+    `secrets`: each as `whsec_` and base64, separated by spaces; each makes a signature.
 
     `connect` makes the client for one request. Raises `ValueError` for a secret that is none, which is not in
     its text.

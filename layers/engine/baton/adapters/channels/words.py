@@ -1,9 +1,8 @@
 """What a notice says: to people as a subject and a text, to programs as JSON.
 How it is sent is the business of a channel.
 
-A message names the question and how it is answered.
-What the question shows besides (its details, its schema) stays in the
-deployment, where only those who may answer see it.
+A message names the question and how it is answered. What the question shows besides (its details, its schema)
+stays in the deployment, where only those who may answer see it.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""`Budgets` on DynamoDB: one item for each user and day, moved by conditional updates of that one item, and one
-of their tenant.
+"""`Budgets` on DynamoDB: one item for each user and day, moved by conditional updates of that one item, and
+one of their tenant.
 
-Besides its sums it has an attribute for each invocation with a reservation (`r#HOLDER`: number,
-amount or `-` once it was freed, end in milliseconds of the day, and what is billed: `KEY=AMOUNT`,
-with commas). Nothing of this is scanned for: an item is tidied by those who write to it.
+Besides its sums it has an attribute for each invocation with a reservation (`r#HOLDER`: number, amount or `-`
+once it was freed, end in milliseconds of the day, and what is billed: `KEY=AMOUNT`, with commas). Nothing of
+this is scanned for: an item is tidied by those who write to it.
 
-The rule about a user is an item beside the user's days, so that one
-query finds both; a list of its own has the names of such users.
+The rule about a user is an item beside the user's days, so that one query finds both; a list of its own has
+the names of such users.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The log in memory: heads, entries, snapshots, and the table's stream as far as it carries wakes.
 
-It keeps what the port promises and the table's own habits that the engine depends on: the stream repeats
-a wake for as long as it stays on an item, and the due index may lag behind. One lock makes every call
-atomic.
+It keeps what the port promises and the table's own habits that the engine depends on: the stream repeats a
+wake for as long as it stays on an item, and the due index may lag behind. One lock makes every call atomic.
 """
 
 from __future__ import annotations

@@ -102,8 +102,8 @@ class MemoryNoticeRecord:
 
 
 class MemoryNotices:
-    """`Notices` that sends nothing. `told` holds what was to be sent; `fails` raises what goes wrong before it
-    is.
+    """`Notices` that sends nothing.
+    `told` holds what was to be sent; `fails` raises what goes wrong before it is.
     """
 
     def __init__(self, name: str = "memory", fails: Callable[[Telling], None] | None = None) -> None:

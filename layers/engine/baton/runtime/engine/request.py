@@ -37,9 +37,8 @@ class Caller:
     """Who asks: taken from the verified identity, never from the request's own words.
 
     `user` is who pays. `session` tells apart those who share it, by a name that they may choose: it is for
-    the log only.
-    `roles` and `groups`: what decides beyond the routes that roles open, such as whose questions the caller
-    may answer.
+    the log only. `roles` and `groups`: what decides beyond the routes that roles open, such as whose
+    questions the caller may answer.
     """
 
     tenant: str
@@ -128,10 +127,9 @@ class Request:
         False if `make` gives nothing: a no-op.
 
         What `is_known` has been done already: a repetition is answered so, even by a saga that has ended.
-        `blob` is what the entry refers to by `ref`, and goes where that says.
-        It is written once, after the checks: a caller that is refused stores nothing.
-        `wakes`: a worker has to look.
-        Not where the entry makes nothing ready, nothing due earlier, and nothing to be told.
+        `blob` is what the entry refers to by `ref`, and goes where that says. It is written once, after the
+        checks: a caller that is refused stores nothing. `wakes`: a worker has to look. Not where the entry
+        makes nothing ready, nothing due earlier, and nothing to be told.
         """
         while True:
             if is_known(history.state):

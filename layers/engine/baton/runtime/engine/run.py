@@ -34,18 +34,15 @@ class Run(Struct):
 
     `absent`: blobs that cannot be had, with why. `entries`: of its log, by version, while it undoes
     something. `asked`: children that this invocation has looked at, or need not. `looked`: by slot, when it
-    has
-    looked at work elsewhere (core/decide/context.py).
-    `standing`: for how long the time of its children has stood still.
-    `heard`: the count of the inbox that was taken in.
-    `looked_at`: when the head was read last.
-    `looks_at`: when it is to be read again; None while no child is open. `outcomes`: those that
-    the log does not have yet, with the costs of stopped steps. `sent`: so many of them are in
-    the entry that is being appended. `cancelled`: children that this invocation has asked to
-    stop, and whether to undo what they have done. `in_turn`: there is time for what comes before
-    an outcome. `put_off`: until when children wait because their tenant has no room, or those
-    before a fork have not ended. `wants_more`: a step is ready that only another invocation has
-    time for. `began`: by slot, the version of the log by which its last attempt began.
+    has looked at work elsewhere (core/decide/context.py). `standing`: for how long the time of its children
+    has stood still. `heard`: the count of the inbox that was taken in. `looked_at`: when the head was read
+    last. `looks_at`: when it is to be read again; None while no child is open. `outcomes`: those that the log
+    does not have yet, with the costs of stopped steps. `sent`: so many of them are in the entry that is being
+    appended. `cancelled`: children that this invocation has asked to stop, and whether to undo what they have
+    done. `in_turn`: there is time for what comes before an outcome. `put_off`: until when children wait
+    because their tenant has no room, or those before a fork have not ended. `wants_more`: a step is ready
+    that only another invocation has time for. `began`: by slot, the version of the log by which its last
+    attempt began.
     """
 
     lease: Lease
@@ -91,8 +88,7 @@ class Run(Struct):
 
     def taken_in(self, decision: Decision) -> None:
         """The outcomes have changed nothing.
-        Assert that none of their attempts is to be made again.
-        Raises `Standstill`.
+        Assert that none of their attempts is to be made again. Raises `Standstill`.
         """
         if not self.outcomes:
             return

@@ -309,18 +309,15 @@ _OWN = frozenset({"in_progress", "unknown_outcome"})
 
 
 class AttemptInput(msgspec.Struct, eq=False):
-    """What one attempt is given: the step, of which saga, since when, and
-    where to note what it spends and what holds it up.
+    """What one attempt is given: the step, of which saga, since when, and where to note what it spends and
+    what holds it up.
 
     `doubt` is about an effect that may happen only once: an earlier doubt remains until its claim is looked
-    at.
-    `callback` and its `token`: where the tool only hands its work over.
-    `response`: what it has handed over to a provider of models;
-    `work`: what it has handed over and now looks at. `may_ask`: a person may have to approve a call of it.
-    `given`: the
-    arguments that the tool got, where they are not the step's; `key`: that of the
-    call; `done_by`: see `Outcome`. `is_free`: no limit of money holds it up. `acted`:
-    it has failed, and the tool says that it has acted, or has done a part of it.
+    at. `callback` and its `token`: where the tool only hands its work over. `response`: what it has handed
+    over to a provider of models; `work`: what it has handed over and now looks at. `may_ask`: a person may
+    have to approve a call of it. `given`: the arguments that the tool got, where they are not the step's;
+    `key`: that of the call; `done_by`: see `Outcome`. `is_free`: no limit of money holds it up. `acted`: it
+    has failed, and the tool says that it has acted, or has done a part of it.
     """
 
     state: State

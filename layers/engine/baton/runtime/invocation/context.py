@@ -87,8 +87,7 @@ class StoreRetrier:
     """Awaitable port calls for one invocation that must end by `deadline`.
 
     `cut_off`: when what is running in this invocation is interrupted. Without one there is nothing to be done
-    after a
-    call that fails.
+    after a call that fails.
     """
 
     def __init__(

@@ -158,8 +158,7 @@ _CALL: ContextVar[Call | None] = ContextVar("call", default=None)
 
 class Held:
     """A loop that is blocked, for `ms` so far.
-    `call` None: not by a tool's code.
-    `stack`: where, innermost first.
+    `call` None: not by a tool's code. `stack`: where, innermost first.
     """
 
     def __init__(self, call: Call | None, ms: int, stack: Sequence[str]) -> None:

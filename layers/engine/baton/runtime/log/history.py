@@ -31,10 +31,9 @@ class History:
     """The state of a saga at the newest version that was read.
 
     `tail_bytes` is the size of the log behind the newest snapshot, at `snapshot`. Of earlier states it keeps
-    those that were asked for, and the one that it began with.
-    `watched`: until when a viewer watches, as the last append has found out.
-    `unanswered`: an append whose outcome a fault has left unknown.
-    `owes_death`: the log may lack the death of the worker that had the saga before.
+    those that were asked for, and the one that it began with. `watched`: until when a viewer watches, as the
+    last append has found out. `unanswered`: an append whose outcome a fault has left unknown. `owes_death`:
+    the log may lack the death of the worker that had the saga before.
     """
 
     def __init__(self, log: Log, blobs: Blobs, call: StoreRetrier, ref: SagaRef) -> None:

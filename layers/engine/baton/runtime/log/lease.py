@@ -50,7 +50,8 @@ def suffices(head: Head, now: int, limits: Limits) -> bool:
 
 
 async def look(call: StoreRetrier, log: Log, head: Head, now: int, limits: Limits) -> str:
-    """`NEWS` where there is an entry that the last holder had not folded; empty when the head has changed since.
+    """`NEWS` where there is an entry that the last holder had not folded; empty when the head has changed
+    since.
 
     A fork is the last entry of the branch that it ends, so that it is in the branch that the head names.
     Where there is nothing new, the next look is noted.
@@ -69,9 +70,8 @@ class Lease(Struct, frozen=True):
     `before` is the head as it was until then; `armed` and `inbox` as they were read last.
 
     `dead` is the head with the lease of an invocation that ended without giving it back, if there was one.
-    `rested_until`:
-    when the saga would have been looked at, had its inbox not set it going
-    before; None where anything else did.
+    `rested_until`: when the saga would have been looked at, had its inbox not set it going before; None where
+    anything else did.
     """
 
     ref: SagaRef
@@ -222,9 +222,8 @@ class Leases:
     def _early_by(self, head: Head, message: Message, now: int) -> int | None:
         """Milliseconds until there is something to do; None for nothing that is worth waiting for.
 
-        A timer and a yield are due by the clock of their writer, which may be ahead.
-        A yield is taken all the same.
-        To take a timer would only set it again, as often as it comes early; so its worker waits.
+        A timer and a yield are due by the clock of their writer, which may be ahead. A yield is taken all the
+        same. To take a timer would only set it again, as often as it comes early; so its worker waits.
         """
         if head.owner or message.v > head.folded or head.inbox:
             return 0
@@ -323,15 +322,14 @@ class Leases:
         return sweep, SWEEP if is_calm else WORK, wake
 
     async def give_up(self, ref: SagaRef, pause: int, until: int) -> bool:
-        """Free what this invocation holds of a saga and leave all else as it
-        was, to be tried again in `pause` ms.
+        """Free what this invocation holds of a saga and leave all else as it was, to be tried again in
+        `pause` ms.
 
         False where that could not be done by `until`: the lease runs out by itself.
 
-        A death would be counted against the saga's steps, and what failed here was the engine.
-        The head says what is held: a take whose answer was lost may have happened.
-        For this there is time when there is none for anything else.
-        Where such a take was of a dead worker's lease, that death would go with the
+        A death would be counted against the saga's steps, and what failed here was the engine. The head says
+        what is held: a take whose answer was lost may have happened. For this there is time when there is
+        none for anything else. Where such a take was of a dead worker's lease, that death would go with the
         lease: it runs out, and the next worker tells of this one's death in its place.
         """
         if ref in self._owed:

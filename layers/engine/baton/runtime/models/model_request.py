@@ -112,9 +112,8 @@ class Offered(msgspec.Struct, frozen=True):
     """The tools of an agent as a model is told of them.
 
     `names` are those on the wire, `tools` what is called by them, each with the schema of its parameters as
-    JSON; `json` is all
-    that is offered; `operations` are those of APIs that may be called, by the
-    tools of `listing`.
+    JSON; `json` is all that is offered; `operations` are those of APIs that may be called, by the tools of
+    `listing`.
     """
 
     names: dict[str, str]
@@ -206,8 +205,7 @@ class Asking:
         """Its answer, or what the provider works on if the node is asked in the background.
 
         `given` has the model and its settings. `counted`: so many tokens the beginning of the messages is
-        known to have. `known`:
-        so many of the messages, from the first on, have so many bytes as JSON.
+        known to have. `known`: so many of the messages, from the first on, have so many bytes as JSON.
 
         `beside`: the name of a request beside the step's own, whose answer is text and has to be there by
         `until`.

@@ -55,9 +55,8 @@ class Talk(msgspec.Struct, frozen=True):
     """What a turn is told: the opening, what was said in the turns before it, and what its user says with it.
 
     `parts` are the segments that it was read from, `tail` the messages behind them. `segments`: what is to
-    become of them
-    with the answer of this turn, where that is anything new.
-    `known`: how many of the messages have been counted, from the first on, and their bytes as JSON.
+    become of them with the answer of this turn, where that is anything new. `known`: how many of the messages
+    have been counted, from the first on, and their bytes as JSON.
     """
 
     opening: list[Message]
@@ -85,8 +84,7 @@ class Transcript:
     """Reads the transcript of an agent, and writes the segments that it consists of.
 
     `told`: what this invocation knows of it. A segment that it has read or written is not read again; of a
-    turn that is in the
-    state as it was, the messages are not made again.
+    turn that is in the state as it was, the messages are not made again.
     """
 
     def __init__(

@@ -72,20 +72,19 @@ class AccountQueue:
     """One reservation of one account, for all attempts of an invocation together.
 
     `draws`: no more is held than the user has drawn of the tenant's day; without a `limit` only that counts.
-    `is_spent`: all that is held
-    counts as spent when its time is over, and nothing of it is freed.
-    `_amount` is what attempts under way hold, `_billed` what of it is billed whatever becomes of them,
-    `_spent` what all have spent, `_back` what
-    they have given back of what was counted before, `_asked` how often any was changed; `_counted`,
-    `_returned` and `_served` are how far the account has that, `_known` is the reservation there.
+    `is_spent`: all that is held counts as spent when its time is over, and nothing of it is freed. `_amount`
+    is what attempts under way hold, `_billed` what of it is billed whatever becomes of them, `_spent` what
+    all have spent, `_back` what they have given back of what was counted before, `_asked` how often any was
+    changed; `_counted`, `_returned` and `_served` are how far the account has that, `_known` is the
+    reservation there.
 
-    A request without an answer can still be made while the reservation is as it was before.
-    Each is in `_possible`, under the number by which the account shows it.
-    One that leaves no reservation shows nothing, so it stays `_closing` and is sent again as it was.
-    One that opens a reservation counts nothing, and each try has a number of its own: made late, it
-    opens another, which no other late request is about. If it is for what is billed, that would be
-    spent when its time is over, although no caller asked for anything with it: from such a try on
-    (`_is_haunted`) the invocation leaves a mark where it holds nothing, and what lands late is refused.
+    A request without an answer can still be made while the reservation is as it was before. Each is in
+    `_possible`, under the number by which the account shows it. One that leaves no reservation shows nothing,
+    so it stays `_closing` and is sent again as it was. One that opens a reservation counts nothing, and each
+    try has a number of its own: made late, it opens another, which no other late request is about. If it is
+    for what is billed, that would be spent when its time is over, although no caller asked for anything with
+    it: from such a try on (`_is_haunted`) the invocation leaves a mark where it holds nothing, and what lands
+    late is refused.
     """
 
     def __init__(
@@ -142,16 +141,15 @@ class AccountQueue:
         self, now: int, less: int = 0, spent: int = 0, more: int = 0, billed: str = ""
     ) -> Sums | None:
         """Hold less, count what was spent, and hold more.
-        What is over at `now` may be freed.
-        Less than nothing is given back.
+        What is over at `now` may be freed. Less than nothing is given back.
 
         `billed`: what is held, and was held until now, is for this, and is spent whatever becomes of the
         caller.
 
-        Returns the sums for which there is no room for more, with all that this invocation has spent.
-        Raises `EngineFault` when there is no answer: the less and the spent go along with a later
-        request, and no more is held. Callers that wait while a request is under way share its
-        failure. One request after the other would take all the time that the invocation has left.
+        Returns the sums for which there is no room for more, with all that this invocation has spent. Raises
+        `EngineFault` when there is no answer: the less and the spent go along with a later request, and no
+        more is held. Callers that wait while a request is under way share its failure. One request after the
+        other would take all the time that the invocation has left.
         """
         self._amount -= less
         self._bill(billed, 0)
@@ -337,9 +335,8 @@ class LedgerCache:
     """Lives as long as a process: the accounts, their limits, and what is known of today.
 
     `blocked` have spent their day's money, or are blocked, which only a later rule undoes (a tenant without a
-    user); `told` are keys of notices
-    that this process has asked for.
-    `rules`: what operators have decided about users, the latest that this process has heard.
+    user); `told` are keys of notices that this process has asked for. `rules`: what operators have decided
+    about users, the latest that this process has heard.
     """
 
     budgets: Budgets
@@ -566,11 +563,9 @@ class AttemptSpending(Struct, eq=False):
     """An attempt under way: `cover` is what it may spend beyond what has been `closed`, which is counted.
 
     `held` of it is reserved. `sums` are the last known ones of the account. `rests`: there was no room for it
-    in its
-    process.
-    `billed`: what is held for it is for a request that is billed whatever
-    becomes of its caller, and this is its name. `shared`: the same on the
-    accounts of limits that its saga shares with others, the nearest first.
+    in its process. `billed`: what is held for it is for a request that is billed whatever becomes of its
+    caller, and this is its name. `shared`: the same on the accounts of limits that its saga shares with
+    others, the nearest first.
     """
 
     saga: str

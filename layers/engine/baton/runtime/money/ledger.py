@@ -56,11 +56,9 @@ class Ledger:
     """The money of the steps of one invocation.
 
     `_seen` are the last states of the sagas, `_unlogged` the costs of their attempts that are not in these
-    states, by
-    slot.
-    `_wanted`: the amount that an attempt under way lacked while others held the rest; it begins with that.
-    `_returning`: what attempts give back of what was counted, which the log does not have yet.
-    `_left`: accounts that gave no answer, with the sagas that had asked.
+    states, by slot. `_wanted`: the amount that an attempt under way lacked while others held the rest; it
+    begins with that. `_returning`: what attempts give back of what was counted, which the log does not have
+    yet. `_left`: accounts that gave no answer, with the sagas that had asked.
     """
 
     def __init__(self, context: InvocationContext, cache: LedgerCache) -> None:
@@ -173,8 +171,7 @@ class Ledger:
         """Hold what the next call of an attempt may cost, as far as more is needed than is held for it.
 
         `billed`: the call costs so much even if its caller dies, and then that is spent, and not freed. These
-        are the tokens
-        that it may read and write, where they are limited.
+        are the tokens that it may read and write, where they are limited.
 
         Raises `NoRoom`, which may be `Halted`: then the call must not be made, and the attempt is over.
         """

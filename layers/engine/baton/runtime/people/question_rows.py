@@ -51,9 +51,8 @@ class QuestionRows:
         It has a place with its person where `told`, and then its audience may be told.
 
         `is_due`: its audience is to be told, for the first time unless it has a place already. What no notice
-        is due for
-        takes its place whatever the limit, because its audience knows of it; so
-        does what a person has claimed.
+        is due for takes its place whatever the limit, because its audience knows of it; so does what a person
+        has claimed.
         """
         audience, known = audience_of(self._state, ask), self._state.outbox.rows.get(ask.id, Shown())
         if known.to != audience or known.left:

@@ -92,9 +92,8 @@ async def story_of(
 ) -> Story:
     """The story of the log up to the state that was opened, without branches that a fork left.
 
-    Reading stops once `is_enough`.
-    That is asked in the present branch only, because a fork undoes what came before it.
-    Raises `TooLarge` for a log that takes too much of the request's time.
+    Reading stops once `is_enough`. That is asked in the present branch only, because a fork undoes what came
+    before it. Raises `TooLarge` for a log that takes too much of the request's time.
     """
     ref, state = opened.head.ref, opened.history.state
     story, time = Story(opened.program), ReadingTime(clock, call.deadline)
@@ -143,11 +142,10 @@ class Queries:
         return budget_view(user, sums.spent, sums.reserved, cache.terms, day_of(now), both, sums.rule)
 
     async def costs(self, *, by: str = "", of: str = "", day: int = 0, cursor: str = "") -> dict[str, Any]:
-        """What models have cost the tenant on a day (epoch ms; 0: today), by
-        workflow, user or model, in pages: `next` continues it.
+        """What models have cost the tenant on a day (epoch ms; 0: today), by workflow, user or model, in
+        pages: `next` continues it.
 
-        A key is on several pages; their sums add up.
-        `of`: what AWS has instead, for which the logs are read.
+        A key is on several pages; their sums add up. `of`: what AWS has instead, for which the logs are read.
         Raises `UserError` for what AWS has cost by model.
         """
         from baton.core.read.day_costs import AWS, BY, MODELS  # few requests ask for it
@@ -286,8 +284,7 @@ class Queries:
         cursor: str = "",
     ) -> dict[str, Any]:
         """A page of the tenant's sagas, the latest change first.
-        `next` continues it.
-        `label`: `name=value`, or several with commas.
+        `next` continues it. `label`: `name=value`, or several with commas.
 
         What is shown is what the last release left: a saga that is being worked on is shown as it was taken;
         `show` is exact. It changed when it last began to run, began to wait or ended; `since`: then or later
@@ -304,8 +301,7 @@ class Queries:
 
     async def incidents(self, *, status: str = "", limit: int = 50, cursor: str = "") -> dict[str, Any]:
         """A page of the tenant's incidents, the newest first.
-        `next` continues it.
-        `status`: one of `STATUSES`.
+        `next` continues it. `status`: one of `STATUSES`.
         """
         _check_limit(limit)
         return await self._incidents().page(status, limit, cursor)

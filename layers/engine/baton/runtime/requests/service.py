@@ -213,12 +213,11 @@ class Service:
         """Answer an open question; the same answer again changes nothing.
 
         `check`, in the place of who may answer: what the caller shows has to be good for the question at that
-        time; and it is
-        good for one answer.
+        time; and it is good for one answer.
 
-        Raises `NotFound` with the questions that are open, `Forbidden` with
-        whom the question is for, `InvalidInput` with all that is wrong with the
-        answer, `NotAllowedNow` for a question that has another one.
+        Raises `NotFound` with the questions that are open, `Forbidden` with whom the question is for,
+        `InvalidInput` with all that is wrong with the answer, `NotAllowedNow` for a question that has another
+        one.
         """
         from baton.runtime.requests.answers import give  # few requests are an answer
 
@@ -228,8 +227,7 @@ class Service:
         """Let a parked saga try again, with its tries counted anew.
 
         `budget`: micro-dollars that it may spend in all. Without one, a saga that was parked for its money
-        may spend
-        as much again.
+        may spend as much again.
         """
 
         def make(state: State, now: int) -> Event | None:

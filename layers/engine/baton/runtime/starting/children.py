@@ -109,8 +109,7 @@ class Children:
 
     async def start_handler(self, failed: SagaRef, ref: SagaRef, state: State, child: Child) -> None:
         """Make the failure handler of a saga exist.
-        It has no parent: none waits for it.
-        Raises `UserError` for one that can never start.
+        It has no parent: none waits for it. Raises `UserError` for one that can never start.
         """
         self._check_depth(state)
         origin = state.origin

@@ -42,11 +42,9 @@ class Beginning:
     """All that entry 1 is made of.
 
     `body_hash` tells a repeated request from a different one. `handled`: a saga above goes on from this one's
-    failure.
-    `expires`: when the saga above does, which refers to the values of this one. `is_part`: this one refers to
-    values of that, too, and
-    expires with it.
-    `outer`: see `SagaStarted`; `passed`: likewise, with the input where that is a value of the saga above.
+    failure. `expires`: when the saga above does, which refers to the values of this one. `is_part`: this one
+    refers to values of that, too, and expires with it. `outer`: see `SagaStarted`; `passed`: likewise, with
+    the input where that is a value of the saga above.
     """
 
     ref: SagaRef

@@ -238,13 +238,10 @@ class EffectClaims:
 
         `act` does it, within the time until `context.deadline_ms`; `verify` says what `spec.verify` returns.
         `decided`: a person has said that what this owner has claimed has not happened; empty if no person
-        has. Raises
-        `StepFailure`, and whatever `act` raises; `in_progress` is its own, and so is `OfClaim` where what
-        became of a
-        claim could not be found out.
-        Cancelled, it leaves its claim as it is.
-        A store that stays away is an engine fault, also after the effect: nothing else
-        could be written either, and the next attempt looks whether it has happened.
+        has. Raises `StepFailure`, and whatever `act` raises; `in_progress` is its own, and so is `OfClaim`
+        where what became of a claim could not be found out. Cancelled, it leaves its claim as it is. A store
+        that stays away is an engine fault, also after the effect: nothing else could be written either, and
+        the next attempt looks whether it has happened.
         """
         self._name = self._name or self._entropy.token(64)
         claim = Effect(

@@ -44,16 +44,14 @@ class InFlight:
     """Running attempts by slot.
 
     `_full`: tools that had no room in this process, with when to ask again and the pause before that.
-    `_fault`: the fault that
-    kept the engine from finishing one.
-    `_unknown`: slots where such a fault has ended an attempt that may have acted,
-    which the log does not know yet. `_cancelled`: attempts that were cancelled here,
-    or ended by such a fault, whose costs the log may still lack. A tool may take its
-    time to end, so that one stays there until its costs were given out as an outcome.
+    `_fault`: the fault that kept the engine from finishing one. `_unknown`: slots where such a fault has
+    ended an attempt that may have acted, which the log does not know yet. `_cancelled`: attempts that were
+    cancelled here, or ended by such a fault, whose costs the log may still lack. A tool may take its time to
+    end, so that one stays there until its costs were given out as an outcome.
 
-    An attempt is cancelled because its invocation ends (`cut_off`), because of a fault
-    (`rescue`), because the saga was told to stop (`abort`), because the log no longer
-    waits for it (`cancel_unneeded`), or because nothing here is carried on (`cancel_all`).
+    An attempt is cancelled because its invocation ends (`cut_off`), because of a fault (`rescue`), because
+    the saga was told to stop (`abort`), because the log no longer waits for it (`cancel_unneeded`), or
+    because nothing here is carried on (`cancel_all`).
     """
 
     def __init__(

@@ -1,8 +1,7 @@
 """The outer loop of one saga in one invocation: take, load, decide, perform, append, release.
 
-Loading is in runner.py, what is done after a fault in runner.py.
-All decisions are core/decide/decide.py's.
-A stale runner stops itself: past its lease it appends nothing and starts no step.
+Loading is in runner.py, what is done after a fault in runner.py. All decisions are core/decide/decide.py's. A
+stale runner stops itself: past its lease it appends nothing and starts no step.
 """
 
 from __future__ import annotations
@@ -318,8 +317,7 @@ class Runner:
         Returns the decision that holds then.
 
         `_CUT_SHORT` when more is to be appended than this invocation has time for: rounds that run nothing,
-        or
-        children that are to be cancelled before.
+        or children that are to be cancelled before.
         """
         together, stopped = True, frozenset[str]()
         while True:

@@ -43,8 +43,8 @@ class ChildUndoer:
     async def _ask(
         self, parent: SagaRef, slot: str, child: str, key: str, may_lack: bool
     ) -> ChildUndone | None:
-        """`may_lack`: the child was stopped, by its parent's end or before that; where there is none, it could
-        never start.
+        """`may_lack`: the child was stopped, by its parent's end or before that; where there is none, it
+        could never start.
         """
         ref = SagaRef(parent.tenant, child)
         node, iteration = node_of(slot)

@@ -1,11 +1,10 @@
-"""A process that imports the app once, forks helpers off itself, and
-kills them: with all that they have started.
+"""A process that imports the app once, forks helpers off itself, and kills them: with all that they have
+started.
 
-It runs nothing of the app but its imports, so it has one thread and is always there to kill.
-The worker talks to it over three kinds of sockets: `control` brings, for each helper
-that is wished, the other ends of two more. One is the helper's own, for calls. The
-other is its life: when the worker closes it, or dies, the helper is killed; when the
-helper has ended, however that came about, its status is written there.
+It runs nothing of the app but its imports, so it has one thread and is always there to kill. The worker talks
+to it over three kinds of sockets: `control` brings, for each helper that is wished, the other ends of two
+more. One is the helper's own, for calls. The other is its life: when the worker closes it, or dies, the
+helper is killed; when the helper has ended, however that came about, its status is written there.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The worker's side of helper processes: how many there are, what they are asked, and that none is left.
 
-A call has a helper to itself.
-Cancelled, whatever for, it kills the helper and waits for its death
-before it lets go: what was said to be over does nothing any more.
+A call has a helper to itself. Cancelled, whatever for, it kills the helper and waits for its death before it
+lets go: what was said to be over does nothing any more.
 """
 
 from __future__ import annotations
@@ -115,8 +114,7 @@ class Helpers:
 
     async def _ready_one(self) -> _Helper:
         """One that can be asked.
-        The last one used first, so that few stay in memory.
-        Raises `NoRoom`, `StepFailure`.
+        The last one used first, so that few stay in memory. Raises `NoRoom`, `StepFailure`.
         """
         while self._idle:
             helper = self._idle.pop()

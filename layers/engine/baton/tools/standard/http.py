@@ -1,5 +1,5 @@
-"""`std.http`: a request to a service outside, with the step's idempotency key as a header; `std.delete_resource`
-deletes what one has created.
+"""`std.http`: a request to a service outside, with the step's idempotency key as a header;
+`std.delete_resource` deletes what one has created.
 
 How bytes travel, and where to, is the adapter's. What an answer means to a step is here.
 """
@@ -102,9 +102,8 @@ def declare(registry: Registry, services: Services) -> None:
     ) -> Answered:
         """Send a request and give its answer.
 
-        POST, PUT, PATCH and DELETE carry `Idempotency-Key`, the same for every attempt of the step.
-        A status of 400 and above is the step's failure.
-        GET and HEAD follow redirects.
+        POST, PUT, PATCH and DELETE carry `Idempotency-Key`, the same for every attempt of the step. A status
+        of 400 and above is the step's failure. GET and HEAD follow redirects.
         """
         longest = milliseconds(timeout)
         given = headers_of(headers or {})

@@ -1,8 +1,7 @@
 """`std.named_pipeline`: pipelines that a user's agents have run twice, kept under a name by themselves.
 
-Only where the tool is granted: without it `std.pipeline` neither reads nor writes anything.
-What is kept is of one user, for that user's agents, and no text that a
-model has written is told to another one (ADR 53).
+Only where the tool is granted: without it `std.pipeline` neither reads nor writes anything. What is kept is
+of one user, for that user's agents, and no text that a model has written is told to another one (ADR 53).
 """
 
 from __future__ import annotations

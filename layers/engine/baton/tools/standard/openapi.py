@@ -65,9 +65,8 @@ def declare(registry: Registry, services: Services) -> None:
         """Call an operation of an API by its id, and give the answer.
 
         Arguments are checked by the API's description first, and all that is wrong with them is said.
-        Operations other than GET and HEAD carry `Idempotency-Key`, the same for every attempt of the step.
-        A status of 400 and above is the step's failure.
-        No redirect is followed.
+        Operations other than GET and HEAD carry `Idempotency-Key`, the same for every attempt of the step. A
+        status of 400 and above is the step's failure. No redirect is followed.
         """
         _check(api, operation, operations, context)
         named = _named(services, api)

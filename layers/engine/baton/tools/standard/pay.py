@@ -1,10 +1,9 @@
-"""`std.pay`, `std.find_payment` and `std.refund`: a payment in two phases against a payment service that speaks
-HTTP.
+"""`std.pay`, `std.find_payment` and `std.refund`: a payment in two phases against a payment service that
+speaks HTTP.
 
-Reserve, execute, confirm; or reserve, be refused, release; later perhaps refund.
-Each phase has an idempotency key of its own, made of the step's, so that
-the next attempt after a crash, wherever it was, finds what was done and
-goes on from there. What the service has to understand is in docs/tools.md.
+Reserve, execute, confirm; or reserve, be refused, release; later perhaps refund. Each phase has an
+idempotency key of its own, made of the step's, so that the next attempt after a crash, wherever it was, finds
+what was done and goes on from there. What the service has to understand is in docs/tools.md.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ Preview = Annotated[int, Field(ge=0, le=base.PREVIEW_ROWS, description="So many 
 
 
 class Pipelined(BaseModel):
-    """`row_count` is null where the result is no table. `notes` name what may be a mistake, such as a field that
-    no row has.
+    """`row_count` is null where the result is no table.
+    `notes` name what may be a mistake, such as a field that no row has.
     """
 
     result: Any
