@@ -183,7 +183,7 @@ class LetterCollector:
             return ()
 
     def _about(self, message: DeadMessage) -> Letter:
-        """What a message says, as a letter without a history."""
+        """Return the letter of a message, without a history."""
         saga, v = _saga_of(message)
         code, reason = message.code, message.reason
         if message.source == RELAY:
@@ -222,7 +222,9 @@ def _saga_of(message: DeadMessage) -> tuple[SagaRef | None, int]:
 
 
 def _told_by_lambda(body: str) -> tuple[str, str]:
-    """Code and reason of a description of records of the stream in the relay's queue, or an event of a bus."""
+    """Return code and reason of a description of stream records in the relay's queue, or of an event of a
+    bus.
+    """
     try:
         said = msgspec.json.decode(body)
         if "detail-type" in (event := said.get("requestPayload") or said):

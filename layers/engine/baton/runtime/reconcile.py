@@ -40,10 +40,9 @@ _Span: TypeAlias = tuple[int, int]  # of due times
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """What one run did in its shards: sagas woken and timed, and calls that failed.
-    `more`: some were left for the next.
+    """Result of one run in its shards: sagas woken and timed, and calls that failed.
 
-    `mended`: those that were parked for a defect, and that other code may mend.
+    `more`: some were left for the next. `mended`: sagas parked for a defect that other code may mend.
     """
 
     woken: int

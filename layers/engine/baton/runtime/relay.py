@@ -112,7 +112,7 @@ class Relay:
         return [*failed, *await self._send(wakes, call)]
 
     async def _announce(self, parent: SagaRef, call: StoreRetrier) -> bool | None:
-        """Whether it is to be woken; None when it could not be told."""
+        """Return true if the parent must be woken; None when it could not be reached."""
         try:
             return await call(self._inbox.announce, parent)
         except EngineFault as error:

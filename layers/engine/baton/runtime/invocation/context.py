@@ -136,11 +136,11 @@ class StoreRetrier:
                 now = self._clock.now()
 
     def _end(self, began: int) -> int:
-        """When a call that begins now gives up.
+        """Return the time at which a call that begins now gives up.
 
-        A call that begins before the cut-off ends at it, so that there is time left to say so.
-        An ordinary call that is under way just then is not one that hangs: it
-        gets half of the time after the cut-off, at least.
+        A call that begins before the cut-off ends at it, so that time is left to record that. An ordinary
+        call that is under way just then is not one that hangs: it gets at least half of the time after the
+        cut-off.
         """
         return max(self._cut_off, began + self._least) if began < self._cut_off else self.deadline
 
@@ -159,7 +159,7 @@ def _no_answer(function: Callable[..., Any]) -> StoreUnavailable:
 
 
 class Threads:
-    """The `Offload` for adapters that wait on a network. Its threads are its own, so that no tool starves it."""
+    """`Offload` for adapters that wait on a network. It has its own threads, so that no tool starves it."""
 
     def __init__(self, size: int = 32) -> None:
         self._pool = ThreadPoolExecutor(size, thread_name_prefix="baton-io")
@@ -184,7 +184,7 @@ class Invocation(Struct, frozen=True):
     cold: bool = False
 
     def leases_until(self, limits: Limits) -> int:
-        """When the leases that it takes are over."""
+        """Return the time at which the leases that it takes end."""
         return self.deadline + limits.lease_grace_ms
 
 
@@ -213,8 +213,8 @@ def answer(failed: Sequence[str]) -> Mapping[str, object]:
 
 
 class Turn(Struct):
-    """Whether the sagas of an invocation have to yield, because others wait
-    for a worker (runtime/invocation/context.py).
+    """Flag that the sagas of an invocation must yield, because others wait for a worker
+    (runtime/invocation/context.py).
     """
 
     is_over: bool = False
@@ -230,7 +230,9 @@ class Deadline(Struct, frozen=True):
 
     @classmethod
     def of(cls, invocation: Invocation, limits: Limits) -> Deadline:
-        """The reserve is never more than a third of the whole, so that short invocations still do something."""
+        """Make a deadline.
+        The reserve is at most a third of the whole, so that short invocations still do something.
+        """
         whole = invocation.deadline - invocation.started
         return cls(invocation.started, invocation.deadline, min(limits.yield_reserve_ms, whole // 3))
 
@@ -241,17 +243,15 @@ class Deadline(Struct, frozen=True):
 
     @property
     def cut_off(self) -> int:
-        """When running steps are interrupted; the rest of the time is for the append and the hand-over."""
+        """Time at which running steps are interrupted; the rest is for the append and the hand-over."""
         return self.end - self.reserve * 2 // 3
 
     def fits(self, now: int, expected: float) -> bool:
-        """Whether a step of `expected` ms would be done before the reserve, and
-        it is still this invocation's turn.
-        """
+        """Return true if a step of `expected` ms would end before the reserve, and the turn is not over."""
         return not self.turn.is_over and now + expected <= self.end - self.reserve
 
     def is_spent(self, now: int) -> bool:
-        """Whether what needs no step has to go on in another invocation."""
+        """Return true if work without a step must continue in another invocation."""
         return self.turn.is_over or now >= self.cut_off
 
 

@@ -1,8 +1,8 @@
-"""What models are writing, shown to viewers while it is written: at
-most one write a second for a saga, and none without a viewer.
+"""Texts that models are writing, for viewers: at most one write a second for a saga, and none without a
+viewer.
 
-A worker hears of a viewer by its take and by its appends (`Live.leave_word`), and that there is none any more
-by a write that is refused. Nothing here is waited for: an answer is neither late nor lost because of it.
+A worker learns of a viewer by its take and by its appends (`Live.leave_word`), and of the end of viewing by a
+write that is refused. No caller waits for these writes: an answer is neither late nor lost because of them.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from baton.runtime.invocation.context import InvocationContext
 
 EVERY_S = 1.0
 AGAIN_MS = 5_000
-"""What has not changed is written again after so long: a text that is
-older than that was left by a dead worker.
+"""Milliseconds after which an unchanged text is written again: a text that is older was left by a dead
+worker.
 """
 MOST_BYTES = 8_192
 MOST_TEXTS = 64
@@ -35,7 +35,7 @@ logger = logging.getLogger("baton.worker")
 
 
 class LiveText(NamedTuple):
-    """What has come of one answer. `slot`: of its step; `since`: when it was asked for, in epoch ms."""
+    """Text of one answer so far. `slot`: of its step; `since`: when it was asked for, in epoch ms."""
 
     slot: str
     since: int

@@ -61,8 +61,8 @@ class Metrics:
         self._say(now, {"LoopBlocked": 1}, tool=tool)
 
     def dead_letters(self, moved: int, pending: int, age: int, now: int) -> None:
-        """What a look at the dead letters has found: messages that were new,
-        letters that are pending, age of the oldest in ms.
+        """Count the results of reading the dead letters: new messages, pending letters, age of the oldest in
+        ms.
         """
         self._say(now, {"DeadMessages": moved, "DeadLetters": pending, "DeadLetterAge": age})
 
@@ -71,7 +71,7 @@ class Metrics:
         self._say(now, figures, workflow=workflow)
 
     def events(self, figures: Mapping[str, int], now: int) -> None:
-        """What an event from outside did not do, by metric."""
+        """Count the failures of events from outside, by metric."""
         self._say(now, figures)
 
     def opened(self, breaker: str, now: int) -> None:
@@ -153,7 +153,7 @@ class Call:
 
 
 _CALL: ContextVar[Call | None] = ContextVar("call", default=None)
-"""Whose code runs: what a tool starts, in tasks of its own too, has a copy of it."""
+"""Call whose code runs; tasks that a tool starts have a copy of it."""
 
 
 class Held:
@@ -240,7 +240,7 @@ class _Vigil:
         self._came_round = True
 
     def left(self, call: Call) -> None:
-        """In the loop, perhaps before it has come round: what follows is not the doing of this call any more."""
+        """Record in the loop that the call has ended: later blocking is not attributed to it."""
         if self._held is not None and self._held.call is call:
             self._close()
 
@@ -258,7 +258,7 @@ _RUN = asyncio.Handle._run.__code__  # noqa: SLF001  # what runs in a loop is ca
 
 
 def _at_work(thread: int) -> tuple[Call | None, list[str]]:
-    """Whose code a loop's thread is running now, and where it is."""
+    """Return the call whose code a loop's thread is running now, and its stack."""
     frame: FrameType | None = sys._current_frames().get(thread)  # noqa: SLF001  # made for debuggers
     stack = list[str]()
     while frame is not None and frame.f_code is not _RUN:
@@ -290,12 +290,12 @@ def to_log(metrics: Metrics, clock: Clock) -> Callable[[Held], None]:
 
 
 def own_ms(blocked: Sequence[Blocked]) -> int:
-    """How long an attempt held the loop itself."""
+    """Return the milliseconds for which an attempt itself held the loop."""
     return sum(one.ms for one in blocked if one.is_own)
 
 
 def because_of(blocked: Sequence[Blocked]) -> str:
-    """Why there was no answer in time, if it is for what blocked the loop meanwhile."""
+    """Return the reason for a missed deadline if code blocked the loop meanwhile; else an empty text."""
     if not blocked:
         return ""
     most = max(blocked, key=lambda one: (one.is_own, one.ms))

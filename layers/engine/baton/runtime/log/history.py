@@ -263,12 +263,12 @@ def _version(state: State) -> int:
 
 
 def is_own(there: Entry, mine: Entry) -> bool:
-    """Whether the entry that is there is the one that this writer put before."""
+    """Return true if the stored entry is the one that this writer put before."""
     return (there.version, there.epoch, there.invocation) == (mine.version, mine.epoch, mine.invocation)
 
 
 def _wake_of_end(state: State, entry: Entry) -> Wake | None:
-    """What the stream must carry when this entry ends a child: word to its parent."""
+    """Return the wake of an entry that ends a child: it tells the parent. None for other entries."""
     if not state.origin.parent or not any(isinstance(event, SagaEnded) for event in entry.events):
         return None
     origin = state.origin

@@ -39,8 +39,8 @@ NEWS, NOTHING = "news", "nothing"
 
 
 def suffices(head: Head, now: int, limits: Limits) -> bool:
-    """Whether a look at the log tells all.
-    What is due by itself within a message's delay needs a worker, to send that.
+    """Return true if reading the log is enough.
+    A timer due within a message's delay needs a worker, to send that message.
     """
     if head.lane != SWEEP or head.owner or head.due_at is None or head.due_at > now:
         return False
@@ -104,7 +104,9 @@ class WithinLease:
 
 
 def is_over(head: Head, now: int, limits: Limits) -> bool:
-    """Whether the lease of another process has ended by that one's clock too, however far behind it may be."""
+    """Return true if the lease of another process has ended by that process's clock too, within the allowed
+    skew.
+    """
     return now >= head.until + limits.clock_skew_ms
 
 
@@ -113,7 +115,9 @@ def _has_yielded(head: Head) -> bool:
 
 
 def _rested_until(head: Head, version: int, now: int) -> int | None:
-    """When a saga is due, where no more is known of it than what its inbox says."""
+    """Return the due time of a saga with nothing new but its inbox; None if a worker must look
+    at the rest.
+    """
     if head.owner or version > head.folded or _has_yielded(head) or head.lane == PARKED:
         return None
     return head.due_at if head.due_at is not None and head.due_at > now else None
@@ -204,7 +208,9 @@ class Leases:
         return before, owed if before is None or before.owner == owner else before
 
     async def _news(self, head: Head, message: Message, now: int) -> str:
-        """`NEWS` for a worker that takes the lease, or `NOTHING`; empty when the head has to be read again."""
+        """Return `NEWS` for a worker that takes the lease, or `NOTHING`; empty when the head must be read
+        again.
+        """
         if message.build:
             # For a worker of that code alone, and once: the saga is somewhere else in the index when it was tried.
             is_for_this = message.build == self._limits.build and head.due_at == message.due
@@ -295,11 +301,10 @@ class Leases:
     def _due_next(
         self, state: State, now: int, again: bool, due: int | None, is_calm: bool
     ) -> tuple[int | None, str, Wake | None]:
-        """When the saga is in the due index next, in which lane, and the wake that goes with its release.
+        """Return the next due time of the saga, its lane, and the wake that goes with its release.
 
-        A saga that has not ended is always in it: a wake may be lost, and then
-        a look at it now and then (a sweep) finds what it has missed. What is
-        due by itself takes the place of that look if it comes before it.
+        A saga that has not ended is always in the index: a wake may be lost, and then a periodic check (a
+        sweep) finds the missed news. A timer replaces that sweep if it comes before it.
         """
         if again:
             return now, WORK, Wake(v=state.version)

@@ -80,7 +80,7 @@ async def look(models: Models, work: Callback, context: StepContext, now: int) -
 
 
 def given_back(response: Response, context: StepContext) -> None:
-    """What was held is not spent any more: the provider has said what the request has used."""
+    """Subtract the held amounts from the spending: the provider has reported what the request has used."""
     context.spent.append(Assumed(Decimal(-response.held) / MICRO))
     if response.tokens:
         read, written = response.tokens
@@ -133,7 +133,8 @@ class ModelMemory:
         self._offered: dict[bytes, Offered] = {}
 
     def offered(self, arguments: Mapping[str, Any]) -> Offered:
-        """What a turn offers by its arguments in the graph.
+        """Return the tools that a turn offers by its arguments in the graph.
+
         Raises `StepFailure` for a tool that this deployment does not have.
         """
         key = msgspec.json.encode(arguments)
@@ -188,7 +189,7 @@ class Asking:
 
     @property
     def until(self) -> int:
-        """When the attempt has to be over."""
+        """Deadline of the attempt."""
         return self._context.deadline_ms
 
     async def answer(
@@ -340,7 +341,9 @@ class Asking:
         )
 
     async def _cover(self, most: int, size: int, counted: int, tokens: tuple[int, ...]) -> None:
-        """Hold what the request may cost. Raises `NoRoom`; who is asked about it is told how it was reckoned."""
+        """Hold what the request may cost.
+        Raises `NoRoom`; a person who is asked about it sees the calculation.
+        """
         try:
             await self._ledger.cover(self._state, self._step, MODEL, most, billed=tokens)
         except Halted as halted:
@@ -391,7 +394,9 @@ class Asking:
 
 
 def as_priced(given: Mapping[str, Any], named: str) -> Mapping[str, Any]:
-    """The document's price is that of the model which it names, and of no other that is asked in its place."""
+    """Apply the document's price only to the model that it names, and to no other that is
+    asked in its place.
+    """
     return given if given["model"] == named else {**given, "price": None}
 
 
@@ -488,8 +493,8 @@ def calls_of(asked: Sequence[ModelCall], offered: Offered, made: Mapping[str, st
 
 
 def data_of(answer: ModelAnswer, schema: Any) -> Any:
-    """What the answer gives: text, or JSON as the schema has it.
-    Raises `StepFailure` for what it must not be.
+    """Return the data of an answer: text, or JSON as the schema has it.
+    Raises `StepFailure` for invalid data.
     """
     check_whole(answer)
     if schema is None:
@@ -505,7 +510,7 @@ def data_of(answer: ModelAnswer, schema: Any) -> Any:
 
 
 def check_whole(answer: ModelAnswer) -> None:
-    """Raises `StepFailure` for an answer that was cut off: of the calls that it asks for, some are missing."""
+    """Raise `StepFailure` for an answer that was cut off: some of the calls that it asks for are missing."""
     if answer.finish == LENGTH:
         raise StepFailure(
             REFUSED, "it was cut off at the most tokens that it may have; answer in fewer words"
@@ -537,7 +542,9 @@ def _call(call: ModelCall, offered: Offered) -> dict[str, Any]:
 
 
 def _unlisted(tool: str, arguments: Mapping[str, Any], offered: Offered) -> str:
-    """Why an operation of an API cannot be called; empty for one that can, and for other tools."""
+    """Return the reason why an operation of an API cannot be called; empty for one that can, and for other
+    tools.
+    """
     if tool not in offered.listing or API not in arguments or OPERATION not in arguments:
         return ""
     return refusal(offered.operations, arguments[API], arguments[OPERATION])
@@ -552,7 +559,7 @@ def _repeating(call: dict[str, Any], made: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _written(call: ModelCall) -> str:
-    """What the model wrote for an object: it is not shown that otherwise."""
+    """Return the text that the model wrote for an object: nothing else shows it to the model."""
     return f"; you wrote: {quoted(call.arguments, MOST_SHOWN)}"
 
 

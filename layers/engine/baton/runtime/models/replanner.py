@@ -105,7 +105,7 @@ def plan_of(answer: ModelAnswer, schema: Any, given: Mapping[str, Any], specs: S
 
 
 def _problems(steps: Sequence[Mapping[str, Any]], given: Mapping[str, Any], specs: Specs) -> Iterator[str]:
-    """Why an alternative cannot be tried."""
+    """Yield the reasons why an alternative cannot be tried."""
     for number, step in enumerate(steps, 1):
         tool, arguments = step["tool"], step["arguments"]
         if tool not in given["tools"] or tool not in specs:
@@ -131,7 +131,7 @@ def _as_told(arguments: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
 def _wrong(
     spec: ToolSpec, arguments: Mapping[str, Any], number: int, operations: Operations
 ) -> Iterator[str]:
-    """What is wrong with the arguments of a call, apart from what is taken from other steps."""
+    """Yield the problems of a call's arguments, apart from values taken from other steps."""
     taken = dict(_references(arguments, ""))
     for place, other in taken.items():
         if not 0 <= other < number:

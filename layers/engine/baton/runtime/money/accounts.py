@@ -1,4 +1,4 @@
-"""What one attempt holds and has spent. Whose it is and what follows is in ledger.py."""
+"""Amounts that one attempt holds and has spent. Their owners and the consequences are in ledger.py."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from baton.runtime.invocation.context import StoreRetrier
 
 
 class _Wish(Struct, eq=False):
-    """So much more is to be held, `billed` for this. `refused`: there is no room beside these sums."""
+    """Request for a higher reservation, `billed` for this. `refused`: these sums leave no room for it."""
 
     more: int
     billed: str = ""
@@ -121,20 +121,20 @@ class AccountQueue:
         self._turn = asyncio.Lock()
 
     def heed(self, rule: UserRule) -> None:
-        """Hold no more than an operator allows the user, if this is a later rule than the one that is heeded."""
+        """Hold no more than an operator allows the user, if this rule is later than the one in force."""
         if rule.version > self._rule:
             self._rule, self.limit = rule.version, rule.most(self._of_all)
 
     @property
     def is_settled(self) -> bool:
-        """Whether the account has all that was asked for, as far as is known."""
+        """Return true if the account has all that was asked for, as far as is known."""
         is_fenced = not self._is_haunted or self._known is not None
         is_served = self._served == self._asked and _amount(self._known) == self._amount
         return is_fenced and is_served and not self._is_unsure
 
     @property
     def ahead(self) -> int:
-        """So much more will be held once all that was asked for is there."""
+        """Amount by which the held sum will grow once all requests are made."""
         return self._amount - _amount(self._known) + self.owed
 
     async def ask(
@@ -213,7 +213,7 @@ class AccountQueue:
                 self._bill(wish.billed, wish.more)
 
     def _bill(self, name: str, amount: int) -> None:
-        """What is held for a request that is billed in any case; of a step there is one at a time."""
+        """Note the amount held for a request that is billed in any case; a step has one at a time."""
         if before := self._names.pop(step_of(name), ""):
             del self._billed[before]
         if name and amount:
@@ -231,19 +231,19 @@ class AccountQueue:
 
     @property
     def _drawn(self) -> int:
-        """What the user has of the tenant's day, if that has a limit."""
+        """Share that the user has of the tenant's day; 0 if that has no limit."""
         return self.sums.drawn if self._draws else 0
 
     @property
     def _most(self) -> int:
-        """So much may be held at a time."""
+        """Largest amount that may be held at a time."""
         drawn = self._drawn if self._draws else self.limit
         return min(self.limit or drawn, drawn)
 
     @property
     def owed(self) -> int:
-        """What the account has to count yet: less than nothing where it has
-        counted the most that was possible.
+        """Amount that the account has yet to count, at least 0: it may have counted the most that was
+        possible.
         """
         return max(self._spent - self._counted, 0)
 
@@ -278,7 +278,7 @@ class AccountQueue:
         return _Request(change, wishes, counted, served, returned)
 
     def _made(self, request: _Request, there: Reservation | None) -> _Request | None:
-        """The request by which the reservation is now `there`; None: it is none of those without an answer."""
+        """Return the request that made the reservation `there`; None if no unanswered request did."""
         one = self._possible.get(there.number) if there is not None else None
         if one is not None and one.change.before == self._known:
             return one
@@ -364,7 +364,7 @@ class LedgerCache:
         return Account(tenant, user, day)
 
     def learn(self, account: Account, sums: Sums) -> bool:
-        """Whether the user, or the tenant, is blocked."""
+        """Learn the sums of an account. Return true if the user, or the tenant, is blocked."""
         who = (account.tenant, account.user)
         if sums.rule.version > self.rule(account).version:
             self.rules[who] = sums.rule
@@ -376,14 +376,14 @@ class LedgerCache:
         return is_over
 
     async def sums(self, call: StoreRetrier, tenant: str, user: str, now: int) -> Sums:
-        """What a user, or without one the tenant, has spent today: one eventually consistent read."""
+        """Return today's sums of a user, or without one of the tenant: one eventually consistent read."""
         account = self.account(tenant, user, now)
         sums = await call(self.budgets.read, account)
         self.learn(account, sums)
         return sums
 
     async def refuse_the_blocked(self, call: StoreRetrier, tenant: str, user: str, now: int) -> None:
-        """Raises `BudgetSpent` for a user, or of a tenant, who begins nothing more today, and `UserBlocked`."""
+        """Raise `BudgetSpent` if the user, or the tenant, may begin nothing more today, and `UserBlocked`."""
         account = self.account(tenant, user, now)
         if parked := await self.parked(call, account):
             if parked.code == USER_BLOCKED:
@@ -393,8 +393,9 @@ class LedgerCache:
             raise error(f"{parked.message}; the next day begins in {left} s", left)
 
     async def parked(self, call: StoreRetrier, account: Account) -> ev.Parked | None:
-        """Why a saga of this user begins nothing more today: one eventually
-        consistent read for each limit that is set.
+        """Return the reason why a saga of this user begins nothing more today; None if it may.
+
+        Costs one eventually consistent read for each limit that is set.
         """
         if self.terms.user_day:
             sums = await call(self.budgets.read, account)
@@ -417,10 +418,10 @@ TRIES = 8
 
 
 class Slices:
-    """What the users of one invocation have of their tenants' days.
-    `_users` are the sagas that have asked, by account.
+    """Shares that the users of one invocation have of their tenants' days.
 
-    `tenants` are the last known sums of the tenants' accounts.
+    `_users` are the sagas that have asked, by account. `tenants` are the last known sums of the tenants'
+    accounts.
     """
 
     def __init__(self, call: StoreRetrier, cache: LedgerCache) -> None:
@@ -467,7 +468,9 @@ class Slices:
         return self.tenants[tenant]
 
     async def _refused(self, account: AccountQueue, answer: Drawn) -> Sums:
-        """The tenant's sums, with all that this user has spent. What does not suffice here is left to others."""
+        """Return the tenant's sums, with all that this user has spent.
+        A remainder too small here is left to others.
+        """
         if not _is_even(answer.user):
             answer = await self._move(account, answer.user, answer.user.held)
         return answer.tenant
@@ -505,7 +508,7 @@ def _share(sums: Sums) -> tuple[int, int]:
 
 
 def _is_even(sums: Sums) -> bool:
-    """Whether the tenant's account counts for a user exactly what the user's own does."""
+    """Return true if the tenant's account counts for a user exactly what the user's own does."""
     return _share(sums) == (sums.held, sums.spent)
 
 

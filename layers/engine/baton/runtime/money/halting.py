@@ -41,7 +41,7 @@ class Halted(NoRoom):
 
 
 class Halting:
-    """What the sums of accounts mean for a saga of theirs."""
+    """Decisions about a saga from the sums of its accounts."""
 
     def __init__(self, cache: LedgerCache, clock: Clock) -> None:
         self._cache = cache
@@ -88,7 +88,7 @@ class Halting:
         raise self.by_tenant(state, node, account.account, tenant, cost, what)
 
     def known(self, state: State, node: str, account: Account) -> Halted | None:
-        """Where this process knows already that nothing more begins."""
+        """Return the halt of a step if this process knows already that nothing more begins; else None."""
         terms, blocked = self._cache.terms_of(account), self._cache.blocked
         if (account.tenant, account.user) in blocked:
             return self.by_user(state, node, account, Sums(spent=terms.user_day))
@@ -122,7 +122,9 @@ class Halting:
         return self._untold(state, found)
 
     def _untold(self, state: State, notices: tuple[ev.Notice, ...]) -> tuple[ev.Notice, ...]:
-        """Those that neither this process nor this saga has asked for. Another may have: one of them is sent."""
+        """Return the notices that neither this process nor this saga has asked for.
+        Another may have: one is sent.
+        """
         if not notices:
             return ()
         told = self._cache.told

@@ -72,11 +72,11 @@ class RequestHolds:
     def tokens(
         self, saga: str, state: State, step: RunStep, context: StepContext, read: int, wanted: int
     ) -> int:
-        """How many tokens the answer to a request may have that reads up to
-        `read`, at most `wanted`; they are then held.
+        """Return the most tokens, up to `wanted`, for the answer to a request that may read `read`; they are
+        then held.
 
-        Raises `StepFailure` where the limit is too low for it, and `NoRoom`
-        where others hold what is left and may give it back.
+        Raises `StepFailure` if the limit is too low for it, and `NoRoom` if others hold the rest and may give
+        it back.
         """
         mine, least = tokens_of(context.usage), min(LEAST_OUTPUT, wanted)
         for code, whose, most, used, others in _token_limits(state, step):
@@ -108,7 +108,7 @@ class RequestHolds:
         self._of(saga, step, context).cost = most
 
     def _of(self, saga: str, step: RunStep, context: StepContext) -> _Held:
-        """What is held for this attempt; its slot may have had others before."""
+        """Return the amounts held for this attempt; its slot may have had others before."""
         held = self._held.get((saga, step.slot))
         if held is None or held.spent is not context.spent:
             held = self._held[saga, step.slot] = _Held(context.usage, context.spent)
@@ -122,7 +122,7 @@ class RequestHolds:
 
 
 def is_limited(step: RunStep, what: str) -> bool:
-    """Whether anything limits the `tokens` or the `cost` of a step's requests."""
+    """Return true if a limit applies to the `tokens` or the `cost` of a step's requests."""
     agent = step.node.agent
     if not step.node.limits and step.tokens is None and step.cap is None and agent is None:
         return False  # most have none

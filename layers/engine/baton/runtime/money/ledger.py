@@ -193,7 +193,7 @@ class Ledger:
             raise
 
     def room(self, state: State, step: RunStep, context: StepContext, read: int, wanted: int) -> int:
-        """How many tokens the answer to a request may have, by its saga's limits; so many are then held.
+        """Return the most tokens for the answer to a request, by its saga's limits; they are then held.
         See holds.py.
         """
         saga = _key(state)
@@ -276,7 +276,7 @@ class Ledger:
         raise NoRoom  # others hold the rest
 
     async def settle(self, state: State, step: RunStep, cost: int) -> tuple[ev.Notice, ...]:
-        """Count what an attempt has cost. Returns the notices due now. Never fails an attempt that is done."""
+        """Count the cost of an attempt. Return the notices due now. Never fails an attempt that is done."""
         saga = _key(state)
         attempt = self._under_way[saga].pop(step.slot, None)
         if attempt is None:
@@ -376,7 +376,9 @@ class Ledger:
             found[slot] = found.get(slot, 0) + cost
 
     async def blocked(self, state: State, graph: Graph) -> ev.Parked | None:
-        """Why a saga in which something costs does not run now; asked once, when it has been loaded."""
+        """Return the reason why a saga with costs does not run now, None if it may; asked once, when it has
+        been loaded.
+        """
         is_idle = state.parked or state.ended or state.is_stopping
         if not self._cache.terms.counts_days or is_idle or not _costs(state, graph):
             return None

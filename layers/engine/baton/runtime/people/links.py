@@ -31,10 +31,10 @@ Secrets = dict[str, bytes]
 
 
 class Claims(msgspec.Struct, frozen=True, kw_only=True):
-    """What a token is about.
-    As an object of JSON, so that a token begins as a JWT does and is masked like one.
+    """Content of a token.
 
-    `purpose` goes into the proof: a token of one kind is none of another.
+    It is a JSON object, so that a token begins as a JWT does and is masked like one. `purpose` goes into the
+    proof: a token of one kind is none of another.
     """
 
     purpose: ClassVar[bytes]
@@ -61,8 +61,10 @@ async def token_for(context: InvocationContext, secrets: Secrets, about: Claims)
 
 
 async def claims_of(context: InvocationContext, secrets: Secrets, kind: type[C], token: str) -> C | None:
-    """What a token is about; None for one that this deployment has not
-    made, or for something else. Raises engine faults.
+    """Return the content of a token; None for a token of another kind, or one that this deployment has not
+    made.
+
+    Raises engine faults.
     """
     key = await _key(context, secrets, may_make=False)
     said, _, proof = token.encode("ascii", "replace").decode().partition(".")

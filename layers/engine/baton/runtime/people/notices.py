@@ -108,7 +108,7 @@ class Channels:
         self._settled[place] = said
 
     def _until(self, telling: Telling) -> int:
-        """When a channel that fails is not asked again: a question that is closed is tried once."""
+        """Return the time at which a failing channel is given up: a question that is closed is tried once."""
         notice, ask = telling.notice, telling.ask
         if notice.ask and ask is None:
             return telling.now
@@ -165,10 +165,9 @@ WITHDRAWN_AT_ONCE = 16  # rows of an ended saga, half of the calls that a proces
 
 
 class _Done(Struct):
-    """What one try has achieved: what the log is to say of it, and the
-    audiences without a place, or with one again.
+    """Result of one try: the events for the log, and the audiences without a place, or with one again.
 
-    `is_behind`: rows are left to write; `failed`: and to try again at once would be in vain.
+    `is_behind`: rows are left to write; `failed`: and an immediate retry would be in vain.
     """
 
     keys: tuple[str, ...] = ()
@@ -204,7 +203,7 @@ class Teller:
 
     @property
     def again(self) -> int | None:
-        """When to try again what could not be sent."""
+        """Time of the next try for notices that could not be sent."""
         return min(filter(None, (self._again, *self._full.values())), default=None)
 
     def begin(self, state: State, owed: Owed) -> None:
@@ -245,7 +244,7 @@ class Teller:
             await asyncio.wait({self._task})
 
     def heard(self) -> NoticesSent | None:
-        """What was told, and is not noted yet: the log is to say so. `noted` when it does."""
+        """Return the notices sent and not recorded yet, for the log. Call `noted` once they are."""
         task = self._task
         if task is not None and task.done():
             self._task = None
@@ -260,7 +259,7 @@ class Teller:
         return events if news is None else (news, *events)
 
     def noted(self, events: Sequence[Event]) -> bool:
-        """Whether these events, which are in the log now, say what was told."""
+        """Return true if these events, which are in the log now, record the notices sent."""
         if self.news is None or not events or events[0] is not self.news:
             return False
         self.news = None
@@ -268,8 +267,8 @@ class Teller:
 
     @property
     def can_wait(self) -> bool:
-        """Whether what was told need not be noted before the next entry: to
-        withdraw a row twice does no harm.
+        """True if the notices sent need not be recorded before the next entry: to withdraw a row twice does
+        no harm.
         """
         return self.news is not None and not (self.news.keys or self.news.shown)
 
@@ -292,7 +291,7 @@ class Teller:
         return min(max(least, waited), self._limits.sweep_longest_ms)
 
     def stop(self) -> None:
-        """Whatever is under way is left alone: it can be sent again under the same key."""
+        """Stop. A send under way is abandoned: it can be sent again under the same key."""
         if self._task is not None:
             self._task.cancel()
 

@@ -92,7 +92,7 @@ class QuestionRows:
     # ---- places
 
     async def _reserve(self, audience: str, ask: Ask, *, is_limited: bool) -> bool:
-        """Whether the question has a place now. Only a person's are counted."""
+        """Return true if the question has a place now. Only a person's are counted."""
         if not (self._most and person_of(audience)):
             return True
         if is_limited and audience in self._full:
@@ -169,7 +169,7 @@ class QuestionRows:
 
     @property
     def _never(self) -> int:
-        """When a place for a question without an end is over: no saga outlives its own."""
+        """End of the place of a question without an end: no saga outlives its own."""
         return self._state.origin.ends_by or DISTANT
 
     def _account(self, audience: str) -> Account:

@@ -140,7 +140,7 @@ def incident_view(incident: Incident) -> dict[str, Any]:
 
 
 Check = Callable[[State, Ask, int], None]
-"""What is asked of an answer in the place of who may give it."""
+"""Check of an answer that replaces the check of the person's right to give it."""
 
 
 async def give(

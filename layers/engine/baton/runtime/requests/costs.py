@@ -82,7 +82,7 @@ _FIRST = "0"  # no id sorts before it
 
 
 class _Cursor(msgspec.Struct, frozen=True, array_like=True):
-    """Which shard is read, and after which row."""
+    """Position in the rows: the shard, and the last row read."""
 
     filter: str
     part: Annotated[int, msgspec.Meta(ge=0, le=10_000)]
@@ -98,7 +98,9 @@ _decode = msgspec.json.Decoder(_Cursor).decode
 async def day_costs(
     log: Log, call: StoreRetrier, tenant: str, day: int, by: str, cursor: str, most: int = LOOKED_AT
 ) -> tuple[DayCosts, int, str | None]:
-    """The sums of the next rows of a day, how many these are, and the cursor behind them, as `rows_of_day`."""
+    """Return the sums of the next rows of a day, their number, and the cursor after them, as
+    `rows_of_day`.
+    """
     sums = DayCosts(by)
 
     def take(row: Listed) -> None:

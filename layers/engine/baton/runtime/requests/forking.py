@@ -79,11 +79,11 @@ MOST_WALKED = 10_000
 
 
 async def plan_of(history: History, program: Program, back_to: int = 0) -> dict[str, Any]:
-    """What a rollback would undo, what it would ask about, and what nothing
-    undoes; the newest of the steps by name.
+    """Return the steps that a rollback would undo, would ask about, and cannot undo; the newest of them by
+    name.
 
-    What is counted is in the states at the two ends, so that only the entries are read whose steps are named.
-    Raises `UserError` for a version that is not in the log.
+    The counts are in the states at the two ends, so that only the entries of named steps are read. Raises
+    `UserError` for a version that is not in the log.
     """
     undo = history.state.undo
     _check_version(history.state, back_to)
@@ -123,7 +123,7 @@ async def plan_of(history: History, program: Program, back_to: int = 0) -> dict[
 
 
 async def _has_acted(history: History, child: str) -> bool:
-    """Whether a child that was stopped has done something that can be undone, or may have."""
+    """Return true if a child that was stopped has done something that can be undone, or may have."""
     state = await history.state_of(child)
     return state is not None and (state.ended is None or state.undo.is_left)
 
@@ -220,7 +220,9 @@ async def roll_back(
 
 
 def _event(state: State, wanted: CancelRequested, key: str, now: int) -> CancelRequested | Forked:
-    """What sets it going. Where another request has done so, it is there for its key only."""
+    """Return the event that starts the rollback.
+    If another request has started it, the event records its key only.
+    """
     if state.ended is None:
         return replace(wanted, at=now, key=key)
     return Forked(
@@ -314,7 +316,7 @@ def _check_version(state: State, back_to: int) -> None:
 
 
 def _back_to(state: State) -> int | None:
-    """How far back it is asked to undo, or is undone; None: it is not."""
+    """Return the version down to which the saga must be undone, or is undone; None if it is not."""
     if state.undo.work is not None:
         return state.undo.work.back_to
     return state.cancel.back_to if state.cancel is not None and state.cancel.undo else None

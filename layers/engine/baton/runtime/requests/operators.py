@@ -118,7 +118,7 @@ _read_place = msgspec.json.Decoder(tuple[_Moment, _Id]).decode
 
 
 class Wanted(Struct, frozen=True):
-    """Which letters: of a saga, about a node, with a code or with words in their reason. Empty: any."""
+    """Filter of letters: by saga, node, code, or words in their reason. Empty: any."""
 
     saga: str = ""
     node: str = ""
@@ -295,7 +295,7 @@ class LetterDesk:
 
 
 async def _one(do: Callable[[str], Awaitable[Any]], letter: Letter, slots: asyncio.Semaphore) -> str:
-    """Why it was not done."""
+    """Perform the action on one letter. Return the reason why it was not done; empty if it was."""
     async with slots:
         try:
             await do(letter.id)

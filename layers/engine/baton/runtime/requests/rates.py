@@ -18,7 +18,7 @@ _BATCHES = 20  # a window is claimed in batches of at most a twentieth
 
 @dataclass(slots=True)
 class _Share:
-    """The share of this process in a tenant's window: requests it may still let through, and its next claim."""
+    """Share of this process in a tenant's window: requests it may still let through, and its next claim."""
 
     left: int = 0
     next_claim: int = 1
@@ -61,7 +61,9 @@ class RateLimiter:
         self._shares: dict[str, _Share] = {}
 
     async def admit(self, tenant: str, size: int = 0) -> None:
-        """Count one request of `size` bytes. Raises `TooManyRequests` with the seconds until the next window."""
+        """Count one request of `size` bytes.
+        Raises `TooManyRequests` with the seconds until the next window.
+        """
         if not self._limit:
             return
         now = self._clock.now()

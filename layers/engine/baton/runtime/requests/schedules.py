@@ -211,7 +211,7 @@ class Ticker:
                 self._tell(there, after)
 
     async def _next(self, there: ScheduleRecord) -> ScheduleRecord:
-        """What is to be put in the place of a record that is due."""
+        """Return the record that replaces one that is due."""
         if there.opening is not None:
             return await self._started(there)
         newest = await self._p.catalog.find(there.tenant, there.workflow)

@@ -1,8 +1,8 @@
-"""What a caller can do: register, start, cancel, signal, answer, resume, fork.
-What it can look at is in `queries`.
+"""Operations of a caller: register, start, cancel, signal, answer, resume, fork.
+Reads are in `queries`.
 
-One `Service` per request. Everything appended here carries a wake, so that the table's stream sets the
-saga going.
+One `Service` per request. Every entry appended here carries a wake, so that the table's stream wakes the
+saga.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Service:
 
     @property
     def event_desk(self) -> EventDesk:
-        """What takes in events from outside."""
+        """Handler of events from outside."""
         from baton.runtime.requests.events import EventDesk  # few deployments have any
 
         return EventDesk(self._request, self.signal)
@@ -268,7 +268,7 @@ class Service:
         return done
 
     async def rollback_plan(self, saga: str, back_to: int, step: str = "") -> dict[str, Any]:
-        """What a rollback would undo. Nothing is done."""
+        """Return the steps that a rollback would undo, and undo nothing."""
         from baton.runtime.requests.forking import plan_to
 
         opened = await self._request.open(saga)

@@ -229,7 +229,7 @@ RETRY_AFTER_S = 5
 
 @dataclass(slots=True)
 class Room:
-    """What a process knows of a tenant: so many sagas more may begin until it asks again.
+    """Room of a tenant, as a process knows it: sagas that may begin until it asks again.
     `is_all`: no more are free.
     """
 
@@ -259,7 +259,7 @@ class Quota:
             )
 
     async def has_room(self, tenant: str) -> bool:
-        """Whether one more may begin, which then counts."""
+        """Return true if one more saga may begin, and count it."""
         async with self._lock:
             room = self._rooms.get(tenant)
             now = self._clock.now()
@@ -286,18 +286,17 @@ class Quota:
 
 
 MOST_HEARD = 100
-"""So many correlation keys of earlier versions are known of a workflow."""
+"""Highest number of correlation keys of earlier versions that are kept for a workflow."""
 
 
 def heard_after(
     known: Heard, before: Events | None, after: Events | None, now: int, until: int
 ) -> tuple[Heard, tuple[str, ...]]:
-    """What a version with the rules `after` hears for sagas of versions
-    before it, whose newest had the rules `before` and `known`.
+    """Return the `heard` keys of a version with the rules `after`, for sagas of versions before it.
 
-    That is how to find them, for types of events for which the rules of signals are not the same any more.
-    What a saga does with an event is said by its own graph.
-    The second value are notes of what is not known any more.
+    The newest of those had the rules `before` and `known`. The keys find the sagas, for types of events whose
+    rules of signals have changed. The reaction of a saga to an event is in its own graph. The second value
+    are notes of keys that are dropped.
     """
     old, new = _signals(before), _signals(after)
     changed = [rule for kind, rules in old.items() if rules != new.get(kind) for rule in rules]

@@ -25,8 +25,8 @@ from baton.runtime.invocation.context import Alarm, Deadline, DurationEstimator,
 from baton.runtime.steps.steps import Steps
 
 AT_ONCE_S = 0.01
-"""How long, at most, a join's successors wait for the costs of the
-steps it stopped: these may use up the budget.
+"""Longest wait, in seconds, of a join's successors for the costs of the steps it stopped: these may use up
+the budget.
 """
 
 
@@ -93,7 +93,7 @@ class InFlight:
 
     @property
     def is_busy(self) -> bool:
-        """Whether something is running here, or would be if there were room for it."""
+        """True if a step is running here, or would be if it had room."""
         return bool(self._running) or self._ask_again is not None
 
     def start(self, state: State, steps: tuple[RunStep, ...], traceparent: str) -> bool:
@@ -126,7 +126,7 @@ class InFlight:
         return wants_more
 
     def has_time(self, at: int) -> bool:
-        """Whether a step that begins then can be expected to end in this invocation."""
+        """Return true if a step that begins then can be expected to end in this invocation."""
         return self._deadline.fits(at, self._limits.step_estimate_ms)
 
     async def wait(self, until: int) -> None:
@@ -141,7 +141,7 @@ class InFlight:
                 return
 
     def _wake(self, _: asyncio.Task[Outcome]) -> None:
-        """One that runs is done."""
+        """Wake the waiter: a running attempt is done."""
         if self._woken is not None and not self._woken.done():
             self._woken.set_result(None)
 
@@ -317,13 +317,13 @@ def undecided(outcome: Outcome) -> Outcome:
 
 
 def _may_matter(one: _RunningAttempt) -> bool:
-    """Whether the log has to know of one that did not finish."""
+    """Return true if the log must record an attempt that did not finish."""
     by_another = one.step.way is not None and bool(one.step.way.tool)
     return bool(one.spent) or by_another or _may_stand(one)
 
 
 def _may_stand(one: _RunningAttempt) -> bool:
-    """Whether it may have done what may happen only once, or what something undoes."""
+    """Return true if it may have done a once-only effect, or one with an inverse."""
     return one.step.node.effect == ONCE or bool(one.step.node.undo)
 
 
