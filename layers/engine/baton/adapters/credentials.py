@@ -1,4 +1,4 @@
-"""Credentials of models and APIs by name: from the environment, the SSM Parameter Store or Secrets Manager."""
+"""Credentials of models and APIs by name: from the environment, the Parameter Store or Secrets Manager."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Secrets(Protocol):
         ...
 
     def where(self, name: str) -> str:
-        """Where a person has to put it, for a message."""
+        """Return the place where a person must store the credential, for a message."""
         ...
 
 
@@ -92,13 +92,13 @@ _MISSING: Final = frozenset({"ParameterNotFound", "ResourceNotFoundException"})
 
 
 class SSMClient(Protocol):
-    """What is used of the client."""
+    """Calls that are used of the client."""
 
     def get_parameter(self, *, Name: str, WithDecryption: bool) -> Mapping[str, Any]: ...  # noqa: N803  # boto3's names
 
 
 class SecretsManagerClient(Protocol):
-    """What is used of the client."""
+    """Calls that are used of the client."""
 
     def get_secret_value(self, *, SecretId: str) -> Mapping[str, Any]: ...  # noqa: N803  # boto3's name
 

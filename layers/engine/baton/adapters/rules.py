@@ -30,12 +30,12 @@ def shard_of(saga: str, shards: int) -> int:
 
 
 def is_over(expires: int, now: int) -> bool:
-    """Whether what expires then, or (0) never, is as good as deleted."""
+    """Return true if an item with this expiry, or (0) none, counts as deleted."""
     return 0 < expires <= now
 
 
 def write_units(size: int) -> int:
-    """What writing an item of that many bytes costs."""
+    """Return the write units of an item of that many bytes."""
     return max(1, -(-size // _WRITE_UNIT))
 
 

@@ -19,7 +19,7 @@ from baton.ports.outside import HttpClient, HttpRequest
 
 logger = logging.getLogger("baton.spans")
 MOST = 2_000
-"""So many are kept; those that come when there are as many are not sent."""
+"""Highest number of spans kept; later ones are not sent."""
 AT_ONCE = 500
 _MOST_ANSWER = 65_536  # bytes; nothing in it is read
 _NANOS = 1_000_000
@@ -54,7 +54,7 @@ class OtlpSpans:
             logger.warning("%s spans are lost", lost)
 
     async def _send(self, spans: Sequence[Span], within_ms: int) -> int:
-        """How many of them were not taken."""
+        """Send spans. Return the number of spans that were not taken."""
         request = HttpRequest(
             method="POST",
             url=self._url,
@@ -120,7 +120,7 @@ Attributes = dict[str, Attribute]
 
 
 class Provider(Protocol):
-    """Where a model is."""
+    """Provider of a model."""
 
     @property
     def name(self) -> str: ...

@@ -1,7 +1,7 @@
-"""What a tool says of itself besides its function: what it is about, costs, and can do about failures.
+"""Properties of a tool besides its function: subject, cost, and abilities about failures.
 
-These are keywords of `@tool`; each mistake is told with what would be right.
-The function and its schemas are in define.py, what tools say of each other in core/failures/alternatives.py.
+These are keywords of `@tool`; each message about a mistake names the correct form. The function and its
+schemas are in define.py, relations between tools in core/failures/alternatives.py.
 """
 
 from __future__ import annotations

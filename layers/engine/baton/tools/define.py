@@ -53,7 +53,9 @@ class JsonSchemas(GenerateJsonSchema):
     """The generator for the parameters and results of tools, and for the types in a `Workflow`."""
 
     def decimal_schema(self, schema: Any) -> dict[str, Any]:
-        """A `Decimal`: a decimal text, and on the way in a number, too. Pydantic's own pattern looks ahead."""
+        """Schema of a `Decimal`: a decimal text; as input, a number too.
+        Pydantic's own pattern uses look-ahead.
+        """
         found: dict[str, Any] = super().decimal_schema(schema)
         text = {"type": "string", "pattern": _pattern(schema, is_signed=not self._is_input_from_zero(schema))}
         kinds = found.get("anyOf")
@@ -67,7 +69,7 @@ class JsonSchemas(GenerateJsonSchema):
 
 
 def _pattern(schema: Any, *, is_signed: bool) -> str:
-    """As far as a pattern without look-ahead says it; the type itself says the rest when the tool is called."""
+    """Return a pattern without look-ahead; the type itself checks the rest when the tool is called."""
     digits, places = schema.get("max_digits"), schema.get("decimal_places")
     whole = "[0-9]+"
     if digits is not None:
@@ -92,7 +94,7 @@ def parts_of(schema: Any) -> Iterator[Mapping[str, Any]]:
 
 
 _NO_SCHEMA = frozenset({"cls", "default", "expected", "function", "members", "metadata"})
-"""What holds objects of the application: there may be circles in them."""
+"""Keys with objects of the application, which may contain circles."""
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -124,8 +126,8 @@ class Tool:
 
     @property
     def needs_process(self) -> bool:
-        """Whether only the end of its process stops it, and it must be stopped:
-        a plain function with effects.
+        """True if only the end of its process stops it, and it must be stopped: a plain function with
+        effects.
         """
         return not self.is_async and self.spec.effect != "pure"
 
@@ -374,7 +376,7 @@ def _make(
 
 @dataclass(frozen=True)
 class _Shape:
-    """What pydantic makes of the hints of a function, which are kept with it."""
+    """Models that pydantic makes of the hints of a function, which are kept with it."""
 
     fields: Mapping[str, tuple[Any, Any]]
     returns: Any
@@ -386,7 +388,7 @@ class _Shape:
     keys_may_meet: bool
 
     def is_of(self, fields: Mapping[str, tuple[Any, Any]], returns: Any) -> bool:
-        """Whether these hints are the same, and the defaults the same objects."""
+        """Return true if these hints are the same, and the defaults the same objects."""
         return (
             [*self.fields] == [*fields]
             and self.returns == returns
@@ -492,7 +494,7 @@ def node_kind(
 
 
 def _strict(model: M) -> M:
-    """What it does not know is refused, as everywhere in documents."""
+    """Make the model refuse unknown fields, as everywhere in documents."""
     said = {"__module__": model.__module__, "__qualname__": model.__qualname__, "__doc__": model.__doc__}
     make: Any = type(model)
     made: M = make(model.__name__, (model,), {**said, "model_config": ConfigDict(extra="forbid")})

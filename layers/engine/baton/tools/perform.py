@@ -143,7 +143,9 @@ def bind(tool: Tool, arguments: Mapping[str, Any], context: StepContext) -> dict
 
 
 def plain(tool: Tool, value: Any) -> Any:
-    """The value as JSON types. What the log would change without a word (NaN, a key) or choke on is refused."""
+    """Return the value as JSON types.
+    Refuse values that the log would change silently (NaN, a key) or cannot hold.
+    """
     try:
         valid = tool.result.validator.validate_python(value)
         result = tool.result.serializer.to_python(valid, mode="json", by_alias=True)
@@ -169,8 +171,8 @@ def not_json(tool: str, error: BaseException) -> StepFailure:
 
 
 def evidence_for(error: BaseException) -> Evidence:
-    """What is known of what a tool raised; of a `StepFailure`, what is
-    known of the error that it was raised from.
+    """Return the evidence of an error of a tool; for a `StepFailure`, that of the error that it was raised
+    from.
     """
     if not isinstance(error, StepFailure):
         return evidence_of(error)
@@ -229,7 +231,7 @@ def _place(error: BaseException, tool: Tool) -> str:
 
 
 def traceback_of(error: BaseException) -> str:
-    """Where it was raised, for the worker's log: without secrets, and cut to a readable length."""
+    """Return the traceback for the worker's log: without secrets, and cut to a readable length."""
     # As text, because half a character in it would keep the whole line from being written.
     # Sanitised before it is cut: half a secret is not known for one.
     whole = "".join(format_exception(error))
@@ -270,7 +272,9 @@ def whose(context: StepContext) -> Whose:
 
 
 class Places:
-    """So many and no more. Its methods may be called from any thread; `now` is in seconds, of one clock."""
+    """Bounded number of places.
+    Its methods may be called from any thread; `now` is in seconds, of one clock.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -280,8 +284,8 @@ class Places:
         self._wanted: dict[Whose, float] = {}
 
     def take(self, who: Whose, now: float) -> bool:
-        """Whether there is a place, and none of those that were refused before
-        has fewer: a tenant first, then a saga.
+        """Take a place.
+        Return true if one is free, and no earlier refused caller has fewer: a tenant first, then a saga.
         """
         with self._lock:
             self._wanted.pop(who, None)
@@ -338,7 +342,9 @@ class ToolPerformer:
         self._watch = watch
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
-        """The tool's result as plain JSON types. Raises `StepFailure`, `NoRoom`; cancellation passes through."""
+        """Return the tool's result as plain JSON types.
+        Raises `StepFailure`, `NoRoom`; cancellation passes through.
+        """
         found = self._registry.get(tool)
         if found is None:
             hint = off(tool) or nearest(tool, self._registry)

@@ -22,7 +22,7 @@ _FOR_EVER = frozenset({"InvalidArgument", "MalformedDetail"})
 
 
 class EventsClient(Protocol):
-    """What is used of the client."""
+    """Calls that are used of the client."""
 
     def put_events(self, *, Entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:  # noqa: N803  # boto3's name
         """An answer of 200 may say of an entry that it was not taken."""

@@ -1,7 +1,7 @@
-"""What a notice says: to people as a subject and a text, to programs as JSON.
-How it is sent is the business of a channel.
+"""Texts of a notice: a subject and a text for people, JSON for programs.
+Channels do the sending.
 
-A message names the question and how it is answered. What the question shows besides (its details, its schema)
+A message names the question and the way to answer it. The rest of the question (its details, its schema)
 stays in the deployment, where only those who may answer see it.
 """
 
@@ -24,7 +24,7 @@ _MOST_LABEL = 300
 
 
 def facts_of(telling: Telling) -> dict[str, str]:
-    """Where it comes from and what about: one word each, for filters. None is empty."""
+    """Return the origin and the subject of a notice: one word each, for filters. None is empty."""
     notice = telling.notice
     said = {
         "tenant": telling.tenant,
@@ -50,7 +50,7 @@ def id_of(telling: Telling, channel: str) -> str:
 
 
 def kind_of(telling: Telling) -> str:
-    """What has happened, for programs."""
+    """Return the type of a notice, for programs."""
     notice = telling.notice
     if notice.incident:
         return "baton.incident.opened"
@@ -69,7 +69,7 @@ def line(text: str, most: int) -> str:
 
 
 def subject_of(telling: Telling, *, titled: bool = False) -> str:
-    """What it is about. `titled`: by the title of its question, where it has one."""
+    """Return the subject of a notice. `titled`: use the title of its question, if it has one."""
     notice, ask = telling.notice, telling.ask
     what = "Incident" if notice.incident else "Question" if notice.ask else "Notice"
     about = ask.title if titled and ask is not None and ask.title else f"{notice.code} in {telling.saga}"
@@ -77,7 +77,7 @@ def subject_of(telling: Telling, *, titled: bool = False) -> str:
 
 
 def message_of(telling: Telling) -> str:
-    """What happened, then where, line by line."""
+    """Return the event, then its origin, line by line."""
     return xml_text(f"{telling.notice.message[:_MOST_MESSAGE]}\n\n{_facts(telling)}")
 
 

@@ -239,7 +239,7 @@ class DynamoBudgets:
         names: Mapping[str, str],
         values: Mapping[str, Any],
     ) -> tuple[bool, StoredItem]:
-        """Whether the condition held, and the item as it is then."""
+        """Update an item. Return true if the condition held, and the item as it is then."""
         try:
             with translated():
                 done = self._client.update_item(

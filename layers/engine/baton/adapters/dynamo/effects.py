@@ -243,7 +243,7 @@ def _as_it_stands(item: Any, key: str) -> Written:
 
 
 def _before(item: Any) -> Entity | None:
-    """What the newest write of an item has replaced, if that was kept."""
+    """Return the entity that the newest write of an item has replaced, if that was kept."""
     if "was" not in item:
         return None
     if "B" not in item["was"]:

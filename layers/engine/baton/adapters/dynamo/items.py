@@ -1,6 +1,7 @@
-"""What an item of the table looks like: keys, sizes, and struct to item and back.
+"""Items of the table: keys, sizes, and conversion of structs.
+The names of attributes are in items.py.
 
-The names of attributes are in items.py. No requests here; they are in the other files of this folder.
+No requests here; they are in the other files of this folder.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ def row_filter(equal: Mapping[str, str], own: Mapping[str, str]) -> tuple[list[s
 
 
 def labels_in(item: Mapping[str, Any]) -> dict[str, Any]:
-    """What an item says, as fields of a head. Raises `ValueError`."""
+    """Return the models and labels of an item, as fields of a head. Raises `ValueError`."""
     if "labels" not in item:
         return {}
     found = _decode(item["labels"]["S"])
@@ -191,7 +192,7 @@ def definition_sk(version: int) -> str:
 
 
 def names_pk(tenant: str) -> str:
-    """Where a tenant's workflow names are listed, one item each, the name as sort key."""
+    """Partition key of a tenant's workflow names, one item each, the name as sort key."""
     return f"T#{tenant}#WF"
 
 
@@ -231,9 +232,7 @@ def question_sk(ask: str) -> str:
 
 
 def ask_key(tenant: str, audience: str, shard: int) -> str:
-    """Where a part of the questions for one audience is found.
-    Hashed where it would be longer than a partition key.
-    """
+    """Partition key of a part of the questions for one audience, hashed if it would be too long for a key."""
     long = len(audience.encode()) > _LONGEST_AUDIENCE
     name = hashlib.sha256(audience.encode()).hexdigest() if long else audience
     return f"T#{tenant}#ASKED{shard or ''}#{name}"
@@ -243,7 +242,7 @@ INCIDENT_SHARDS = 8  # for ever: an incident's place follows from its id
 
 
 def incidents_pk(tenant: str, shard: int) -> str:
-    """Where a part of a tenant's incidents is, the id as sort key."""
+    """Partition key of a part of a tenant's incidents, the id as sort key."""
     return f"T#{tenant}#INCIDENTS#{shard:02d}"
 
 
@@ -252,12 +251,12 @@ def incident_pk(tenant: str, id: str) -> str:
 
 
 def incidents_of_pk(tenant: str, saga: str) -> str:
-    """Where the ids of one saga's incidents are listed."""
+    """Partition key of the ids of one saga's incidents."""
     return f"T#{tenant}#INCIDENTS#OF#{saga}"
 
 
 def entity_pk(tenant: str, type: str) -> str:
-    """Where a tenant's entities of a type are, the id as sort key."""
+    """Partition key of a tenant's entities of a type, the id as sort key."""
     return f"T#{tenant}#ENTITY#{type}"
 
 
@@ -414,7 +413,7 @@ def ttl(moment: int) -> UniversalAttributeValueTypeDef:
 
 
 def expires(item: StoredItem) -> int:
-    """When the item is as good as deleted, in ms; 0: never."""
+    """Return the time at which the item counts as deleted, in ms; 0: never."""
     return 1_000 * _count(item, "ttl")
 
 

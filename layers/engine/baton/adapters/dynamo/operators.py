@@ -66,12 +66,12 @@ class DynamoBreakers:
 
 
 def _pk(tenant: str) -> str:
-    """Where the circuit breakers of a tenant are, the target as sort key."""
+    """Partition key of the circuit breakers of a tenant, the target as sort key."""
     return f"T#{tenant}#BREAKERS"
 
 
 def _shown(item: StoredItem) -> Breaker:
-    """One that cannot be read says so, so that the others can be seen."""
+    """Decode a breaker. One that cannot be read is shown as such, so that the others can be seen."""
     try:
         return breaker_of(item)
     except CorruptLog as error:

@@ -61,7 +61,7 @@ class DueIndex:
             rows.pop(bisect_left(rows, _place(_row(head)), key=_place))
 
     def move(self, ref: SagaRef, before: int, after: int) -> None:
-        """Where an item of lane `timer` is that is no head. 0: nowhere."""
+        """Move an item of lane `timer` that is no head. 0: not in the index."""
         rows = self._rows[TIMER, shard_of(ref.id, self._shards)]
         if before:
             rows.remove((before, str(ref), ref))
@@ -71,7 +71,7 @@ class DueIndex:
     def between(
         self, lane: str, shard: int, since: int, until: int, limit: int, after: Due | None
     ) -> Sequence[Due]:
-        """What is due then, behind `after`."""
+        """Return the items due then, after `after`."""
         rows = self._seen[lane, shard]
         first = bisect_left(rows, (since, ""), key=_place)
         if after is not None:
@@ -393,13 +393,13 @@ class MemoryLog:
         return stream
 
     def pass_on(self, ref: SagaRef, wake: Wake) -> None:
-        """What the stream carries of an item that another port has written."""
+        """Emit the wake of an item that another port has written on the stream."""
         with self._lock:
             self._emit(ref, wake)
         self._deliver()
 
     def move(self, ref: SagaRef, before: int, after: int) -> None:
-        """Where the due index has an item, in lane `timer`, that another port has written. 0: nowhere."""
+        """Move an item of another port in lane `timer` of the due index. 0: not in the index."""
         with self._lock:
             self._due.move(ref, before, after)
 

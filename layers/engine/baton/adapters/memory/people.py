@@ -15,7 +15,7 @@ from baton.ports.people import CLAIM_MS, NEVER, WINDOW_MS, Incident, Telling, in
 
 
 class _Claim(Struct):
-    """Which saga sends a notice that was made at `at`, how long it may take, and when it was sent."""
+    """Claim of a saga that sends a notice made at `at`: its longest duration, and the time of sending."""
 
     saga: str
     at: int

@@ -52,8 +52,9 @@ class UsageSaid:
         return any(map(self._of, ("total_tokens", *_INPUT, *_OUTPUT)))
 
     def usage(self, model: str, read: int, written: int, *, is_empty: bool = False) -> Usage:
-        """What was used, by a request of up to `read` tokens whose answer has up to `written`.
-        `is_empty`: there is no answer.
+        """Return the usage of a request of up to `read` tokens whose answer has up to `written`.
+
+        `is_empty`: the request has no answer.
         """
         if not self.is_said:
             return most_used(model, read, written)
@@ -179,7 +180,7 @@ class Collected:
         self._said = UsageSaid()
         self._size = 0
         self.has_begun = False
-        """Whether a part of it has come: then the provider bills it."""
+        """True if a part of the answer has arrived: then the provider bills it."""
 
     def take(self, data: Any) -> None:
         """One part, as JSON. Raises `StepFailure`."""
@@ -194,7 +195,7 @@ class Collected:
             self._choice(choice)
 
     def text(self) -> str:
-        """What has come of its text."""
+        """Return the text that has arrived."""
         return "".join(self._text)
 
     def answer(self) -> ModelAnswer:
@@ -223,9 +224,7 @@ class Collected:
         )
 
     def usage(self) -> Usage:
-        """What was used; the most that it can be where the provider does not
-        say: no token is shorter than a byte.
-        """
+        """Return the usage; its maximum if the provider reports none: no token is shorter than a byte."""
         written = len(self.text().encode()) + sum(call.size() for call in self._calls)
         read = self._most_input or len(msgspec.json.encode(self._body))
         most = int(self._body.get("max_completion_tokens") or written)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 WEBHOOK: Final = "-webhook"
-"""What comes behind the name of a profile in that of the secret by which it signs what it announces."""
+"""Suffix of a profile's name in the name of the secret that signs its webhooks."""
 CALL_MS: Final = 20_000  # of a call that says no end and waits for no model
 _PAUSE_MS: Final = 10_000  # before a secret is looked for again that was not there
 LONGEST_MS: Final = 600_000  # of a request that says no end

@@ -72,7 +72,7 @@ def failure_of(error: Exception, profile: Profile, model: str, credential: str) 
 
 
 def _about(profile: Profile, status: int) -> str:
-    """What may be wrong with the address, where there was nothing at it."""
+    """Return a hint about a wrong address, if the server found no resource there."""
     if status != _NOT_FOUND or profile.has_path:
         return ""
     return f" (the address of the profile `{profile.name}` has no path, and that of most providers ends with `/v1`)"

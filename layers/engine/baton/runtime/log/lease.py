@@ -115,9 +115,7 @@ def _has_yielded(head: Head) -> bool:
 
 
 def _rested_until(head: Head, version: int, now: int) -> int | None:
-    """Return the due time of a saga with nothing new but its inbox; None if a worker must look
-    at the rest.
-    """
+    """Return the due time of a saga that has no news but in its inbox; None if it may have others."""
     if head.owner or version > head.folded or _has_yielded(head) or head.lane == PARKED:
         return None
     return head.due_at if head.due_at is not None and head.due_at > now else None

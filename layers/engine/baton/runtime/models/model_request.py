@@ -394,9 +394,7 @@ class Asking:
 
 
 def as_priced(given: Mapping[str, Any], named: str) -> Mapping[str, Any]:
-    """Apply the document's price only to the model that it names, and to no other that is
-    asked in its place.
-    """
+    """Apply the document's price only to the model that it names, and not to one asked in its place."""
     return given if given["model"] == named else {**given, "price": None}
 
 

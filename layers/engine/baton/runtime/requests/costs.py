@@ -98,9 +98,7 @@ _decode = msgspec.json.Decoder(_Cursor).decode
 async def day_costs(
     log: Log, call: StoreRetrier, tenant: str, day: int, by: str, cursor: str, most: int = LOOKED_AT
 ) -> tuple[DayCosts, int, str | None]:
-    """Return the sums of the next rows of a day, their number, and the cursor after them, as
-    `rows_of_day`.
-    """
+    """Return the sums of the next rows of a day, their number, and the next cursor, as `rows_of_day`."""
     sums = DayCosts(by)
 
     def take(row: Listed) -> None:

@@ -52,7 +52,9 @@ class Request(NamedTuple):
 
 
 def secrets(scheme: Scheme, credential: str) -> list[str]:
-    """What an answer must not have in it: the credential in each form in which a service may repeat it."""
+    """Return the texts that an answer must not contain: the credential in each form in which a service may
+    repeat it.
+    """
     parts = [credential]
     if scheme.kind == "basic":
         parts = [_encoded(credential), credential, credential.partition(":")[2]]

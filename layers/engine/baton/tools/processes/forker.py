@@ -67,7 +67,9 @@ class Channel:
 
 
 class LogHandler(logging.Handler):
-    """Log lines go to the worker, which writes them as its own; before there is a worker, to standard error."""
+    """Handler that sends log lines to the worker, which writes them as its own; before it has a worker, to
+    standard error.
+    """
 
     channel: Channel | None = None
 
@@ -207,7 +209,9 @@ def main(told: str) -> None:
 
 
 def _can_fork() -> bool:
-    """Whether what the import has made can be had by many: threads would be missing, connections be shared."""
+    """Return true if forks can share the state that the import has made: threads would be missing,
+    connections shared.
+    """
     if not _LINUX or threading.active_count() > 1:
         return False  # elsewhere the system's own libraries do not stand a fork
     links = [_link(entry) for entry in Path("/proc/self/fd").iterdir()]

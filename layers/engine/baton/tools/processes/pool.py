@@ -113,8 +113,8 @@ class Helpers:
     # ---- finding one
 
     async def _ready_one(self) -> _Helper:
-        """One that can be asked.
-        The last one used first, so that few stay in memory. Raises `NoRoom`, `StepFailure`.
+        """Return a helper that is ready.
+        The last one used comes first, so that few stay in memory. Raises `NoRoom`, `StepFailure`.
         """
         while self._idle:
             helper = self._idle.pop()
@@ -296,7 +296,9 @@ class _Helper:
             self._life.shutdown(socket.SHUT_WR)
 
     async def status(self) -> int | None:
-        """When it is dead: how it ended, or None if that is unknown. What it had said before is taken in."""
+        """Wait for the death of the process.
+        Return its status, or None if that is unknown. Its earlier output is taken in.
+        """
         data = b""
         try:
             async with asyncio.timeout(DEATH_S):

@@ -161,13 +161,15 @@ def check_status(method: str, url: str, answer: HttpAnswer) -> None:
 
 
 def answered(url: str, answer: HttpAnswer, expect: str = "auto") -> Answered:
-    """What a step gets of an answer. Raises `StepFailure`."""
+    """Return the result of a step for an answer. Raises `StepFailure`."""
     kept = {name: answer.headers[name] for name in KEPT if name in answer.headers}
     return Answered(status=answer.status, headers=kept, body=_read(host_of(url), answer, expect))
 
 
 def _joined(url: str, answer: HttpAnswer) -> str:
-    """Where a redirect leads. Raises `StepFailure` for what is no address, and for one without TLS."""
+    """Return the target of a redirect.
+    Raises `StepFailure` for an invalid address, and for one without TLS.
+    """
     try:
         there = urljoin(url, answer.headers["location"])
         safe = urlsplit(there).scheme in ("https", urlsplit(url).scheme)
@@ -251,7 +253,9 @@ NAMES: Final = ("Baton-Tenant", "Baton-Saga", "Baton-Time", "Baton-Signature")
 
 
 def signed(services: Services, context: StepContext, *parts: str, content: bytes) -> dict[str, str]:
-    """The headers for a request that these parts and this content make. Raises `StepFailure` without a key."""
+    """Return the headers that sign a request with these parts and this content.
+    Raises `StepFailure` without a key.
+    """
     if not services.signing_key:
         what = "nothing to sign it with: set `SigningKey` of the deployment, and give the receiver the same"
         raise StepFailure("input_invalid", what)

@@ -54,7 +54,7 @@ def declare(registry: Registry, services: Services) -> None:
 
 
 def rememberer(services: Services, is_granted: Callable[[str], bool]) -> Remember:
-    """What `std.pipeline` says of a run that has succeeded: the name of its steps, once they have one."""
+    """Return the function that names the steps of a run of `std.pipeline` that has succeeded."""
 
     def remember(context: StepContext, steps: Any, data: Mapping[str, Any]) -> str:
         is_kept = is_call(context.item) and is_granted(context.tenant) and all(map(_PLAIN, data))

@@ -63,7 +63,7 @@ class Refund(BaseModel):
 
 
 class _Reservation(msgspec.Struct):
-    """What the service says of a reservation; more than that is not looked at."""
+    """Reservation as the service reports it; other fields are ignored."""
 
     id: str
     status: str
@@ -102,8 +102,8 @@ def declare(registry: Registry, services: Services) -> None:
 
     @tool("std.find_payment", registry=registry, domain="external_api")
     async def find_payment(context: StepContext, service: str = "") -> dict[str, Any]:
-        """Whether `std.pay` with this idempotency key has moved money.
-        A payment that was not confirmed yet, is now.
+        """Return the payment that `std.pay` made with this idempotency key, if any.
+        Confirm one that was not confirmed yet.
         """
         found = await _Desk(services, context, service).find()
         return {"happened": False} if found is None else {"happened": True, "result": found.model_dump()}

@@ -71,7 +71,7 @@ def declare(
 
 
 def of_steps(steps: Any, data: Mapping[str, Any], most_bytes: int, preview: int) -> Pipelined:
-    """What steps without requests make of data. Raises `StepFailure`."""
+    """Return the result of steps without requests for data. Raises `StepFailure`."""
     return _run(_read(steps, data, requests=False), data, {}, most_bytes, preview)
 
 

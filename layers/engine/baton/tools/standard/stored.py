@@ -46,7 +46,7 @@ ContentType = Annotated[str, Field(pattern=r"^[\w.+-]+/[\w.+-]+(; ?charset=[\w-]
 
 
 class Before(BaseModel):
-    """What was there. Version 0 and no data: nothing."""
+    """Value before a write. Version 0 and no data: none."""
 
     version: Annotated[int, Field(ge=0)] = 0
     data: Any = None
