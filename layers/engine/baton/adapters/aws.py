@@ -41,7 +41,7 @@ _FORMS: Mapping[str, Callable[[bytes], bytes]] = MappingProxyType(
 
 
 class _Files(JSONFileLoader):
-    """The same data as botocore's own, parsed in a quarter of the time: ordinary dicts keep their order."""
+    """Loader of botocore's data that takes a quarter of the time: ordinary dicts keep their order."""
 
     def load_file(self, file_path: str) -> object:
         for suffix, unpack in _FORMS.items():

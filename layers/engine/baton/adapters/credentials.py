@@ -40,7 +40,7 @@ class VariableSecrets:
 
 
 class Credentials:
-    """Those of a process and of one kind. Each is read at its first use and again after five minutes."""
+    """Credentials of a process, of one kind. Each is read at its first use and again after five minutes."""
 
     def __init__(self, secrets: Secrets, clock: Clock, offload: Offload, of: str) -> None:
         """of: what the names are of, for a message."""
@@ -81,7 +81,7 @@ class Credentials:
         return found
 
     def _lock(self, name: str) -> asyncio.Lock:
-        """Of this event loop: many agents that begin at once read a credential once."""
+        """Return the lock of this event loop: many agents that begin at once read a credential once."""
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._loop, self._reading = loop, {}

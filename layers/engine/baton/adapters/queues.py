@@ -92,7 +92,7 @@ class SqsDeadLetters:
 
 
 def _size(name: str, value: str) -> int:
-    """Of an attribute, as SQS counts it."""
+    """Return the size of an attribute, as SQS counts it."""
     return len(name) + len("String") + len(value.encode())
 
 

@@ -41,7 +41,7 @@ class OtlpSpans:
             self._kept.append(span)
 
     async def flush(self, within_ms: int) -> None:
-        """All requests together have this time, side by side."""
+        """Send the spans. All requests together have this time, and run concurrently."""
         import asyncio  # not for a process that sends nothing
 
         kept, self._kept = self._kept, []
@@ -138,8 +138,8 @@ class Tracer:
 
     @contextmanager
     def span(self, traceparent: str, kind: int, said: Attributes, of: str) -> Iterator[None]:
-        """One named by its operation and what it is `of`.
-        `said` may grow until the end. Without a trace there is none.
+        """Record a span named by its operation and its subject `of`; `said` may grow until the end.
+        Without a trace, record none.
         """
         parent, started, error = parent_of(traceparent), self._clock.now(), ""
         try:

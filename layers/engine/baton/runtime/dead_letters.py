@@ -41,7 +41,8 @@ CALLS = AT_ONCE * SIDE_BY_SIDE
 RESERVE_MS = 14_000  # from the last look at the clock to the end of the run: two calls, whose clients give up after six seconds
 _TRIES = 8  # at a letter that another writer changes at the same time
 SAGA, TENANT = "[A-Za-z0-9._-]{1,400}", "[A-Za-z0-9_.:@+=|-]{1,128}"
-"""Of an id and a tenant that an operator can ask for. The files that own these patterns are not loaded here.
+"""Patterns of an id and a tenant that an operator can ask for.
+The files that own them are not loaded here.
 """
 NOWHERE = "/deployment"  # a tenant that no caller has
 _BATCH_INFO = "DDBStreamBatchInfo"
@@ -49,12 +50,11 @@ _BATCH_INFO = "DDBStreamBatchInfo"
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """One run.
-    `dead_letters`: those pending now, of all tenants, MOST_COUNTED at most, and the new ones that no tenant
-    sees; `moved`: messages that were new.
+    """Result of one run.
 
-    `oldest_s`: for how long the oldest is pending. `failed`: requests and letters. `more`: some were left for
-    the next run.
+    `dead_letters`: those pending now, of all tenants, MOST_COUNTED at most, and the new ones that no tenant
+    sees; `moved`: messages that were new. `oldest_s`: age of the oldest pending one. `failed`: requests and
+    letters. `more`: some were left for the next run.
     """
 
     dead_letters: int

@@ -11,7 +11,9 @@ from baton.ports import Clock, Offload
 from baton.ports.outside import Entities
 
 ROLLING_MS = 900_000
-"""So long processes of the code before may go on after a deploy: no invocation lasts longer."""
+"""Longest time, in ms, that processes of the previous code may go on after a deploy: no invocation lasts
+longer.
+"""
 BUILDS_KEPT = 8
 _KEY = ("/deployment", "code", "deployed")
 """The entity that says what is deployed. No tenant's name has a slash, so no tool of a tenant can write it.
@@ -27,8 +29,8 @@ class Deployed(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Deployment:
-    """For one process, of which `build` is the code; empty: that is not
-    known, and nothing is mended by itself.
+    """Deployment as one process knows it.
+    `build`: its code; empty: unknown, and no saga is mended by itself.
     """
 
     def __init__(self, entities: Entities, clock: Clock, offload: Offload, build: str) -> None:

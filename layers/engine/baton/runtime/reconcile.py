@@ -125,7 +125,7 @@ class Reconciler:
     async def _each(
         self, run: _Run, lane: str, shard: int, span: _Span, act: _Act, slots: asyncio.Semaphore
     ) -> int:
-        """The same of one shard, page by page."""
+        """Act on each saga of one shard, page by page."""
         done, after = 0, None
         while not self._is_over(run):
             try:

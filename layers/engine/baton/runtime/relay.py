@@ -54,7 +54,7 @@ class Relay:
         return [*unsent, *untold]
 
     async def _send(self, items: Sequence[StreamItem], call: StoreRetrier) -> list[str]:
-        """One message per saga and moment: the newest version says all that older ones say."""
+        """Send one message per saga and moment: the newest version covers the older ones."""
         newest: dict[tuple[SagaRef, int], StreamItem] = {}
         for item in items:
             delay = delay_of(item.wake, self.clock.now(), self.limits)

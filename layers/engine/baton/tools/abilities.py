@@ -90,7 +90,7 @@ class Abilities:
 
 
 def _names(field: str, said: Any) -> tuple[str, ...]:
-    """One name or several, each once."""
+    """Return one name or several, each once."""
     if isinstance(said, str):
         return (said,) if said else ()
     if not isinstance(said, Sequence) or not all(isinstance(name, str) and name for name in said):

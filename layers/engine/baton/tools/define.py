@@ -139,7 +139,7 @@ class Registry(Mapping[str, Tool]):
         self._tools: dict[str, Tool] = {}
 
     def add(self, tool: Tool) -> None:
-        """Raises `ToolError` when another function has this name."""
+        """Add a tool. Raises `ToolError` when another function has this name."""
         there = self._tools.get(tool.spec.name)
         if there is not None and _origin(there) != _origin(tool):
             raise ToolError(f"tool `{tool.spec.name}` is declared by {_origin(there)} and by {_origin(tool)}")
@@ -149,9 +149,7 @@ class Registry(Mapping[str, Tool]):
         return {name: tool.spec for name, tool in self._tools.items()}
 
     def check(self) -> None:
-        """Raises `ToolError` for the first thing that a tool says of another
-        and that cannot be; once all are there.
-        """
+        """Raise `ToolError` for the first impossible reference between tools, once all are added."""
         specs = self.specs()
         for name, why in (*problems_of(specs), *problems_of_inverses(specs)):
             raise ToolError(f"tool `{name}`: {why}{_where(self[name].function)}")

@@ -41,7 +41,7 @@ _LISTS = (list, tuple, set, frozenset)
 
 
 def check_numbers(value: Any) -> None:
-    """Raises `ValueError` for a number that is NaN or infinite."""
+    """Raise `ValueError` for a number that is NaN or infinite."""
     for pointer, part in _inside(value, ""):
         if isinstance(part, float) and not math.isfinite(part):
             raise ValueError(
@@ -50,7 +50,7 @@ def check_numbers(value: Any) -> None:
 
 
 def check_keys(value: Any) -> None:
-    """Raises `ValueError` for two keys of one object that are the same text, such as `1` and `"1"`."""
+    """Raise `ValueError` for two keys of one object that are the same text, such as `1` and `"1"`."""
     if all(key is None for key in map(_double, _objects(value))):
         return
     pointer, key = next(
@@ -264,7 +264,7 @@ def _first(error: ValidationError) -> str:
 Whose: TypeAlias = tuple[str, str]  # tenant and saga
 
 WANTED_FOR_S = Limits().room_pause_longest_ms / 1_000 + 0.5
-"""A saga that was refused asks again within this time, or no longer wants a place."""
+"""Seconds within which a refused saga asks again, or no longer wants a place."""
 
 
 def whose(context: StepContext) -> Whose:

@@ -39,10 +39,10 @@ def facts_of(telling: Telling) -> dict[str, str]:
 
 
 def id_of(telling: Telling, channel: str) -> str:
-    """The same for every try to send this notice by this channel, and for
-    no other: for receivers that keep it once.
+    """Return the id of a notice on this channel, equal for every try: receivers use it to keep the notice
+    once.
 
-    It has no full stop, which a webhook's id may not have, and tells nothing of the key.
+    It has no full stop, which a webhook's id may not have, and reveals nothing of the key.
     """
     notice = telling.notice
     told = "\0".join((telling.tenant, notice.key, str(notice.at), channel))
@@ -61,8 +61,8 @@ def kind_of(telling: Telling) -> str:
 
 
 def line(text: str, most: int) -> str:
-    """One printable line of it: no character that would end a header, begin
-    one, or turn the direction of reading.
+    """Return one printable line of a text, without characters that end or begin a header, or turn the
+    direction of reading.
     """
     printable = "".join(character if character.isprintable() else "?" for character in text[: most + 1])
     return printable if len(printable) <= most else f"{printable[: most - 3]}..."
@@ -82,7 +82,7 @@ def message_of(telling: Telling) -> str:
 
 
 def letter_of(telling: Telling) -> str:
-    """The same as a mail, with what can be answered, until when, and how."""
+    """Return the mail of a notice, with the possible answers, their deadline, and the way to answer."""
     parts = [telling.notice.message[:_MOST_MESSAGE], _facts(telling)]
     if telling.ask is not None:
         parts.insert(1, _how(telling, telling.ask))

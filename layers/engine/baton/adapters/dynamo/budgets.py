@@ -134,7 +134,7 @@ class DynamoBudgets:
         return Drawn(is_done, *found)
 
     def _part(self, account: Account, update: str, condition: str, values: Item) -> Any:
-        """One of the updates of a transaction."""
+        """Return one of the updates of a transaction."""
         part: dict[str, Any] = {
             "TableName": self._table,
             "Key": _key(account),
@@ -308,7 +308,7 @@ def _rule(item: StoredItem) -> UserRule:
 
 
 def _is(name: str, value: int) -> str:
-    """That an attribute is as it was; absent is 0."""
+    """Return the condition that an attribute is unchanged; absent is 0."""
     return f"(#{name} = :was_{name}{'' if value else f' OR attribute_not_exists(#{name})'})"
 
 

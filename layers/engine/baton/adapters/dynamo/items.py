@@ -107,7 +107,7 @@ OPEN_RESERVATIONS = 200  # the item they are in must stay small
 
 
 def limits(shards: int, status_shards: int) -> StoreLimits:
-    """Those of a table whose indexes are spread over so many partitions."""
+    """Return the limits of a table whose indexes are spread over so many partitions."""
     return StoreLimits(item_bytes=ITEM_BYTES, rows=ROWS, due_shards=shards, status_shards=status_shards)
 
 
@@ -373,7 +373,7 @@ def head_item(head: Head, limits: StoreLimits) -> Item:
 
 
 def head_of(item: StoredItem) -> Head:
-    """Raises `CorruptLog`."""
+    """Decode a head. Raises `CorruptLog`."""
     try:
         return Head(
             ref=saga_of(item["pk"]["S"]),
@@ -448,7 +448,7 @@ def record_item(ref: SagaRef, sk: str, record: Record, wake: Wake | None = None)
 
 
 def record_of(item: StoredItem) -> Record:
-    """Raises `CorruptLog`."""
+    """Decode an entry or a snapshot. Raises `CorruptLog`."""
     try:
         _, branch, version = item["sk"]["S"].split("#")
         data = unpack(item["d"]["B"])
@@ -522,7 +522,7 @@ def put_version(client: DynamoDBClient, table: str, item: Item, version: int) ->
 def query(
     client: DynamoDBClient, table: str, request: dict[str, Any], limit: int | None = None
 ) -> Iterator[StoredItem]:
-    """All items that match, or the first `limit`, whatever the number of pages: one ends at 1 MB."""
+    """Yield all items that match, or the first `limit`, of any number of pages: a page ends at 1 MB."""
     while limit is None or limit > 0:
         if limit is not None:
             request["Limit"] = limit

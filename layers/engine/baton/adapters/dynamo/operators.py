@@ -82,7 +82,7 @@ def _shown(item: StoredItem) -> Breaker:
 
 
 def breaker_of(item: StoredItem) -> Breaker:
-    """Raises `CorruptLog`."""
+    """Decode a breaker. Raises `CorruptLog`."""
     try:
         return _decode_breaker(unpack(item["d"]["B"]))
     except (KeyError, ValueError, CorruptLog) as error:
@@ -154,7 +154,7 @@ def _schedule_key(tenant: str, workflow: str) -> Item:
 
 
 def _record(item: StoredItem) -> ScheduleRecord:
-    """Raises `CorruptLog`."""
+    """Decode a schedule. Raises `CorruptLog`."""
     try:
         return _decode_schedule(unpack(item["d"]["B"]))
     except (KeyError, ValueError, CorruptLog) as error:

@@ -101,7 +101,7 @@ OPEN_RESERVATIONS = 200
 
 
 def limits(shards: int, status_shards: int) -> StoreLimits:
-    """Those of a store whose indexes are spread over so many partitions."""
+    """Return the limits of a store whose indexes are spread over so many partitions."""
     rows = RowRoom(rows=90, bytes=3_500_000)
     return StoreLimits(item_bytes=ITEM_BYTES, rows=rows, due_shards=shards, status_shards=status_shards)
 
@@ -235,7 +235,7 @@ class MemoryLog:
         return self._update(seen.ref, change) is not None
 
     def announce(self, ref: SagaRef) -> bool:
-        """That of the inbox, which counts on the head."""
+        """Implement `Inbox.announce`, which counts on the head."""
 
         def change(head: Head) -> Head | None:
             return None if head.due_at is None else msgspec.structs.replace(head, inbox=head.inbox + 1)
@@ -269,7 +269,7 @@ class MemoryLog:
     # -- entries and snapshots
 
     def leave_word(self, head: Head, until: int) -> bool:
-        """That of what viewers are shown."""
+        """Implement `Live.leave_word`."""
 
         def change(found: Head) -> Head | None:
             return None if found.owner or found.wake else msgspec.structs.replace(found, watched=until)

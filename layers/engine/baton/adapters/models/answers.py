@@ -183,7 +183,7 @@ class Collected:
         """True if a part of the answer has arrived: then the provider bills it."""
 
     def take(self, data: Any) -> None:
-        """One part, as JSON. Raises `StepFailure`."""
+        """Take one part, as JSON. Raises `StepFailure`."""
         try:
             part = msgspec.convert(data, _Part)
         except msgspec.ValidationError as error:
@@ -362,7 +362,7 @@ def answer_without(answer: ModelAnswer, credential: str) -> ModelAnswer:
 
 
 def without(value: Any, credential: str) -> Any:
-    """The same of JSON."""
+    """Return the JSON value without the credential."""
     if isinstance(value, str):
         for form in _forms(credential):
             value = value.replace(form, REDACTED)

@@ -35,7 +35,7 @@ _UNSIGNED: Final = "the signature is not that of a provider of this deployment"
 
 
 class DeployedModels:
-    """One for a process."""
+    """Models of a deployment; one object for a process."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class DeployedModels:
         return Over(response=response, token=found.token) if found.is_over and found.token else None
 
     async def _found(self, profile: Profile, response: str, model: str) -> Found:
-        """Raises `StepFailure`; `ModelFailure` where the provider knows nothing of it."""
+        """Return the response. Raises `StepFailure`; `ModelFailure` if the provider does not know it."""
         from baton.adapters.models.requests import found_in
 
         try:

@@ -303,9 +303,7 @@ class _Held(httpx2.AsyncHTTPTransport):
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """Raises `StepFailure` when there is more of it than may be.
-    `is_chat`: it is read as a stream, whatever has come.
-    """
+    """Bounded body of an answer. Raises `StepFailure` above the bound. `is_chat`: it is read as a stream."""
 
     def __init__(self, inner: Any, host: str, *, is_chat: bool) -> None:
         self._inner, self._left, self._host, self._is_chat = inner, _MOST_BYTES, host, is_chat

@@ -86,7 +86,7 @@ class Provider(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Table(msgspec.Struct, frozen=True):
-    """All of it, with the version of the package that it comes from."""
+    """Table of all prices, with the version of the package that they come from."""
 
     version: str
     providers: tuple[Provider, ...]
@@ -113,7 +113,7 @@ class Prices:
 
     @classmethod
     def packaged(cls) -> Prices:
-        """Those of the layer, or of the installed package; none where there is neither."""
+        """Return the prices of the layer, or of the installed package; none if neither has any."""
         file = Path(__file__).with_name(FILE)
         if file.is_file():
             return cls(read(file.read_bytes()))

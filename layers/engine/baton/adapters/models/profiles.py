@@ -33,7 +33,7 @@ class Profile(NamedTuple):
 
 
 class Profiles:
-    """All of a deployment."""
+    """Profiles of a deployment."""
 
     def __init__(self, text: str, plain: Collection[str] = ()) -> None:
         """plain: hosts that are called without TLS, besides loopback; `*` is any. Raises `ValueError`."""

@@ -124,7 +124,7 @@ class Found(msgspec.Struct):
 
 
 def found_in(data: Any, host: str) -> Found:
-    """Raises `ModelFailure` for what is no response."""
+    """Decode a response. Raises `ModelFailure` for invalid data."""
     try:
         found = msgspec.convert(data, Found)
     except msgspec.ValidationError as error:

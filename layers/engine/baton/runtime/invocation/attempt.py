@@ -154,7 +154,7 @@ class _AttemptCalls:
         self._called = tool_called(step)
 
     def taken(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Those that the tool takes which stands in; the step's own has to be content with all."""
+        """Return the arguments that the substitute tool takes; the step's own tool must accept all."""
         spec = self._specs.get(self._called)
         if self._called == self._step.node.tool or spec is None:
             return arguments

@@ -35,7 +35,7 @@ class _Call(Struct, eq=False):
 
 
 class Alarm:
-    """For one event loop. Times are the loop's own."""
+    """Alarm of one event loop. Times are the loop's own."""
 
     def __init__(self) -> None:
         # In the order in which they began: calls that are over at the same moment end in it.
@@ -116,7 +116,9 @@ class StoreRetrier:
         return (await self.tried(function, *args, **kwargs))[0]
 
     async def tried(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> tuple[T, int]:
-        """The same, and how often it was called: the calls before the last may still happen, too."""
+        """Call the function.
+        Return its result and the number of calls: those before the last may still take effect, too.
+        """
         now, tries = self._clock.now(), 0
         end = self._end(now)
         ceiling = self._limits.store_pause_first_ms
@@ -145,12 +147,12 @@ class StoreRetrier:
         return max(self._cut_off, began + self._least) if began < self._cut_off else self.deadline
 
     def within(self, ms: int) -> StoreRetrier:
-        """The same port calls, where an answer is not worth more time than that."""
+        """Return the same port calls with a shorter limit, for an answer that is not worth more time."""
         end = min(self.deadline, self._clock.now() + ms)
         return StoreRetrier(self._offload, self._clock, self._entropy, self._limits, end, self._cut_off)
 
     def until(self, deadline: int) -> StoreRetrier:
-        """The same port calls, for what may take until another time."""
+        """Return the same port calls with another deadline."""
         return StoreRetrier(self._offload, self._clock, self._entropy, self._limits, deadline)
 
 
@@ -189,7 +191,7 @@ class Invocation(Struct, frozen=True):
 
 
 class InvocationContext(Struct, frozen=True):
-    """Of one invocation: of the worker, the API or the relay.
+    """Context of one invocation: of the worker, the API or the relay.
     Every call to a store or a bucket goes through `call`.
     """
 
@@ -238,7 +240,7 @@ class Deadline(Struct, frozen=True):
 
     @classmethod
     def without_reserve(cls, invocation: Invocation) -> Deadline:
-        """Of an invocation that runs no steps, and so has nothing to hand over."""
+        """Return the deadline of an invocation that runs no steps, and so has no work to hand over."""
         return cls(invocation.started, invocation.deadline, 0)
 
     @property
@@ -302,7 +304,7 @@ class DurationEstimator:
 
 
 def by_turns(items: Iterable[T], tenant: Callable[[T], str]) -> list[T]:
-    """One of each tenant, then the next of each; a tenant's own keep their order."""
+    """Return one item of each tenant, then the next of each; a tenant's own keep their order."""
     rounds: Counter[str] = Counter()
     numbered = []
     for item in items:
@@ -313,7 +315,7 @@ def by_turns(items: Iterable[T], tenant: Callable[[T], str]) -> list[T]:
 
 
 def read_message(body: str) -> Message:
-    """Raises `PoisonMessage` for a message that no delivery will make readable."""
+    """Decode a message. Raises `PoisonMessage` for one that no delivery will make readable."""
     try:
         message = msgspec.json.decode(body, type=Message)
         SagaRef.parse(message.saga)

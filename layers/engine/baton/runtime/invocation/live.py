@@ -43,7 +43,7 @@ class LiveText(NamedTuple):
 
 
 class _Saga(Struct, eq=False):
-    """A saga that this invocation holds. `last`: what viewers are shown, since `at`."""
+    """Saga that this invocation holds. `last`: the texts that viewers see, since `at`."""
 
     ref: SagaRef
     epoch: int
@@ -55,7 +55,7 @@ class _Saga(Struct, eq=False):
 
 
 class LiveShow:
-    """Of the sagas of one invocation."""
+    """Live texts of the sagas of one invocation."""
 
     def __init__(self, context: InvocationContext) -> None:
         self._context = context

@@ -25,7 +25,8 @@ from baton.core.read.metrics import Document, Figures, document
 from baton.ports import Blocked, Clock, Meter, Pulse, StepContext
 
 QUIET_MS = 60_000
-"""So long the figures of a tool are kept whose steps all succeed at once. They are lost with their process.
+"""Milliseconds for which the figures of a tool are kept whose steps all succeed at once.
+They are lost with their process.
 """
 
 _encode = msgspec.json.Encoder().encode

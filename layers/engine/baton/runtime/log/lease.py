@@ -142,7 +142,7 @@ class Leases:
         self._call = context.call
         self._invocation = context.invocation
         self._owed: dict[SagaRef, Head] = {}
-        """By saga that a dead worker held, its head, until it is known whether this one has taken it."""
+        """Heads by saga that a dead worker held, until it is known if this worker has taken the saga."""
 
     async def acquire(self, ref: SagaRef, message: Message, *, alone: bool) -> Lease | str:
         """The lease, or in one word why this wake has nothing to do.

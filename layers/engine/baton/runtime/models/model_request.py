@@ -1,4 +1,4 @@
-"""One request to a model: what it may cost is held before it, and what it has cost is counted after it."""
+"""One request to a model: its possible cost is held before it, and its cost is counted after it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from baton.runtime.money.ledger import Ledger
 logger = logging.getLogger("baton.models")
 
 CANCELS = 3
-"""So often a provider is asked to cancel a request."""
+"""Number of times that a provider is asked to cancel a request."""
 CANCEL_S = 2.0
 
 
@@ -125,7 +125,7 @@ class Offered(msgspec.Struct, frozen=True):
 
 
 class ModelMemory:
-    """Of one invocation; `told` is by the saga and the slot of an agent."""
+    """Memory of one invocation; `told` is by the saga and the slot of an agent."""
 
     def __init__(self, specs: Mapping[str, ToolSpec]) -> None:
         self.told: defaultdict[tuple[str, str], Told] = defaultdict(Told)

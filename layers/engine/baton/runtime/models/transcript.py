@@ -1,4 +1,4 @@
-"""All that was said in an agent so far, read off its state and off the blobs of its older turns."""
+"""Messages of an agent so far, read from its state and from the blobs of its older turns."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Talk(msgspec.Struct, frozen=True):
 
     @property
     def made(self) -> dict[str, str]:
-        """By digest, the calls that are in segments."""
+        """Return the calls in segments, by digest."""
         return {digest: item for _, part in self.parts for digest, item in part.made.items()}
 
 
@@ -96,7 +96,7 @@ class Transcript:
         self._told = told or Told()
 
     async def read(self, work: Agent, given: Mapping[str, Any], names: Mapping[str, str]) -> Talk:
-        """All that was said so far. `names` are those of the tools on the wire."""
+        """Return the talk so far. `names` are those of the tools on the wire."""
         told, tail = self._told, list[Message]()
         opening, size = said.opening(given), 0
         if told.opening[0] != opening:
@@ -120,7 +120,7 @@ class Transcript:
         return msgspec.structs.replace(talk, known=(count, size))
 
     async def made(self, segments: Sequence[Segment]) -> dict[str, str]:
-        """By digest, the calls that are in these segments."""
+        """Return the calls in these segments, by digest."""
         return {digest: item for _, part in await self._parts(segments) for digest, item in part.made.items()}
 
     async def kept(self, work: Agent, talk: Talk) -> Talk:

@@ -220,7 +220,7 @@ class AccountQueue:
             self._names[step_of(name)], self._billed[name] = name, amount
 
     def move(self, request: _Request, now: int) -> Answer:
-        """One try of a request."""
+        """Try a request once."""
         change = request.change
         if change.after is not None:
             is_new = change.before is None and not change.after.is_mark
@@ -307,7 +307,7 @@ def _amount(held: Reservation | None) -> int:
 
 
 class AccountQueues(dict[Account, AccountQueue]):
-    """All queues of an invocation. One is made when its account is first asked for."""
+    """Queues of an invocation. Each is made when its account is first asked for."""
 
     def __init__(
         self,
@@ -481,11 +481,11 @@ class Slices:
         return answer
 
     async def give_back(self, saga: str) -> None:
-        """A saga leaves its invocation: what its user has drawn and no attempt holds is the tenant's again.
-        Best effort.
+        """Return the share that a user has drawn and no attempt holds to the tenant, when a saga leaves its
+        invocation.
 
-        Only the last of the user's invocations does it: others may need what is left.
-        What cannot be given back is there for the user's next one.
+        Best effort. Only the last of the user's invocations does it: others may need the rest. A share that
+        cannot be returned is left for the user's next invocation.
         """
         for account in [account for account, sagas in self._users.items() if saga in sagas]:
             self._users[account].discard(saga)
@@ -513,8 +513,8 @@ def _is_even(sums: Sums) -> bool:
 
 
 class Left(msgspec.Struct, frozen=True):
-    """By slot, the most that requests of the dead can have cost, and the
-    most tokens that they can have read and written, where those are limited.
+    """Highest possible cost of dead requests, by slot, and the most tokens that they can have read and
+    written, if limited.
     """
 
     costs: dict[str, int] = {}

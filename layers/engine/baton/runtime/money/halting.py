@@ -1,4 +1,4 @@
-"""That a saga may spend nothing more on a day: why it is parked, and who is told. Each is told once a day."""
+"""Halts of sagas that may spend nothing more on a day: the reason, and the notices, once a day each."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Halt(Struct, frozen=True):
 
 
 class Halted(NoRoom):
-    """There is no money for a call, and no other attempt holds any that would come back."""
+    """Halt of a call without money, while no other attempt holds any that would come back."""
 
     def __init__(self, halt: Halt) -> None:
         super().__init__(halt.parked.message)
         self.halt = halt
 
     def because(self, why: str) -> Halted:
-        """The same, and those who are told learn why."""
+        """Return the same halt, with its reason for the people notified."""
         text = f"{self.halt.parked.message}: {why}"
         told = tuple(replace(notice, message=text) for notice in self.halt.notices)
         return Halted(Halt(replace(self.halt.parked, message=text), told))

@@ -35,8 +35,8 @@ _NONE = Used()
 
 
 class _Held(msgspec.Struct):
-    """Of an attempt: what it has used that the log does not have, and the
-    most that its request may use and cost.
+    """Amounts of an attempt: its usage that the log does not have, and the most that its request may use and
+    cost.
     """
 
     usage: Sequence[Usage]
@@ -54,7 +54,7 @@ class _Held(msgspec.Struct):
 
 
 class RequestHolds:
-    """By saga and slot, what is held for an attempt."""
+    """Amounts held for attempts, by saga and slot."""
 
     def __init__(self) -> None:
         self._held: dict[tuple[str, str], _Held] = {}
@@ -115,7 +115,7 @@ class RequestHolds:
         return held
 
     def _others(self, saga: str, step: RunStep, owner: str) -> Iterator[_Held]:
-        """Of other attempts that a limit of the saga, or of one node, is for."""
+        """Yield the amounts of other attempts under the same limit of the saga, or of one node."""
         for (of, slot), held in self._held.items():
             if of == saga and slot != step.slot and owner in (SAGA, node_of(owner_of(slot))[0]):
                 yield held

@@ -47,8 +47,8 @@ logger = logging.getLogger("baton.ledger")
 
 LONGEST_LIFE_MS = 960_000  # of an invocation, with the grace of its lease
 BRIEFLY_S = 0.5
-"""So long an append or a reservation waits, at most, for the accounts
-to have what stopped attempts have spent.
+"""Longest wait, in seconds, of an append or a reservation until the accounts have the spending of stopped
+attempts.
 """
 
 
@@ -215,7 +215,7 @@ class Ledger:
         return 0 if attempt is not None and attempt.shared else deaths.get(step.slot, 0)
 
     def used(self, state: State, step: RunStep) -> None:
-        """That request is over, and its context says what it has used."""
+        """Record that the request is over; its context has its usage."""
         if self._holds is not None:
             self._holds.over(_key(state), step.slot)
 

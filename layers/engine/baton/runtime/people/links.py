@@ -43,7 +43,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Holder(Claims, frozen=True, kw_only=True):
-    """Of work elsewhere, that holds a callback."""
+    """Content of a token of work elsewhere that holds a callback."""
 
     purpose = b"callback\n"
     callback: str = msgspec.field(name="c")
@@ -104,8 +104,8 @@ LASTS_MS = LINK_LASTS_MS
 
 
 class Confirmation(Claims, frozen=True, kw_only=True):
-    """Of those who were told of a question.
-    `until`: its end; `to`: who they are; `seal`: what they were told.
+    """Content of a token for the people notified of a question.
+    `until`: its end; `to`: the people; `seal`: the text they got.
     """
 
     purpose = b"confirmation\n"

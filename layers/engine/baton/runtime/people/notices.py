@@ -54,8 +54,8 @@ class Channels:
     async def tell(
         self, call: Offload, state: State, notices: Sequence[Notice]
     ) -> tuple[tuple[str, ...], tuple[Untold, ...]]:
-        """One try.
-        The keys of what every channel has sent or given up by now, and of these what channels have given up.
+        """Try every channel once.
+        Return the keys that all have sent or given up, and the notices given up among these.
         """
         began = self._clock.now()
         tellings = [one for notice in notices if (one := await self._linked(state, notice, began))]
@@ -72,7 +72,7 @@ class Channels:
         )
 
     async def _linked(self, state: State, notice: Notice, now: int) -> Telling | None:
-        """None while no link can be made for a question: a message without it would be the only one."""
+        """Return the telling with its link; None while no link can be made for a question."""
         telling = _telling(state, notice, now)
         if self._links is None or telling.ask is None:
             return telling
@@ -85,7 +85,7 @@ class Channels:
             return None
 
     async def _by(self, call: Offload, channel: Notices, telling: Telling) -> None:
-        """One try by one channel. Whatever is wrong with that stops neither the others nor the saga."""
+        """Try one channel once. A failure stops neither the others nor the saga."""
         place = (telling.notice.key, channel.name)
         if place in self._settled:
             return
@@ -234,7 +234,7 @@ class Teller:
         )
 
     def retry(self) -> None:
-        """Something has changed: what was in vain is tried at once."""
+        """Try again at once: a change may have cured the failure."""
         self._again = None
         self._full.clear()
 

@@ -26,16 +26,16 @@ PLACES_DAY = 999_999
 DISTANT = 10**13
 """The end of a place for a question that never expires."""
 FENCED_MS = 86_400_000
-"""So long a row that was taken out cannot come back.
-A call that was given up can only land while its process lives.
+"""Milliseconds for which a removed row cannot come back.
+An abandoned call can only arrive while its process lives.
 """
 NEXT_AT_ONCE = 3
 LONGEST_TITLE, LONGEST_MESSAGE, LONGEST_ACTIONS = 120, 300, 200  # characters; a row is to be one write unit
 
 
 class QuestionRows:
-    """Of one saga, as of `state`.
-    `room`: how many places persons have, of those of whom a question was taken.
+    """Question rows of one saga, as of `state`.
+    `room`: places of the persons of whom a question was removed.
     """
 
     def __init__(self, context: InvocationContext, call: StoreRetrier, state: State) -> None:

@@ -178,7 +178,7 @@ def _refuse(state: State, callback: str) -> None:
 
 
 def _check(program: Program, callback: str, output: Any) -> None:
-    """Raises `InvalidInput`: work elsewhere can still give another output."""
+    """Raise `InvalidInput` for an invalid output: work elsewhere can still give another one."""
     schema = program.doing(slot_in(callback)).output_schema
     problems = violations(schema, output, "/output") if schema is not None else ()
     if problems:

@@ -269,7 +269,7 @@ class EventDesk:
         return graph.events or Events()
 
     def _meant(self, workflow: str, rules: Events, facts: _Facts) -> list[_Meant]:
-        """By the first rule that fits for each signal."""
+        """Return the signals of an event, by the first rule that fits for each."""
         found: dict[str, _Meant] = {}
         for rule in rules.signal:
             if rule.signal in found:
@@ -342,7 +342,7 @@ class _Facts:
         self.sent = Sent(source=event["source"], type=event["type"], id=event["id"])
 
     def fit(self, rule: StartRule | SignalRule) -> bool:
-        """Raises `ConditionError`."""
+        """Return true if the rule fits the event. Raises `ConditionError`."""
         if not rule.is_for(self._event["type"], self._event["source"]):
             return False
         return rule.when is None or judge(rule.when, self._lookup, {}, {})
@@ -354,7 +354,7 @@ class _Facts:
         return {name: as_text(self.render(value)) for name, value in templates.items()}
 
     def key_of(self, template: str) -> str:
-        """Raises `UserError` where the event has none."""
+        """Return the correlation key of the event. Raises `UserError` if it has none."""
         key = self.render(template)
         if isinstance(key, (str, int)) and not isinstance(key, bool) and 0 < len(str(key)) <= LONGEST_KEY:
             return str(key)
@@ -364,7 +364,9 @@ class _Facts:
         )
 
     def user_of(self, template: str) -> str:
-        """Raises `UserError` where the event names none: its saga must not spend the money of another."""
+        """Return the user that the event names.
+        Raises `UserError` if it names none: its saga must not spend another's money.
+        """
         user = self.render(template)
         if is_user(user):
             return str(user)
@@ -389,7 +391,7 @@ def _signal_said(meant: _Meant, outcome: dict[str, Any]) -> dict[str, Any]:
 
 
 def _figures(outcomes: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """By metric, what was not done."""
+    """Return the counts of events and rules without effect, by metric."""
     if not outcomes:
         return {"EventsUnmatched": 1}
     counts = Counter(_METRICS[one["did"]] for one in outcomes if one["did"] in _METRICS)

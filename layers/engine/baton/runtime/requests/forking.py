@@ -50,7 +50,7 @@ async def fork(request: Request, opened: Opened, cut: int, reason: str, key: str
 
 
 async def _check_cut(history: History, cut: int) -> None:
-    """Raises `UserError` for a version from which no saga goes on."""
+    """Raise `UserError` for a version from which no saga can continue."""
     last = history.state.version
     if not 1 <= cut <= last:
         raise UserError(f"version {cut} is not in the log; its last is {last}")
@@ -64,7 +64,7 @@ async def _check_cut(history: History, cut: int) -> None:
 
 
 def _check_key(known: str, cut: int) -> None:
-    """Raises `KeyReused` unless the key was used to fork at this version.
+    """Raise `KeyReused` unless the key was used to fork at this version.
     A negative version is that of a rollback.
     """
     if known != str(cut):
@@ -239,8 +239,8 @@ def _event(state: State, wanted: CancelRequested, key: str, now: int) -> CancelR
 
 
 def check_cut(state: State, at_cut: State) -> None:
-    """Raises `UserError` for a version from which no saga goes on: what was
-    done there is undone, or was being undone.
+    """Raise `UserError` for a version from which no saga can continue: its steps are undone, or were being
+    undone.
     """
     cut = at_cut.version
     if state.undo.is_crowded:
@@ -284,8 +284,9 @@ def _shared(state: State, at_cut: State) -> int:
 
 
 def check_unsure(undo: Undoable) -> None:
-    """Raises `UserError` where it is not known whether what would not be
-    done again still stands: it could be the receipt of what was refunded.
+    """Raise `UserError` if it is unknown whether work that would not be done again still stands.
+
+    That work could be the receipt of a refunded payment.
     """
     for one in undo.failed:
         if one.unsure:
@@ -323,11 +324,11 @@ def _back_to(state: State) -> int | None:
 
 
 async def _check_rollback_key(history: History, cut: int, wanted: CancelRequested) -> None:
-    """Raises `KeyReused` unless the fork at version `cut`, which has used
-    the key, is the rollback that is wanted.
+    """Raise `KeyReused` unless the fork at version `cut`, which has used the key, is the rollback that is
+    wanted.
 
-    Only a rollback goes on from the end of a saga.
-    A negative `cut` is the version at which a running saga was asked to roll back.
+    Only a rollback continues from the end of a saga. A negative `cut` is the version at which a running saga
+    was asked to roll back.
     """
     state = history.state
     if cut < 0:
@@ -370,7 +371,7 @@ def _check_possible(state: State, plan: dict[str, Any], wanted: CancelRequested)
 
 
 async def check_followed(request: Request, state: State) -> None:
-    """Raises `NotAllowedNow` where another child has what this one has done, and that is not undone."""
+    """Raise `NotAllowedNow` if another child has the results of this one, and they are not undone."""
     async for other in _followers(request, state):
         if other.ended is None or other.undo.is_left:
             raise NotAllowedNow(

@@ -50,7 +50,7 @@ class BreakerDesk:
         }
 
     async def show(self, name: str) -> dict[str, Any]:
-        """Raises `NotFound`."""
+        """Return a breaker. Raises `NotFound`."""
         there = await self._call(self._breakers.read_breaker, self._tenant, name)
         if there is None:
             raise NotFound(f"nothing is known of a breaker `{name}`: no call with it has failed for 30 days")
@@ -154,7 +154,7 @@ class LetterDesk:
         return {"dead_letters": [letter_view(letter, now) for letter in found], "next": _cursor(after)}
 
     async def show(self, id: str) -> dict[str, Any]:
-        """Raises `NotFound`."""
+        """Return a letter. Raises `NotFound`."""
         return letter_view(await self._read(id), self._clock.now())
 
     async def _next(
@@ -203,7 +203,7 @@ class LetterDesk:
     async def discard_all(
         self, wanted: Wanted, why: str, *, dry_run: bool, limit: int, cursor: str
     ) -> dict[str, Any]:
-        """The same of discarding them, but for those about which something was decided meanwhile."""
+        """Discard the letters that match, except for those decided on meanwhile."""
         discard = partial(self.discard, why=why, wanted=wanted)
         return await self._all(wanted, None if dry_run else discard, "discarded", limit, cursor)
 
@@ -432,7 +432,7 @@ class UserDesk:
         return await self._change(user, partial(blocking, by=self._by, note=note, now=self._clock.now()))
 
     async def unblock(self, user: str, note: str) -> dict[str, Any]:
-        """Raises `NotAllowedNow`."""
+        """Unblock a user. Raises `NotAllowedNow`."""
         return await self._change(user, partial(unblocking, by=self._by, note=note, now=self._clock.now()))
 
     async def limit(self, user: str, limit: int | None, note: str) -> dict[str, Any]:

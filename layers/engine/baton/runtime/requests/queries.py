@@ -307,7 +307,7 @@ class Queries:
         return await self._incidents().page(status, limit, cursor)
 
     async def incident(self, id: str) -> dict[str, Any]:
-        """One of them. Raises `NotFound`."""
+        """Return an incident. Raises `NotFound`."""
         return await self._incidents().show(id)
 
     def _incidents(self) -> IncidentDesk:
@@ -342,9 +342,11 @@ class Queries:
         return {"workflows": [_version(definition) for definition in found], "next": after}
 
     async def workflow(self, name: str, version: str = "") -> dict[str, Any]:
-        """One version of a workflow, or of the graph `NAME.GRAPH` of its document,
-        with its document and shape. Without `version` the newest, and which others
-        there are (the newest 100). Raises `NotFound` with the nearest name.
+        """Return one version of a workflow, or of the graph `NAME.GRAPH` of its document, with its document
+        and shape.
+
+        Without `version` the newest, with a list of the others (the newest 100). Raises `NotFound` with the
+        nearest name.
         """
         catalog = self._parts.catalog
         definition, graph = await catalog.shown(self._tenant, name, version)
@@ -433,7 +435,7 @@ async def related(engine: Engine, parts: Parts, ref: SagaRef, state: State) -> d
 
 
 WATCHES_MS = 30_000
-"""So long a viewer counts as watching after it has asked."""
+"""Milliseconds for which a viewer counts as watching after it has asked."""
 SAYS_AGAIN_MS = 10_000
 FRESH_MS = 15_000
 """A worker writes at least every 5 s, and clocks differ by 3 s: what is

@@ -88,7 +88,7 @@ class ScheduleDesk:
         }
 
     async def show(self, workflow: str) -> dict[str, Any]:
-        """Raises `NotFound`."""
+        """Return a schedule. Raises `NotFound`."""
         return schedule_view(await self._there(workflow))
 
     async def pause(self, workflow: str) -> dict[str, Any]:

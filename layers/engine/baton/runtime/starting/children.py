@@ -283,7 +283,7 @@ def _may_undo(state: State) -> bool:
 
 
 def _check(state: State, saga: str) -> None:
-    """Raises `NotAllowedNow`."""
+    """Raise `NotAllowedNow` if the child must not start."""
     if unclear := next((one for one in state.undo.failed if one.unsure or one.left), None):
         raise NotAllowedNow(
             f"it is not known whether `{unclear.slot}` of the earlier child {saga} is undone ({unclear.code}: {unclear.message[:200]}); "

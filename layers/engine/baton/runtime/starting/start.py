@@ -78,7 +78,7 @@ def body_hash(body: Any) -> str:
 
 
 def refuse_another_body(there: Head, hashed: str) -> None:
-    """Raises `KeyReused` if the saga that is there was started with something else."""
+    """Raise `KeyReused` if the stored saga was started with another body."""
     if there.start_hash != hashed:
         raise KeyReused(f"saga {there.ref.id} was started with another body under this key")
 
@@ -185,7 +185,7 @@ class Starter:
         )
 
     async def _check_input(self, beginning: Beginning) -> None:
-        """Raises `InvalidInput` with every violation."""
+        """Raise `InvalidInput` with every violation."""
         given, graph, own = beginning.given, beginning.graph, beginning.passed.get(INPUT)
         if graph.input_schema is None:
             return
@@ -250,7 +250,7 @@ class Quota:
         self._lock = asyncio.Lock()
 
     async def admit(self, tenant: str) -> None:
-        """Raises `TooManyRequests` where as many are at work as may be."""
+        """Raise `TooManyRequests` if the tenant's limit of sagas at work is reached."""
         if not await self.has_room(tenant):
             raise TooManyRequests(
                 f"tenant `{tenant}` has {self._most:,} sagas at work, which is all that it may have; "
@@ -314,7 +314,7 @@ def heard_after(
 
 
 def _signals(events: Events | None) -> dict[str, list[SignalRule]]:
-    """By type of event."""
+    """Return the signal rules, by type of event."""
     found: dict[str, list[SignalRule]] = {}
     for rule in events.signal if events is not None else ():
         found.setdefault(rule.type, []).append(rule)

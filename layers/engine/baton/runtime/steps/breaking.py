@@ -133,7 +133,7 @@ class Breaking:
     # ---- before the call
 
     def _remember(self, place: Place) -> Known:
-        """One more target, in place of the one that was met first."""
+        """Remember one more target, in place of the oldest."""
         if len(self._cache) >= MOST_KNOWN:
             del self._cache[next(iter(self._cache))]
         known = self._cache[place] = Known()
@@ -305,6 +305,6 @@ def verdict_of(outcome: Outcome) -> str | None:
 
 
 def _hear(task: asyncio.Task[None]) -> None:
-    """Those that wait get the exception; if there are none, it was told of already."""
+    """Retrieve the task's exception. Callers that wait get it; without any, it was reported already."""
     if not task.cancelled():
         task.exception()

@@ -89,7 +89,7 @@ def key_of_its_own(effect: Effect) -> str:
 
 
 def check_about(there: Effect, about: str) -> None:
-    """Raises `StepFailure` if the recorded call had other parameters: its result is no answer to this one."""
+    """Raise `StepFailure` if the recorded call had other parameters: its result is no answer to this one."""
     if there.about in ("", about) or not about:
         return
     raise StepFailure(
@@ -119,7 +119,7 @@ def iso(moment: int) -> str:
 
 
 class EffectRecords:
-    """For one invocation."""
+    """Records of effects for one invocation."""
 
     def __init__(self, context: InvocationContext) -> None:
         self._blobs = context.blobs

@@ -1,6 +1,5 @@
-"""One attempt of one step: what goes before the tool, the tool within its time, and what became of it.
+"""One attempt of one step: the order of money, claim and call, and the outcome.
 
-The order of money, claim and call.
 Accounts are in money/ledger.py, claims in effects.py, calls in invocation/attempt.py.
 """
 
@@ -210,7 +209,7 @@ def check_first(step: RunStep, specs: Specs) -> None:
 
 
 def check(step: RunStep, specs: Specs, tool: str, arguments: Mapping[str, Any]) -> None:
-    """Raises `Unapproved` for a call that no person has approved and that needs it."""
+    """Raise `Unapproved` for a call that needs approval and has none."""
     approval, called = step.node.approval, tool_called(step)
     own = specs.get(step.node.tool)
     # What a model has put in the place of a step does its work, too.

@@ -73,7 +73,7 @@ class Schemas:
         self._left = MOST_PARTS
 
     def definitions(self) -> dict[str, Any]:
-        """Of all that was referred to; call it last."""
+        """Return the definitions of all referenced schemas; call it last."""
         made: dict[str, Any] = {}
         while self._pending:
             reference = self._pending.pop()
@@ -112,7 +112,7 @@ class Schemas:
 
 
 def _asked(schema: Mapping[str, Any]) -> list[Any]:
-    """Of what is required, what is not for answers only."""
+    """Return the required properties that are not for answers only."""
     properties = schema.get("properties")
     own = properties if isinstance(properties, dict) else {}
     return [
@@ -133,7 +133,7 @@ def _modern(made: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class NamedApi(NamedTuple):
-    """One of them. `server` has no slash at its end, and is empty where the description says it."""
+    """API with a name. `server` has no slash at its end, and is empty if the description names it."""
 
     name: str
     url: str
@@ -142,7 +142,7 @@ class NamedApi(NamedTuple):
 
 
 class Apis:
-    """All of a deployment."""
+    """APIs of a deployment."""
 
     def __init__(self, text: str = "") -> None:
         """text: as the setting's pattern has it. Raises `ValueError`."""
@@ -191,8 +191,8 @@ class Parameter(NamedTuple):
 
 
 class Scheme(NamedTuple):
-    """Place of a credential: `bearer` and `basic` in `Authorization`, else `name` in header,
-    query, cookie.
+    """Place of a credential: `Authorization` for `bearer` and `basic`, else `name` in header, query or
+    cookie.
     """
 
     kind: str
@@ -217,7 +217,7 @@ class Operation(NamedTuple):
 
 
 class Description:
-    """One, read. Raises `DescriptionError`, whose message says what is wrong with it."""
+    """Parsed description. Raises `DescriptionError`, whose message explains the problem."""
 
     def __init__(self, api: NamedApi, document: Any) -> None:
         version = document.get("openapi") if isinstance(document, dict) else None
@@ -401,7 +401,7 @@ def _body(said: Mapping[str, Any]) -> tuple[str, Any, dict[str, tuple[str, bool]
 
 
 def _encodings(media: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, bool]]]:
-    """Those that say a style; without one, a field is text, a list of texts, or JSON."""
+    """Yield the encodings that name a style; without one, a field is text, a list of texts, or JSON."""
     for name, one in _objects(media.get("encoding")):
         if "style" in one or "explode" in one:
             style = one.get("style", "form")

@@ -70,7 +70,7 @@ def _encoded(credential: str) -> str:
 
 
 def problems(operation: Operation, parameters: Any, body: Any) -> list[Problem]:
-    """All that the operation does not take."""
+    """Return the problems of arguments that the operation refuses."""
     given = {"parameters": parameters} | ({} if body is None else {"body": body})
     found = list(violations(operation.schema, given))
     if not found:
@@ -164,7 +164,7 @@ def _without_null(value: Any) -> Any:
 
 
 def _joined(parameter: Parameter, value: Any) -> str:
-    """One text, as in `simple`; nothing is encoded."""
+    """Return one text, as in `simple`, without encoding."""
     if value is None and not parameter.is_json:
         return ""
     if parameter.is_json:

@@ -272,7 +272,7 @@ class _Forker:
             self._reap()
 
     def _fork(self) -> bool:
-        """One helper more. False when none will be wished any more."""
+        """Fork one more helper. Return false when no more are wanted."""
         try:
             _, descriptors, _, _ = socket.recv_fds(self._control, 1, 2)
         except ConnectionError:
@@ -364,7 +364,7 @@ def _dead() -> Iterator[tuple[int, int]]:
 
 
 def _children(parent: int) -> Iterator[int]:
-    """All children of a process, as far as the system tells: other than Linux none, and groups have to do."""
+    """Yield the children of a process; none on systems other than Linux, where groups must do."""
     if not _LINUX:
         return
     for folder in Path("/proc").iterdir():

@@ -201,7 +201,7 @@ class _Lost(Exception):
 
 
 class _Helper:
-    """One helper. `pid`, `problem`: known when it has started, or never. It may outlive an event loop."""
+    """Helper process. `pid`, `problem`: known when it has started, or never. It may outlive an event loop."""
 
     def __init__(self, calls: socket.socket, life: socket.socket, most: int) -> None:
         self.pid = 0
@@ -222,7 +222,7 @@ class _Helper:
         return bool(self.pid or self.problem or self._lost)
 
     def has_gone(self) -> bool:
-        """For one that has nothing to do, and so nothing to say."""
+        """Return true if an idle helper has died."""
         self.read()
         return bool(self._lost)
 

@@ -53,7 +53,7 @@ class Decoder:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """Raises `Garbled`."""
+        """Yield the frames in the data. Raises `Garbled`."""
         self._buffer += data
         while len(self._buffer) >= _HEADER.size:
             tag, call, length = _HEADER.unpack_from(self._buffer)

@@ -152,7 +152,7 @@ async def followed(
 
 
 def check_status(method: str, url: str, answer: HttpAnswer) -> None:
-    """Raises `StepFailure` for an answer that is one."""
+    """Raise `StepFailure` for the answer of a failure."""
     is_done = (
         answer.status == _SEE_OTHER and method not in SAFE
     )  # it has worked, and what came of it is elsewhere
@@ -183,7 +183,7 @@ def _joined(url: str, answer: HttpAnswer) -> str:
 
 
 def _whole(base: str, url: str) -> str:
-    """Raises `StepFailure`."""
+    """Return the complete address. Raises `StepFailure`."""
     try:
         return urljoin(base, url).partition("#")[0]
     except ValueError as error:

@@ -46,10 +46,10 @@ NO_CREDENTIALS: Final = cast("Credentials", _Nowhere())
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """One for a process.
-    `mail_from`, `payments_url` and `signing_key` may be empty: then their tools say what is missing.
+    """Services of a process.
 
-    The credentials are those of `apis`, and are asked for where there is an API only.
+    `mail_from`, `payments_url` and `signing_key` may be empty: then their tools report the missing setting.
+    The credentials are those of `apis`, and are read only for a deployment with an API.
     """
 
     http: HttpClient
@@ -104,7 +104,7 @@ async def exchange(
     longest: int | None = None,
     named: bool = False,
 ) -> HttpAnswer:
-    """One request with the idempotency key and the trace of its step. Raises `StepFailure`."""
+    """Send one request with the idempotency key and the trace of its step. Raises `StepFailure`."""
     given = {name.lower(): value for name, value in headers.items()}
     if key:
         given.setdefault("idempotency-key", key)

@@ -70,7 +70,7 @@ def rememberer(services: Services, is_granted: Callable[[str], bool]) -> Remembe
 
 
 def names_of(services: Services, context: StepContext) -> Mapping[str, Mapping[str, Any]]:
-    """By name, the operations and inputs of those that are kept for this user."""
+    """Return the operations and inputs of the pipelines kept for this user, by name."""
     found = services.entities.get(context.tenant, _NAMES, _id(context))
     return {} if found is None else found.data
 
@@ -104,7 +104,7 @@ def _counted(entities: Entities, context: StepContext, steps: Any, inputs: list[
 
 
 def _id(context: StepContext, name: str = "") -> str:
-    """Of a user: names of users may be long, and may have anything in them."""
+    """Return the id of a user's record: names of users may be long, and may contain any character."""
     return f"{_hash(context.user)}/{name}" if name else _hash(context.user)
 
 

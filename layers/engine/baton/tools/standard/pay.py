@@ -136,8 +136,9 @@ class _Desk:
         self._key = context.idempotency_key
 
     async def pay(self, wanted: dict[str, Any]) -> Payment:
-        """Raises `StepFailure`; `business_rule` for a payment that was refused,
-        and whose reservation is released.
+        """Pay.
+        Raises `StepFailure`; `business_rule` for a payment that was refused, and whose reservation is
+        released.
         """
         # First what there is: a service may well repeat its first answer to a key, however long ago that was true.
         try:
@@ -181,7 +182,9 @@ class _Desk:
         return None
 
     async def refund(self, reference: str) -> Refund:
-        """Raises `StepFailure`; `business_rule` where there is nothing to refund, or the service refuses."""
+        """Refund a payment.
+        Raises `StepFailure`; `business_rule` if it has no refundable sum, or the service refuses.
+        """
         if reference.endswith(OF_A_REFUND):
             raise StepFailure(
                 "business_rule", "this is a refund, and a refund is not refunded", happened=False
@@ -217,7 +220,7 @@ class _Desk:
             raise _in_doubt(error, what if moved else "") from error
 
     async def _known(self, reference: str) -> list[_Reservation]:
-        """All reservations of a payment, as they stand."""
+        """Return all reservations of a payment, as they stand."""
         answer = await self._send("GET", f"/reservations?reference={_part(reference)}", "", None)
         try:
             made = msgspec.json.decode(answer.body, type=_Reservations).reservations

@@ -76,7 +76,7 @@ def of_steps(steps: Any, data: Mapping[str, Any], most_bytes: int, preview: int)
 
 
 def _read(steps: Any, data: Mapping[str, Any], *, requests: bool) -> pipeline.Plan:
-    """Raises `StepFailure`."""
+    """Parse the steps. Raises `StepFailure`."""
     try:
         return pipeline.read(steps, data, requests=requests)
     except PipelineFailed as error:
@@ -86,7 +86,7 @@ def _read(steps: Any, data: Mapping[str, Any], *, requests: bool) -> pipeline.Pl
 def _run(
     plan: pipeline.Plan, data: Mapping[str, Any], answers: Mapping[int, Any], most_bytes: int, preview: int
 ) -> Pipelined:
-    """Raises `StepFailure`."""
+    """Run the plan. Raises `StepFailure`."""
     try:
         made = pipeline.run(plan, data, answers, most_bytes=most_bytes, preview=preview)
     except PipelineFailed as error:
