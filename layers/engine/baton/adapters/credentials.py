@@ -20,7 +20,7 @@ class Secrets(Protocol):
     """A store of credentials."""
 
     def read(self, name: str) -> str:
-        """Empty where there is none. Raises `StepFailure`."""
+        """Return the credential; empty if none exists. Raises `StepFailure`."""
         ...
 
     def where(self, name: str) -> str:
@@ -54,9 +54,9 @@ class Credentials:
         return f"{type(self).__name__}({sorted(self._known)})"
 
     async def of(self, name: str, *, is_optional: bool = False, is_refused: bool = False) -> str:
-        """The credential; empty where there is none and none may be needed.
+        """Return the credential; empty if none exists and it `is_optional`.
 
-        is_refused: the server has just not accepted it; it is read anew, unless that was done a moment ago.
+        `is_refused`: the server has just refused it; it is read again, unless that was done a moment ago.
         Raises `StepFailure`.
         """
         async with self._lock(name):
@@ -136,7 +136,7 @@ class ManagerSecrets:
 
 
 def _read(where: str, read: Callable[[], str]) -> str:
-    """Empty where there is none. Raises `StepFailure`."""
+    """Return the credential; empty if none exists. Raises `StepFailure`."""
     try:
         with translated():
             return read()

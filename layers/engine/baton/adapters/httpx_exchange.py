@@ -220,7 +220,7 @@ class _Guarded(httpx.AsyncHTTPTransport):
 
 
 class _Guard(httpcore.AsyncNetworkBackend):
-    """Resolves a name, looks at what it stands for, and connects to that."""
+    """Guard that resolves a name, checks its addresses, and connects to one."""
 
     def __init__(self, hosts: Hosts, closed: frozenset[str]) -> None:
         self._hosts = hosts

@@ -74,8 +74,8 @@ def check_delay(seconds: int) -> int:
 
 
 def xml_text(text: str) -> str:
-    """SQS takes the characters of XML 1.0 and no others, and so does what SNS sends on to.
+    """Return the text without characters outside XML 1.0, which SQS, and receivers of SNS, refuse.
 
-    Compiled when it is needed, which is seldom: it takes long.
+    The pattern is compiled at its first use, which is seldom: it takes long.
     """
     return re.sub(f"[^{_XML}]", "\ufffd", text)

@@ -131,7 +131,7 @@ class Provider(Protocol):
 
 
 class Tracer:
-    """Notes what happens within a span."""
+    """Tracer that records the operations within a span."""
 
     def __init__(self, spans: Spans, clock: Clock, entropy: Entropy) -> None:
         self._spans, self._clock, self._entropy = spans, clock, entropy

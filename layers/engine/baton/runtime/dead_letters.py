@@ -104,8 +104,8 @@ class LetterCollector:
         self._tell = tell
 
     async def collect(self, left: int) -> Collected:
-        """Move what is in the queues, as far as `left` ms allow.
-        Raises what the first call met if nothing could be done.
+        """Move the messages of the queues, as far as `left` ms allow.
+        Raises the first call's error if nothing could be done.
         """
         run = _Run(self._clock.now() + left - RESERVE_MS)
         await asyncio.gather(*(self._empty(run, queue) for queue in self._queues))
@@ -160,7 +160,7 @@ class LetterCollector:
                 return
 
     async def _file(self, run: _Run, messages: Sequence[DeadMessage]) -> Sequence[DeadMessage]:
-        """Have the letter of these messages know of them. Returns those that may be deleted."""
+        """Have the letter of these messages know of them. Return those that may be deleted."""
         about = self._about(max(messages, key=lambda message: message.sent))
         try:
             for _ in range(_TRIES):

@@ -1,6 +1,6 @@
-"""The mend row of the protocol table: since when the code of this process is what is deployed.
+"""The mend row of the protocol table: the time since which the code of this process is deployed.
 
-Which sagas are woken for that is reconcile.py's, what a worker does with one, core/decide/retries.py's.
+reconcile.py selects the sagas to wake for that; core/decide/retries.py decides the worker's action.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ longer.
 """
 BUILDS_KEPT = 8
 _KEY = ("/deployment", "code", "deployed")
-"""The entity that says what is deployed. No tenant's name has a slash, so no tool of a tenant can write it.
-"""
+"""Entity that names the deployed code. No tenant's name has a slash, so no tool of a tenant can write it."""
 
 
 class Deployed(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -42,7 +42,7 @@ class Relay:
         self.limits = limits
 
     async def handle(self, items: Sequence[StreamItem], deadline: int) -> list[str]:
-        """Pass all of it on. Returns the ids of items that must come again."""
+        """Pass all of it on. Return the ids of items that must come again."""
         give_up = deadline - self.limits.answer_ms
         call = StoreRetrier(self._offload, self.clock, self._entropy, self.limits, give_up)
         ended = [item for item in items if item.wake.parent]

@@ -497,9 +497,10 @@ def put_new(client: DynamoDBClient, table: str, item: Item) -> bool:
 
 
 def put_version(client: DynamoDBClient, table: str, item: Item, version: int) -> StoredItem | None:
-    """Put an item whose `ver` is the version that follows the one that is there; 1 is the first.
+    """Put an item whose `ver` follows the stored version; 1 is the first.
+    Return None once it is put.
 
-    None once it is put. Otherwise the item that is there, empty when there is none.
+    Otherwise return the stored item, empty if none is stored.
     """
     condition = "#ver = :seen" if version > 1 else "attribute_not_exists(#pk)"
     request: Any = {

@@ -359,8 +359,8 @@ class DynamoQuestions:
 
 
 def shards_of(audience: str) -> int:
-    """Over so many partitions its questions are spread: an outage can ask
-    the people on call as often as sagas start.
+    """Return the number of partitions of an audience: an outage can ask the people on call as often as sagas
+    start.
     """
     return 1 if audience.startswith("user:") else ASK_SHARDS
 

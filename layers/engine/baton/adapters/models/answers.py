@@ -48,7 +48,7 @@ class UsageSaid:
 
     @property
     def is_said(self) -> bool:
-        """Tell whether anything is known of what was used."""
+        """Return true if anything is known of what was used."""
         return any(map(self._of, ("total_tokens", *_INPUT, *_OUTPUT)))
 
     def usage(self, model: str, read: int, written: int, *, is_empty: bool = False) -> Usage:
@@ -91,7 +91,7 @@ class UsageSaid:
 
 
 def _count(value: Any) -> int | None:
-    """A number of tokens; None for what is none."""
+    """Return a number of tokens; None for an invalid one."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if type(value) is int and value >= 0 else None
@@ -145,8 +145,8 @@ class _Begun:
         return len(self.name.encode()) + len("".join(self.arguments).encode())
 
     def is_other(self, call: _Call) -> bool:
-        """Tell whether a part of the same index begins another call: some
-        providers give each of several calls the index 0.
+        """Return true if a part of the same index begins another call: some providers give each of several
+        calls the index 0.
         """
         said = call.function or _Function()
         if not said.name or not self.name:

@@ -1,6 +1,6 @@
-"""`Models` of a deployment: which profile is asked with which credential, until when, and what it costs.
+"""`Models` of a deployment: profile, credential, deadline and price of each request.
 
-As cheap as nothing until a model is called: the client and the prices are imported by the first call.
+It costs next to nothing until a model is called: the client and the prices are imported by the first call.
 """
 
 from __future__ import annotations

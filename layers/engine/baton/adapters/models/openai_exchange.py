@@ -214,10 +214,10 @@ class OpenAIExchange:
         body: Mapping[str, Any] | None,
         key: str = "",
     ) -> Any:
-        """The JSON that the address `place` of the profile answers: to a `body`
-        sent there, or to a read where there is none.
+        """Return the JSON answer of the profile's address `place`: to a `body` sent there, or to a read
+        without one.
 
-        Raises `StepFailure`; `happened` says that the provider may have got what was sent.
+        Raises `StepFailure`; `happened` means that the provider may have received the request.
         """
         options: Any = {"headers": _headers(credential, key)}
         provider = self._client(profile)

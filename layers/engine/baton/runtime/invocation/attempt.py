@@ -344,8 +344,8 @@ class AttemptInput(msgspec.Struct, eq=False):
 
 
 def over(of: tuple[RunStep, int, int, Bill], **why: Any) -> Outcome:
-    """The outcome of an attempt that was stopped before its result: `of`
-    its step, when it began and ended, and what it has spent.
+    """Return the outcome of an attempt stopped before its result.
+    `of`: its step, its begin and end, and its spending.
     """
     step, began, ended, (spent, usage) = of
     return Outcome(
@@ -392,8 +392,8 @@ class Values:
         return Value(ref=reference_of(data, self._period(owner)), size=len(data)), data
 
     async def inline_or_blob(self, owner: Origin, result: Any, most: int | None = None) -> Value:
-        """A JSON value inline or as a blob, whichever is cheaper; `most`: so
-        many bytes inline, if that is less.
+        """Return a JSON value inline or as a blob, by the lower cost; `most`: the most bytes inline, if that
+        is less.
         """
         data = _encode(result)
         limit = self._limits.inline_bytes if most is None else min(most, self._limits.inline_bytes)

@@ -86,7 +86,7 @@ class LiveShow:
 
     @contextmanager
     def draft(self, ref: SagaRef, slot: str) -> Iterator[Draft]:
-        """An answer is being written; what has come of it is shown until the end of the block."""
+        """Show the partial text of an answer to viewers until the end of the block."""
         draft, saga = Draft(), self._sagas.get(str(ref))
         if saga is None:
             yield draft
@@ -139,9 +139,7 @@ class LiveShow:
 
 
 def texts_of(drafts: dict[str, tuple[int, Draft]]) -> list[LiveText]:
-    """The end of each text, so that together they have so many bytes at
-    most; those that began last, where there are too many.
-    """
+    """Return the end of each text, within a bound of bytes for all; of too many texts, the newest."""
     some = sorted(drafts.items(), key=lambda one: one[1][0])[-MOST_TEXTS:]
     return [
         LiveText(slot, since, shown(draft.read(), MOST_BYTES // len(some))) for slot, (since, draft) in some
@@ -149,11 +147,11 @@ def texts_of(drafts: dict[str, tuple[int, Draft]]) -> list[LiveText]:
 
 
 def shown(text: str, most: int) -> str:
-    """The end of a text that is still being written, without half
-    characters and without what may be a secret.
+    """Return the end of a text that is still being written, without half characters and without possible
+    secrets.
 
-    The beginning of what is left and the word that is being written are
-    withheld: half a secret is not recognised.
+    The beginning of the rest and the word that is being written are withheld: half a secret is not
+    recognised.
     """
     cut = LONGEST if len(text) > most + LONGEST else 0
     text = sanitised(text[-most - LONGEST :])[cut:]

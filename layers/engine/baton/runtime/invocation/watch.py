@@ -52,7 +52,7 @@ class Metrics:
             self._figures.heard(workflow, events, now)
 
     def flush(self, now: int) -> None:
-        """Write what is due; at the end of an invocation. No step is worse off if it cannot be written."""
+        """Write the figures that are due, at the end of an invocation. A failed write harms no step."""
         self._put(self._figures.take(now, QUIET_MS, self._deployment))
 
     def blocked(self, tool: str, now: int) -> None:
@@ -104,7 +104,7 @@ ASK, WAIT, BLOCKED = "ask", "wait", "blocked"
 
 
 class Rounds:
-    """Decides by regular looks whether a loop goes round. Times in ms."""
+    """Detector of a blocked loop, by regular checks. Times in ms."""
 
     def __init__(self, limit: int, every: int, now: int, worked: int) -> None:
         self.since = now
@@ -194,7 +194,7 @@ class Watch:
         self._calls.discard(call)
 
     def rest(self) -> None:
-        """The invocation is over: what is frozen or left behind from now on is of no interest."""
+        """Stop watching: the invocation is over, and freezes from now on do not matter."""
         if self._vigil is not None:
             self._vigil.stop()
             self._vigil = None

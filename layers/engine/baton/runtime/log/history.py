@@ -54,7 +54,7 @@ class History:
         self._call = call
 
     async def state_of(self, saga: str) -> State | None:
-        """The state of another saga of the tenant, now; None where there is none."""
+        """Return the present state of another saga of the tenant; None if it does not exist."""
         ref = SagaRef(self.ref.tenant, saga)
         head = await self._call(self._log.read_head, ref)
         if head is None:
@@ -64,13 +64,13 @@ class History:
         return other.state
 
     async def load(self, head: Head) -> Sequence[Entry]:
-        """Fold everything there is. Returns the entries that were read (not those before a snapshot)."""
+        """Fold all entries. Return the entries that were read (not those before a snapshot)."""
         if head.snapshot:
             await self._from_snapshot(head.branch, head.snapshot)
         return await self.catch_up()
 
     async def catch_up(self) -> Sequence[Entry]:
-        """Fold what others appended since. Returns it; empty when there is no news."""
+        """Fold the entries that others have appended since. Return them; empty when there are none."""
         news: list[Entry] = []
         while True:
             branch = self.state.lineage.branch

@@ -50,11 +50,11 @@ def suffices(head: Head, now: int, limits: Limits) -> bool:
 
 
 async def look(call: StoreRetrier, log: Log, head: Head, now: int, limits: Limits) -> str:
-    """`NEWS` where there is an entry that the last holder had not folded; empty when the head has changed
+    """Return `NEWS` if an entry exists that the last holder had not folded; empty when the head has changed
     since.
 
     A fork is the last entry of the branch that it ends, so that it is in the branch that the head names.
-    Where there is nothing new, the next look is noted.
+    Without news, the time of the next sweep is recorded.
     """
     if await call(log.read_tail, head.ref, head.branch, head.folded, 1):
         return NEWS
@@ -125,8 +125,8 @@ NO_SAGA, NOTHING_NEW, WAKE_LEFT, HELD, EXPIRED = "no-saga", "nothing-new", "wake
 
 
 def _has_ended_anew(before: Head, state: State, status: str) -> bool:
-    """Tell whether a saga that was over has gone on, and is over again: in
-    one invocation, so that its group was never another.
+    """Return true if a saga that was over has gone on, and is over again: in one invocation, so that its
+    group was never another.
     """
     is_another = status != before.status or state.lineage.branch != before.branch
     return state.ended is not None and is_another
@@ -224,7 +224,7 @@ class Leases:
         return await look(self._call, self._log, head, now, self._limits)
 
     def _early_by(self, head: Head, message: Message, now: int) -> int | None:
-        """Milliseconds until there is something to do; None for nothing that is worth waiting for.
+        """Return the milliseconds until work is due; None if nothing is worth waiting for.
 
         A timer and a yield are due by the clock of their writer, which may be ahead. A yield is taken all the
         same. To take a timer would only set it again, as often as it comes early; so its worker waits.

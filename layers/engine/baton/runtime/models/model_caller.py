@@ -183,7 +183,7 @@ class ModelCaller:
         }
 
     def _corrected(self, messages: list[said.Message]) -> list[said.Message]:
-        """With what was wrong about the last answer to the same messages."""
+        """Return the messages with the mistake of the last answer to the same messages."""
         why = self._step.correction
         return [*messages, said.correction(why)] if why else messages
 

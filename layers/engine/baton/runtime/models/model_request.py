@@ -88,7 +88,7 @@ def given_back(response: Response, context: StepContext) -> None:
 
 
 async def cancel(models: Models, responses: Collection[Response]) -> None:
-    """Best effort: what it costs is spent all the same."""
+    """Cancel requests, best effort: their cost is spent all the same."""
     await asyncio.gather(*(_cancel(models, one) for one in responses))
 
 
@@ -109,10 +109,10 @@ def _too_late(work: Callback, more: str = "") -> StepFailure:
 
 
 class Offered(msgspec.Struct, frozen=True):
-    """The tools of an agent as a model is told of them.
+    """Tools of an agent as a model sees them.
 
-    `names` are those on the wire, `tools` what is called by them, each with the schema of its parameters as
-    JSON; `json` is all that is offered; `operations` are those of APIs that may be called, by the tools of
+    `names` are those on the wire, `tools` the tools called by them, each with the schema of its parameters as
+    JSON; `json` is the whole offer; `operations` are those of APIs that may be called, by the tools of
     `listing`.
     """
 
@@ -356,10 +356,9 @@ class Asking:
             ) from None
 
     def _assume(self, most: int, tokens: tuple[int, ...]) -> Callable[[], None]:
-        """Count a request by its most before it is sent: its provider bills it,
-        whatever becomes of its caller, and whenever that is asked.
+        """Count a request by its most before it is sent: its provider bills it, even if its caller dies.
 
-        Returns the function that takes this back, once it is known what the request has used.
+        Return the function that takes this back, once the usage of the request is known.
         """
         spent, usage = self._context.spent, self._context.usage
         cost, used = self._add(most, tokens)
@@ -380,8 +379,8 @@ class Asking:
         return cost, used
 
     def _price(self, given: Mapping[str, Any], model: str) -> Price | None:
-        """The dearer one of what the deployment knows and what the document
-        says: no document makes a model cheaper.
+        """Return the higher of the deployment's and the document's price: no document makes a
+        model cheaper.
         """
         known, own = self._models.price(model), given.get("price")
         prices = [*([] if known is None else [known]), *([] if own is None else [Price(**own)])]
@@ -399,8 +398,8 @@ def as_priced(given: Mapping[str, Any], named: str) -> Mapping[str, Any]:
 
 
 def _counted(answer: ModelAnswer, read: int, written: int) -> ModelAnswer:
-    """With what it counts for: the most that it can have used, where its
-    provider does not say it or what it says cannot be.
+    """Return the answer with the usage that counts: the possible maximum if the provider reports none, or an
+    impossible one.
     """
     usage = answer.usage
     if not is_credible(usage, read, written):

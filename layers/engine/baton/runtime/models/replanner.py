@@ -1,8 +1,7 @@
-"""A model is asked what else could be done in place of a step that has
-failed, and what it suggests is checked and scored.
+"""Replanning: a model suggests alternatives to a step that has failed; each is checked and scored.
 
-What becomes of the alternatives is decided in core/nodes/replanning.py,
-how money is held in model_request.py. Loaded with the first request.
+The use of the alternatives is decided in core/nodes/replanning.py, money is held in model_request.py. Loaded
+with the first request.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from baton.ports.models import ModelAnswer
 from baton.runtime.models.model_request import data_of
 
 LONGEST_TEXT = 500
-"""Characters of what a model says for an alternative, and of why one is dropped."""
+"""Longest text, in characters, of a model about an alternative, and of the reason for dropping one."""
 MERITS = ("reliability", "cost", "latency", "fit", "preference")
 
 _INSTRUCTIONS = f"""\

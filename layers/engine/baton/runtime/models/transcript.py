@@ -142,8 +142,8 @@ class Transcript:
     async def cut(
         self, work: Agent, talk: Talk, share: int, summary: Callable[[list[Message]], Awaitable[str]]
     ) -> Talk:
-        """With the last `1/share` of what was said before, and for what is
-        older its `summary`, or a note that it is left out.
+        """Return the talk with the last `1/share` of its messages, and a `summary` of older ones, or a note
+        that they are left out.
 
         This becomes the one segment of the transcript, so that later turns begin with it.
         """

@@ -45,7 +45,7 @@ class _Wish(Struct, eq=False):
 
 
 REST = "rest"
-"""The name of what is held for calls that are not billed by a name of their own."""
+"""Name of the amount held for calls that are not billed by a name of their own."""
 
 
 def short(name: str) -> str:
@@ -59,7 +59,9 @@ def step_of(billed: str) -> str:
 
 
 class _Request(Struct, frozen=True):
-    """A change, the wishes that it grants, and what is `counted`, `served` and `returned` once it is made."""
+    """Change, the wishes that it grants, and the values of `counted`, `served` and `returned` once it is
+    made.
+    """
 
     change: Change
     wishes: tuple[_Wish, ...]
@@ -146,7 +148,7 @@ class AccountQueue:
         `billed`: what is held, and was held until now, is for this, and is spent whatever becomes of the
         caller.
 
-        Returns the sums for which there is no room for more, with all that this invocation has spent. Raises
+        Return the sums for which there is no room for more, with all that this invocation has spent. Raises
         `EngineFault` when there is no answer: the less and the spent go along with a later request, and no
         more is held. Callers that wait while a request is under way share its failure. One request after the
         other would take all the time that the invocation has left.
@@ -286,9 +288,7 @@ class AccountQueue:
         return replace(request, wishes=()) if request.change.before is not None and is_gone else None
 
     def _refuse(self, request: _Request, sums: Sums) -> None:
-        """Refuse the wishes for which there is no room beside the earlier ones;
-        all, if that is not what is missing.
-        """
+        """Refuse the wishes that have no room beside the earlier ones; all, if room is not the problem."""
         owed, refused = self.owed, []
         room = self._most - owed - sums.held - self._amount + _amount(self._known)
         waiting = [wish for wish in request.wishes if wish in self._wishes]
@@ -411,9 +411,7 @@ class LedgerCache:
 logger = logging.getLogger("baton.ledger")
 
 PART = 16
-"""A slice is at most this part of what the tenant has left, unless one
-call needs more: the last money is drawn exactly.
-"""
+"""Divisor of the tenant's rest for a slice, unless one call needs more: the last money is drawn exactly."""
 TRIES = 8
 
 
@@ -441,8 +439,8 @@ class Slices:
         """Let the account hold `cost` more, as far as the tenant's day goes.
         What it has spent makes its slices larger.
 
-        Returns the tenant's sums if the tenant has not so much left.
-        Raises `NoRoom` if others are always faster.
+        Return the tenant's sums if the tenant has not so much left. Raises `NoRoom` if others are always
+        faster.
         """
         async with self._alone[account.account]:
             if account.sums == Sums():
@@ -521,7 +519,7 @@ class Left(msgspec.Struct, frozen=True):
     tokens: dict[str, tuple[int, ...]] = {}
 
     def add(self, billed: Mapping[str, int], places: Mapping[str, str]) -> None:
-        """Take in what a dead invocation had under way.
+        """Add the requests that a dead invocation had under way.
         `places`: the slots of this saga by the names of their steps.
         """
         for name, cost in billed.items():
@@ -588,15 +586,15 @@ class AttemptSpending(Struct, eq=False):
         return max(micro_dollars(self.spent), self.closed + self.cover)
 
     def holds(self, amount: int, left: Collection[tuple[str, AccountQueue]]) -> bool:
-        """Tell whether it has spent nothing and holds this amount on accounts that have all answered."""
+        """Return true if it has spent nothing and holds this amount on accounts that have all answered."""
         is_known = not any((self.saga, one.account) in left for one in (self, *self.shared))
         return is_known and not self.spent and self.cover == amount
 
     async def move(self, now: int, cost: int, cover: int, billed: str) -> Sums | None:
-        """Count what it has cost so far, and hold `cover` in place of what is held for it.
-        Returns the sums where there is no room.
+        """Count the cost so far, and hold `cover` in place of the held amount.
+        Return the sums if it has no room.
 
-        Raises `EngineFault` where the account gives no answer.
+        Raises `EngineFault` if the account gives no answer.
         """
         less, spent = self.held, cost - self.closed
         self.held, self.closed, self.cover = 0, cost, cover  # at once: others may ask meanwhile

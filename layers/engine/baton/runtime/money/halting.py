@@ -50,7 +50,7 @@ class Halting:
     def by_user(
         self, state: State, node: str, account: Account, sums: Sums, amount: int = 0, what: str = ""
     ) -> Halted:
-        """The user's day has no room for `what`, which would cost `amount`."""
+        """Return the halt for a user's day that has no room for `what`, which would cost `amount`."""
         parked = user_parked(sums, self._cache.terms_of(account), account.day, node, amount, what)
         if parked.code == USER_BLOCKED:  # told once, however many days it lasts
             key = f"blocked/user/{account.user}/{self._cache.rule(account).version}"

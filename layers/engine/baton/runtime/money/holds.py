@@ -60,12 +60,12 @@ class RequestHolds:
         self._held: dict[tuple[str, str], _Held] = {}
 
     def see(self, saga: str, running: Collection[str]) -> None:
-        """The log has what was used by attempts that are not `running`."""
+        """Forget the usage of attempts that are not `running`: the log has it."""
         for place in [place for place in self._held if place[0] == saga and place[1] not in running]:
             del self._held[place]
 
     def over(self, saga: str, slot: str) -> None:
-        """The request of an attempt is over, and its context says what it has used."""
+        """Record that the request of an attempt is over; its context has its usage."""
         if held := self._held.get((saga, slot)):
             held.tokens = held.cost = 0
 
@@ -130,7 +130,7 @@ def is_limited(step: RunStep, what: str) -> bool:
 
 
 def _caps(step: RunStep, name: str) -> Iterator[tuple[Cap, str]]:
-    """The limits of this name for a step that end what passes them, and whose they are."""
+    """Yield the limits of this name that end a step which passes them, and their owners."""
     of_saga = {"tokens": step.tokens, "cost": step.cap}[name]
     for cap, owner in ((step.node.limits.get(name), step.node.name), (of_saga, SAGA)):
         if cap is not None and cap.then == TERMINATE:
@@ -188,11 +188,11 @@ class SharedHolds:
     async def hold(
         self, state: State, node: str, what: str, attempt: AttemptSpending, spent: int, cost: int
     ) -> None:
-        """Cover a call of an attempt on all its accounts, from the nearest
-        limit outwards, and count what it has spent.
+        """Cover a call of an attempt on all its accounts, from the nearest limit outwards, and count its
+        spending.
 
-        Raises `NoRoom` where others hold what is left, `Halted` where the
-        saga's tree has spent it, and `StepFailure` by a limit of a document.
+        Raises `NoRoom` if others hold the rest, `Halted` if the saga's tree has spent it, and `StepFailure`
+        by a limit of a document.
         """
         for one in attempt.shared:
             one.account.limit = one.limit.most
@@ -204,7 +204,7 @@ class SharedHolds:
             raise NoRoom("other sagas of the tree hold the rest")
 
     async def settle(self, attempt: AttemptSpending, cost: int, left: set[tuple[str, AccountQueue]]) -> None:
-        """Count what an attempt has cost, and hold nothing for it any more.
+        """Count the cost of an attempt, and release its amounts.
         `left`: accounts that gave no answer, with their sagas.
         """
         fault: BaseException | None = None

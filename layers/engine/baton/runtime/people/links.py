@@ -116,7 +116,7 @@ class Confirmation(Claims, frozen=True, kw_only=True):
 
 
 class Links:
-    """Links to a page, `url`, that shows the question and sends what its reader answers."""
+    """Links to a page, `url`, that shows the question and sends its reader's answer."""
 
     def __init__(self, context: InvocationContext, secrets: Secrets, url: str) -> None:
         self._context, self._secrets, self._url = context, secrets, url

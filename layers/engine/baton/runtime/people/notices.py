@@ -252,8 +252,8 @@ class Teller:
         return self.news
 
     def with_news(self, events: Sequence[Event]) -> Sequence[Event]:
-        """The events of an entry, and before them what was told since the last
-        one: it then needs no entry of its own.
+        """Return the events of an entry after the record of notices sent since the last one: that needs no
+        entry of its own.
         """
         news = self.heard() if events else None
         return events if news is None else (news, *events)

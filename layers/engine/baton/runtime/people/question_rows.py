@@ -65,9 +65,7 @@ class QuestionRows:
         return shown
 
     async def withdraw(self, question: str) -> None:
-        """Free its place and take the row out, in this order: for one that is
-        out there is nothing left to do.
-        """
+        """Free its place and remove the row, in this order: a removed row needs no more work."""
         await self._free(self._state.outbox.rows[question], question)
         until = self._clock.now() + FENCED_MS
         await self._call(self._store.questions.remove, self._ref, question, self._number, until)
@@ -136,7 +134,7 @@ class QuestionRows:
                 return
 
     async def tell_next(self) -> None:
-        """Tell what waits for places that have become free."""
+        """Notify of the questions that wait for places which have become free."""
         for audience, room in self.room.items():
             if room > 0:
                 await self._tell_next(audience, room)
@@ -203,6 +201,8 @@ def row_of(state: State, ask: Ask, *, told: bool) -> QuestionRow:
 
 
 def _cut(text: str, most: int) -> str:
-    """At most so many characters, and bytes of UTF-8 as if each had two at most."""
+    """Return the text cut to a number of characters, and of bytes of UTF-8 as if each character had two at
+    most.
+    """
     short = text.encode()[: most * 2].decode(errors="ignore")[:most]
     return text if len(text) == len(short) else f"{short[:-1]}…"

@@ -184,7 +184,7 @@ async def give(
 
 
 def _said(state: State, question: str) -> set[str]:
-    """The fingerprints of the answers that have come to the question, under whatever key."""
+    """Return the fingerprints of the answers to the question, under any key."""
     known = ((key.partition("/"), said) for key, said in state.keys.items())
     return {said for (name, _, key), said in known if name == ANSWER and is_answer_to(key, question)}
 

@@ -119,11 +119,11 @@ async def rows_of_day(
     of_any_day: Sequence[str] = (),
 ) -> tuple[int, str | None]:
     """Let each of the next rows of a day be taken.
-    Returns how many these are, and the cursor behind them (None: they were the last).
+    Return how many these are, and the cursor behind them (None: they were the last).
 
     `day` counts from 1970; `most`: so many rows are looked at. A saga's day is that of its row: when it last
-    began to run, began to wait or ended. Of groups `of_any_day`
-    earlier days count, too. Raises `UserError` for a cursor of another list.
+    began to run, began to wait or ended. Of groups `of_any_day` earlier days count, too. Raises `UserError`
+    for a cursor of another list.
     """
     parts = [(group, shard) for group in groups for shard in range(log.limits.status_shards)]
     begin, end, named = day * DAY_MS, (day + 1) * DAY_MS, body_hash([tenant, day])[:8]

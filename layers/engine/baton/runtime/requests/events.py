@@ -399,7 +399,7 @@ def _figures(outcomes: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def complaint(outcome: Mapping[str, Any]) -> str:
-    """The workflow whose rule has not done what it says, and why."""
+    """Return the workflow whose rule has failed, and the reason."""
     return f"{outcome['workflow']}: {outcome['why']}"
 
 

@@ -186,10 +186,10 @@ async def version_of(history: History, step: str) -> int:
 async def roll_back(
     request: Request, opened: Opened, wanted: CancelRequested, key: str = "", step: str = ""
 ) -> dict[str, Any]:
-    """Have the saga undo what it has done; where a `step` is named, since that was done.
+    """Have the saga undo its steps; with a `step`, back to that step.
     Repeated with the same key, a no-op.
 
-    Raises `NotAllowedNow` where nothing is left to undo, or it is being undone.
+    Raises `NotAllowedNow` if nothing is left to undo, or the rollback is under way.
     """
     history = opened.history
     remembered = FORK_KEY + key

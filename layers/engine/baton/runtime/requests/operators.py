@@ -57,7 +57,7 @@ class BreakerDesk:
         return breaker_view(name, there)
 
     async def open(self, name: str, for_ms: int) -> dict[str, Any]:
-        """Let no call through for so long, or (0) until it is reset; also one that nothing is known of."""
+        """Open a breaker for so many ms, or (0) until it is reset; also one without a record."""
         now = self._clock.now()
         return await self._change(
             name, Breaker(), lambda there: forced_open(there, self._by, now + for_ms if for_ms else 0, now)
@@ -194,8 +194,8 @@ class LetterDesk:
     async def redrive_all(
         self, wanted: Wanted, *, force: bool, dry_run: bool, limit: int, cursor: str
     ) -> dict[str, Any]:
-        """Redrive pending letters, at most `limit`, as far as there is time;
-        `next` continues it. `dry_run`: only count them.
+        """Redrive pending letters, at most `limit`, as far as time allows; `next` continues it.
+        `dry_run`: only count them.
         """
         redrive = partial(self.redrive, force=force)
         return await self._all(wanted, None if dry_run else redrive, "redriven", limit, cursor)
@@ -242,9 +242,10 @@ class LetterDesk:
                 return
 
     async def discard(self, id: str, why: str, wanted: Wanted | None = None) -> dict[str, Any]:
-        """Take a letter off the list of what is pending; its record stays until it expires.
+        """Remove a letter from the pending ones; its record stays until it expires.
 
-        Raises `NotFound`, and `NotAllowedNow` for one that is not pending any more, or not as it is `wanted`.
+        Raises `NotFound`, and `NotAllowedNow` for one that is not pending any more, or does not match
+        `wanted`.
         """
         for _ in range(_TRIES):
             letter = await self._read(id)

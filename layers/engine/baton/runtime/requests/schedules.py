@@ -189,7 +189,7 @@ class Ticker:
         self._schedules = engine.store.schedules
 
     async def run(self, ref: SagaRef) -> str:
-        """Deal with all that is due. Returns in words how that ended."""
+        """Deal with all that is due. Return in words how that ended."""
         p, looked = self._p, False
         while True:
             try:

@@ -214,7 +214,7 @@ class InFlight:
 
     async def _interrupt(self, others: Sequence[_RunningAttempt] = ()) -> list[_RunningAttempt]:
         """Cancel what is running and wait for it, and for `others`.
-        Returns those that have no outcome of their own.
+        Return those that have no outcome of their own.
         """
         running = list(self._running.values())
         for one in running:
@@ -241,8 +241,8 @@ class InFlight:
     async def cancel_unneeded(self, state: State) -> list[Outcome]:
         """Cancel the attempts at slots that the log no longer waits for.
 
-        Returns the costs of those that have ended by now, also of some that were cancelled before.
-        The saga does not wait for one that is slow to end: a later call returns its costs.
+        Return the costs of those that have ended by now, also of some that were cancelled before. The saga
+        does not wait for one that is slow to end: a later call returns its costs.
         """
         self._ask_again = None
         if not (self._running or self._cancelled):
@@ -256,7 +256,7 @@ class InFlight:
 
     async def cancel_all(self) -> list[Outcome]:
         """Cancel all attempts and wait briefly for their ends; those that do not end are abandoned.
-        Returns their costs.
+        Return their costs.
         """
         self._cancel(list(self._running))
         await self._wait_for(self._cancelled)
