@@ -379,9 +379,7 @@ class Asking:
         return cost, used
 
     def _price(self, given: Mapping[str, Any], model: str) -> Price | None:
-        """Return the higher of the deployment's and the document's price: no document makes a
-        model cheaper.
-        """
+        """Return the higher of the deployment's and the document's price: a document only makes it dearer."""
         known, own = self._models.price(model), given.get("price")
         prices = [*([] if known is None else [known]), *([] if own is None else [Price(**own)])]
         return max(prices, key=lambda price: most_of(price, MICRO, MICRO), default=None)
