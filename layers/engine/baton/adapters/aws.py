@@ -41,7 +41,7 @@ _FORMS: Mapping[str, Callable[[bytes], bytes]] = MappingProxyType(
 
 
 class _Files(JSONFileLoader):
-    """The same data as botocore's own, parsed in a quarter of the time: ordinary dicts keep their order."""
+    """Loader of botocore's data that takes a quarter of the time: ordinary dicts keep their order."""
 
     def load_file(self, file_path: str) -> object:
         for suffix, unpack in _FORMS.items():
@@ -165,10 +165,10 @@ def translated(invalid: type[Exception] | None = None) -> Iterator[None]:
 
 @contextmanager
 def refusals_are_outages(for_ever: Collection[str] = ()) -> Iterator[None]:
-    """Around `translated`: for a service whose refusals are no reason for
-    the caller to stop, only to come back later.
+    """Translate errors as `translated` does, for a service whose refusals only mean that the caller must come
+    back later.
 
-    Raises `ChannelRefused` for those with the codes `for_ever`, which no repetition changes.
+    Raises `ChannelRefused` for refusals with the codes `for_ever`, which no repetition changes.
     """
     try:
         yield
@@ -284,5 +284,7 @@ class _Later:
 
 
 def later(create: Callable[[], C]) -> C:
-    """The client that `create` returns, not created before it is used: for what a function seldom needs."""
+    """Return the client that `create` makes, created at its first use: for a client that a function seldom
+    needs.
+    """
     return cast("C", _Later(create))

@@ -1,4 +1,4 @@
-"""Credentials of models and APIs by name: from the environment, the SSM Parameter Store or Secrets Manager."""
+"""Credentials of models and APIs by name: from the environment, the Parameter Store or Secrets Manager."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Secrets(Protocol):
     """A store of credentials."""
 
     def read(self, name: str) -> str:
-        """Empty where there is none. Raises `StepFailure`."""
+        """Return the credential; empty if none exists. Raises `StepFailure`."""
         ...
 
     def where(self, name: str) -> str:
-        """Where a person has to put it, for a message."""
+        """Return the place where a person must store the credential, for a message."""
         ...
 
 
@@ -40,7 +40,7 @@ class VariableSecrets:
 
 
 class Credentials:
-    """Those of a process and of one kind. Each is read at its first use and again after five minutes."""
+    """Credentials of a process, of one kind. Each is read at its first use and again after five minutes."""
 
     def __init__(self, secrets: Secrets, clock: Clock, offload: Offload, of: str) -> None:
         """of: what the names are of, for a message."""
@@ -54,9 +54,9 @@ class Credentials:
         return f"{type(self).__name__}({sorted(self._known)})"
 
     async def of(self, name: str, *, is_optional: bool = False, is_refused: bool = False) -> str:
-        """The credential; empty where there is none and none may be needed.
+        """Return the credential; empty if none exists and it `is_optional`.
 
-        is_refused: the server has just not accepted it; it is read anew, unless that was done a moment ago.
+        `is_refused`: the server has just refused it; it is read again, unless that was done a moment ago.
         Raises `StepFailure`.
         """
         async with self._lock(name):
@@ -81,7 +81,7 @@ class Credentials:
         return found
 
     def _lock(self, name: str) -> asyncio.Lock:
-        """Of this event loop: many agents that begin at once read a credential once."""
+        """Return the lock of this event loop: many agents that begin at once read a credential once."""
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._loop, self._reading = loop, {}
@@ -92,13 +92,13 @@ _MISSING: Final = frozenset({"ParameterNotFound", "ResourceNotFoundException"})
 
 
 class SSMClient(Protocol):
-    """What is used of the client."""
+    """Calls that are used of the client."""
 
     def get_parameter(self, *, Name: str, WithDecryption: bool) -> Mapping[str, Any]: ...  # noqa: N803  # boto3's names
 
 
 class SecretsManagerClient(Protocol):
-    """What is used of the client."""
+    """Calls that are used of the client."""
 
     def get_secret_value(self, *, SecretId: str) -> Mapping[str, Any]: ...  # noqa: N803  # boto3's name
 
@@ -136,7 +136,7 @@ class ManagerSecrets:
 
 
 def _read(where: str, read: Callable[[], str]) -> str:
-    """Empty where there is none. Raises `StepFailure`."""
+    """Return the credential; empty if none exists. Raises `StepFailure`."""
     try:
         with translated():
             return read()

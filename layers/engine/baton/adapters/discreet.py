@@ -1,6 +1,7 @@
-"""What stands in the log without the secrets in it: a filter for the handlers of a process.
+"""Filter for the log handlers of a process that removes secrets.
 
-It covers records of any logger, the tools' own too. What a tool prints bypasses the log, and this filter.
+It covers records of any logger, the tools' own too. Output that a tool prints bypasses the log, and this
+filter.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class Hosts:
                 self._names.add((host.rstrip("."), port))
 
     def name(self, host: str, port: int) -> bool:
-        """Whether this host may be asked for."""
+        """Return true if this host may be called."""
         try:
             return (ANY, None) in self._names or self.has(ip_address(host.strip("[]")), port)
         except ValueError:
@@ -70,7 +70,7 @@ class Hosts:
         return (ANY, None) in self._names or not wanted.isdisjoint(self._names)
 
     def has(self, address: Address, port: int) -> bool:
-        """Whether the list has this very address, or its network."""
+        """Return true if the list has this very address, or its network."""
         return any(
             address.version == network.version and address in network and at in (port, None)
             for network, at in self._networks

@@ -47,7 +47,7 @@ class Body:
         self._parts: list[bytes] = []
 
     async def read(self, raw: AsyncIterator[bytes]) -> bytes:
-        """All of it. Raises `StepFailure`."""
+        """Return the whole body. Raises `StepFailure`."""
         try:
             async for part in raw:
                 self._take(part)
@@ -153,7 +153,7 @@ class HttpxClient:
             self._of = None
 
     def check_scheme(self, url: httpx.URL) -> None:
-        """Raises `StepFailure` for what is not https, unless it may be called without TLS."""
+        """Raise `StepFailure` for a scheme other than https, unless the host may be called without TLS."""
         if url.scheme not in ("http", "https") or not url.host or (url.port or 0) > _LAST_PORT:
             raise StepFailure("bad_request", "an address begins with https:// and a host")
         if url.scheme == "https" or _is_loopback(url.host) or not self._plain.isdisjoint({url.host, "*"}):
@@ -162,7 +162,7 @@ class HttpxClient:
         raise StepFailure("permission_denied", f"{url.host} is not called without TLS; {hint}")
 
     def check_host(self, url: httpx.URL) -> None:
-        """Raises `StepFailure` for a host that the deployment does not name."""
+        """Raise `StepFailure` for a host that the deployment does not name."""
         port = url.port or (443 if url.scheme == "https" else 80)
         if not self._hosts.name(url.raw_host.decode("ascii"), port):
             what = f"{url.host} is not called from here: `HttpHosts` of the deployment does not name it"
@@ -220,7 +220,7 @@ class _Guarded(httpx.AsyncHTTPTransport):
 
 
 class _Guard(httpcore.AsyncNetworkBackend):
-    """Resolves a name, looks at what it stands for, and connects to that."""
+    """Guard that resolves a name, checks its addresses, and connects to one."""
 
     def __init__(self, hosts: Hosts, closed: frozenset[str]) -> None:
         self._hosts = hosts
@@ -266,7 +266,7 @@ async def _resolve(host: str, port: int) -> list[IPv4Address | IPv6Address]:
 
 
 def check(address: IPv4Address | IPv6Address, port: int, hosts: Hosts, closed: Collection[str] = ()) -> None:
-    """Raises `AddressRefused` for one that no workflow may reach, in whatever form it is written."""
+    """Raise `AddressRefused` for an address that no workflow may reach, in any notation."""
     meant: IPv4Address | IPv6Address = address
     if isinstance(address, IPv6Address):
         if address.ipv4_mapped is not None:

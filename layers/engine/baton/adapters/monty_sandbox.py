@@ -109,7 +109,7 @@ def _program(package: str | None) -> Path | None:
 
 
 def _confine(pid: int | None, timeout_ms: int, memory_mb: int) -> None:
-    """The kernel's limits, a second net below the interpreter's own: should that be broken, it gets nowhere."""
+    """Set the kernel's limits, a second net below the interpreter's own if the interpreter is broken."""
     if sys.platform != "linux" or pid is None:
         return
     import resource
@@ -191,4 +191,4 @@ def _author_failed(error: MontyError, text: str) -> Answer:
 
 
 def _drop(stream: str, text: str) -> None:
-    """Whatever is printed."""
+    """Discard all printed text."""

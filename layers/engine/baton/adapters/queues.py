@@ -23,7 +23,9 @@ _MAX_REASON = 1_000
 
 
 class SqsQueue:
-    """`Queue` on one SQS queue. The tenant is the message's group, so that the queue is fair to the others."""
+    """`Queue` on one SQS queue.
+    The tenant is the message's group, so that the queue is fair to all tenants.
+    """
 
     def __init__(self, client: SQSClient, url: str) -> None:
         self._client = client
@@ -90,7 +92,7 @@ class SqsDeadLetters:
 
 
 def _size(name: str, value: str) -> int:
-    """Of an attribute, as SQS counts it."""
+    """Return the size of an attribute, as SQS counts it."""
     return len(name) + len("String") + len(value.encode())
 
 

@@ -30,12 +30,12 @@ def shard_of(saga: str, shards: int) -> int:
 
 
 def is_over(expires: int, now: int) -> bool:
-    """Whether what expires then, or (0) never, is as good as deleted."""
+    """Return true if an item with this expiry, or (0) none, counts as deleted."""
     return 0 < expires <= now
 
 
 def write_units(size: int) -> int:
-    """What writing an item of that many bytes costs."""
+    """Return the write units of an item of that many bytes."""
     return max(1, -(-size // _WRITE_UNIT))
 
 
@@ -74,8 +74,8 @@ def check_delay(seconds: int) -> int:
 
 
 def xml_text(text: str) -> str:
-    """SQS takes the characters of XML 1.0 and no others, and so does what SNS sends on to.
+    """Return the text without characters outside XML 1.0, which SQS, and receivers of SNS, refuse.
 
-    Compiled when it is needed, which is seldom: it takes long.
+    The pattern is compiled at its first use, which is seldom: it takes long.
     """
     return re.sub(f"[^{_XML}]", "\ufffd", text)

@@ -45,7 +45,7 @@ class S3Blobs:
 
 
 def _parsed(ref: str) -> re.Match[str]:
-    """Raises `CorruptLog`."""
+    """Parse a reference. Raises `CorruptLog`."""
     found = _REF.fullmatch(ref)
     if found is None:
         raise CorruptLog(f"not the reference of a blob: {ref[:100]!r}")

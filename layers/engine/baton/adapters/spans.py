@@ -19,7 +19,7 @@ from baton.ports.outside import HttpClient, HttpRequest
 
 logger = logging.getLogger("baton.spans")
 MOST = 2_000
-"""So many are kept; those that come when there are as many are not sent."""
+"""Highest number of spans kept; later ones are not sent."""
 AT_ONCE = 500
 _MOST_ANSWER = 65_536  # bytes; nothing in it is read
 _NANOS = 1_000_000
@@ -41,7 +41,7 @@ class OtlpSpans:
             self._kept.append(span)
 
     async def flush(self, within_ms: int) -> None:
-        """All requests together have this time, side by side."""
+        """Send the spans. All requests together have this time, and run concurrently."""
         import asyncio  # not for a process that sends nothing
 
         kept, self._kept = self._kept, []
@@ -54,7 +54,7 @@ class OtlpSpans:
             logger.warning("%s spans are lost", lost)
 
     async def _send(self, spans: Sequence[Span], within_ms: int) -> int:
-        """How many of them were not taken."""
+        """Send spans. Return the number of spans that were not taken."""
         request = HttpRequest(
             method="POST",
             url=self._url,
@@ -120,7 +120,7 @@ Attributes = dict[str, Attribute]
 
 
 class Provider(Protocol):
-    """Where a model is."""
+    """Provider of a model."""
 
     @property
     def name(self) -> str: ...
@@ -131,16 +131,15 @@ class Provider(Protocol):
 
 
 class Tracer:
-    """Notes what happens within a span."""
+    """Tracer that records the operations within a span."""
 
     def __init__(self, spans: Spans, clock: Clock, entropy: Entropy) -> None:
         self._spans, self._clock, self._entropy = spans, clock, entropy
 
     @contextmanager
     def span(self, traceparent: str, kind: int, said: Attributes, of: str) -> Iterator[None]:
-        """One named by its operation and what it is `of`.
-        `said` may grow until the end.
-        Without a trace there is none.
+        """Record a span named by its operation and its subject `of`; `said` may grow until the end.
+        Without a trace, record none.
         """
         parent, started, error = parent_of(traceparent), self._clock.now(), ""
         try:

@@ -1,8 +1,8 @@
-"""What the engine needs from the outside, as Protocols; a file for each concern.
+"""Protocols through which the engine reaches the outside world, one file for each concern.
 
-No behaviour here. Everything is synchronous: the runner moves calls off its event loop through
-`Offload`. All times are UTC epoch milliseconds. Any call may raise `Throttled` (nothing happened, try
-again after a pause) or `StoreUnavailable` (it may have happened).
+This package holds no behaviour. Every port is synchronous: the runner moves calls off its event loop through
+`Offload`. All times are UTC epoch milliseconds. Any call may raise `Throttled` (nothing happened, try again
+after a pause) or `StoreUnavailable` (the call may have taken effect).
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""The money that users have spent on a day or hold for calls under way: one item for
-each user and day, and one of their tenant. Besides, an operator's rule about one user.
+"""Accounts of the money that users spend on a day or hold for calls under way.
 
-Amounts are whole micro-dollars, times UTC epoch milliseconds.
-What a limit is, and what follows from a refusal, is not decided here
-(core/decide/spending.py, runtime/money/ledger.py).
+The store keeps one item for each user and day, one for their tenant and day, and an operator's rule about a
+user. Amounts are whole micro-dollars, times UTC epoch milliseconds. Limits, and the consequences of a
+refusal, are decided in core/decide/spending.py and runtime/money/ledger.py.
 """
 
 from __future__ import annotations
@@ -17,7 +16,9 @@ from baton.core.money import NO_RULE, UserRule
 
 
 class Account(msgspec.Struct, frozen=True):
-    """A user's money of one day; `day` counts UTC days since 1970. Without a user: that of the whole tenant."""
+    """Account of one user for one day; `day` counts UTC days since 1970.
+    An empty `user` means the whole tenant.
+    """
 
     tenant: str
     user: str
@@ -30,16 +31,14 @@ class Account(msgspec.Struct, frozen=True):
 
 
 class Reservation(msgspec.Struct, frozen=True):
-    """All that one invocation holds of an account.
+    """Total that one invocation holds of an account.
     After `until` the invocation is dead, and the amount may be freed.
 
     `number` counts the invocation's requests, so that no two states of a reservation are equal. `is_freed`:
-    its time
-    was over, and another has freed it; its amount is 0.
-    `billed`: what of the amount is for requests that are billed even if their answer is not
-    heard, by what they are for. It is not freed, but spent. With a number below 0 it is a
-    mark: its holder leaves it, so that no reservation that lands later takes anything. A
-    store keeps an account's newest hundred marks for a quarter of an hour at least.
+    the reservation expired and another caller freed it; its amount is 0. `billed`: the part of the amount, by
+    purpose, for requests that are billed even if their answer is not heard; it is not freed, but spent. A
+    reservation with a `number` below 0 is a mark: its holder leaves it, so that no reservation that arrives
+    later takes anything. A store keeps an account's newest hundred marks for at least a quarter of an hour.
     """
 
     number: int
@@ -49,7 +48,7 @@ class Reservation(msgspec.Struct, frozen=True):
     billed: dict[str, int] = {}
 
     def freed(self) -> Reservation:
-        """What is left of it when its time is over."""
+        """Return the reservation as it stands after it has expired: with an amount of 0."""
         return msgspec.structs.replace(self, amount=0, is_freed=True)
 
     @property
@@ -58,12 +57,13 @@ class Reservation(msgspec.Struct, frozen=True):
 
 
 class Sums(msgspec.Struct, frozen=True):
-    """`held` is the sum of spent and reserved money, `open` the number of invocations with a reservation.
+    """Sums of an account.
+    `held` adds up spent and reserved money; `open` is the number of invocations with a reservation.
 
-    Of a user whose tenant has a limit: `drawn` is what it has of the tenant's
-    day, `told` what the tenant's account counts of its `spent`. A tenant's `held`
-    is what its users have drawn together, its `spent` what they have told.
-    `rule`: what an operator has decided about the user, as far as this answer knows.
+    For a user whose tenant has a limit, `drawn` is the user's share of the tenant's day, and `told` the part
+    of `spent` that the tenant's account has counted. A tenant's `held` is the sum that its users have drawn,
+    its `spent` the sum that they have reported. `rule`: the operator's decision about the user, as far as
+    this answer knows.
     """
 
     spent: int = 0
@@ -79,14 +79,12 @@ class Sums(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What becomes of the reservation of `holder`: from `before` to `after`, None where there is none.
+    """Change of the reservation of `holder` from `before` to `after`; None stands for no reservation.
 
-    `spent` is counted with it; a change without `before` counts nothing. `limit`: it is refused if more than
-    that
-    would then be held; None: the room is not asked about. `drawn`: it is
-    refused if the account has drawn less.
-    `rule`: the version of the rule about the user by which the limit was found; one with a limit is refused
-    if a later rule stands on the account.
+    `spent` is counted with it; a change without `before` counts nothing. `limit`: the store refuses the
+    change if more than that would then be held; None: no limit applies. `drawn`: the store refuses the change
+    if the account has drawn less. `rule`: the version of the rule about the user that gave the limit; a
+    change with a limit is refused if the account has a later rule.
     """
 
     holder: str
@@ -99,12 +97,12 @@ class Change(msgspec.Struct, frozen=True):
 
     @property
     def more(self) -> int:
-        """So much more is held afterwards."""
+        """Amount by which the held sum grows."""
         return _amount(self.after) - _amount(self.before) + self.spent
 
     @property
     def opened(self) -> int:
-        """So many more reservations are open afterwards: 1, 0 or -1."""
+        """Number by which the open reservations grow: 1, 0 or -1."""
         return _is_open(self.after) - _is_open(self.before)
 
 
@@ -117,7 +115,9 @@ def _is_open(one: Reservation | None) -> bool:
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """Whether this request made its change, and what the account and the holder's reservation are now."""
+    """Outcome of a request.
+    `is_done`: it made its change; `sums` and `there`: the account and the holder's reservation now.
+    """
 
     is_done: bool
     sums: Sums
@@ -125,7 +125,9 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Drawn(msgspec.Struct, frozen=True):
-    """Whether this request moved money between a tenant's day and a user's, and what both accounts are now."""
+    """Outcome of moving money between a tenant's day and a user's.
+    `is_done`: it was moved; `user` and `tenant`: both accounts now.
+    """
 
     is_done: bool
     user: Sums
@@ -133,62 +135,62 @@ class Drawn(msgspec.Struct, frozen=True):
 
 
 class Budgets(Protocol):
-    """The accounts of users and tenants. Each change of a reservation is one conditional write of one item."""
+    """Accounts of users and tenants. Each change of a reservation is one conditional write of one item."""
 
     def move(self, account: Account, change: Change, now: int) -> Answer:
-        """Change a reservation that is exactly `before`, if there is room for it.
+        """Change a reservation that is exactly `before`, if the account has room for it.
 
-        Of any number of callers no two get the same money.
-        What is past its time at `now` is freed before a change is refused for want of room.
-        A change with a `limit` that opens one more reservation than the store keeps of a user at a time
-        is refused, too. A change that is made again is not done again, and finds its `after` there.
+        Of any number of callers no two get the same money. Reservations that have expired at `now` are freed
+        before a change is refused for want of room. The store also refuses a change with a `limit` that opens
+        one more reservation than it keeps of a user at a time. A repeated change is not made twice, and finds
+        its `after` stored.
         """
         ...
 
     def draw(self, account: Account, seen: Sums, drawn: int, limit: int | None = None) -> Drawn:
-        """Let a user's account have `drawn` of its tenant's day, and tell that
-        what `seen` has spent: both accounts or none.
+        """Set a user's share of its tenant's day to `drawn`, and report the spending in `seen` to the tenant:
+        both accounts or none.
 
-        Refused if `drawn` and `told` are not as `seen`, if it would be left with less than it
-        holds, or if the tenant's users would then have drawn more than `limit`. So the tenant's
-        `held` is the sum of its users' `drawn`, whatever is lost, made twice or lands late.
+        Refused if the stored `drawn` and `told` differ from `seen`, if the user would be left with less than
+        it holds, or if the tenant's users would then have drawn more than `limit`. So the tenant's `held` is
+        the sum of its users' `drawn`, even if a request is lost, repeated or late.
         """
         ...
 
     def expire(self, account: Account, now: int, holder: str = "") -> Answer:
-        """Free reservations past their time.
-        They stay, with nothing held, so that what was spent can be counted.
+        """Free the reservations that have expired.
+        They stay, with an amount of 0, so that their spending can still be counted.
 
-        Returns what is there of the `holder`'s, for an hour after its time.
+        Return the reservation of `holder`, which is kept for an hour after its end.
         """
         ...
 
     def read(self, account: Account) -> Sums:
-        """The sums and the rule about the user, eventually consistent; zeros
-        for an account without any spending.
+        """Return the sums and the rule about the user, eventually consistent; zeros for an account without
+        spending.
         """
         ...
 
     def write_rule(self, tenant: str, user: str, rule: UserRule) -> UserRule | None:
-        """Put the rule about a user if what is there has the version before its own.
+        """Write the rule about a user if the stored rule has the preceding version.
 
-        Returns what is there instead: None if it was written. A write that is repeated because its
-        answer was lost finds itself there. A rule is kept for good, so that versions never begin again.
+        Return None if the rule was written, else the stored rule. A repeated write finds itself and returns
+        None. A rule is kept for good, so that versions never begin again.
         """
         ...
 
     def read_rule(self, tenant: str, user: str) -> UserRule:
-        """The rule about a user, strongly consistent."""
+        """Return the rule about a user, strongly consistent."""
         ...
 
     def tell_rule(self, account: Account, rule: UserRule) -> None:
-        """Let the account of a day say the rule, unless it says a later one:
-        each change with a limit heeds it from then on.
+        """Copy the rule to the account of a day, unless that has a later one.
+        Each change with a limit heeds it from then on.
         """
         ...
 
     def ruled(self, tenant: str, after: str = "", limit: int = 100) -> Sequence[str]:
-        """The users about whom there is a rule, or is about to be one, in the
-        order of their names, eventually consistent.
+        """Return the users with a rule, or with a rule being written, in the order of their names, eventually
+        consistent.
         """
         ...

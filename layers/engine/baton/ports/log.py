@@ -1,4 +1,4 @@
-"""The log of a saga and the records beside it: heads, entries, snapshots, blobs, inboxes."""
+"""Ports to the log of a saga and the records beside it: heads, entries, snapshots, blobs, inboxes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from baton.core.limits import DAY_MS
 
 
 class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Sizes are in bytes, names and keys included.
+    """Limits of a store.
+    Sizes are in bytes, names and keys included.
 
-    item: the largest entry, snapshot or effect. rows: of tools' own rows, beside
-    the entry that they are written with. due_shards, status_shards: partitions
-    that the due index, and the lists of each tenant, are spread over.
+    `item_bytes`: the largest entry, snapshot or effect. `rows`: room for tools' own rows beside their entry.
+    `due_shards`, `status_shards`: partitions of the due index, and of each tenant's lists.
     """
 
     item_bytes: int
@@ -29,16 +29,16 @@ class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 SCHEDULE = "~"
-"""How an id begins by which the due index and messages call a schedule. No saga's id has one."""
+"""Prefix of the ids by which the due index and messages name a schedule. No saga's id has it."""
 NO_LABELS: Mapping[str, str] = MappingProxyType({})
 _CELL = re.compile(r"c([1-9][0-9]{0,3})\.")
 
 
 class SagaRef(msgspec.Struct, frozen=True):
-    """Names one saga: tenant and id. `str()` is what messages, wakes and entries call it.
+    """Name of one saga: tenant and id.
+    Messages, wakes and entries use its `str()`.
 
-    An id that begins with `c<number>.` names the cell that the saga is in,
-    and so does the id of each of its children.
+    An id that begins with `c<number>.` names the cell of the saga; the ids of its children begin so, too.
     """
 
     tenant: str
@@ -49,18 +49,18 @@ class SagaRef(msgspec.Struct, frozen=True):
 
     @property
     def cell(self) -> int:
-        """0 where the id names none."""
+        """Number of the cell that the id names; 0 if it names none."""
         found = _CELL.match(self.id)
         return int(found[1]) if found else 0
 
     @property
     def is_schedule(self) -> bool:
-        """Whether this names a schedule and no saga."""
+        """Return true if this names a schedule and not a saga."""
         return self.id.startswith(SCHEDULE)
 
     @classmethod
     def parse(cls, key: str) -> SagaRef:
-        """The inverse of `str`. Raises `ValueError` for anything that is not a saga's key."""
+        """Parse the output of `str`. Raises `ValueError` for anything that is not a saga's key."""
         head, found, saga = key.rpartition("#SAGA#")
         if not found or not head.startswith("T#") or not saga or not head[2:]:
             raise ValueError(f"not the key of a saga: {key[:80]!r}")
@@ -70,18 +70,19 @@ class SagaRef(msgspec.Struct, frozen=True):
 Due: TypeAlias = tuple[SagaRef, int]  # a saga, and when it is due
 WORK, TIMER, SWEEP, PARKED = "work", "timer", "sweep", "parked"
 LANES = (WORK, TIMER, SWEEP, PARKED)
-"""Of the due index, so that each is read by itself: what is at work or should be, a moment that a saga
-waits for, a look at one that waits for nothing but others, and one that waits for code that mends it.
+"""Lanes of the due index; each is read by itself.
+Sagas at work or due for work, timers that a saga waits for, periodic checks of sagas that wait for others
+only, and sagas parked until new code is deployed.
 """
 
 Place: TypeAlias = tuple[int, str]  # of a saga in a list: when it changed, and its id
 
 
 class Wake(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why a stream must pass an item on: the version the log has reached, and when to act.
+    """Reason why the stream passes an item on: the version the log has reached, and the time to act.
 
-    `at` is the moment to deliver (0: at once). `parent` is the key of the saga that waits for this
-    one's end, `slot` the place where it waits, `window` the part of its inbox where it looks.
+    `at` is the moment to deliver (0: at once). `parent` is the key of the saga that waits for the end of this
+    one, `slot` the slot where it waits, `window` the part of its inbox that it reads.
     """
 
     v: int
@@ -92,18 +93,15 @@ class Wake(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
-    """The mutable part of a saga: its lease, when it is due, and caches of facts from the log.
+    """Mutable part of a saga: its lease, its due time, and cached facts from the log.
 
-    `expires`: when the saga is as good as deleted; 0: never.
-
-    `owner` is empty when the lease is free. `due_at` None: not in the due index; `lane`: where in it.
-    In the lane of looks, `quiet_since` is when something last happened, and `timer` when something is due by
-    itself (0: nothing is): no look needs more than the log's newest entry. `start` is the encoded first
-    entry, kept until entry 1 is known to exist. `armed` is the deadline of a caller that is about to append
-    to a saga that may be in no index. `inbox` counts what was announced there since a holder has taken it in.
-    `watched`: until when a viewer watched, who came while the lease was free. `models`: what models have
-    read, written and cost, by
-    their names, as of the last release.
+    `expires`: when the saga counts as deleted; 0: never. `owner` is empty when the lease is free. `due_at`
+    None: not in the due index; `lane`: its lane there. In lane `sweep`, `quiet_since` is the time of the last
+    event, and `timer` the next time something is due by itself (0: nothing is): a sweep needs only the log's
+    newest entry. `start` is the encoded first entry, kept until entry 1 is known to exist. `armed` is the
+    deadline of a caller that is about to append to a saga that may be in no index. `inbox` counts the
+    announcements since a holder last took them in. `watched`: until when a viewer watches who came while the
+    lease was free. `models`: tokens read, tokens written and cost by model, as of the last release.
     """
 
     ref: SagaRef
@@ -136,18 +134,17 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Appended(msgspec.Struct, frozen=True):
-    """An entry is there.
-    `watched`: until when a viewer watches its saga, where one has said so since the entry before.
+    """Confirmation that an entry was stored.
+    `watched`: until when a viewer watches the saga, if one has announced itself since the previous entry.
     """
 
     watched: int = 0
 
 
 class Record(msgspec.Struct, frozen=True):
-    """An entry or a snapshot: opaque bytes under a branch and a version.
+    """Entry or snapshot: opaque bytes under a branch and a version.
 
-    `size`, where it was read: bytes of all that is stored of it, by the store's own rule. `expires` as of its
-    head.
+    `size` is set on reads: bytes of the stored item by the store's own rule. `expires` is that of its head.
     """
 
     branch: int
@@ -158,15 +155,13 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class Release(msgspec.Struct, frozen=True, kw_only=True):
-    """What a holder leaves on the head when it gives the lease back.
+    """Values that a holder writes to the head when it releases the lease.
 
-    `armed` is the value that the head had when the holder loaded; a release is refused when another
-    writer has armed it since.
-    `inbox`, likewise, is the count of what the holder has taken in, which is cleared; None leaves
-    what is there. `group_at` is set only when the status group changes, because that moves an index.
-    `clear_start`: entry 1 exists, so the head need not carry it any longer. `models` is set only when it has
-    changed, for the
-    same reason as `group_at`; `labels` are those of the saga, which stand beside.
+    `armed` is the value that the head had when the holder loaded; a release is refused when another writer
+    has armed it since. `inbox`, likewise, is the count that the holder has taken in, which is cleared; None
+    leaves the stored count. `group_at` is set only when the status group changes, because that moves an
+    index. `clear_start`: entry 1 exists, so the head need not carry it any longer. `models` is set only when
+    it has changed, for the same reason as `group_at`; `labels` are those of the saga, stored with it.
     """
 
     folded: int
@@ -188,7 +183,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
-    """A saga as lists show it, from the last release of its head. `changed`: when its group last changed."""
+    """Saga as lists show it, from the last release of its head. `changed`: when its group last changed."""
 
     id: str
     workflow: str
@@ -207,36 +202,34 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
 class Log(Protocol):
     """Heads, entries and snapshots of sagas.
 
-    What has expired, by the store's clock, is as good as deleted, however long it is
-    still there: nothing shows it, and another saga of that id takes its place. All that
-    is stored of a saga expires at one moment, and is deleted afterwards in any order.
+    A record that has expired by the store's clock counts as deleted, even while it is still stored: no read
+    returns it, and another saga of that id takes its place. All records of a saga expire at one moment, and
+    are deleted afterwards in any order.
     """
 
     @property
     def limits(self) -> StoreLimits:
-        """Those of its store."""
+        """Limits of its store."""
         ...
 
     def create_head(self, head: Head) -> Head | None:
-        """Put a new head. None when it was created, else the stored head (strongly read)."""
+        """Create a head. Return None if it was created, else the stored head (strongly consistent)."""
         ...
 
     def read_head(self, ref: SagaRef) -> Head | None:
-        """Strongly consistent."""
+        """Read a head, strongly consistent. Return None if none is stored."""
         ...
 
     def take(
         self, ref: SagaRef, owner: str, until: int, epoch: int, due_at: int, stays: bool = False
     ) -> Head | None:
-        """Take the lease if the head still has the `epoch` that the caller has
-        seen and judged to be free to take.
+        """Take the lease if the head still has the `epoch` that the caller has judged free to take.
 
-        Sets owner, until, `due_at` in the lane of what is at work, epoch + 1 and removes `wake`.
-        With `stays`, the due time that there is stays as it is, in its lane; refused unless it is
-        set and not after `due_at`. A pending wake stays, too: its version is in the log, and the
-        taker loads afterwards. A request that arrives twice finds itself and changes nothing more;
-        one that arrives after any other take is refused. Returns the head as it was **before** (so
-        that an expired lease can be seen); None when refused or when there is no head.
+        Sets owner, until, `due_at` in lane `work`, epoch + 1 and removes `wake`. With `stays`, the stored due
+        time and lane stay; refused unless it is set and not after `due_at`. A pending wake stays, too: its
+        version is in the log, and the taker loads afterwards. A repeated request finds itself and changes
+        nothing more; one that arrives after any other take is refused. Return the head as it was **before**
+        (so that an expired lease can be seen); None when refused or when no head exists.
         """
         ...
 
@@ -245,77 +238,76 @@ class Log(Protocol):
         ...
 
     def release(self, ref: SagaRef, owner: str, epoch: int, release: Release) -> bool:
-        """Give the lease back: frees it, clears the pending wake, writes `release`.
+        """Give the lease back: free it, clear the pending wake, write `release`.
 
-        False, and nothing written, when the lease is not this one's any more, when `pending_wake` is above
+        Return false, and write nothing, when another owner has the lease, when `pending_wake` is above
         `release.folded`, when `armed` is not `release.armed`, or when `inbox` is not `release.inbox`.
         """
         ...
 
     def arm(self, seen: Head, until: int) -> bool:
-        """Make sure the head is due by `until` and note that, unless it changed since `seen`.
+        """Make the head due by `until` and record that, unless it changed since `seen`.
 
-        Raises `armed` to `until`, never lowers it; `due_at` becomes `until`, in
-        the lane of what is at work, only where none was set or a later one was.
+        Raises `armed` to `until`, never lowers it; `due_at` becomes `until`, in lane `work`, only if none was
+        set or a later one was.
         """
         ...
 
     def defer(self, seen: Head, due_at: int, lane: str) -> bool:
-        """Move the due time of a head on, into a lane, unless the head changed since `seen`. All else stays."""
+        """Postpone the due time of a head, into a lane, unless the head changed since `seen`.
+        Nothing else changes.
+        """
         ...
 
     def postpone(self, ref: SagaRef, now: int, until: int) -> bool:
-        """Move a due time that is not after `now` on to `until`; all else stays, read or not.
+        """Move a due time that is not after `now` to `until`.
+        Nothing else changes.
 
-        For a head that cannot be read. Refused under a lease that is not over at `now`.
+        For a head that cannot be read. Refused under a lease that has not ended at `now`.
         """
         ...
 
     def append(self, ref: SagaRef, record: Record, wake: Wake | None = None) -> Appended | None:
-        """Put an entry. None when that branch has that version already."""
+        """Append an entry. Return None when that branch has that version already."""
         ...
 
     def append_with_rows(
         self, ref: SagaRef, record: Record, rows: Sequence[Row], wake: Wake | None = None
     ) -> bool:
-        """Put an entry and its tenant's rows in one transaction: all of them, or none and False.
+        """Append an entry and its tenant's rows in one transaction: all of them, or none and false.
 
-        A row replaces the one with the same key and sort. Of two rows with the same the last counts. Raises
-        `RowsRefused` when no repetition would make them valid.
+        A row replaces the one with the same key and sort. Of two such rows in one call the last counts.
+        Raises `RowsRefused` when no repetition would make them valid.
         """
         ...
 
     def read_tail(self, ref: SagaRef, branch: int, after: int, limit: int | None = None) -> Sequence[Record]:
-        """Entries of a branch with versions above `after`, in order, strongly consistent.
-
-        At most `limit` of them when it is given; all of them otherwise.
+        """Return the entries of a branch with versions above `after`, in order, strongly consistent.
+        Return at most `limit` of them if it is set.
         """
         ...
 
     def put_snapshot(self, ref: SagaRef, record: Record) -> None:
-        """Idempotent: a snapshot of a version is always the same."""
+        """Store a snapshot. Idempotent: a snapshot of a version is always the same."""
         ...
 
     def read_snapshot(self, ref: SagaRef, branch: int, at_most: int) -> Record | None:
-        """The newest snapshot of a branch at or below a version, strongly consistent."""
+        """Return the newest snapshot of a branch at or below a version, strongly consistent."""
         ...
 
     def due(
         self, lane: str, shard: int, since: int, until: int, limit: int, after: Due | None = None
     ) -> Sequence[Due]:
-        """Sagas with `since <= due_at <= until` in a lane of a shard, soonest first, at most `limit`.
-        Eventually consistent.
+        """Return sagas with `since <= due_at <= until` in a lane of a shard, soonest first, at most `limit`,
+        eventually consistent.
 
-        `after`: the last one of the page before, wherever that saga is by now. Sagas that are due at the same
-        moment
-        come in an order of the store's own, always the same.
+        `after`: the last one of the previous page, even if that saga has moved. Sagas that are due at the
+        same moment come in an order of the store's own, always the same.
         """
         ...
 
     def at_work(self, tenant: str, shard: int, most: int) -> int:
-        """How many of a tenant's sagas in a shard neither wait nor have ended,
-        counted no further than `most`.
-
+        """Count a tenant's sagas in a shard that neither wait nor have ended, up to `most`.
         Eventually consistent.
         """
         ...
@@ -333,18 +325,18 @@ class Log(Protocol):
         labels: Mapping[str, str] = NO_LABELS,
         after: Place | None = None,
     ) -> tuple[Sequence[Listed], Place | None]:
-        """A tenant's sagas of a group in a shard, the latest change first, and
-        where to go on (None: at its end).
+        """Return a tenant's sagas of a group in a shard, the latest change first, and the place to continue
+        from (None: end).
 
-        It looks at `limit` of them at most, so with `workflow`, `status` or `labels` (all of which
-        a saga has) it may find fewer, or none, and still have more to look at. Those with equal
-        `changed` come in an order of the store's own, always the same. Eventually consistent.
+        It examines at most `limit` sagas, so with `workflow`, `status` or `labels` (all of which a saga has)
+        a page may have fewer, or none, and not be the last. Those with equal `changed` come in an order of
+        the store's own, always the same. Eventually consistent.
         """
         ...
 
 
 class Report(msgspec.Struct, frozen=True):
-    """The child with the id `child` has ended, for which `parent` waits at `slot`."""
+    """Report to `parent`, which waits at `slot`, that the child with the id `child` has ended."""
 
     parent: SagaRef
     window: int
@@ -353,24 +345,23 @@ class Report(msgspec.Struct, frozen=True):
 
 
 class Inbox(Protocol):
-    """The inbox of a parent has windows, so that no query and no partition has all of it."""
+    """Inbox of a parent. It has windows, so that no query and no partition has all of it."""
 
     def leave(self, reports: Sequence[Report], until: int) -> None:
-        """Put reports, of any parents; the store may delete them after `until`. Can be repeated."""
+        """Write reports, for any parents; the store may delete them after `until`. Can be repeated."""
         ...
 
     def announce(self, parent: SagaRef) -> bool:
-        """Count one more piece of news on the head.
-        True when its lease is free, so that the saga is to be woken.
+        """Count one more announcement on the head.
+        Return true when its lease is free, so that the saga must be woken.
 
-        False when a worker holds it: its release is refused.
-        Also, with nothing written, for a saga that is in no due index, because
-        it has ended, and for one that does not exist.
+        Return false when a worker holds it: the worker's release is refused. Also return false, and write
+        nothing, for a saga that is in no due index because it has ended, and for one that does not exist.
         """
         ...
 
     def read(self, parent: SagaRef, window: int) -> Sequence[Report]:
-        """What stands in a window, whether or not it was taken in, strongly consistent."""
+        """Return the reports in a window, taken in or not, strongly consistent."""
         ...
 
 
@@ -379,12 +370,12 @@ _SHORTEST_DAYS = 8
 
 
 def period_of(now: int, until: int) -> str:
-    """Where bytes go that are needed until then (0: for ever, the empty text): `<days>d<number>`.
+    """Return the storage period `<days>d<number>` for bytes that are needed until then (0: for ever, an empty
+    text).
 
-    They are deleted `days`, a power of two, after they were last put.
-    A period is as long as that, and `number` counts the periods since 1970:
-    what is put again is put again in its first days, or at another place. So
-    no put comes at the moment at which what it would renew is being deleted.
+    They are deleted `days`, a power of two, after they were last put. A period is as long as that, and
+    `number` counts the periods since 1970: bytes that are put again are put again in their first days, or at
+    another place. So no put comes at the moment at which the bytes it would renew are being deleted.
     """
     if not until:
         return ""
@@ -395,29 +386,32 @@ def period_of(now: int, until: int) -> str:
 
 
 def reference_of(data: bytes, period: str = "") -> str:
-    """The reference under which `Blobs` keep these bytes, whether or not they are stored yet."""
+    """Return the reference under which `Blobs` keep these bytes, stored or not."""
     ref = CAS + hashlib.sha256(data).hexdigest()
     return f"{ref}@{period}" if period else ref
 
 
 class Blobs(Protocol):
     """Content-addressed bytes, per tenant.
-    A reference is `cas://sha256/<hex>`, with `@<period>` where they are not kept for ever.
+
+    A reference is `cas://sha256/<hex>`, with `@<period>` if they are not kept for ever.
     """
 
     def put(self, tenant: str, data: bytes, period: str = "") -> str:
-        """Store and return the reference; storing the same bytes again in a
-        period renews their age, and no more.
+        """Store the bytes and return their reference.
+        Storing the same bytes again in a period only renews their age.
         """
         ...
 
     def get(self, tenant: str, ref: str) -> bytes:
-        """Raises `CorruptLog` when it is not there or its content does not match its name."""
+        """Return the bytes. Raises `CorruptLog` when they are missing or do not match their name."""
         ...
 
 
 class LiveTexts(msgspec.Struct, frozen=True):
-    """`data`, as the worker of this `epoch` of the lease wrote it `at` that time; viewers watch `until`."""
+    """Texts of models under way.
+    The worker of this `epoch` of the lease wrote `data` `at` that time; viewers watch `until`.
+    """
 
     until: int
     epoch: int = 0
@@ -426,29 +420,29 @@ class LiveTexts(msgspec.Struct, frozen=True):
 
 
 class Live(Protocol):
-    """The items of viewers and of what they are shown."""
+    """Items of viewers and of the texts that they watch."""
 
     def watch(self, ref: SagaRef, now: int, until: int, unless: int) -> bool:
-        """Say that a viewer watches until then.
-        False, and nothing written, where one has said so until `unless` or later.
+        """Record that a viewer watches until then.
+        Return false, and write nothing, if one has done so until `unless` or later.
         """
         ...
 
     def leave_word(self, head: Head, now: int, until: int) -> bool:
-        """Leave word of a viewer where the worker of this saga finds it without
-        asking: its next take, or its next append.
+        """Leave word of a viewer where the worker of this saga finds it without a read: at its next take or
+        append.
 
-        False, and nothing written, where a write came in between.
-        It changes nothing that is in a log or in an index, and sets nothing going.
+        Return false, and write nothing, if another write came in between. It changes no log and no index, and
+        wakes no saga.
         """
         ...
 
     def put_texts(self, ref: SagaRef, epoch: int, now: int, data: bytes) -> bool:
-        """Replace what is shown.
-        False, and nothing written, where no viewer watches now, or a later write was there first.
+        """Replace the texts.
+        Return false, and write nothing, if no viewer watches now or a later write was first.
         """
         ...
 
     def read(self, ref: SagaRef) -> LiveTexts | None:
-        """What is there, eventually consistent."""
+        """Return the stored texts, eventually consistent; None if none are stored."""
         ...

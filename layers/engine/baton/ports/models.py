@@ -1,7 +1,7 @@
-"""Language models, as the engine calls them: one request, one answer, with what it used.
+"""Port to language models: one request, one answer, with its usage.
 
-Which models there are, where they are and how they are paid for is the deployment's (adapters/models).
-Turns, transcripts and limits of agents are in core/ and runtime/.
+The models, their addresses and their prices belong to the deployment (adapters/models). Turns, transcripts
+and limits of agents are in core/ and runtime/.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ STOP, CALLS, LENGTH = "stop", "calls", "length"
 
 
 class ModelCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A call of a tool that a model asks for.
+    """Call of a tool that a model asks for.
     `arguments` is the JSON text as the model wrote it, valid or not.
     """
 
@@ -29,7 +29,7 @@ class ModelCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolOffer(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool as a model is told of it. `parameters` is a JSON Schema of an object."""
+    """Description of a tool for a model. `parameters` is a JSON Schema of an object."""
 
     name: str
     description: str
@@ -37,8 +37,8 @@ class ToolOffer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Draft:
-    """What has come of an answer so far, for those who watch: `read` gives
-    its text. The adapter says how, and keeps no copy for it.
+    """Partial answer for viewers; `read` returns its text so far.
+    The adapter sets `read`, and keeps no copy for it.
     """
 
     __slots__ = ("read",)
@@ -48,19 +48,17 @@ class Draft:
 
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One request. `model` is a name of the deployment's, such as `gpt-5-mini` or `PROFILE/gpt-5-mini`.
+    """Request to a model.
 
-    `messages` are those of the chat completions API: objects with `role` (system, user, assistant, tool),
-    `content`,
-    `tool_calls` and `tool_call_id`; equal beginnings are sent as equal bytes. `schema`: the JSON Schema of
-    the answer, which
-    is then JSON text.
-    `most_output` tokens, reasoning inside, are generated at most (0: the model's own limit), and
-    `most_input` are read at most, as its caller has reckoned (0: not reckoned). `until`: when the
-    answer has to be there, whatever the stream does, in epoch milliseconds (0: in ten minutes). `key`
-    names the request: a repetition has the same. `draft`: where the adapter says how its text can be
-    read while it comes. `traceparent`: the trace that it belongs to; the provider is not told.
-    `token`: what a request in the background carries, so that it is known again when it is over.
+    `model` is a name of the deployment's, such as `gpt-5-mini` or `PROFILE/gpt-5-mini`. `messages` are those
+    of the chat completions API: objects with `role` (system, user, assistant, tool), `content`, `tool_calls`
+    and `tool_call_id`; equal beginnings are sent as equal bytes. `schema`: the JSON Schema of the answer,
+    which is then JSON text. `most_output` is the most tokens to generate, reasoning included (0: the model's
+    own limit), and `most_input` the most tokens to read, by the caller's estimate (0: not estimated).
+    `until`: deadline of the answer, in epoch milliseconds, even while the stream goes on (0: in ten minutes).
+    `key` names the request: a repetition has the same. `draft`: the adapter sets on it how the text can be
+    read while it arrives. `traceparent`: the trace of the request; it is not sent to the provider. `token`:
+    carried by a request in the background, so that it is recognised when it is over.
     """
 
     model: str
@@ -78,10 +76,11 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """One answer.
-    `finish` is `stop`, `calls` or `length`; `model` the one that has answered, as the provider names it.
+    """Answer of a model.
 
-    `usage` without tokens is not said, and counts as the most that the request can have used.
+    `finish` is `stop`, `calls` or `length`; `model` the one that has answered, as the provider names it. A
+    `usage` without tokens means that the provider reported none; it counts as the most that the request can
+    have used.
     """
 
     text: str = ""
@@ -93,8 +92,8 @@ class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelFailure(StepFailure):
-    """A request that has failed although the model has answered: it is billed.
-    `usage`: what that used, where the provider says so.
+    """Failure of a request that the model has answered: it is billed.
+    `usage`: the tokens used, if the provider reports them.
     """
 
     def __init__(self, code: str, message: str, usage: Usage | None) -> None:
@@ -103,70 +102,70 @@ class ModelFailure(StepFailure):
 
 
 class Over(msgspec.Struct, frozen=True, kw_only=True):
-    """A request in the background that is over: its id at the provider, and the token that it carried."""
+    """Completed request in the background: its id at the provider, and the token that it carried."""
 
     response: str
     token: str
 
 
 class Models(Protocol):
-    """The models that a deployment may call."""
+    """Models that a deployment may call."""
 
     async def answer(self, request: ModelRequest) -> ModelAnswer:
-        """Asks once, and retries nothing. Cancelling ends the request.
+        """Ask the model once, without retries.
+        Cancelling ends the request.
 
-        Raises `StepFailure` with a code of core/failures/codes.py
-        (`rate_limited`, `context_exceeded`, `content_policy`,
-        `quota_exceeded`, `model_unavailable` …), its status and what `Retry-After` said.
-        With `happened=True` the provider bills the request all the same; a
-        request that is cancelled counts as billed, too.
+        Raises `StepFailure` with a code of core/failures/codes.py (`rate_limited`, `context_exceeded`,
+        `content_policy`, `quota_exceeded`, `model_unavailable` …), its status and the value of `Retry-After`.
+        With `happened=True` the provider bills the request all the same; a request that is cancelled counts
+        as billed, too.
         """
         ...
 
     async def submit(self, request: ModelRequest) -> str:
-        """Hands the request over to the provider, which works on it while no caller waits.
-        Returns its id there.
+        """Hand the request over to the provider, which works on it while no caller waits.
+        Return its id there.
 
-        `request.until` is of the handover, not of the answer. Raises as `answer` does; `model_unavailable`
-        also where the
-        profile offers nothing of the kind.
-        With `happened=True` the provider may have the request all the same.
+        `request.until` is the deadline of the handover, not of the answer. Raises as `answer` does;
+        `model_unavailable` also if the profile offers no background requests. With `happened=True` the
+        provider may have the request all the same.
         """
         ...
 
     async def collect(self, model: str, response: str) -> ModelAnswer | None:
-        """The answer to a request that was handed over; None while the provider works on it.
+        """Return the answer to a request that was handed over; None while the provider works on it.
 
-        Raises `ModelFailure` for a request that has ended without an answer, or
-        of which the provider knows nothing any more, and
-        `StepFailure` where nothing could be found out.
+        Raises `ModelFailure` for a request that has ended without an answer, or that the provider no longer
+        knows, and `StepFailure` if the provider could not be asked.
         """
         ...
 
     async def cancel(self, model: str, response: str) -> None:
-        """Has the provider stop working on it; changes nothing where it is over. Raises `StepFailure`."""
+        """Stop the provider's work on a request; a no-op if it is over. Raises `StepFailure`."""
         ...
 
     async def heard(self, profile: str, headers: Mapping[str, str], body: bytes) -> Over | None:
-        """What a provider announces by a webhook; None where it is nothing that
-        this deployment has asked for.
+        """Return the completed request that a provider's webhook announces; None if this deployment did not
+        make it.
 
-        Names of headers are in small letters.
-        Raises `Unauthenticated` for what is not signed by the profile's secret, or too
-        long ago, and `StepFailure` where the provider could not be asked what it is about.
+        Names of headers are in small letters. Raises `Unauthenticated` for a webhook that is not signed by
+        the profile's secret, or was signed too long ago, and `StepFailure` if the provider could not be asked
+        about it.
         """
         ...
 
     def price(self, model: str) -> Price | None:
-        """What a token of this model costs; None where none is known."""
+        """Return the price of a token of this model; None if no price is known."""
         ...
 
 
 class Spans(Protocol):
-    """Keeps spans until they are sent. No step is worse off if they cannot be."""
+    """Buffer of spans until they are sent. A lost span harms no step."""
 
     def note(self, span: Span) -> None: ...
 
     async def flush(self, within_ms: int) -> None:
-        """Sends what there is; what the receiver does not take in this time is lost. Raises nothing."""
+        """Send the buffered spans; those that the receiver does not take in this time are lost.
+        Raises nothing.
+        """
         ...

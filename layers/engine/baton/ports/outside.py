@@ -1,7 +1,6 @@
-"""What the standard tools need of the outside: HTTP, credentials, mail,
-objects and versioned entities, as Protocols.
+"""Protocols that the standard tools need: HTTP, credentials, mail, objects and versioned entities.
 
-No behaviour here. What a tool promises on top of these is in tools/standard.
+This file holds no behaviour. The guarantees of a tool on top of these are in tools/standard.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ import msgspec
 
 
 class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One exchange.
-    `within_ms` bounds all of it, to the last byte of the answer; `most` is that answer's size.
+    """HTTP request.
 
-    named: the address is the deployment's own and no argument of a step, so
-    its host need not be on the allow-list.
+    `within_ms` bounds the whole exchange, to the last byte of the answer; `most` is the answer's largest size
+    in bytes. `named`: the address is the deployment's own and no argument of a step, so its host need not be
+    on the allow-list.
     """
 
     method: str
@@ -30,7 +29,7 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Names of headers are in lower case; the body is whole."""
+    """HTTP answer. Names of headers are in lower case; the body is complete."""
 
     status: int
     headers: Mapping[str, str]
@@ -38,14 +37,14 @@ class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HttpClient(Protocol):
-    """The one way out by HTTP. It follows no redirects, keeps no cookies and asks no proxy."""
+    """The only client for HTTP. It follows no redirects, keeps no cookies and uses no proxy."""
 
     async def send(self, request: HttpRequest) -> HttpAnswer:
-        """Whatever was answered, of any status.
+        """Send the request and return the answer, of any status.
 
-        Raises `StepFailure`: timeout, connection_failed, result_too_large,
-        invalid_response; permission_denied for an address that no tool may call
-        from here. Its message names the host and nothing else of the address.
+        Raises `StepFailure`: timeout, connection_failed, result_too_large, invalid_response;
+        permission_denied for an address that no tool may call from here. Its message names the host and
+        nothing else of the address.
         """
         ...
 
@@ -58,16 +57,16 @@ class Credentials(Protocol):
     """Credentials by name, such as that of an API."""
 
     async def of(self, name: str, *, is_optional: bool = False, is_refused: bool = False) -> str:
-        """The credential; empty where there is none and `is_optional`.
+        """Return the credential; an empty text if none exists and `is_optional`.
 
-        is_refused: the service has just not accepted the one that was given; it
-        is read anew, unless that was done a moment ago. Raises `StepFailure`.
+        `is_refused`: the service has just refused the last one that was returned; it is read again, unless
+        that was done a moment ago. Raises `StepFailure`.
         """
         ...
 
 
 class Letter(msgspec.Struct, frozen=True, kw_only=True):
-    """One mail to one person."""
+    """Mail to one person."""
 
     sender: str
     to: str
@@ -78,27 +77,27 @@ class Letter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Mailer(Protocol):
-    """Sends mail. Synchronous."""
+    """Sender of mail. Synchronous."""
 
     def send(self, letter: Letter) -> str:
-        """The service's name for the message. Sending again sends again."""
+        """Send the mail and return the service's id of the message. Sending again sends again."""
         ...
 
 
 class Entity(msgspec.Struct, frozen=True, kw_only=True):
-    """An entity as it stands: `version` counts its writes from 1."""
+    """Stored entity; `version` counts its writes from 1."""
 
     version: int
     data: Any
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a write. `is_new`: it was done by this call; otherwise an earlier call had done it.
+    """Result of a write.
+    `is_new`: this call made it; otherwise an earlier call did.
 
     `conflict`: it was refused, because the entity is at `version` and not where the caller expected it.
-    `before`: what was
-    stored until then, at version 0 for nothing; None where that was not
-    kept, or was lost by a write that came after it.
+    `before`: the value stored until then, at version 0 for none; None if it was not kept, or was lost by a
+    later write.
     """
 
     version: int
@@ -124,30 +123,28 @@ class Entities(Protocol):
         expected: int | None = None,
         keeps_before: bool = False,
     ) -> Written:
-        """Replace the stored value and count its version up, unless the write
-        with this key has been done already.
+        """Replace the stored value and increment its version, unless the write with this key is done already.
 
-        expected: the version that must be there, 0 for none.
-        A repeated write is recognised as long as fewer than half of `KEYS_KEPT`
-        others have come after it. keeps_before: the value that is replaced stays
-        stored until the next write, so that a repetition can still give it.
+        `expected`: the version that must be stored, 0 for none. A repeated write is recognised as long as
+        fewer than half of `KEYS_KEPT` others have come after it. `keeps_before`: the value that is replaced
+        stays stored until the next write, so that a repetition can still return it.
         """
         ...
 
     def delete(self, tenant: str, type: str, id: str, *, key: str, expected: int) -> Written:
-        """Delete the stored value, unless the write with this key has been done already.
+        """Delete the stored value, unless the write with this key is done already.
 
         Its version and the keys of its writes stay: a write that comes late is still recognised.
         """
         ...
 
     def get(self, tenant: str, type: str, id: str) -> Entity | None:
-        """Strongly consistent."""
+        """Read an entity, strongly consistent. Return None if none is stored."""
         ...
 
 
 class StoredObject(msgspec.Struct, frozen=True, kw_only=True):
-    """The place of an object. `is_new`: this call has written it, or an earlier one with its key."""
+    """Place of an object. `is_new`: this call has written it, or an earlier one with its key."""
 
     ref: str
     sha256: str
@@ -156,16 +153,16 @@ class StoredObject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Objects(Protocol):
-    """Named bytes of a tenant, which never change: the hash of the content is part of the name. Synchronous."""
+    """Named, immutable bytes of a tenant: the hash of the content is part of the name. Synchronous."""
 
     def put(self, tenant: str, name: str, data: bytes, content_type: str, *, key: str = "") -> StoredObject:
-        """Writes the object only if none is stored. One that is written remembers the key."""
+        """Write the object only if none is stored. A written object remembers the key."""
         ...
 
     def get(self, tenant: str, name: str, sha256: str) -> bytes | None:
-        """None for an object that is not stored."""
+        """Return the bytes; None for an object that is not stored."""
         ...
 
     def delete(self, tenant: str, name: str, sha256: str) -> None:
-        """Nothing happens where none is stored."""
+        """Delete the object; a no-op if none is stored."""
         ...

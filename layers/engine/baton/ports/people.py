@@ -1,4 +1,4 @@
-"""Notices, incidents and questions: their records, and the ports to them."""
+"""Records of notices, incidents and questions, and the ports to them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ CLAIM_MS = 10_000  # longer than an answer of the topic may take; then another s
 
 
 class Incident(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that went wrong and that a person has to look at. `resolved` 0: none has, so far.
+    """Problem that a person must look at.
+    `resolved` 0: it is unresolved.
 
-    `by` is who did something about it. `acked`: when `holder` last acknowledged it, with a `note`; 0: no
-    person has.
+    `by`: the person who resolved it. `acked`: when `holder` last acknowledged it, with a `note`; 0: no person
+    has.
     """
 
     tenant: str
@@ -39,7 +40,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def incident_of(tenant: str, saga: str, notice: Notice) -> Incident:
-    """What a notice opens. The same notice opens the same incident."""
+    """Return the incident that a notice opens. The same notice opens the same incident."""
     return Incident(
         tenant=tenant,
         id=incident_id(notice.key, notice.at),
@@ -53,26 +54,26 @@ def incident_of(tenant: str, saga: str, notice: Notice) -> Incident:
 
 
 def is_of(incident: Incident, status: str) -> bool:
-    """Whether a list with this status has the incident."""
+    """Return true if a list with this status has the incident."""
     if status == "unacknowledged":
         return not incident.resolved and not incident.acked
     return not status or (status == "resolved") == bool(incident.resolved)
 
 
 def incident_id(key: str, at: int) -> str:
-    """Sorts by time; says nothing of the key, which is the engine's own. 12
-    digits of time last until the year 10889.
+    """Return the id of an incident.
+    Ids sort by time, and reveal nothing of the key, which is the engine's own.
+
+    Their 12 digits of time last until the year 10889.
     """
     return f"i{at:012x}{hashlib.sha256(key.encode()).hexdigest()[:12]}"
 
 
 class Telling(msgspec.Struct, frozen=True, kw_only=True):
-    """A notice on its way to people, at `now`.
-    `user` is whose saga it is; `expires` is when the saga does, 0: never.
+    """Notice on its way to people, at `now`.
 
-    `ask` is the question that it is about, while that is open. `link`: where it can be answered without
-    signing in;
-    empty: nowhere.
+    `user` is the owner of the saga; `expires` is when the saga does, 0: never. `ask` is the question that the
+    notice is about, while that is open. `link`: an address to answer at without signing in; empty: none.
     """
 
     tenant: str
@@ -86,35 +87,36 @@ class Telling(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Notices(Protocol):
-    """A channel by which people are told.
-    What is told once and what again is decided in runtime/people/notices.py.
+    """Channel that sends notices to people.
+    First sends and repetitions are decided in runtime/people/notices.py.
     """
 
     @property
     def name(self) -> str:
-        """The same for ever: a notice is claimed for a channel by its name."""
+        """Name of the channel. It never changes: a notice is claimed for a channel by its name."""
         ...
 
     def reaches(self, telling: Telling) -> bool:
-        """Whether there is somewhere to send it."""
+        """Return true if the channel has an address for it."""
         ...
 
     def tell(self, telling: Telling) -> None:
-        """Send it. To send it again sends it again, under the same id where the channel has ids.
+        """Send the notice.
+        Sending it again sends it again, under the same id if the channel has ids.
 
-        Raises `Throttled` and `StoreUnavailable` for what can be tried again,
-        and `ChannelRefused` for what cannot.
+        Raises `Throttled` and `StoreUnavailable` for a failure that can be retried, and `ChannelRefused` for
+        one that cannot.
         """
         ...
 
 
 class Incidents(Protocol):
-    """The incidents and their resolutions. Every read sees every write before it."""
+    """Incidents and their resolutions. Every read sees every earlier write."""
 
     def listed(
         self, tenant: str, *, status: str = "", limit: int, after: str = ""
     ) -> tuple[Sequence[Incident], str]:
-        """At most `limit` incidents, the newest first, and the id to go on after; empty: no more.
+        """Return at most `limit` incidents, the newest first, and the id to continue after; empty: no more.
 
         `status`: open, unacknowledged (open, and acknowledged by no one), resolved, or empty for all. A page
         may be short, or empty, and yet not be the last.
@@ -122,47 +124,48 @@ class Incidents(Protocol):
         ...
 
     def of_saga(self, tenant: str, saga: str, node: str = "") -> Sequence[str]:
-        """The ids of those of one saga, or of one of its nodes, the oldest first; resolved ones included."""
+        """Return the ids of the incidents of a saga, or of one of its nodes, the oldest first; resolved ones
+        included.
+        """
         ...
 
     def find(self, tenant: str, id: str) -> Incident | None:
-        """One of them; None when there is none."""
+        """Return an incident; None if it does not exist."""
         ...
 
     def acknowledge(
         self, tenant: str, id: str, by: str, note: str, now: int, seen: int = 0
     ) -> Incident | None:
-        """Say that `by` has it; the incident as it is now, None when there is none.
+        """Acknowledge an incident for `by`.
+        Return it as it is now, None if it does not exist.
 
-        `seen`: its `acked` as the caller has seen it; one that has another by now, or is resolved, stays as
-        it was. So a write that lands
-        late does not take the incident away from the person who has it since.
+        `seen`: its `acked` as the caller has seen it; an incident that has another by now, or is resolved,
+        stays as it was. So a write that arrives late does not take the incident away from the person who has
+        it since.
         """
         ...
 
     def resolve(self, tenant: str, id: str, by: str, now: int) -> Incident | None:
-        """Say that `by` has done something about it; the incident as it is now, None when there is none.
-
-        One that is resolved stays as it was.
+        """Resolve an incident for `by`.
+        Return it as it is now, None if it does not exist. A resolved incident stays as it was.
         """
         ...
 
 
 class NoticeRecord(Incidents, Protocol):
-    """Claims of notices, so that each has one sender, beside the incidents that they open."""
+    """Claims of notices, so that each has one sender, with the incidents that they open."""
 
     def claim(self, tenant: str, saga: str, notice: Notice, now: int) -> Notice | None:
-        """The notice that is to be sent under this key, or None when that has been done.
+        """Return the notice to send under this key, or None when it is sent already.
 
-        It is the one that was claimed first, if another saga died over it.
-        Raises `Throttled` while another saga is sending it; one's own claim is
-        that of an invocation that died, because a saga has one at a time. Raises
-        `ChannelRefused` where that was noted.
+        It is the one that was claimed first, if another saga died before it sent it. Raises `Throttled` while
+        another saga is sending it; a claim by the same saga belongs to an invocation that died, because a
+        saga has one at a time. Raises `ChannelRefused` if that was recorded.
         """
         ...
 
     def sent(self, tenant: str, key: str, now: int, refused: str = "") -> None:
-        """Note that it was sent, or why it never will be."""
+        """Record that the notice was sent, or the reason why it never will be."""
         ...
 
     def open(self, tenant: str, saga: str, notice: Notice, expires: int = 0) -> None:
@@ -173,18 +176,17 @@ class NoticeRecord(Incidents, Protocol):
 
 
 Spot: TypeAlias = tuple[int, str, str]
-"""Of a row in a list: when its question expires (NEVER, if it does not), its saga, its id."""
+"""Position of a row in a list: when its question expires (NEVER, if it does not), its saga, its id."""
 NEVER = 10**15
-"""In the order of a list, the time of what never expires: behind everything else."""
+"""Time of a question that never expires, in the order of a list: after all others."""
 
 
 class QuestionRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """An open question as lists show it.
-    `to` is its audience in one word: `user:ada`, `group:ops`, `role:answer`, `on_call`.
+    """Open question as lists show it.
 
-    `expires_at`: when it is closed without an answer; 0: never. `told`: its audience was told of it;
-    otherwise it waits for a place among a person's pending ones.
-    `title` and `message` may be cut.
+    `to` is its audience in one word: `user:ada`, `group:ops`, `role:answer`, `on_call`. `expires_at`: when it
+    is closed without an answer; 0: never. `told`: its audience was notified; otherwise it waits for a place
+    among a person's pending ones. `title` and `message` may be cut.
     """
 
     saga: str
@@ -207,33 +209,33 @@ class QuestionRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
 
 
 class Questions(Protocol):
-    """The rows of open questions.
+    """Rows of open questions.
 
-    Calls about one question carry a number that grows with the saga's log.
-    What lands late, behind a call with a higher number, changes nothing: no row comes back that was removed.
+    Calls about one question carry a number that grows with the saga's log. A call that arrives after one with
+    a higher number changes nothing: no removed row comes back.
     """
 
     def put(self, tenant: str, row: QuestionRow, number: int, until: int) -> None:
-        """Put or replace a row. The store may delete it after `until`; 0: never."""
+        """Write or replace a row. The store may delete it after `until`; 0: never."""
         ...
 
     def remove(self, ref: SagaRef, ask: str, number: int, until: int) -> None:
-        """Take a row out, there or not. Until `until` at least, the store knows that it did."""
+        """Remove a row, stored or not. The store remembers the removal until `until` at least."""
         ...
 
     def removed(self, ref: SagaRef, number: int) -> Collection[str]:
-        """The questions of a saga whose rows were taken out with this number or a higher one.
-        Strongly consistent.
+        """Return the questions of a saga whose rows were removed with this number or a higher one, strongly
+        consistent.
         """
         ...
 
     def listed(
         self, tenant: str, audience: str, now: int, limit: int, after: Spot | None = None
     ) -> tuple[Sequence[QuestionRow], Spot | None]:
-        """At most `limit` questions of an audience that expire after `now`,
-        soonest first, and where to go on (None: at its end).
+        """Return at most `limit` questions of an audience that expire after `now`, soonest first, and the
+        place to continue from (None: end).
 
-        Those that expire at the same moment come in an order of the store's own, always the same.
-        Eventually consistent.
+        Those that expire at the same moment come in an order of the store's own, always the same. Eventually
+        consistent.
         """
         ...

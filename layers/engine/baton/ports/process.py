@@ -1,4 +1,4 @@
-"""What a process needs of its machine, and the tools it runs."""
+"""Ports of a process: its machine, and the tools that it runs."""
 
 from __future__ import annotations
 
@@ -21,49 +21,51 @@ T = TypeVar("T")
 
 class Clock(Protocol):
     def now(self) -> int:
-        """UTC epoch milliseconds."""
+        """Return UTC epoch milliseconds."""
         ...
 
 
 class Meter(Protocol):
-    """Unlike a clock, it cannot be set. Both values are in milliseconds since some moment."""
+    """Monotonic clock: unlike `Clock`, it cannot be set.
+    Both values are in milliseconds since some moment.
+    """
 
     def passed(self) -> int:
-        """Time that has passed."""
+        """Return the elapsed time."""
         ...
 
     def worked(self) -> int:
-        """Time that processors have worked for this process."""
+        """Return the time that processors have worked for this process."""
         ...
 
 
 class Pulse(Protocol):
-    """Calls `look` at intervals in a thread of its own, until the function that it returns is called."""
+    """Timer that calls `look` at intervals in a thread of its own. The returned function stops it."""
 
     def __call__(self, look: Callable[[], None], every_ms: int) -> Callable[[], None]: ...
 
 
 class Entropy(Protocol):
-    """All randomness: names, and the jitter of pauses."""
+    """Source of all randomness: names, and the jitter of pauses."""
 
     def token(self, bits: int) -> str:
-        """Lower-case hexadecimal of that many random bits (a multiple of 8)."""
+        """Return lower-case hexadecimal of that many random bits (a multiple of 8)."""
         ...
 
     def uniform(self) -> float:
-        """A number in [0, 1)."""
+        """Return a number in [0, 1)."""
         ...
 
 
 class Offload(Protocol):
-    """Runs a synchronous port call without blocking the event loop."""
+    """Runner of synchronous port calls that does not block the event loop."""
 
     def __call__(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]: ...
 
 
 class Blocked(NamedTuple):
-    """While an attempt ran, this tool (empty: other code) held the event loop for so long.
-    `is_own`: that very attempt.
+    """Time for which a tool (empty: other code) held the event loop while an attempt ran.
+    `is_own`: that very attempt held it.
     """
 
     tool: str
@@ -72,7 +74,7 @@ class Blocked(NamedTuple):
 
 
 class StepContext(msgspec.Struct, frozen=True, kw_only=True):
-    """The context of the step that a tool is run for."""
+    """Context of the step that a tool is run for."""
 
     saga: str
     tenant: str
@@ -80,7 +82,7 @@ class StepContext(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     iteration: tuple[int, ...] = ()
     item: str = ""
-    """Which of the things that its node does at once; `t3-0` is the first call of an agent's third turn."""
+    """Part of a node that works on several at once; `t3-0` is the first call of an agent's third turn."""
     attempt: int = 1
     idempotency_key: str = ""
     deadline_ms: int = 0
@@ -90,26 +92,26 @@ class StepContext(msgspec.Struct, frozen=True, kw_only=True):
     blocked: list[Blocked] = []
     usage: list[Usage] = []
     callback_token: str = ""
-    """Of a node with `callback`: what proves to `POST /callbacks/{token}` that work elsewhere is this step's.
+    """Secret of a node with `callback`: it proves to `POST /callbacks/{token}` that work elsewhere belongs to
+    this step.
     """
     callback_url: str = ""
-    """The whole address for it, where the deployment knows its own."""
+    """Full address of that route, if the deployment knows its own."""
 
     def spend(self, usd: Decimal | str | float) -> None:
-        """Say that this attempt has cost money, such as a model's answer; several times add up.
+        """Report money that this attempt has cost, such as a model's answer; several reports add up.
 
-        It counts at once and for good, even if the attempt fails or is cut off later.
-        The sum is rounded up to a millionth of a dollar.
-        Raises `ValueError` for what is no amount of 0 to 1,000,000 dollars.
+        The cost counts at once and for good, even if the attempt fails or is cut off later. The sum is
+        rounded up to a millionth of a dollar. Raises `ValueError` for anything but an amount of 0 to
+        1,000,000 dollars.
         """
         self.spent.append(amount_of(usd))
 
     def put_row(self, key: str, sort: str, attributes: dict[str, Any]) -> None:
-        """Write a row of this tenant's into the saga table together with this step's entry: both or neither.
+        """Write a row of this tenant into the saga table together with this step's entry: both or neither.
 
-        `key` and `sort` are text of at most 1,024 bytes, `attributes` plain JSON of at most 100,000. It costs
-        a
-        transaction (twice the write units of entry and rows). Raises `ValueError` for what cannot be a row.
+        `key` and `sort` are text of at most 1,024 bytes, `attributes` plain JSON of at most 100,000. The row
+        costs a transaction (twice the write units of entry and rows). Raises `ValueError` for an invalid row.
         """
         if len(self.rows) >= MAX_PER_STEP:
             raise ValueError(f"a step writes at most {MAX_PER_STEP} rows")
@@ -117,48 +119,50 @@ class StepContext(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Performer(Protocol):
-    """Runs one tool. Raises `StepFailure` for a failure of the step, or `NoRoom`; cancellable at any await."""
+    """Performer of one tool.
+    Raises `StepFailure` for a failure of the step, or `NoRoom`; cancellable at any await.
+    """
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any: ...
 
 
 class Watch(Protocol):
-    """Notices from outside of the event loop which `async` tool does not give it back, and tells of it."""
+    """Watchdog outside the event loop that detects and reports `async` tools that block it."""
 
     def over(self, tool: str, context: StepContext) -> AbstractContextManager[None]:
-        """While a call of an `async` tool is in it, the loop is watched;
-        `context.blocked` gets what was found.
+        """Watch the loop while a call of an `async` tool is in this context; `context.blocked` gets the
+        findings.
         """
         ...
 
     def rest(self) -> None:
-        """The invocation is over."""
+        """Stop watching: the invocation is over."""
         ...
 
 
 class Sandbox(Protocol):
-    """Runs the code of Python conditions, each evaluation in a process of its own with hard limits."""
+    """Sandbox for the code of Python conditions.
+    Each evaluation has a process of its own with hard limits.
+    """
 
     async def answer(self, question: Question) -> Answer:
-        """Returns an answer whatever the code does; nothing of it is left afterwards.
+        """Return an answer for any code; no process of it is left afterwards.
 
-        Without a value it has one of the codes condition_timeout, condition_memory,
-        condition_error, condition_invalid and condition_not_boolean, and a message
-        for the author. Raises `SandboxUnavailable`.
+        Without a value the answer has one of the codes condition_timeout, condition_memory, condition_error,
+        condition_invalid and condition_not_boolean, and a message for the author. Raises
+        `SandboxUnavailable`.
         """
         ...
 
 
 class StepFailure(Exception):
-    """Raised by a performer: a failure that goes into the log, not an engine fault.
+    """Failure of a step, raised by a performer: it goes into the log, and is not an engine fault.
 
-    `kind` is one of the classes of core/failures/codes.py, where more is known than the code says; `status`
-    that of an
-    HTTP answer; `retry_after` the text of its header of that name. `happened`: whether
-    what the tool does outside may have happened all the same, where that is known; it
-    matters to a tool with `effect="once"`, and to one that something undoes.
-    `False` is said of all calls with this key. `unsent`: this very call has not been sent, and nothing is
-    said of those before it.
+    `kind` is one of the classes of core/failures/codes.py, if more is known than the code says; `status` that
+    of an HTTP answer; `retry_after` the text of its header of that name. `happened`: true if the tool's
+    outside effect may have happened all the same, if that is known; it matters to a tool with
+    `effect="once"`, and to one with an inverse. `False` holds for all calls with this key. `unsent`: this
+    very call has not been sent, which says nothing of earlier calls.
     """
 
     def __init__(
@@ -187,9 +191,9 @@ class NoRoom(Exception):
 
 
 class Message(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The body of a wake on the queue and of a direct invocation: a saga's key, the known version.
+    """Body of a wake on the queue and of a direct invocation: a saga's key and the known version of its log.
 
-    `build`: the code that is deployed may mend a saga that is parked for a defect, and that was `due` then.
+    `build`: the deployed code that may mend a saga, which is parked for a defect and was `due` then.
     """
 
     saga: str
@@ -199,25 +203,28 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def tenant_of(message: Message) -> str:
-    """Whose saga it is."""
+    """Return the tenant of a message."""
     return SagaRef.parse(message.saga).tenant
 
 
 class Queue(Protocol):
-    """The queue of wakes. While more wait than there are workers, tenants are served in turn."""
+    """Queue of wakes. While more wait than workers are free, tenants are served in turn."""
 
     def send(self, messages: Sequence[tuple[Message, int]]) -> Sequence[int]:
-        """Send (message, delay in whole seconds, 0-900). Returns the positions that were not accepted."""
+        """Send (message, delay in whole seconds, 0-900). Return the positions that were not accepted."""
         ...
 
     def backlog(self) -> int:
-        """About how many messages could be received now, and wait because no worker has time for them."""
+        """Return the approximate number of messages that could be received now, and wait because no worker is
+        free.
+        """
         ...
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a message is dead, besides its reason in words: a code, the entry that cannot be
-    read (0: none is known), what node that is about, and which delivery of the message it was.
+    """Cause of a dead message, besides its reason in words.
+
+    A code, the entry that cannot be read (0: none is known), the node, and the delivery count of the message.
     """
 
     code: str = ""
@@ -230,14 +237,14 @@ UNKNOWN = Cause()
 
 
 class DeadLetters(Protocol):
-    """The queue of messages that no worker could handle. What becomes of them is in ports/operators.py."""
+    """Queue of messages that no worker could handle. Their further handling is in ports/operators.py."""
 
     def send(self, body: str, reason: str, cause: Cause = UNKNOWN) -> None: ...
 
 
 class Invoker(Protocol):
-    """Starts worker invocations directly, without any queue."""
+    """Starter of worker invocations, without any queue."""
 
     def invoke(self, messages: Sequence[Message]) -> None:
-        """One asynchronous invocation for these wakes."""
+        """Start one asynchronous invocation for these wakes."""
         ...

@@ -1,4 +1,4 @@
-"""Registered definitions, counters of requests, and effects that happen once."""
+"""Records of definitions, request counters, and effects that happen once, and the ports to them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ Heard = tuple[tuple[str, str, int], ...]
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
     """One version of a workflow: its graph's hash and the blobs of document and graph.
 
-    `types`: of events that it has rules for. `past`: those that an earlier version had rules for, whose
-    subscriptions may still be there.
-    `heard`: by what sagas of earlier versions are found that have other rules for signals: type of the event,
-    template of the
-    correlation key, and until when (epoch ms) such sagas can last.
+    `types`: types of events that it has rules for. `past`: types that an earlier version had rules for, whose
+    subscriptions may still be stored. `heard`: keys by which events find sagas of earlier versions that have
+    other rules for signals: type of the event, template of the correlation key, and until when (epoch ms)
+    such sagas can last.
     """
 
     tenant: str
@@ -36,30 +35,31 @@ class Definitions(Protocol):
     """Registered workflow documents, by name and version."""
 
     def put(self, definition: Definition) -> bool:
-        """False when that version exists."""
+        """Write a version. Return false when it exists."""
         ...
 
     def get(self, tenant: str, name: str, version: int | None = None) -> Definition | None:
-        """That version, or the newest; strongly consistent."""
+        """Return that version, or the newest; strongly consistent."""
         ...
 
     def names(self, tenant: str, after: str = "", limit: int | None = None) -> Sequence[str]:
-        """A tenant's names above `after`, sorted; at most `limit` of them when it is given."""
+        """Return a tenant's names above `after`, sorted; at most `limit` of them if it is set."""
         ...
 
     def versions(self, tenant: str, name: str, limit: int) -> Sequence[Definition]:
-        """The newest `limit` versions of a name, newest first; strongly consistent."""
+        """Return the newest `limit` versions of a name, newest first; strongly consistent."""
         ...
 
 
 class Rates(Protocol):
-    """How many requests each tenant has made, by window of time."""
+    """Number of requests of each tenant, by window of time."""
 
     def spend(self, tenant: str, window: int, count: int) -> int:
-        """Add `count` to the sum of the window that began at `window`. Returns the sum before that.
+        """Add `count` to the sum of the window that began at `window`.
+        Return the sum before that.
 
-        Atomic: of two callers, one gets the sum with the other's count. It need not be exact where a call
-        is repeated, and it is forgotten some time after the window.
+        Atomic: of two callers, one gets the sum with the other's count. The sum need not be exact if a call
+        is repeated, and is deleted some time after the window.
         """
         ...
 
@@ -68,18 +68,15 @@ IN_PROGRESS, COMPLETED, FAILED, FREED = "in_progress", "completed", "failed", "f
 
 
 class Effect(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One effect, by its idempotency key.
+    """State of one effect, by its idempotency key.
 
-    `owner` names one try of one attempt, and no other: with `status` it says which state of the effect this
-    is.
-    `saga` and `slot` are where that attempt belongs. `until`: when it has ended in any case. `first` and
-    `updated`: when
-    the effect was first claimed, and last written.
-    `scope` is the place of that saga in all branches.
-    `about`: a hash of the parameters, where the key is made of something else and they have to be the same
-    all the same. Completed, it has `data` (or `ref`, the blob that holds it): what came of it. Failed, it
-    has `code`, `message` and `kind`. `shared_until`: until then other places than its own are given what
-    came of it; 0 as long as it is there. `expires`: after that the store may delete it; 0 never.
+    `owner` names one try of one attempt, and no other: with `status` it identifies the state of the effect.
+    `saga` and `slot` are those of that attempt. `until`: when the attempt has ended in any case. `first` and
+    `updated`: when the effect was first claimed, and last written. `scope` is the place of that saga in all
+    branches. `about`: a hash of the parameters, which must be equal even if the key is made of something
+    else. A completed effect has its result in `data` (or in the blob `ref`). A failed one has `code`,
+    `message` and `kind`. `shared_until`: until then other places than its own get the result; 0: as long as
+    it is stored. `expires`: after that the store may delete it; 0 never.
     """
 
     tenant: str
@@ -108,21 +105,21 @@ class Effects(Protocol):
     """Claims of once-only effects. Each write is one conditional write of one item."""
 
     def claim(self, effect: Effect) -> Effect | None:
-        """Put a claim. None when it was put, else the stored effect (strongly read), and nothing is written.
+        """Write a claim.
+        Return None if it was written, else the stored effect (strongly consistent).
 
-        One that was freed counts as not there; one that has expired and is not deleted yet is there.
+        An effect that was freed counts as absent; one that has expired and is not deleted yet is present.
         """
         ...
 
     def change(self, seen: Effect, effect: Effect) -> Effect | None:
-        """Replace `seen` by `effect`. None when it was put.
+        """Replace `seen` by `effect`, or write it if `seen` is gone.
+        Return None if it was written.
 
-        Else another writer was first: the stored effect (strongly read), and nothing is written.
-        If `seen` is gone,
-        `effect` is put.
+        Return the stored effect (strongly consistent), and write nothing, if another writer was first.
         """
         ...
 
     def read(self, tenant: str, key: str) -> Effect | None:
-        """Strongly consistent."""
+        """Read an effect, strongly consistent. Return None if none is stored."""
         ...

@@ -1,7 +1,7 @@
-"""A store: everything that the engine keeps in one table, as one object.
+"""A store: all records that the engine keeps in one table, as one object.
 
-A store has every port below, and its limits.
-What is kept elsewhere is no part of it: blobs and objects (a bucket), messages (a queue).
+A store has every port below, and its limits. Blobs and objects (a bucket) and messages (a queue) are kept
+elsewhere.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 
 class Store(Protocol):
-    """The ports to one table. Each has its own contract (tests/contract)."""
+    """Ports to one table. Each has its own contract (tests/contract)."""
 
     @property
     def limits(self) -> StoreLimits:
-        """What it takes at most."""
+        """Limits of the store."""
         ...
 
     @property
     def cell(self) -> int:
-        """The one of several deployments that share the load of a service, by
-        whose number the ids of its sagas begin; 0: the only one.
+        """Number of this deployment among several that share the load of a service; the ids of its sagas
+        begin with it. 0: the only one.
         """
         ...
 
@@ -76,7 +76,7 @@ class Store(Protocol):
 
     @property
     def live(self) -> Live:
-        """What viewers of sagas are shown."""
+        """Texts of models under way, for viewers of sagas."""
         ...
 
     @property
@@ -96,10 +96,10 @@ class Store(Protocol):
 
     @property
     def schedules(self) -> Schedules:
-        """When workflows are started by themselves."""
+        """Schedules that start workflows."""
         ...
 
     @property
     def subscriptions(self) -> Subscriptions:
-        """Which workflows have rules for events from outside."""
+        """Workflows with rules for events from outside."""
         ...

@@ -1,4 +1,4 @@
-"""Schedules and subscriptions to events: their records, and the ports to them."""
+"""Records of schedules and of subscriptions to events, and the ports to them."""
 
 from __future__ import annotations
 
@@ -10,53 +10,53 @@ from baton.ports.log import SCHEDULE, SagaRef
 
 
 class Schedules(Protocol):
-    """Every change is one conditional write of the whole record."""
+    """Records of schedules. Every change is one conditional write of the whole record."""
 
     def read_schedule(self, tenant: str, workflow: str) -> ScheduleRecord | None:
-        """Strongly consistent."""
+        """Read a record, strongly consistent. Return None if none is stored."""
         ...
 
     def write_schedule(self, record: ScheduleRecord) -> bool:
-        """Put a record in the place of the one whose `number` is one less (0: of none).
-        False, and nothing written, if another is there.
+        """Replace the record whose `number` is one less (0: create it).
+        Return false, and write nothing, if the stored one has another number.
 
-        A write that is repeated because its answer was lost finds itself there: True. The
-        record is in lane `timer` of the due index at `due`, and in none where that is 0.
+        A repeated write finds itself: true. The record is in lane `timer` of the due index at `due`, and in
+        none if that is 0.
         """
         ...
 
     def listed(self, tenant: str, after: str, limit: int) -> tuple[Sequence[ScheduleRecord], str]:
-        """A tenant's records of `limit` workflows behind `after`, by name, and
-        the last name if there are more of them.
+        """Return a tenant's records of `limit` workflows after `after`, by name, and the last name if more
+        follow.
 
-        Records without a schedule are among them. Eventually consistent.
+        Records without a schedule are included. Eventually consistent.
         """
         ...
 
 
 def schedule_ref(tenant: str, workflow: str) -> SagaRef:
-    """By what the due index and messages call a schedule."""
+    """Return the name by which the due index and messages refer to a schedule."""
     return SagaRef(tenant, SCHEDULE + workflow)
 
 
 class Subscriptions(Protocol):
-    """By tenant and type of event, the names of workflows.
-    A workflow may be there whose newest version has no such rule.
+    """Names of workflows by tenant and type of event.
+    The newest version of a listed workflow may have no such rule.
 
-    Each write is of a version of the workflow, and changes nothing that was written for a later one.
+    Each write is of a version of the workflow, and does not change the writes of a later one.
     """
 
     def subscribe(self, tenant: str, type: str, workflow: str, user: str, version: int) -> None:
-        """For a version that has rules for the type. Repeated, it changes who the user is, and nothing else."""
+        """Subscribe a version that has rules for the type. Repeated, it only replaces the user."""
         ...
 
     def unsubscribe(self, tenant: str, type: str, workflow: str, version: int, expires: int) -> None:
-        """For a version that has none; the subscription of the same version or a later one stays.
+        """Unsubscribe a version that has none; the subscription of the same version or a later one stays.
 
-        Until `expires` (epoch ms) a subscription of an earlier version that lands late is refused, too.
+        Until `expires` (epoch ms) a subscription of an earlier version that arrives late is refused, too.
         """
         ...
 
     def subscribed(self, tenant: str, type: str, limit: int) -> Sequence[tuple[str, str, int]]:
-        """(Workflow, user, version) of at most `limit` workflows, by name; strongly consistent."""
+        """Return (workflow, user, version) of at most `limit` workflows, by name; strongly consistent."""
         ...

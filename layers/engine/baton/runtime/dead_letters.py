@@ -41,7 +41,8 @@ CALLS = AT_ONCE * SIDE_BY_SIDE
 RESERVE_MS = 14_000  # from the last look at the clock to the end of the run: two calls, whose clients give up after six seconds
 _TRIES = 8  # at a letter that another writer changes at the same time
 SAGA, TENANT = "[A-Za-z0-9._-]{1,400}", "[A-Za-z0-9_.:@+=|-]{1,128}"
-"""Of an id and a tenant that an operator can ask for. The files that own these patterns are not loaded here.
+"""Patterns of an id and a tenant that an operator can ask for.
+The files that own them are not loaded here.
 """
 NOWHERE = "/deployment"  # a tenant that no caller has
 _BATCH_INFO = "DDBStreamBatchInfo"
@@ -49,13 +50,11 @@ _BATCH_INFO = "DDBStreamBatchInfo"
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """One run.
-    `dead_letters`: those pending now, of all tenants, MOST_COUNTED at most,
-    and the new ones that no tenant sees;
-    `moved`: messages that were new.
+    """Result of one run.
 
-    `oldest_s`: for how long the oldest is pending. `failed`: requests and letters. `more`: some were left for
-    the next run.
+    `dead_letters`: those pending now, of all tenants, MOST_COUNTED at most, and the new ones that no tenant
+    sees; `moved`: messages that were new. `oldest_s`: age of the oldest pending one. `failed`: requests and
+    letters. `more`: some were left for the next run.
     """
 
     dead_letters: int
@@ -105,8 +104,8 @@ class LetterCollector:
         self._tell = tell
 
     async def collect(self, left: int) -> Collected:
-        """Move what is in the queues, as far as `left` ms allow.
-        Raises what the first call met if nothing could be done.
+        """Move the messages of the queues, as far as `left` ms allow.
+        Raises the first call's error if nothing could be done.
         """
         run = _Run(self._clock.now() + left - RESERVE_MS)
         await asyncio.gather(*(self._empty(run, queue) for queue in self._queues))
@@ -161,7 +160,7 @@ class LetterCollector:
                 return
 
     async def _file(self, run: _Run, messages: Sequence[DeadMessage]) -> Sequence[DeadMessage]:
-        """Have the letter of these messages know of them. Returns those that may be deleted."""
+        """Have the letter of these messages know of them. Return those that may be deleted."""
         about = self._about(max(messages, key=lambda message: message.sent))
         try:
             for _ in range(_TRIES):
@@ -184,7 +183,7 @@ class LetterCollector:
             return ()
 
     def _about(self, message: DeadMessage) -> Letter:
-        """What a message says, as a letter without a history."""
+        """Return the letter of a message, without a history."""
         saga, v = _saga_of(message)
         code, reason = message.code, message.reason
         if message.source == RELAY:
@@ -223,7 +222,9 @@ def _saga_of(message: DeadMessage) -> tuple[SagaRef | None, int]:
 
 
 def _told_by_lambda(body: str) -> tuple[str, str]:
-    """Code and reason of a description of records of the stream in the relay's queue, or an event of a bus."""
+    """Return code and reason of a description of stream records in the relay's queue, or of an event of a
+    bus.
+    """
     try:
         said = msgspec.json.decode(body)
         if "detail-type" in (event := said.get("requestPayload") or said):

@@ -1,6 +1,6 @@
-"""The mend row of the protocol table: since when the code of this process is what is deployed.
+"""The mend row of the protocol table: the time since which the code of this process is deployed.
 
-Which sagas are woken for that is reconcile.py's, what a worker does with one, core/decide/retries.py's.
+reconcile.py selects the sagas to wake for that; core/decide/retries.py decides the worker's action.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from baton.ports import Clock, Offload
 from baton.ports.outside import Entities
 
 ROLLING_MS = 900_000
-"""So long processes of the code before may go on after a deploy: no invocation lasts longer."""
+"""Longest time, in ms, that processes of the previous code may go on after a deploy: no invocation lasts
+longer.
+"""
 BUILDS_KEPT = 8
 _KEY = ("/deployment", "code", "deployed")
-"""The entity that says what is deployed. No tenant's name has a slash, so no tool of a tenant can write it.
-"""
+"""Entity that names the deployed code. No tenant's name has a slash, so no tool of a tenant can write it."""
 
 
 class Deployed(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -27,8 +28,8 @@ class Deployed(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Deployment:
-    """For one process, of which `build` is the code; empty: that is not
-    known, and nothing is mended by itself.
+    """Deployment as one process knows it.
+    `build`: its code; empty: unknown, and no saga is mended by itself.
     """
 
     def __init__(self, entities: Entities, clock: Clock, offload: Offload, build: str) -> None:

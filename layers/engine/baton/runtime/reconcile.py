@@ -40,10 +40,9 @@ _Span: TypeAlias = tuple[int, int]  # of due times
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """What one run did in its shards: sagas woken and timed, and calls that failed.
-    `more`: some were left for the next.
+    """Result of one run in its shards: sagas woken and timed, and calls that failed.
 
-    `mended`: those that were parked for a defect, and that other code may mend.
+    `more`: some were left for the next. `mended`: sagas parked for a defect that other code may mend.
     """
 
     woken: int
@@ -94,10 +93,9 @@ class Reconciler:
         """Wake all that is due now; time what a saga waits for and what falls due before the next run.
         `left`: ms it has.
 
-        A run takes each `RUNS`th shard from `shard` on, all of them side by side.
-        A call that fails stops no other: its sagas are due in the next run.
-        A timer that two runs send is a wake too many, which costs a read.
-        Raises what the first call met if something failed and nothing could be done.
+        A run takes each `RUNS`th shard from `shard` on, all of them side by side. A call that fails stops no
+        other: its sagas are due in the next run. A timer that two runs send is a wake too many, which costs a
+        read. Raises what the first call met if something failed and nothing could be done.
         """
         now = self._clock.now()
         ahead = now + min(PERIODS_AHEAD * self._period, Limits().timer_by_message_ms)
@@ -127,7 +125,7 @@ class Reconciler:
     async def _each(
         self, run: _Run, lane: str, shard: int, span: _Span, act: _Act, slots: asyncio.Semaphore
     ) -> int:
-        """The same of one shard, page by page."""
+        """Act on each saga of one shard, page by page."""
         done, after = 0, None
         while not self._is_over(run):
             try:

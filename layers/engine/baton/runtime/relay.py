@@ -42,7 +42,7 @@ class Relay:
         self.limits = limits
 
     async def handle(self, items: Sequence[StreamItem], deadline: int) -> list[str]:
-        """Pass all of it on. Returns the ids of items that must come again."""
+        """Pass all of it on. Return the ids of items that must come again."""
         give_up = deadline - self.limits.answer_ms
         call = StoreRetrier(self._offload, self.clock, self._entropy, self.limits, give_up)
         ended = [item for item in items if item.wake.parent]
@@ -54,7 +54,7 @@ class Relay:
         return [*unsent, *untold]
 
     async def _send(self, items: Sequence[StreamItem], call: StoreRetrier) -> list[str]:
-        """One message per saga and moment: the newest version says all that older ones say."""
+        """Send one message per saga and moment: the newest version covers the older ones."""
         newest: dict[tuple[SagaRef, int], StreamItem] = {}
         for item in items:
             delay = delay_of(item.wake, self.clock.now(), self.limits)
@@ -112,7 +112,7 @@ class Relay:
         return [*failed, *await self._send(wakes, call)]
 
     async def _announce(self, parent: SagaRef, call: StoreRetrier) -> bool | None:
-        """Whether it is to be woken; None when it could not be told."""
+        """Return true if the parent must be woken; None when it could not be reached."""
         try:
             return await call(self._inbox.announce, parent)
         except EngineFault as error:

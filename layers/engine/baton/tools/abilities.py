@@ -1,7 +1,7 @@
-"""What a tool says of itself besides its function: what it is about, costs, and can do about failures.
+"""Properties of a tool besides its function: subject, cost, and abilities about failures.
 
-These are keywords of `@tool`; each mistake is told with what would be right.
-The function and its schemas are in define.py, what tools say of each other in core/failures/alternatives.py.
+These are keywords of `@tool`; each message about a mistake names the correct form. The function and its
+schemas are in define.py, relations between tools in core/failures/alternatives.py.
 """
 
 from __future__ import annotations
@@ -59,8 +59,7 @@ class Abilities:
         self, name: str, effect: str, schema: dict[str, Any], hints: Mapping[str, Any]
     ) -> dict[str, Any]:
         """The fields of the `ToolSpec`.
-        `schema` is that of the parameters, `hints` their types.
-        Raises `ValueError`.
+        `schema` is that of the parameters, `hints` their types. Raises `ValueError`.
         """
         takes = schema.get("properties", {})
         carries_out = _carries_out(self.carries_out)
@@ -91,7 +90,7 @@ class Abilities:
 
 
 def _names(field: str, said: Any) -> tuple[str, ...]:
-    """One name or several, each once."""
+    """Return one name or several, each once."""
     if isinstance(said, str):
         return (said,) if said else ()
     if not isinstance(said, Sequence) or not all(isinstance(name, str) and name for name in said):

@@ -1,7 +1,6 @@
 """@tool: a Python function becomes a tool; its schemas come from the type hints by pydantic.
 
-The registry is what a process imported.
-What a tool says of itself besides is abilities.py's, how it is run
+The registry is what a process imported. What a tool says of itself besides is abilities.py's, how it is run
 perform.py's, and how an application's are loaded standard/__init__.py's.
 """
 
@@ -54,7 +53,9 @@ class JsonSchemas(GenerateJsonSchema):
     """The generator for the parameters and results of tools, and for the types in a `Workflow`."""
 
     def decimal_schema(self, schema: Any) -> dict[str, Any]:
-        """A `Decimal`: a decimal text, and on the way in a number, too. Pydantic's own pattern looks ahead."""
+        """Schema of a `Decimal`: a decimal text; as input, a number too.
+        Pydantic's own pattern uses look-ahead.
+        """
         found: dict[str, Any] = super().decimal_schema(schema)
         text = {"type": "string", "pattern": _pattern(schema, is_signed=not self._is_input_from_zero(schema))}
         kinds = found.get("anyOf")
@@ -68,7 +69,7 @@ class JsonSchemas(GenerateJsonSchema):
 
 
 def _pattern(schema: Any, *, is_signed: bool) -> str:
-    """As far as a pattern without look-ahead says it; the type itself says the rest when the tool is called."""
+    """Return a pattern without look-ahead; the type itself checks the rest when the tool is called."""
     digits, places = schema.get("max_digits"), schema.get("decimal_places")
     whole = "[0-9]+"
     if digits is not None:
@@ -93,7 +94,7 @@ def parts_of(schema: Any) -> Iterator[Mapping[str, Any]]:
 
 
 _NO_SCHEMA = frozenset({"cls", "default", "expected", "function", "members", "metadata"})
-"""What holds objects of the application: there may be circles in them."""
+"""Keys with objects of the application, which may contain circles."""
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -125,8 +126,8 @@ class Tool:
 
     @property
     def needs_process(self) -> bool:
-        """Whether only the end of its process stops it, and it must be stopped:
-        a plain function with effects.
+        """True if only the end of its process stops it, and it must be stopped: a plain function with
+        effects.
         """
         return not self.is_async and self.spec.effect != "pure"
 
@@ -138,7 +139,7 @@ class Registry(Mapping[str, Tool]):
         self._tools: dict[str, Tool] = {}
 
     def add(self, tool: Tool) -> None:
-        """Raises `ToolError` when another function has this name."""
+        """Add a tool. Raises `ToolError` when another function has this name."""
         there = self._tools.get(tool.spec.name)
         if there is not None and _origin(there) != _origin(tool):
             raise ToolError(f"tool `{tool.spec.name}` is declared by {_origin(there)} and by {_origin(tool)}")
@@ -148,9 +149,7 @@ class Registry(Mapping[str, Tool]):
         return {name: tool.spec for name, tool in self._tools.items()}
 
     def check(self) -> None:
-        """Raises `ToolError` for the first thing that a tool says of another
-        and that cannot be; once all are there.
-        """
+        """Raise `ToolError` for the first impossible reference between tools, once all are added."""
         specs = self.specs()
         for name, why in (*problems_of(specs), *problems_of_inverses(specs)):
             raise ToolError(f"tool `{name}`: {why}{_where(self[name].function)}")
@@ -201,18 +200,18 @@ def tool(
     """Declare a function as a tool; the function itself stays as it was.
 
     effect: `pure` (no effect outside), `idempotent` (may run again, always with the same
-    `context.idempotency_key`, which it must pass on) or `once` (must not run again when it is
-    not sure whether it has happened). timeout: of one attempt; without one, that of the
-    deployment (30 s). The parameter annotated with `Context`, if any, is filled by the engine.
+    `context.idempotency_key`, which it must pass on) or `once` (must not run again when it is not sure
+    whether it has happened). timeout: of one attempt; without one, that of the deployment (30 s). The
+    parameter annotated with `Context`, if any, is filled by the engine.
 
-    domain: what it is about, for the failure matrix. cost_usd: what one attempt costs at most. key:
-    what makes two calls the same. verify: the tool that looks whether a call of this one has happened.
+    domain: what it is about, for the failure matrix. cost_usd: what one attempt costs at most. key: what
+    makes two calls the same. verify: the tool that looks whether a call of this one has happened.
 
-    What is done when it fails: fallbacks has, by parameter, values to try one after the other;
-    context is the parameter that can be shortened, or given in parts. instead_of: tools that
-    this one can stand in for, for these hints (without any: for all). carries_out: hints and
-    hooks that this one carries out before an attempt of for_tools. merits: what speaks for it
-    against other ways. Names of tools are patterns, in which `*` stands for any text.
+    What is done when it fails: fallbacks has, by parameter, values to try one after the other; context is the
+    parameter that can be shortened, or given in parts. instead_of: tools that this one can stand in for, for
+    these hints (without any: for all). carries_out: hints and hooks that this one carries out before an
+    attempt of for_tools. merits: what speaks for it against other ways. Names of tools are patterns, in which
+    `*` stands for any text.
 
     repeatable: an agent that calls it again with equal arguments has it called again, under another key.
     Without it, the agent is told the result of the first call.
@@ -220,23 +219,22 @@ def tool(
     requires_approval: a person approves every call first. risk: what it does, and which arguments are amount,
     currency and party; by the rules of the document, calls of high and critical risk are approved first.
 
-    undo: the tool that takes back what a call of this one has done.
-    Each of its parameters gets the field of the same name of what this tool returned, else the
-    argument of the same name; `output` and `input` get the whole of them. A document says `compensate`
-    where that is not right. in_doubt: where it is not known whether a call has done something, `call`
-    the tool of undo in any case, or `ask` a person; without it, that is called where it does no harm.
+    undo: the tool that takes back what a call of this one has done. Each of its parameters gets the field of
+    the same name of what this tool returned, else the argument of the same name; `output` and `input` get the
+    whole of them. A document says `compensate` where that is not right. in_doubt: where it is not known
+    whether a call has done something, `call` the tool of undo in any case, or `ask` a person; without it,
+    that is called where it does no harm.
 
-    breaker: the name of the circuit breaker that holds calls back while the target
-    is down; `tool` for one of its own, `host` for that of the argument `url`.
+    breaker: the name of the circuit breaker that holds calls back while the target is down; `tool` for one of
+    its own, `host` for that of the argument `url`.
 
     raises: the codes of errors of Python that the function raises on purpose, such as `{KeyError:
-    "not_listed"}`; they hold for derived classes, too. Without it, an error that says "bug" is a
-    defect, which parks the saga; `{ValueError: "tool_defect"}` makes one of another.
+    "not_listed"}`; they hold for derived classes, too. Without it, an error that says "bug" is a defect,
+    which parks the saga; `{ValueError: "tool_defect"}` makes one of another.
 
-    An `async` function is cancelled at its timeout.
-    A plain one runs in a helper process, which is killed; so it is declared where importing
-    the app declares it again, and shares no variables with the worker. A plain one that is
-    `pure` runs in a thread of the worker, and may run on after its step has ended.
+    An `async` function is cancelled at its timeout. A plain one runs in a helper process, which is killed; so
+    it is declared where importing the app declares it again, and shares no variables with the worker. A plain
+    one that is `pure` runs in a thread of the worker, and may run on after its step has ended.
 
     Decorating raises `ToolError`, with the function and where it is.
     """
@@ -376,7 +374,7 @@ def _make(
 
 @dataclass(frozen=True)
 class _Shape:
-    """What pydantic makes of the hints of a function, which are kept with it."""
+    """Models that pydantic makes of the hints of a function, which are kept with it."""
 
     fields: Mapping[str, tuple[Any, Any]]
     returns: Any
@@ -388,7 +386,7 @@ class _Shape:
     keys_may_meet: bool
 
     def is_of(self, fields: Mapping[str, tuple[Any, Any]], returns: Any) -> bool:
-        """Whether these hints are the same, and the defaults the same objects."""
+        """Return true if these hints are the same, and the defaults the same objects."""
         return (
             [*self.fields] == [*fields]
             and self.returns == returns
@@ -494,7 +492,7 @@ def node_kind(
 
 
 def _strict(model: M) -> M:
-    """What it does not know is refused, as everywhere in documents."""
+    """Make the model refuse unknown fields, as everywhere in documents."""
     said = {"__module__": model.__module__, "__qualname__": model.__qualname__, "__doc__": model.__doc__}
     make: Any = type(model)
     made: M = make(model.__name__, (model,), {**said, "model_config": ConfigDict(extra="forbid")})
@@ -513,12 +511,11 @@ def pipeline(
     inputs: Sequence[str],
     registry: Registry | None = None,
 ) -> None:
-    """Declare the tool `name`, which does these steps of `std.pipeline`
-    with the `data` that it is called with.
+    """Declare the tool `name`, which does these steps of `std.pipeline` with the `data` that it is called
+    with.
 
-    says: what it is for, as models and people read it. inputs: the names of the data that it takes.
-    Its version is a hash of the steps.
-    Raises `ToolError` with every mistake in them.
+    says: what it is for, as models and people read it. inputs: the names of the data that it takes. Its
+    version is a hash of the steps. Raises `ToolError` with every mistake in them.
     """
     made = [*steps]
     try:

@@ -1,10 +1,9 @@
-"""Runs a tool: arguments in, JSON out, within its time. A failure of the tool is a `StepFailure`.
+"""Runs a tool: arguments in, JSON out, within its time.
+A failure of the tool is a `StepFailure`.
 
 `async` tools are cancelled at their timeout. Plain functions with effects run in helper processes, which are
-killed
-(processes/).
-Plain functions that are `pure` run in threads, of which there are so many and no more; one that
-does not return in time is abandoned: its result is dropped, its thread counts until it ends.
+killed (processes/). Plain functions that are `pure` run in threads, of which there are so many and no more;
+one that does not return in time is abandoned: its result is dropped, its thread counts until it ends.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _LISTS = (list, tuple, set, frozenset)
 
 
 def check_numbers(value: Any) -> None:
-    """Raises `ValueError` for a number that is NaN or infinite."""
+    """Raise `ValueError` for a number that is NaN or infinite."""
     for pointer, part in _inside(value, ""):
         if isinstance(part, float) and not math.isfinite(part):
             raise ValueError(
@@ -51,7 +50,7 @@ def check_numbers(value: Any) -> None:
 
 
 def check_keys(value: Any) -> None:
-    """Raises `ValueError` for two keys of one object that are the same text, such as `1` and `"1"`."""
+    """Raise `ValueError` for two keys of one object that are the same text, such as `1` and `"1"`."""
     if all(key is None for key in map(_double, _objects(value))):
         return
     pointer, key = next(
@@ -144,7 +143,9 @@ def bind(tool: Tool, arguments: Mapping[str, Any], context: StepContext) -> dict
 
 
 def plain(tool: Tool, value: Any) -> Any:
-    """The value as JSON types. What the log would change without a word (NaN, a key) or choke on is refused."""
+    """Return the value as JSON types.
+    Refuse values that the log would change silently (NaN, a key) or cannot hold.
+    """
     try:
         valid = tool.result.validator.validate_python(value)
         result = tool.result.serializer.to_python(valid, mode="json", by_alias=True)
@@ -170,8 +171,8 @@ def not_json(tool: str, error: BaseException) -> StepFailure:
 
 
 def evidence_for(error: BaseException) -> Evidence:
-    """What is known of what a tool raised; of a `StepFailure`, what is
-    known of the error that it was raised from.
+    """Return the evidence of an error of a tool; for a `StepFailure`, that of the error that it was raised
+    from.
     """
     if not isinstance(error, StepFailure):
         return evidence_of(error)
@@ -230,7 +231,7 @@ def _place(error: BaseException, tool: Tool) -> str:
 
 
 def traceback_of(error: BaseException) -> str:
-    """Where it was raised, for the worker's log: without secrets, and cut to a readable length."""
+    """Return the traceback for the worker's log: without secrets, and cut to a readable length."""
     # As text, because half a character in it would keep the whole line from being written.
     # Sanitised before it is cut: half a secret is not known for one.
     whole = "".join(format_exception(error))
@@ -263,7 +264,7 @@ def _first(error: ValidationError) -> str:
 Whose: TypeAlias = tuple[str, str]  # tenant and saga
 
 WANTED_FOR_S = Limits().room_pause_longest_ms / 1_000 + 0.5
-"""A saga that was refused asks again within this time, or no longer wants a place."""
+"""Seconds within which a refused saga asks again, or no longer wants a place."""
 
 
 def whose(context: StepContext) -> Whose:
@@ -271,7 +272,9 @@ def whose(context: StepContext) -> Whose:
 
 
 class Places:
-    """So many and no more. Its methods may be called from any thread; `now` is in seconds, of one clock."""
+    """Bounded number of places.
+    Its methods may be called from any thread; `now` is in seconds, of one clock.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -281,8 +284,8 @@ class Places:
         self._wanted: dict[Whose, float] = {}
 
     def take(self, who: Whose, now: float) -> bool:
-        """Whether there is a place, and none of those that were refused before
-        has fewer: a tenant first, then a saga.
+        """Take a place.
+        Return true if one is free, and no earlier refused caller has fewer: a tenant first, then a saga.
         """
         with self._lock:
             self._wanted.pop(who, None)
@@ -318,12 +321,11 @@ MAX_THREADS = 256  # Lambda gives an environment 1,024, and tools start threads 
 
 
 class ToolPerformer:
-    """The `Performer` for the tools of a registry: one for a process,
-    because it counts the process's threads.
+    """The `Performer` for the tools of a registry: one for a process, because it counts the process's
+    threads.
 
-    Without `helpers` plain functions with effects run in threads too, where nothing stops them.
-    That is for tests: a helper process imports the app by its name, and
-    knows no function that only a test has.
+    Without `helpers` plain functions with effects run in threads too, where nothing stops them. That is for
+    tests: a helper process imports the app by its name, and knows no function that only a test has.
     """
 
     def __init__(
@@ -340,7 +342,9 @@ class ToolPerformer:
         self._watch = watch
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
-        """The tool's result as plain JSON types. Raises `StepFailure`, `NoRoom`; cancellation passes through."""
+        """Return the tool's result as plain JSON types.
+        Raises `StepFailure`, `NoRoom`; cancellation passes through.
+        """
         found = self._registry.get(tool)
         if found is None:
             hint = off(tool) or nearest(tool, self._registry)

@@ -1,6 +1,4 @@
-"""The channels by which people and their programs are told of notices:
-a file for each, and one for what they say.
+"""Channels that send notices to people and their programs: a file for each, and one for the texts.
 
-That each notice is sent once, and what becomes of a channel that fails,
-is the business of runtime/people/notices.py.
+Repetition and failing channels are the subject of runtime/people/notices.py.
 """

@@ -22,7 +22,7 @@ _FOR_EVER = frozenset({"InvalidArgument", "MalformedDetail"})
 
 
 class EventsClient(Protocol):
-    """What is used of the client."""
+    """Calls that are used of the client."""
 
     def put_events(self, *, Entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:  # noqa: N803  # boto3's name
         """An answer of 200 may say of an entry that it was not taken."""
@@ -87,8 +87,8 @@ _HEADERS = {"Auto-Submitted": "auto-generated"}
 
 
 class MailNotices:
-    """`Notices` from one sender. `users`, `groups`: patterns of addresses with `{name}` in them; empty: no mail
-    to these.
+    """`Notices` from one sender.
+    `users`, `groups`: patterns of addresses with `{name}` in them; empty: no mail to these.
     """
 
     name = "mail"
@@ -122,8 +122,7 @@ def address_of(pattern: str, name: str) -> str:
     """The address of a user or a group, empty when there is none.
 
     `{name}@a.example` makes one of a name, and takes a name that is an address of that domain already;
-    `{name}` takes
-    any name that is an address.
+    `{name}` takes any name that is an address.
     """
     if not pattern:
         return ""

@@ -30,7 +30,8 @@ _FOR_NOW = frozenset({408, 409, 425, _TOO_MANY_REQUESTS})  # and 5xx, and what r
 
 
 class WebhookNotices:
-    """`Notices` to one URL. `secrets`: each as `whsec_` and base64, separated by spaces; each makes a signature.
+    """`Notices` to one URL.
+    `secrets`: each as `whsec_` and base64, separated by spaces; each makes a signature.
 
     `connect` makes the client for one request. Raises `ValueError` for a secret that is none, which is not in
     its text.
@@ -81,7 +82,9 @@ class WebhookNotices:
 
 
 def signatures(keys: Sequence[bytes], message: str, seconds: int, body: bytes) -> str:
-    """One for each key, so that a receiver accepts the old secret or the new one while it changes."""
+    """Return a signature for each key, so that a receiver accepts the old secret or the new one during a
+    change.
+    """
     content = b".".join((message.encode(), str(seconds).encode(), body))
     signed = (base64.b64encode(hmac.digest(key, content, "sha256")).decode() for key in keys)
     return " ".join(f"v1,{one}" for one in signed)
@@ -99,7 +102,7 @@ def _key(secret: str) -> bytes:
 
 
 def _judge(status: int) -> None:
-    """Raises what an answer other than 2xx means. 410 says it in as many words: no more of these."""
+    """Raise the error of an answer other than 2xx. 410 means that the receiver wants no more notices."""
     if status // 100 == 2:  # 2xx
         return
     said = f"the receiver answered {status}"

@@ -1,9 +1,8 @@
-"""What a notice says: to people as a subject and a text, to programs as JSON.
-How it is sent is the business of a channel.
+"""Texts of a notice: a subject and a text for people, JSON for programs.
+Channels do the sending.
 
-A message names the question and how it is answered.
-What the question shows besides (its details, its schema) stays in the
-deployment, where only those who may answer see it.
+A message names the question and the way to answer it. The rest of the question (its details, its schema)
+stays in the deployment, where only those who may answer see it.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _MOST_LABEL = 300
 
 
 def facts_of(telling: Telling) -> dict[str, str]:
-    """Where it comes from and what about: one word each, for filters. None is empty."""
+    """Return the origin and the subject of a notice: one word each, for filters. None is empty."""
     notice = telling.notice
     said = {
         "tenant": telling.tenant,
@@ -40,10 +39,10 @@ def facts_of(telling: Telling) -> dict[str, str]:
 
 
 def id_of(telling: Telling, channel: str) -> str:
-    """The same for every try to send this notice by this channel, and for
-    no other: for receivers that keep it once.
+    """Return the id of a notice on this channel, equal for every try: receivers use it to keep the notice
+    once.
 
-    It has no full stop, which a webhook's id may not have, and tells nothing of the key.
+    It has no full stop, which a webhook's id may not have, and reveals nothing of the key.
     """
     notice = telling.notice
     told = "\0".join((telling.tenant, notice.key, str(notice.at), channel))
@@ -51,7 +50,7 @@ def id_of(telling: Telling, channel: str) -> str:
 
 
 def kind_of(telling: Telling) -> str:
-    """What has happened, for programs."""
+    """Return the type of a notice, for programs."""
     notice = telling.notice
     if notice.incident:
         return "baton.incident.opened"
@@ -62,15 +61,15 @@ def kind_of(telling: Telling) -> str:
 
 
 def line(text: str, most: int) -> str:
-    """One printable line of it: no character that would end a header, begin
-    one, or turn the direction of reading.
+    """Return one printable line of a text, without characters that end or begin a header, or turn the
+    direction of reading.
     """
     printable = "".join(character if character.isprintable() else "?" for character in text[: most + 1])
     return printable if len(printable) <= most else f"{printable[: most - 3]}..."
 
 
 def subject_of(telling: Telling, *, titled: bool = False) -> str:
-    """What it is about. `titled`: by the title of its question, where it has one."""
+    """Return the subject of a notice. `titled`: use the title of its question, if it has one."""
     notice, ask = telling.notice, telling.ask
     what = "Incident" if notice.incident else "Question" if notice.ask else "Notice"
     about = ask.title if titled and ask is not None and ask.title else f"{notice.code} in {telling.saga}"
@@ -78,12 +77,12 @@ def subject_of(telling: Telling, *, titled: bool = False) -> str:
 
 
 def message_of(telling: Telling) -> str:
-    """What happened, then where, line by line."""
+    """Return the event, then its origin, line by line."""
     return xml_text(f"{telling.notice.message[:_MOST_MESSAGE]}\n\n{_facts(telling)}")
 
 
 def letter_of(telling: Telling) -> str:
-    """The same as a mail, with what can be answered, until when, and how."""
+    """Return the mail of a notice, with the possible answers, their deadline, and the way to answer."""
     parts = [telling.notice.message[:_MOST_MESSAGE], _facts(telling)]
     if telling.ask is not None:
         parts.insert(1, _how(telling, telling.ask))

@@ -1,12 +1,12 @@
-"""`Budgets` on DynamoDB: one item for each user and day, moved by conditional updates of that one item, and one
-of their tenant.
+"""`Budgets` on DynamoDB: one item for each user and day, moved by conditional updates of that one item, and
+one of their tenant.
 
-Besides its sums it has an attribute for each invocation with a reservation (`r#HOLDER`: number,
-amount or `-` once it was freed, end in milliseconds of the day, and what is billed: `KEY=AMOUNT`,
-with commas). Nothing of this is scanned for: an item is tidied by those who write to it.
+Besides its sums it has an attribute for each invocation with a reservation (`r#HOLDER`: number, amount or `-`
+once it was freed, end in milliseconds of the day, and what is billed: `KEY=AMOUNT`, with commas). Nothing of
+this is scanned for: an item is tidied by those who write to it.
 
-The rule about a user is an item beside the user's days, so that one
-query finds both; a list of its own has the names of such users.
+The rule about a user is an item beside the user's days, so that one query finds both; a list of its own has
+the names of such users.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class DynamoBudgets:
         return Drawn(is_done, *found)
 
     def _part(self, account: Account, update: str, condition: str, values: Item) -> Any:
-        """One of the updates of a transaction."""
+        """Return one of the updates of a transaction."""
         part: dict[str, Any] = {
             "TableName": self._table,
             "Key": _key(account),
@@ -239,7 +239,7 @@ class DynamoBudgets:
         names: Mapping[str, str],
         values: Mapping[str, Any],
     ) -> tuple[bool, StoredItem]:
-        """Whether the condition held, and the item as it is then."""
+        """Update an item. Return true if the condition held, and the item as it is then."""
         try:
             with translated():
                 done = self._client.update_item(
@@ -308,7 +308,7 @@ def _rule(item: StoredItem) -> UserRule:
 
 
 def _is(name: str, value: int) -> str:
-    """That an attribute is as it was; absent is 0."""
+    """Return the condition that an attribute is unchanged; absent is 0."""
     return f"(#{name} = :was_{name}{'' if value else f' OR attribute_not_exists(#{name})'})"
 
 

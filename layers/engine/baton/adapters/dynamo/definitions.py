@@ -91,7 +91,7 @@ def _item(definition: Definition) -> Item:
 
 
 def _definition(item: StoredItem, tenant: str, name: str) -> Definition:
-    """Raises `CorruptLog`."""
+    """Decode an item. Raises `CorruptLog`."""
     try:
         return Definition(
             tenant=tenant,

@@ -78,7 +78,7 @@ def _pk(tenant: str, key: str) -> str:
 
 
 def _item(effect: Effect) -> Item:
-    """Raises `ItemTooLarge`."""
+    """Encode an effect. Raises `ItemTooLarge`."""
     item = {
         **items.key(_pk(effect.tenant, effect.key), SK),
         "st": text(effect.status),
@@ -103,7 +103,7 @@ def _item(effect: Effect) -> Item:
 
 
 def _effect(item: StoredItem) -> Effect:
-    """Raises `CorruptLog`."""
+    """Decode an item. Raises `CorruptLog`."""
     try:
         tenant, _, key = item["pk"]["S"].removeprefix("T#").rpartition("#EFFECT#")
         return Effect(
@@ -243,7 +243,7 @@ def _as_it_stands(item: Any, key: str) -> Written:
 
 
 def _before(item: Any) -> Entity | None:
-    """What the newest write of an item has replaced, if that was kept."""
+    """Return the entity that the newest write of an item has replaced, if that was kept."""
     if "was" not in item:
         return None
     if "B" not in item["was"]:

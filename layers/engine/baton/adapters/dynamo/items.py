@@ -1,6 +1,7 @@
-"""What an item of the table looks like: keys, sizes, and struct to item and back.
+"""Items of the table: keys, sizes, and conversion of structs.
+The names of attributes are in items.py.
 
-The names of attributes are in items.py. No requests here; they are in the other files of this folder.
+No requests here; they are in the other files of this folder.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ OPEN_RESERVATIONS = 200  # the item they are in must stay small
 
 
 def limits(shards: int, status_shards: int) -> StoreLimits:
-    """Those of a table whose indexes are spread over so many partitions."""
+    """Return the limits of a table whose indexes are spread over so many partitions."""
     return StoreLimits(item_bytes=ITEM_BYTES, rows=ROWS, due_shards=shards, status_shards=status_shards)
 
 
@@ -138,7 +139,7 @@ def row_filter(equal: Mapping[str, str], own: Mapping[str, str]) -> tuple[list[s
 
 
 def labels_in(item: Mapping[str, Any]) -> dict[str, Any]:
-    """What an item says, as fields of a head. Raises `ValueError`."""
+    """Return the models and labels of an item, as fields of a head. Raises `ValueError`."""
     if "labels" not in item:
         return {}
     found = _decode(item["labels"]["S"])
@@ -191,7 +192,7 @@ def definition_sk(version: int) -> str:
 
 
 def names_pk(tenant: str) -> str:
-    """Where a tenant's workflow names are listed, one item each, the name as sort key."""
+    """Partition key of a tenant's workflow names, one item each, the name as sort key."""
     return f"T#{tenant}#WF"
 
 
@@ -231,9 +232,7 @@ def question_sk(ask: str) -> str:
 
 
 def ask_key(tenant: str, audience: str, shard: int) -> str:
-    """Where a part of the questions for one audience is found.
-    Hashed where it would be longer than a partition key.
-    """
+    """Partition key of a part of the questions for one audience, hashed if it would be too long for a key."""
     long = len(audience.encode()) > _LONGEST_AUDIENCE
     name = hashlib.sha256(audience.encode()).hexdigest() if long else audience
     return f"T#{tenant}#ASKED{shard or ''}#{name}"
@@ -243,7 +242,7 @@ INCIDENT_SHARDS = 8  # for ever: an incident's place follows from its id
 
 
 def incidents_pk(tenant: str, shard: int) -> str:
-    """Where a part of a tenant's incidents is, the id as sort key."""
+    """Partition key of a part of a tenant's incidents, the id as sort key."""
     return f"T#{tenant}#INCIDENTS#{shard:02d}"
 
 
@@ -252,12 +251,12 @@ def incident_pk(tenant: str, id: str) -> str:
 
 
 def incidents_of_pk(tenant: str, saga: str) -> str:
-    """Where the ids of one saga's incidents are listed."""
+    """Partition key of the ids of one saga's incidents."""
     return f"T#{tenant}#INCIDENTS#OF#{saga}"
 
 
 def entity_pk(tenant: str, type: str) -> str:
-    """Where a tenant's entities of a type are, the id as sort key."""
+    """Partition key of a tenant's entities of a type, the id as sort key."""
     return f"T#{tenant}#ENTITY#{type}"
 
 
@@ -374,7 +373,7 @@ def head_item(head: Head, limits: StoreLimits) -> Item:
 
 
 def head_of(item: StoredItem) -> Head:
-    """Raises `CorruptLog`."""
+    """Decode a head. Raises `CorruptLog`."""
     try:
         return Head(
             ref=saga_of(item["pk"]["S"]),
@@ -414,7 +413,7 @@ def ttl(moment: int) -> UniversalAttributeValueTypeDef:
 
 
 def expires(item: StoredItem) -> int:
-    """When the item is as good as deleted, in ms; 0: never."""
+    """Return the time at which the item counts as deleted, in ms; 0: never."""
     return 1_000 * _count(item, "ttl")
 
 
@@ -449,7 +448,7 @@ def record_item(ref: SagaRef, sk: str, record: Record, wake: Wake | None = None)
 
 
 def record_of(item: StoredItem) -> Record:
-    """Raises `CorruptLog`."""
+    """Decode an entry or a snapshot. Raises `CorruptLog`."""
     try:
         _, branch, version = item["sk"]["S"].split("#")
         data = unpack(item["d"]["B"])
@@ -498,9 +497,10 @@ def put_new(client: DynamoDBClient, table: str, item: Item) -> bool:
 
 
 def put_version(client: DynamoDBClient, table: str, item: Item, version: int) -> StoredItem | None:
-    """Put an item whose `ver` is the version that follows the one that is there; 1 is the first.
+    """Put an item whose `ver` follows the stored version; 1 is the first.
+    Return None once it is put.
 
-    None once it is put. Otherwise the item that is there, empty when there is none.
+    Otherwise return the stored item, empty if none is stored.
     """
     condition = "#ver = :seen" if version > 1 else "attribute_not_exists(#pk)"
     request: Any = {
@@ -523,7 +523,7 @@ def put_version(client: DynamoDBClient, table: str, item: Item, version: int) ->
 def query(
     client: DynamoDBClient, table: str, request: dict[str, Any], limit: int | None = None
 ) -> Iterator[StoredItem]:
-    """All items that match, or the first `limit`, whatever the number of pages: one ends at 1 MB."""
+    """Yield all items that match, or the first `limit`, of any number of pages: a page ends at 1 MB."""
     while limit is None or limit > 0:
         if limit is not None:
             request["Limit"] = limit

@@ -118,7 +118,7 @@ class DynamoLetters:
 
 
 def _letter_key(tenant: str, id: str) -> Item:
-    """Whose id is that of a saga lies beside its log."""
+    """Return the key of a letter. A letter with the id of a saga is stored beside the saga's log."""
     if "~" in id:
         return items.key(f"T#{tenant}#LETTERS", id)
     return items.key(items.saga_pk(SagaRef(tenant, id)), DEAD)
@@ -144,7 +144,9 @@ def _item(letter: Letter) -> Any:
 
 
 def _letter(item: StoredItem) -> Letter:
-    """One that cannot be read is shown as such, so that it can be discarded, and the others be seen."""
+    """Decode a letter.
+    One that cannot be read is shown as such, so that it can be discarded, and the others be seen.
+    """
     try:
         return _decode_letter(unpack(item["d"]["B"]))
     except (KeyError, ValueError, CorruptLog) as error:

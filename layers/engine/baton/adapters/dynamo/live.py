@@ -1,6 +1,6 @@
-"""What viewers are shown, on DynamoDB: one item beside each saga's head, and word to its worker.
+"""Live texts for viewers, on DynamoDB: one item beside each saga's head, and word to its worker.
 
-Nothing of it has a `wake`, so the stream's filter drops it.
+No item of these has a `wake`, so the stream's filter drops them.
 """
 
 from __future__ import annotations

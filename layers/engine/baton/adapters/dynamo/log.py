@@ -285,7 +285,7 @@ class DynamoLog:
         return items.record_of(newest)
 
     def _is_free(self) -> Any:
-        """That a put replaces nothing but what has expired."""
+        """Condition that a put replaces only an expired item."""
         return _IS_FREE | {"ExpressionAttributeValues": {":now": number(self._clock.now() // 1_000)}}
 
     def _between(

@@ -66,12 +66,12 @@ class DynamoBreakers:
 
 
 def _pk(tenant: str) -> str:
-    """Where the circuit breakers of a tenant are, the target as sort key."""
+    """Partition key of the circuit breakers of a tenant, the target as sort key."""
     return f"T#{tenant}#BREAKERS"
 
 
 def _shown(item: StoredItem) -> Breaker:
-    """One that cannot be read says so, so that the others can be seen."""
+    """Decode a breaker. One that cannot be read is shown as such, so that the others can be seen."""
     try:
         return breaker_of(item)
     except CorruptLog as error:
@@ -82,7 +82,7 @@ def _shown(item: StoredItem) -> Breaker:
 
 
 def breaker_of(item: StoredItem) -> Breaker:
-    """Raises `CorruptLog`."""
+    """Decode a breaker. Raises `CorruptLog`."""
     try:
         return _decode_breaker(unpack(item["d"]["B"]))
     except (KeyError, ValueError, CorruptLog) as error:
@@ -154,7 +154,7 @@ def _schedule_key(tenant: str, workflow: str) -> Item:
 
 
 def _record(item: StoredItem) -> ScheduleRecord:
-    """Raises `CorruptLog`."""
+    """Decode a schedule. Raises `CorruptLog`."""
     try:
         return _decode_schedule(unpack(item["d"]["B"]))
     except (KeyError, ValueError, CorruptLog) as error:

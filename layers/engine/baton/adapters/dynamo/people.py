@@ -122,7 +122,7 @@ class DynamoNoticeRecord:
     def _shard(
         self, tenant: str, shard: int, status: str, limit: int, after: str
     ) -> tuple[Sequence[Incident], str]:
-        """What one page of a shard has, and how far it has looked; the empty text: to its end."""
+        """Return the incidents of one page of a shard, and the id to continue after; the empty text: end."""
         values: Item = {":pk": text(items.incidents_pk(tenant, shard))}
         if after:
             values[":after"] = text(after)
@@ -246,7 +246,7 @@ _decode = msgspec.json.Decoder(QuestionRow).decode
 
 
 class DynamoQuestions:
-    """`Questions`. `table_of` finds the table that a saga is in; a list is of this deployment's own, `table`."""
+    """`Questions`. `table_of` finds the table of a saga; a list is of this deployment's own, `table`."""
 
     def __init__(
         self,
@@ -359,8 +359,8 @@ class DynamoQuestions:
 
 
 def shards_of(audience: str) -> int:
-    """Over so many partitions its questions are spread: an outage can ask
-    the people on call as often as sagas start.
+    """Return the number of partitions of an audience: an outage can ask the people on call as often as sagas
+    start.
     """
     return 1 if audience.startswith("user:") else ASK_SHARDS
 

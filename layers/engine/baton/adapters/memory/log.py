@@ -1,8 +1,7 @@
 """The log in memory: heads, entries, snapshots, and the table's stream as far as it carries wakes.
 
-It keeps what the port promises and the table's own habits that the engine depends on: the stream repeats
-a wake for as long as it stays on an item, and the due index may lag behind. One lock makes every call
-atomic.
+It keeps what the port promises and the table's own habits that the engine depends on: the stream repeats a
+wake for as long as it stays on an item, and the due index may lag behind. One lock makes every call atomic.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ class DueIndex:
             rows.pop(bisect_left(rows, _place(_row(head)), key=_place))
 
     def move(self, ref: SagaRef, before: int, after: int) -> None:
-        """Where an item of lane `timer` is that is no head. 0: nowhere."""
+        """Move an item of lane `timer` that is no head. 0: not in the index."""
         rows = self._rows[TIMER, shard_of(ref.id, self._shards)]
         if before:
             rows.remove((before, str(ref), ref))
@@ -72,7 +71,7 @@ class DueIndex:
     def between(
         self, lane: str, shard: int, since: int, until: int, limit: int, after: Due | None
     ) -> Sequence[Due]:
-        """What is due then, behind `after`."""
+        """Return the items due then, after `after`."""
         rows = self._seen[lane, shard]
         first = bisect_left(rows, (since, ""), key=_place)
         if after is not None:
@@ -102,7 +101,7 @@ OPEN_RESERVATIONS = 200
 
 
 def limits(shards: int, status_shards: int) -> StoreLimits:
-    """Those of a store whose indexes are spread over so many partitions."""
+    """Return the limits of a store whose indexes are spread over so many partitions."""
     rows = RowRoom(rows=90, bytes=3_500_000)
     return StoreLimits(item_bytes=ITEM_BYTES, rows=rows, due_shards=shards, status_shards=status_shards)
 
@@ -236,7 +235,7 @@ class MemoryLog:
         return self._update(seen.ref, change) is not None
 
     def announce(self, ref: SagaRef) -> bool:
-        """That of the inbox, which counts on the head."""
+        """Implement `Inbox.announce`, which counts on the head."""
 
         def change(head: Head) -> Head | None:
             return None if head.due_at is None else msgspec.structs.replace(head, inbox=head.inbox + 1)
@@ -270,7 +269,7 @@ class MemoryLog:
     # -- entries and snapshots
 
     def leave_word(self, head: Head, until: int) -> bool:
-        """That of what viewers are shown."""
+        """Implement `Live.leave_word`."""
 
         def change(found: Head) -> Head | None:
             return None if found.owner or found.wake else msgspec.structs.replace(found, watched=until)
@@ -394,13 +393,13 @@ class MemoryLog:
         return stream
 
     def pass_on(self, ref: SagaRef, wake: Wake) -> None:
-        """What the stream carries of an item that another port has written."""
+        """Emit the wake of an item that another port has written on the stream."""
         with self._lock:
             self._emit(ref, wake)
         self._deliver()
 
     def move(self, ref: SagaRef, before: int, after: int) -> None:
-        """Where the due index has an item, in lane `timer`, that another port has written. 0: nowhere."""
+        """Move an item of another port in lane `timer` of the due index. 0: not in the index."""
         with self._lock:
             self._due.move(ref, before, after)
 

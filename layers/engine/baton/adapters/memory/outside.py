@@ -125,10 +125,10 @@ Script = Callable[[ModelRequest], ModelAnswer | Awaitable[ModelAnswer]]
 
 
 class MemoryModels:
-    """Answers what the script says, and keeps the requests.
+    """Models that give the answers of a script, and keep the requests.
 
-    An answer that counts nothing has used a token for four bytes.
-    The script may raise `StepFailure`, and may be asynchronous.
+    An answer without usage counts a token for four bytes. The script may raise `StepFailure`, and may be
+    asynchronous.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class MemoryModels:
         return _filled(request, found, len(self.requests))
 
     async def submit(self, request: ModelRequest) -> str:
-        """The script is asked at once, and what it says is found by the first look."""
+        """Ask the script at once; the first poll finds its answer."""
         response = self._ids.setdefault(
             request.key or f"request-{len(self.requests)}", f"resp-{len(self._ids) + 1}"
         )

@@ -15,7 +15,7 @@ from baton.ports.people import CLAIM_MS, NEVER, WINDOW_MS, Incident, Telling, in
 
 
 class _Claim(Struct):
-    """Which saga sends a notice that was made at `at`, how long it may take, and when it was sent."""
+    """Claim of a saga that sends a notice made at `at`: its longest duration, and the time of sending."""
 
     saga: str
     at: int
@@ -102,8 +102,8 @@ class MemoryNoticeRecord:
 
 
 class MemoryNotices:
-    """`Notices` that sends nothing. `told` holds what was to be sent; `fails` raises what goes wrong before it
-    is.
+    """`Notices` that sends nothing.
+    `told` holds what was to be sent; `fails` raises what goes wrong before it is.
     """
 
     def __init__(self, name: str = "memory", fails: Callable[[Telling], None] | None = None) -> None:

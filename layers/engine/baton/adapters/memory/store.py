@@ -166,7 +166,7 @@ class MemoryBudgets:
             return sorted(user for of, user in self._rules if of == tenant and user > after)[:limit]
 
     def spent(self) -> dict[Account, int]:
-        """What was spent from each user's account; for looking on, no port has it."""
+        """Spending of each user's account; for tests only, no port has it."""
         with self._lock:
             return {account: item.spent for account, item in self._items.items() if account.user}
 
@@ -221,7 +221,7 @@ class MemoryRates:
 
 
 class MemoryEffects:
-    """Effects by tenant and key; one lock makes every call atomic. `stored` is open, so that a test can look."""
+    """Effects by tenant and key; one lock makes every call atomic. `stored` is public, for tests."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

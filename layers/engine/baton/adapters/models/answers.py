@@ -48,12 +48,13 @@ class UsageSaid:
 
     @property
     def is_said(self) -> bool:
-        """Tell whether anything is known of what was used."""
+        """Return true if anything is known of what was used."""
         return any(map(self._of, ("total_tokens", *_INPUT, *_OUTPUT)))
 
     def usage(self, model: str, read: int, written: int, *, is_empty: bool = False) -> Usage:
-        """What was used, by a request of up to `read` tokens whose answer has up to `written`.
-        `is_empty`: there is no answer.
+        """Return the usage of a request of up to `read` tokens whose answer has up to `written`.
+
+        `is_empty`: the request has no answer.
         """
         if not self.is_said:
             return most_used(model, read, written)
@@ -90,7 +91,7 @@ class UsageSaid:
 
 
 def _count(value: Any) -> int | None:
-    """A number of tokens; None for what is none."""
+    """Return a number of tokens; None for an invalid one."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if type(value) is int and value >= 0 else None
@@ -144,8 +145,8 @@ class _Begun:
         return len(self.name.encode()) + len("".join(self.arguments).encode())
 
     def is_other(self, call: _Call) -> bool:
-        """Tell whether a part of the same index begins another call: some
-        providers give each of several calls the index 0.
+        """Return true if a part of the same index begins another call: some providers give each of several
+        calls the index 0.
         """
         said = call.function or _Function()
         if not said.name or not self.name:
@@ -179,10 +180,10 @@ class Collected:
         self._said = UsageSaid()
         self._size = 0
         self.has_begun = False
-        """Whether a part of it has come: then the provider bills it."""
+        """True if a part of the answer has arrived: then the provider bills it."""
 
     def take(self, data: Any) -> None:
-        """One part, as JSON. Raises `StepFailure`."""
+        """Take one part, as JSON. Raises `StepFailure`."""
         try:
             part = msgspec.convert(data, _Part)
         except msgspec.ValidationError as error:
@@ -194,7 +195,7 @@ class Collected:
             self._choice(choice)
 
     def text(self) -> str:
-        """What has come of its text."""
+        """Return the text that has arrived."""
         return "".join(self._text)
 
     def answer(self) -> ModelAnswer:
@@ -223,9 +224,7 @@ class Collected:
         )
 
     def usage(self) -> Usage:
-        """What was used; the most that it can be where the provider does not
-        say: no token is shorter than a byte.
-        """
+        """Return the usage; its maximum if the provider reports none: no token is shorter than a byte."""
         written = len(self.text().encode()) + sum(call.size() for call in self._calls)
         read = self._most_input or len(msgspec.json.encode(self._body))
         most = int(self._body.get("max_completion_tokens") or written)
@@ -363,7 +362,7 @@ def answer_without(answer: ModelAnswer, credential: str) -> ModelAnswer:
 
 
 def without(value: Any, credential: str) -> Any:
-    """The same of JSON."""
+    """Return the JSON value without the credential."""
     if isinstance(value, str):
         for form in _forms(credential):
             value = value.replace(form, REDACTED)

@@ -1,6 +1,6 @@
-"""`Models` of a deployment: which profile is asked with which credential, until when, and what it costs.
+"""`Models` of a deployment: profile, credential, deadline and price of each request.
 
-As cheap as nothing until a model is called: the client and the prices are imported by the first call.
+It costs next to nothing until a model is called: the client and the prices are imported by the first call.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 WEBHOOK: Final = "-webhook"
-"""What comes behind the name of a profile in that of the secret by which it signs what it announces."""
+"""Suffix of a profile's name in the name of the secret that signs its webhooks."""
 CALL_MS: Final = 20_000  # of a call that says no end and waits for no model
 _PAUSE_MS: Final = 10_000  # before a secret is looked for again that was not there
 LONGEST_MS: Final = 600_000  # of a request that says no end
@@ -35,7 +35,7 @@ _UNSIGNED: Final = "the signature is not that of a provider of this deployment"
 
 
 class DeployedModels:
-    """One for a process."""
+    """Models of a deployment; one object for a process."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class DeployedModels:
         return Over(response=response, token=found.token) if found.is_over and found.token else None
 
     async def _found(self, profile: Profile, response: str, model: str) -> Found:
-        """Raises `StepFailure`; `ModelFailure` where the provider knows nothing of it."""
+        """Return the response. Raises `StepFailure`; `ModelFailure` if the provider does not know it."""
         from baton.adapters.models.requests import found_in
 
         try:

@@ -1,9 +1,8 @@
-"""One exchange with a provider by the `openai` client: the only file
-that imports it, besides openai_exchange.py.
+"""One exchange with a provider by the `openai` client: the only file that imports it, besides
+openai_exchange.py.
 
-Answers come as streams and are bounded in bytes; their end in time is deployed.py's.
-What is sent and where to is held to one origin and a few headers below
-the client, whatever the client adds or follows.
+Answers come as streams and are bounded in bytes; their end in time is deployed.py's. What is sent and where
+to is held to one origin and a few headers below the client, whatever the client adds or follows.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ def failure_of(error: Exception, profile: Profile, model: str, credential: str) 
 
 
 def _about(profile: Profile, status: int) -> str:
-    """What may be wrong with the address, where there was nothing at it."""
+    """Return a hint about a wrong address, if the server found no resource there."""
     if status != _NOT_FOUND or profile.has_path:
         return ""
     return f" (the address of the profile `{profile.name}` has no path, and that of most providers ends with `/v1`)"
@@ -215,10 +214,10 @@ class OpenAIExchange:
         body: Mapping[str, Any] | None,
         key: str = "",
     ) -> Any:
-        """The JSON that the address `place` of the profile answers: to a `body`
-        sent there, or to a read where there is none.
+        """Return the JSON answer of the profile's address `place`: to a `body` sent there, or to a read
+        without one.
 
-        Raises `StepFailure`; `happened` says that the provider may have got what was sent.
+        Raises `StepFailure`; `happened` means that the provider may have received the request.
         """
         options: Any = {"headers": _headers(credential, key)}
         provider = self._client(profile)
@@ -304,9 +303,7 @@ class _Held(httpx2.AsyncHTTPTransport):
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """Raises `StepFailure` when there is more of it than may be.
-    `is_chat`: it is read as a stream, whatever has come.
-    """
+    """Bounded body of an answer. Raises `StepFailure` above the bound. `is_chat`: it is read as a stream."""
 
     def __init__(self, inner: Any, host: str, *, is_chat: bool) -> None:
         self._inner, self._left, self._host, self._is_chat = inner, _MOST_BYTES, host, is_chat

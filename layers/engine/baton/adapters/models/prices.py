@@ -1,7 +1,7 @@
-"""What models cost: the figures of genai-prices, found as that package finds them, by address and by name.
+"""Prices of models: the figures of genai-prices, found by that package's rules, by address and by name.
 
-A layer has them as a file, which baton.shipping writes; elsewhere they are read
-from the installed package, when they are needed (price_source.py). No network.
+A layer has them as a file, which baton.shipping writes; elsewhere they are read from the installed package,
+when they are needed (price_source.py). No network.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DAY_MS: Final = 86_400_000
 
 
 class Named(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Which names are meant: every given part has to hold. Names are in lower case."""
+    """Rule for names: every condition that is set must hold. Names are in lower case."""
 
     equals: str = ""
     begins: str = ""
@@ -48,7 +48,7 @@ class Named(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Dated(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A price, from a day on (ISO 8601), or between two times of each day (UTC, milliseconds since midnight)."""
+    """Price from a day on (ISO 8601), or between two times of each day (UTC, milliseconds since midnight)."""
 
     price: Price
     since: str = ""
@@ -86,7 +86,7 @@ class Provider(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Table(msgspec.Struct, frozen=True):
-    """All of it, with the version of the package that it comes from."""
+    """Table of all prices, with the version of the package that they come from."""
 
     version: str
     providers: tuple[Provider, ...]
@@ -113,7 +113,7 @@ class Prices:
 
     @classmethod
     def packaged(cls) -> Prices:
-        """Those of the layer, or of the installed package; none where there is neither."""
+        """Return the prices of the layer, or of the installed package; none if neither has any."""
         file = Path(__file__).with_name(FILE)
         if file.is_file():
             return cls(read(file.read_bytes()))
@@ -125,9 +125,9 @@ class Prices:
         return cls(source.table())
 
     def of(self, profile: Profile, model: str, now: int) -> Price | None:
-        """What this model costs at this provider; None where that is not known.
+        """Return the price of this model at this provider; None if it is not known.
 
-        The provider is known by the profile's address, else by the profile's name, else by the model's own.
+        The provider is found by the profile's address, else by the profile's name, else by the model's own.
         """
         key = (profile.url, profile.name, model)
         if key not in self._found:

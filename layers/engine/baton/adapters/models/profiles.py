@@ -1,8 +1,6 @@
-"""Where models are: the profiles of a deployment,
-`openai=https://api.openai.com/v1 local=http://127.0.0.1:8099/v1`.
+"""Profiles of a deployment's models: `openai=https://api.openai.com/v1 local=http://127.0.0.1:8099/v1`.
 
-The first one is meant where a document names none.
-Which credential belongs to one, adapters/credentials.py knows.
+The first one applies if a document names none. The credential of a profile is in adapters/credentials.py.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ class Profile(NamedTuple):
 
     @property
     def is_private(self) -> bool:
-        """Whether it may be one's own server, which needs no credential."""
+        """True if it may be one's own server, which needs no credential."""
         return self.url.startswith("http://")
 
     @property
@@ -35,7 +33,7 @@ class Profile(NamedTuple):
 
 
 class Profiles:
-    """All of a deployment."""
+    """Profiles of a deployment."""
 
     def __init__(self, text: str, plain: Collection[str] = ()) -> None:
         """plain: hosts that are called without TLS, besides loopback; `*` is any. Raises `ValueError`."""

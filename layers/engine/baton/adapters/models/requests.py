@@ -50,10 +50,10 @@ def body_of(request: ModelRequest, model: str) -> dict[str, Any]:
 
 
 def is_enforced(schema: Any, depth: int = 0) -> bool:
-    """Whether providers take this schema as a rule and not only as a hint: they refuse the others.
+    """Return true if providers take this schema as a rule and not only as a hint: they refuse the others.
 
-    An object at the top, in each object every property required and no
-    other allowed, nothing beyond the words above.
+    An object at the top, in each object every property required and no other allowed, and only the keywords
+    above.
     """
     if not isinstance(schema, dict) or not schema.keys() <= _ENFORCED or depth > 5:
         return False
@@ -118,13 +118,13 @@ class Found(msgspec.Struct):
 
     @property
     def token(self) -> str:
-        """What the request carried; empty for one of others."""
+        """Token that the request carried; empty for a request of others."""
         said = self.metadata or {}
         return "".join(said.get(name, "") for name in _names())
 
 
 def found_in(data: Any, host: str) -> Found:
-    """Raises `ModelFailure` for what is no response."""
+    """Decode a response. Raises `ModelFailure` for invalid data."""
     try:
         found = msgspec.convert(data, Found)
     except msgspec.ValidationError as error:
@@ -222,7 +222,7 @@ def _call(item: _Item, host: str, usage: Usage | None) -> ModelCall:
 
 
 def _used(found: Found) -> Usage | None:
-    """What was used; None where the response does not say all of it."""
+    """Return the usage; None if the response does not report all of it."""
     said = UsageSaid()
     said.see(found.usage)
     written = [part.text or part.refusal for item in found.output or () for part in item.content or ()]
@@ -252,7 +252,7 @@ class _Event(msgspec.Struct):
 
 
 def is_signed(headers: Mapping[str, str], body: bytes, secret: str, now: int) -> bool:
-    """Whether the signature is by this secret and not older, nor newer, than five minutes.
+    """Return true if the signature is by this secret, and at most five minutes from now.
     Names of headers are in small letters.
     """
     named, at = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")

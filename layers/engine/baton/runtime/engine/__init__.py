@@ -1,1 +1,1 @@
-"""What requests and workers work with: the engine's parts, one request, one run of a saga."""
+"""Objects that requests and workers work with: the engine's parts, one request, one run of a saga."""

@@ -1,4 +1,4 @@
-"""The collaborators of one invocation's runner, put together once per invocation."""
+"""Collaborators of one invocation's runner, put together once per invocation."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
-    """Lives as long as a process: ports, and what was learned or cached."""
+    """Ports and caches that live as long as a process."""
 
     store: Store
     blobs: Blobs
@@ -75,22 +75,22 @@ class Engine:
     metrics: Metrics = field(default_factory=Metrics)
     watch: Watch | None = None
     meter: Meter | None = None
-    """Tells the processor time that checking a document takes; None: the clock does."""
+    """Meter of the processor time that checking a document takes; None: the clock measures it."""
     models: Models | None = None
-    """The models that may be called; None: none."""
+    """Models that may be called; None: none."""
     spans: Spans | None = None
-    """Where spans go; None: nowhere."""
+    """Receiver of spans; None: none are sent."""
     kinds: OwnKinds = field(default_factory=dict)
-    """The application's own kinds of node, where documents are read."""
+    """The application's own kinds of node, for reading documents."""
     rooms: dict[str, Room] = field(default_factory=dict)
     breakers: dict[tuple[str, str], Known] = field(default_factory=dict)
-    """What is known of circuit breakers, by tenant and target."""
+    """Cached state of circuit breakers, by tenant and target."""
     secrets: dict[str, bytes] = field(default_factory=dict, repr=False)
-    """The keys of runtime/people/links.py that were read."""
+    """Cached keys of runtime/people/links.py."""
     api_url: str = ""
-    """Where the deployment's own API is, without a slash at the end; empty where that is not known."""
+    """Address of the deployment's own API, without a slash at the end; empty if it is not known."""
     confirm_url: str = ""
-    """The page to which links in messages lead; empty: messages have none."""
+    """Page to which links in messages lead; empty: messages have none."""
 
     @classmethod
     def on(
@@ -108,8 +108,8 @@ class Engine:
         notices: Sequence[Notices],
         **more: Any,
     ) -> Engine:
-        """On this store and within its limits, with nothing learned yet.
-        `more`: what is not as it is by default.
+        """Make an engine on this store and within its limits, with empty caches.
+        `more`: fields that differ from their defaults.
         """
         limits = limits.within(store.limits.item_bytes)
         return cls(
@@ -131,18 +131,18 @@ class Engine:
 
     @property
     def log(self) -> Log:
-        """The log of its store."""
+        """Log of its store."""
         return self.store.log
 
 
 _SAID_FIRST_MS = 20
-"""So long before the cut-off a call that hangs is ended: its step fails
-by the store, not by the end of its time.
+"""Milliseconds before the cut-off at which a call that hangs is ended: its step fails by the store, not by
+the end of its time.
 """
 
 
 class Parts:
-    """What one invocation works with. `deadline`: of its steps; without one, that of a worker."""
+    """Collaborators of one invocation. `deadline`: of its steps; by default, that of a worker."""
 
     def __init__(self, engine: Engine, invocation: Invocation, deadline: Deadline | None = None) -> None:
         self._engine, self.invocation = engine, invocation
@@ -220,7 +220,7 @@ class Parts:
         return Children(self.context, self.catalog, self.starter)
 
     def teller(self) -> Teller:
-        """For the notices of one saga."""
+        """Make a notifier for the notices of one saga."""
         until = (self.deadline.cut_off + self.call.deadline) // 2  # that they were told has to be appended
         links = self._links if self._engine.confirm_url else None
         return Teller(self.context, Channels(self.context, self._engine.notices, links), until)
@@ -231,8 +231,8 @@ class Parts:
         return Links(self.context, self._engine.secrets, self._engine.confirm_url)
 
     async def slim(self, owner: Origin, events: Sequence[Event]) -> Sequence[Event]:
-        """Events with large values of the engine's own making moved to blobs;
-        the same events where there is none.
+        """Return the events with large values of the engine's own making moved to blobs; the same events if
+        there are none.
         """
         for event in events:
             if event.made or getattr(event, "full", None):
@@ -241,11 +241,11 @@ class Parts:
         return events
 
     async def _slim(self, owner: Origin, event: Event, stored: dict[int, Value]) -> Event:
-        """The event with a large value of the engine's own making moved to a
-        blob: once, where several events have it.
+        """Return the event with a large value of the engine's own making moved to a blob: once, if several
+        events have it.
 
-        Also a value that no node reads: the log holds it all the same, and an entry has only so much room.
-        None is too large: the decision would have been another (core/sizes.py).
+        This includes a value that no node reads: the log holds it all the same, and an entry has only so much
+        room. No value is too large: the decision would have been another (core/sizes.py).
         """
         most = event.most_inline
         for name in event.made:
@@ -271,7 +271,7 @@ class Parts:
         return known
 
     def traceparent(self, started_with: str) -> str:
-        """W3C trace context: the saga's trace, with this invocation as the span."""
+        """Return the W3C trace context: the saga's trace, with this invocation as the span."""
         return _span_of(self.invocation.id, started_with)
 
 

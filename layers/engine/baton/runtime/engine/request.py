@@ -1,6 +1,6 @@
-"""One request: who asks, until when, and the saga that is asked about.
+"""One request: its caller, its deadline, and the saga that is asked about.
 
-What can be asked for is in `service` (what changes something) and `queries` (what only looks).
+The operations are in `service` (those that change something) and `queries` (those that only read).
 """
 
 from __future__ import annotations
@@ -28,18 +28,17 @@ from baton.runtime.invocation.context import Deadline, Invocation
 from baton.runtime.log.history import History
 
 Make = Callable[[State, int], Event | Sequence[Event] | None]
-"""What a caller says of a state at a time."""
+"""Function that makes the caller's events from a state and a time."""
 SAGA_ID = rf"[A-Za-z0-9._-]{{1,{LONGEST_ID}}}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who asks: taken from the verified identity, never from the request's own words.
+    """Caller of a request, taken from the verified identity, never from the request's own words.
 
     `user` is who pays. `session` tells apart those who share it, by a name that they may choose: it is for
-    the log only.
-    `roles` and `groups`: what decides beyond the routes that roles open, such as whose questions the caller
-    may answer.
+    the log only. `roles` and `groups` decide beyond the routes that roles open, such as whose questions the
+    caller may answer.
     """
 
     tenant: str
@@ -52,13 +51,13 @@ class Caller:
 
     @property
     def by(self) -> str:
-        """The name for the log."""
+        """Name for the log."""
         return f"{self.user}/{self.session}" if self.session else self.user
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A saga of the caller's tenant, with its log folded."""
+    """Saga of the caller's tenant, with its log folded."""
 
     head: Head
     history: History
@@ -66,7 +65,9 @@ class Opened:
 
 
 class Request:
-    """A caller with what it may use, until `deadline` (epoch ms). A caller sees its own tenant's sagas only."""
+    """Caller with its collaborators, until `deadline` (epoch ms).
+    A caller sees its own tenant's sagas only.
+    """
 
     def __init__(self, engine: Engine, caller: Caller, deadline: int) -> None:
         # Unique even where a request id is repeated: entries are recognised as one's own by it.
@@ -81,11 +82,13 @@ class Request:
         return Opened(head, history, await self.program_of(history))
 
     async def program_of(self, history: History) -> Program:
-        """The program that a saga runs."""
+        """Return the program that a saga runs."""
         return await self.parts.catalog.program(history.ref.tenant, history.state.origin.graph)
 
     async def read(self, saga: str) -> tuple[Head, History]:
-        """Load a saga without its program, which a new process would read from the bucket. Raises `NotFound`."""
+        """Load a saga without its program, which a new process would read from the bucket.
+        Raises `NotFound`.
+        """
         ref = self.ref_of(saga)
         head = await self.parts.call(self.engine.log.read_head, ref)
         if head is None:
@@ -98,20 +101,22 @@ class Request:
         return head, history
 
     def ref_of(self, saga: str) -> SagaRef:
-        """Of a saga of the caller's tenant. Raises `NotFound` for what is no id of one."""
+        """Return the reference of a saga of the caller's tenant. Raises `NotFound` for an invalid id."""
         if not re.fullmatch(SAGA_ID, saga):
             raise NotFound(f"there is no saga `{saga[:80]}`")
         return SagaRef(self.caller.tenant, saga)
 
     def unstored(self, history: History, said: Any, what: str) -> tuple[Value, bytes]:
-        """What the entry holds of it, and its blob, which is written once it is accepted. Raises `TooLarge`."""
+        """Return the value for the entry, and the bytes of its blob, to be written once the entry is
+        accepted. Raises `TooLarge`.
+        """
         found = self.parts.values.unstored(history.state.origin, said)
         if found is None:
             raise TooLarge(f"{what} has at most {self.engine.limits.result_bytes} bytes")
         return found
 
     async def append(self, opened: Opened, make: Make, *more: Any) -> dict[str, Any]:
-        """`put` it. Returns where the saga then is."""
+        """Call `put`. Return the saga's status afterwards."""
         return accepted(opened, changed=await self.put(opened.history, make, *more))
 
     async def put(
@@ -124,14 +129,13 @@ class Request:
         *,
         wakes: bool = True,
     ) -> bool:
-        """Fold, not ended, put with a wake; on conflict read and decide again.
-        False if `make` gives nothing: a no-op.
+        """Fold, check that the saga has not ended, append with a wake; on conflict read and decide again.
+        Return false if `make` returns nothing: a no-op.
 
-        What `is_known` has been done already: a repetition is answered so, even by a saga that has ended.
-        `blob` is what the entry refers to by `ref`, and goes where that says.
-        It is written once, after the checks: a caller that is refused stores nothing.
-        `wakes`: a worker has to look.
-        Not where the entry makes nothing ready, nothing due earlier, and nothing to be told.
+        `is_known` recognises a repetition of something done already: it is accepted, even by a saga that has
+        ended. `blob` are the bytes of the entry's reference `ref`. They are written once, after the checks: a
+        caller that is refused stores nothing. `wakes`: a worker must be woken. False if the entry makes
+        nothing ready, nothing due earlier, and no notice due.
         """
         while True:
             if is_known(history.state):
@@ -164,27 +168,25 @@ class Request:
         raise NotFound(f"there is no saga `{head.ref.id}`")
 
     def entry(self, history: History, said: Event | Sequence[Event], now: int) -> Entry:
-        """What this caller appends, in its own trace if it has one, else in the saga's."""
+        """Return the entry that this caller appends, in its own trace if it has one, else in the saga's."""
         events = said if isinstance(said, Sequence) else (said,)
         trace = self.caller.traceparent or self.parts.traceparent(history.state.origin.traceparent)
         return history.next_entry(events, at=now, invocation=self.caller.request, trace=trace)
 
 
 def accepted(opened: Opened, *, changed: bool) -> dict[str, Any]:
-    """The answer to a caller who has changed a saga, or (not `changed`) who has said nothing new."""
+    """Return the answer to a caller whose request changed a saga, or (not `changed`) changed nothing."""
     return standing(opened) | {"changed": changed}
 
 
 def standing(opened: Opened) -> dict[str, Any]:
-    """Where a saga is, in short."""
+    """Return the id, status and version of a saga."""
     state = opened.history.state
     return {"id": state.origin.saga, "status": status_of(state, opened.program), "version": state.version}
 
 
 def check_signal(opened: Opened, name: str) -> None:
-    """Raises `NotFound` where no node of the workflow, and nothing that is
-    open, waits for a signal of this name.
-    """
+    """Raise `NotFound` if no node of the workflow, and no open work, waits for a signal of this name."""
     waits = (*opened.program.graph.nodes, *opened.history.state.open.values())
     expected = {one.signal for one in waits if one.signal}
     if name not in expected:
@@ -194,7 +196,9 @@ def check_signal(opened: Opened, name: str) -> None:
 
 
 def kept(program: Program, state: State, signal: SignalReceived, payload: Any, most: int) -> SignalReceived:
-    """A signal as the log takes it in. Raises `InvalidInput`, and `SignalsFull` where no more are kept."""
+    """Return a signal as the log takes it in.
+    Raises `InvalidInput`, and `SignalsFull` if no more are kept.
+    """
     if signal.failure is None:
         check_payload(program, state, signal.name, payload)
     if program.loses(state, signal.name):
@@ -205,8 +209,8 @@ def kept(program: Program, state: State, signal: SignalReceived, payload: Any, m
 
 
 def check_payload(program: Program, state: State, signal: str, payload: Any) -> None:
-    """Raises `InvalidInput` where every wait that can still take the signal
-    has a schema that the payload does not fit.
+    """Raise `InvalidInput` if every wait that can still take the signal has a schema that the payload does
+    not fit.
     """
     problems: list[Problem] = []
     blamed = ""
@@ -227,12 +231,14 @@ _UNPACKED = 262_144  # bytes of a place; those of a list over 32 shards, with th
 
 
 def write_cursor(place: bytes) -> str:
-    """A word for a place. Packed, because API Gateway takes 10,240 bytes of address and headers."""
+    """Encode a place as a cursor.
+    It is packed, because API Gateway takes 10,240 bytes of address and headers.
+    """
     return base64.b64encode(zlib.compress(place), _WORD).decode().rstrip("=")
 
 
 def read_cursor(cursor: str) -> bytes:
-    """Raises `UserError` for what no `write_cursor` has made."""
+    """Decode a cursor. Raises `UserError` for text that `write_cursor` has not made."""
     unpacking = zlib.decompressobj()
     try:
         packed = base64.b64decode(cursor + "=" * (-len(cursor) % 4), _WORD, validate=True)
@@ -255,24 +261,24 @@ BY_KEY, BY_TICK, BY_EVENT, BY_CORRELATION = "k", "t", "e", "n"
 
 
 def in_cell(cell: int, rest: str) -> str:
-    """The id that begins with `rest` in a cell; 0: there are none."""
+    """Return the id that begins with `rest` in a cell; 0: the deployment has no cells."""
     return f"c{cell}.{rest}" if cell else rest
 
 
 def named_id(cell: int, kind: str, *parts: Any) -> str:
-    """`kind` is one of those above; equal `parts` give equal ids."""
+    """Return an id from a `kind`, one of those above, and `parts`; equal parts give equal ids."""
     return in_cell(cell, kind + hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:25])
 
 
 def correlated_id(cell: int, tenant: str, workflow: str, key: str) -> str:
-    """The id of the one saga of a workflow that is started with this correlation key."""
+    """Return the id of the one saga of a workflow that is started with this correlation key."""
     return named_id(cell, BY_CORRELATION, tenant, workflow, key)
 
 
 def id_of_start(
     engine: Engine, caller: Caller, workflow: str, key: str, correlation_key: str
 ) -> tuple[str, str]:
-    """(What makes a second start find the first, the id): for a caller's start.
+    """Return (the key by which a second start finds the first, the id) for a caller's start.
     Raises `UserError` for two keys.
     """
     cell = engine.store.cell
@@ -288,5 +294,5 @@ def id_of_start(
 
 
 def new_trace(engine: Engine) -> str:
-    """The `traceparent` of a saga whose caller has none."""
+    """Return the `traceparent` of a saga whose caller has none."""
     return f"00-{engine.entropy.token(128)}-{engine.entropy.token(64)}-01"

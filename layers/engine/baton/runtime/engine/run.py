@@ -1,6 +1,4 @@
-"""What one saga's run in one invocation holds in memory, and what is to be done by that.
-Doing it is the runner's.
-"""
+"""Memory of one saga's run in one invocation, and the writer of its log. The loop is the runner's."""
 
 from __future__ import annotations
 
@@ -30,22 +28,18 @@ from baton.runtime.steps.inflight import InFlight, spent_by
 
 
 class Run(Struct):
-    """The saga as this invocation knows it, and the work under way.
+    """Saga as this invocation knows it, and the work under way.
 
-    `absent`: blobs that cannot be had, with why. `entries`: of its log, by version, while it undoes
-    something. `asked`: children that this invocation has looked at, or need not. `looked`: by slot, when it
-    has
-    looked at work elsewhere (core/decide/context.py).
-    `standing`: for how long the time of its children has stood still.
-    `heard`: the count of the inbox that was taken in.
-    `looked_at`: when the head was read last.
-    `looks_at`: when it is to be read again; None while no child is open. `outcomes`: those that
-    the log does not have yet, with the costs of stopped steps. `sent`: so many of them are in
-    the entry that is being appended. `cancelled`: children that this invocation has asked to
-    stop, and whether to undo what they have done. `in_turn`: there is time for what comes before
-    an outcome. `put_off`: until when children wait because their tenant has no room, or those
-    before a fork have not ended. `wants_more`: a step is ready that only another invocation has
-    time for. `began`: by slot, the version of the log by which its last attempt began.
+    `absent`: blobs that cannot be read, with the reason. `entries`: of its log, by version, while it undoes
+    something. `asked`: children that this invocation has asked, or need not ask. `looked`: by slot, when it
+    has polled work elsewhere (core/decide/context.py). `standing`: for how long the time of its children has
+    stood still. `heard`: the count of the inbox that was taken in. `looked_at`: when the head was read last.
+    `looks_at`: when it must be read again; None while no child is open. `outcomes`: those that the log does
+    not have yet, with the costs of stopped steps. `sent`: the number of them in the entry that is being
+    appended. `cancelled`: children that this invocation has asked to stop, and true if they must undo their
+    steps. `in_turn`: time is left for the work before an outcome. `put_off`: until when children wait because
+    their tenant has no room, or those before a fork have not ended. `wants_more`: a step is ready that only
+    another invocation has time for. `began`: by slot, the version of the log at which its last attempt began.
     """
 
     lease: Lease
@@ -74,26 +68,23 @@ class Run(Struct):
 
     @property
     def end(self) -> int:
-        """Until when something may begin."""
+        """Time until which work may begin."""
         return min(self.deadline.cut_off, self.lease.until)
 
     @property
     def known(self) -> tuple[int, int, int]:
-        """A measure of what can be decided by: it changes with each entry, each
-        outcome and each attempt that begins or is stopped.
+        """Measure of the known facts: it changes with each entry, each outcome and each attempt that begins
+        or is stopped.
         """
         return self.history.state.version, len(self.outcomes), len(self.attempts.slots)
 
     def has_moved(self, known: tuple[int, int, int]) -> None:
-        """Assert that there is something new to decide by. Raises `Standstill`."""
+        """Assert that the run has something new to decide by. Raises `Standstill`."""
         if self.known == known:
             raise Standstill(f"{self.lease.ref} has nothing new to decide by at version {known[0]}")
 
     def taken_in(self, decision: Decision) -> None:
-        """The outcomes have changed nothing.
-        Assert that none of their attempts is to be made again.
-        Raises `Standstill`.
-        """
+        """Assert that no attempt of outcomes without effect must be made again. Raises `Standstill`."""
         if not self.outcomes:
             return
         run, version = decision.of(RunSteps), self.history.state.version
@@ -113,8 +104,8 @@ class Run(Struct):
         size: int | None = None,
         stopped: frozenset[str] = frozenset(),
     ) -> Advance:
-        """Decide by what is in memory.
-        With a `size`, by so many outcomes; the others count as running still, and so does what is `stopped`.
+        """Decide from the values in memory.
+        With a `size`, use the first outcomes only; the others, and the `stopped` slots, count as running.
         """
         busy = stopped if size is None else stopped.union(one.slot for one in self.outcomes[size:])
         return advance(
@@ -135,13 +126,13 @@ class Superseded(Exception):
 
 
 class LogWriter:
-    """For the sagas of one invocation."""
+    """Writer of the logs of one invocation's sagas."""
 
     def __init__(self, parts: Parts) -> None:
         self._p = parts
 
     def check_lease(self, lease: Lease) -> None:
-        """Raises `Superseded` when its time is over."""
+        """Raise `Superseded` when the time of the lease is over."""
         if self._p.clock.now() >= lease.until:
             raise Superseded
 
@@ -153,7 +144,7 @@ class LogWriter:
         rows: Sequence[Row] = (),
         after: State | None = None,
     ) -> bool:
-        """Put the next entry. False when another one is there: catch up, and decide again."""
+        """Append the next entry. Return false when another one is stored: catch up, and decide again."""
         if any(isinstance(event, ev.StepInterrupted) and event.cost for event in events):
             # No log has more than accounts that answer, if this dies.
             await self._p.ledger.closed(str(lease.ref))
@@ -170,8 +161,8 @@ class LogWriter:
     async def put(
         self, lease: Lease, history: History, entry: ev.Entry, rows: Sequence[Row], after: State | None = None
     ) -> bool:
-        """Put an entry that is made already.
-        Raises `Superseded` also where a read that has failed since had found a newer holder.
+        """Append an entry that is made already.
+        Raises `Superseded` also if a read that has failed since had found a newer holder.
         """
         self.check_lease(lease)
         if history.state.epoch > lease.epoch:
@@ -184,7 +175,9 @@ class LogWriter:
         return appended
 
     async def news(self, lease: Lease, history: History) -> bool:
-        """Read what others appended. True when it was a fork; raises `Superseded` when it was a newer holder."""
+        """Read entries that others appended.
+        Return true if one was a fork; raises `Superseded` for a newer holder.
+        """
         branch = history.state.lineage.branch
         for entry in await history.catch_up():
             if entry.epoch > lease.epoch:
@@ -192,7 +185,9 @@ class LogWriter:
         return history.state.lineage.branch != branch
 
     async def catch_up(self, run: Run) -> bool:
-        """The news for a running saga. True after a fork: what was under way belongs to the old branch."""
+        """Read the news for a running saga.
+        Return true after a fork: the work under way belongs to the old branch.
+        """
         if not await self.news(run.lease, run.history):
             return False
         run.outcomes = [*await run.attempts.cancel_all(), *spent_by(run.outcomes)]

@@ -1,1 +1,1 @@
-"""What every invocation has: its time, its calls to stores and their repetition, its metrics."""
+"""Resources of every invocation: its time, its calls to stores and their repetition, its metrics."""

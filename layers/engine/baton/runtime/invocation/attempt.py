@@ -1,4 +1,4 @@
-"""What the log keeps of a call because its inverse needs it: arguments, and the idempotency key."""
+"""Parts of a call that the log keeps because its inverse needs them: arguments, and the idempotency key."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from baton.runtime.invocation.context import InvocationContext
 
 TOO_LONG = "context_exceeded"
 MOST_HALVINGS = 5
-"""How often a context is halved within one attempt: to a thirty-second of it, or into 32 parts."""
+"""Highest number of halvings of a context within one attempt: to a thirty-second of it, or into 32 parts."""
 
 Specs = Mapping[str, ToolSpec]
 
@@ -100,7 +100,7 @@ async def work(
 async def look(
     performer: Performer, specs: Specs, tool: str, arguments: Mapping[str, Any], context: StepContext
 ) -> Any:
-    """What the `verify` of a tool says of a call with these arguments and with the key of this context."""
+    """Return the result of the `verify` of a tool for these arguments and the key of this context."""
     verify = specs[tool].verify
     takes = _parameters(specs.get(verify))
     given = {name: value for name, value in arguments.items() if name in takes}
@@ -154,7 +154,7 @@ class _AttemptCalls:
         self._called = tool_called(step)
 
     def taken(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Those that the tool takes which stands in; the step's own has to be content with all."""
+        """Return the arguments that the substitute tool takes; the step's own tool must accept all."""
         spec = self._specs.get(self._called)
         if self._called == self._step.node.tool or spec is None:
             return arguments
@@ -226,7 +226,9 @@ class _AttemptCalls:
     async def _fits(
         self, results: list[Any], arguments: dict[str, Any], other: tuple[str | int, ...], is_last: bool
     ) -> bool:
-        """Whether a context was short enough; then the result is one more. The last try raises what it is."""
+        """Return true if a context was short enough, and append the result.
+        The last try raises its failure.
+        """
         kept = len(self._context.rows)
         try:
             results.append(await self.call(arguments, *other))
@@ -240,7 +242,7 @@ class _AttemptCalls:
         return True
 
     def _may_have_acted(self, error: StepFailure) -> bool:
-        """Whether the tool must not be called again before `verify` or a person has looked."""
+        """Return true if the tool must not be called again before `verify` or a person has checked."""
         spec = self._specs.get(self._called)
         is_once = spec is not None and spec.effect == ONCE
         return is_once and leaves_doubt(error.code, error.kind, error.happened)
@@ -277,15 +279,15 @@ def _parameters(spec: ToolSpec | None) -> Mapping[str, Any]:
 
 
 Bill: TypeAlias = tuple[list[Decimal], list[Usage]]
-"""What an attempt has spent, and what models have used for it."""
+"""Spending of an attempt, and the tokens that models have used for it."""
 
 
 class Doubt(msgspec.Struct):
-    """Whether an effect that may happen only once may have happened. `is_met`: its claim is looked at.
+    """Evidence that a once-only effect may have happened.
+    `is_met`: its claim is checked.
 
     `acting`: an earlier invocation may have come further with it than this one. `is_recorded`: it had
-    happened
-    before.
+    happened before.
     """
 
     before: bool
@@ -295,7 +297,7 @@ class Doubt(msgspec.Struct):
 
     @property
     def is_open(self) -> bool:
-        """Whether it may have, if this attempt says nothing about it."""
+        """Return true if the effect may have happened, unless this attempt says otherwise."""
         return self.is_met or self.before or self.acting
 
     def after(self, failure: StepFailure) -> bool:
@@ -309,18 +311,15 @@ _OWN = frozenset({"in_progress", "unknown_outcome"})
 
 
 class AttemptInput(msgspec.Struct, eq=False):
-    """What one attempt is given: the step, of which saga, since when, and
-    where to note what it spends and what holds it up.
+    """Input of one attempt: the step, its saga, its start, and places to note what it spends and what blocks
+    it.
 
-    `doubt` is about an effect that may happen only once: an earlier doubt remains until its claim is looked
-    at.
-    `callback` and its `token`: where the tool only hands its work over.
-    `response`: what it has handed over to a provider of models;
-    `work`: what it has handed over and now looks at. `may_ask`: a person may have to approve a call of it.
-    `given`: the
-    arguments that the tool got, where they are not the step's; `key`: that of the
-    call; `done_by`: see `Outcome`. `is_free`: no limit of money holds it up. `acted`:
-    it has failed, and the tool says that it has acted, or has done a part of it.
+    `doubt` is about an effect that may happen only once: an earlier doubt remains until its claim is checked.
+    `callback` and its `token`: set if the tool only hands its work over. `response`: a request handed over to
+    a provider of models; `work`: work handed over that is polled now. `may_ask`: a person may have to approve
+    a call of it. `given`: the arguments that the tool got, if they are not the step's; `key`: that of the
+    call; `done_by`: see `Outcome`. `is_free`: no limit of money blocks it. `acted`: it has failed, and the
+    tool reports that it has acted, or has done a part of it.
     """
 
     state: State
@@ -345,8 +344,8 @@ class AttemptInput(msgspec.Struct, eq=False):
 
 
 def over(of: tuple[RunStep, int, int, Bill], **why: Any) -> Outcome:
-    """The outcome of an attempt that was stopped before its result: `of`
-    its step, when it began and ended, and what it has spent.
+    """Return the outcome of an attempt stopped before its result.
+    `of`: its step, its begin and end, and its spending.
     """
     step, began, ended, (spent, usage) = of
     return Outcome(
@@ -393,8 +392,8 @@ class Values:
         return Value(ref=reference_of(data, self._period(owner)), size=len(data)), data
 
     async def inline_or_blob(self, owner: Origin, result: Any, most: int | None = None) -> Value:
-        """A JSON value inline or as a blob, whichever is cheaper; `most`: so
-        many bytes inline, if that is less.
+        """Return a JSON value inline or as a blob, by the lower cost; `most`: the most bytes inline, if that
+        is less.
         """
         data = _encode(result)
         limit = self._limits.inline_bytes if most is None else min(most, self._limits.inline_bytes)
@@ -409,7 +408,7 @@ class Values:
         return Value(ref=ref, size=len(data))
 
     def _period(self, owner: Origin) -> str:
-        """Where its blobs go, which it needs as long as it is there."""
+        """Return the storage period of its blobs, which it needs as long as it is stored."""
         return period_of(self._clock.now(), owner.expires)
 
 

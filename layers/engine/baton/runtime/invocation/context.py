@@ -35,7 +35,7 @@ class _Call(Struct, eq=False):
 
 
 class Alarm:
-    """For one event loop. Times are the loop's own."""
+    """Alarm of one event loop. Times are the loop's own."""
 
     def __init__(self) -> None:
         # In the order in which they began: calls that are over at the same moment end in it.
@@ -87,8 +87,7 @@ class StoreRetrier:
     """Awaitable port calls for one invocation that must end by `deadline`.
 
     `cut_off`: when what is running in this invocation is interrupted. Without one there is nothing to be done
-    after a
-    call that fails.
+    after a call that fails.
     """
 
     def __init__(
@@ -117,7 +116,9 @@ class StoreRetrier:
         return (await self.tried(function, *args, **kwargs))[0]
 
     async def tried(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> tuple[T, int]:
-        """The same, and how often it was called: the calls before the last may still happen, too."""
+        """Call the function.
+        Return its result and the number of calls: those before the last may still take effect, too.
+        """
         now, tries = self._clock.now(), 0
         end = self._end(now)
         ceiling = self._limits.store_pause_first_ms
@@ -137,21 +138,21 @@ class StoreRetrier:
                 now = self._clock.now()
 
     def _end(self, began: int) -> int:
-        """When a call that begins now gives up.
+        """Return the time at which a call that begins now gives up.
 
-        A call that begins before the cut-off ends at it, so that there is time left to say so.
-        An ordinary call that is under way just then is not one that hangs: it
-        gets half of the time after the cut-off, at least.
+        A call that begins before the cut-off ends at it, so that time is left to record that. An ordinary
+        call that is under way just then is not one that hangs: it gets at least half of the time after the
+        cut-off.
         """
         return max(self._cut_off, began + self._least) if began < self._cut_off else self.deadline
 
     def within(self, ms: int) -> StoreRetrier:
-        """The same port calls, where an answer is not worth more time than that."""
+        """Return the same port calls with a shorter limit, for an answer that is not worth more time."""
         end = min(self.deadline, self._clock.now() + ms)
         return StoreRetrier(self._offload, self._clock, self._entropy, self._limits, end, self._cut_off)
 
     def until(self, deadline: int) -> StoreRetrier:
-        """The same port calls, for what may take until another time."""
+        """Return the same port calls with another deadline."""
         return StoreRetrier(self._offload, self._clock, self._entropy, self._limits, deadline)
 
 
@@ -160,7 +161,7 @@ def _no_answer(function: Callable[..., Any]) -> StoreUnavailable:
 
 
 class Threads:
-    """The `Offload` for adapters that wait on a network. Its threads are its own, so that no tool starves it."""
+    """`Offload` for adapters that wait on a network. It has its own threads, so that no tool starves it."""
 
     def __init__(self, size: int = 32) -> None:
         self._pool = ThreadPoolExecutor(size, thread_name_prefix="baton-io")
@@ -185,12 +186,12 @@ class Invocation(Struct, frozen=True):
     cold: bool = False
 
     def leases_until(self, limits: Limits) -> int:
-        """When the leases that it takes are over."""
+        """Return the time at which the leases that it takes end."""
         return self.deadline + limits.lease_grace_ms
 
 
 class InvocationContext(Struct, frozen=True):
-    """Of one invocation: of the worker, the API or the relay.
+    """Context of one invocation: of the worker, the API or the relay.
     Every call to a store or a bucket goes through `call`.
     """
 
@@ -214,8 +215,8 @@ def answer(failed: Sequence[str]) -> Mapping[str, object]:
 
 
 class Turn(Struct):
-    """Whether the sagas of an invocation have to yield, because others wait
-    for a worker (runtime/invocation/context.py).
+    """Flag that the sagas of an invocation must yield, because others wait for a worker
+    (runtime/invocation/context.py).
     """
 
     is_over: bool = False
@@ -231,28 +232,28 @@ class Deadline(Struct, frozen=True):
 
     @classmethod
     def of(cls, invocation: Invocation, limits: Limits) -> Deadline:
-        """The reserve is never more than a third of the whole, so that short invocations still do something."""
+        """Make a deadline.
+        The reserve is at most a third of the whole, so that short invocations still do something.
+        """
         whole = invocation.deadline - invocation.started
         return cls(invocation.started, invocation.deadline, min(limits.yield_reserve_ms, whole // 3))
 
     @classmethod
     def without_reserve(cls, invocation: Invocation) -> Deadline:
-        """Of an invocation that runs no steps, and so has nothing to hand over."""
+        """Return the deadline of an invocation that runs no steps, and so has no work to hand over."""
         return cls(invocation.started, invocation.deadline, 0)
 
     @property
     def cut_off(self) -> int:
-        """When running steps are interrupted; the rest of the time is for the append and the hand-over."""
+        """Time at which running steps are interrupted; the rest is for the append and the hand-over."""
         return self.end - self.reserve * 2 // 3
 
     def fits(self, now: int, expected: float) -> bool:
-        """Whether a step of `expected` ms would be done before the reserve, and
-        it is still this invocation's turn.
-        """
+        """Return true if a step of `expected` ms would end before the reserve, and the turn is not over."""
         return not self.turn.is_over and now + expected <= self.end - self.reserve
 
     def is_spent(self, now: int) -> bool:
-        """Whether what needs no step has to go on in another invocation."""
+        """Return true if work without a step must continue in another invocation."""
         return self.turn.is_over or now >= self.cut_off
 
 
@@ -303,7 +304,7 @@ class DurationEstimator:
 
 
 def by_turns(items: Iterable[T], tenant: Callable[[T], str]) -> list[T]:
-    """One of each tenant, then the next of each; a tenant's own keep their order."""
+    """Return one item of each tenant, then the next of each; a tenant's own keep their order."""
     rounds: Counter[str] = Counter()
     numbered = []
     for item in items:
@@ -314,7 +315,7 @@ def by_turns(items: Iterable[T], tenant: Callable[[T], str]) -> list[T]:
 
 
 def read_message(body: str) -> Message:
-    """Raises `PoisonMessage` for a message that no delivery will make readable."""
+    """Decode a message. Raises `PoisonMessage` for one that no delivery will make readable."""
     try:
         message = msgspec.json.decode(body, type=Message)
         SagaRef.parse(message.saga)

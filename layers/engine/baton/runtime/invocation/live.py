@@ -1,8 +1,8 @@
-"""What models are writing, shown to viewers while it is written: at
-most one write a second for a saga, and none without a viewer.
+"""Texts that models are writing, for viewers: at most one write a second for a saga, and none without a
+viewer.
 
-A worker hears of a viewer by its take and by its appends (`Live.leave_word`), and that there is none any more
-by a write that is refused. Nothing here is waited for: an answer is neither late nor lost because of it.
+A worker learns of a viewer by its take and by its appends (`Live.leave_word`), and of the end of viewing by a
+write that is refused. No caller waits for these writes: an answer is neither late nor lost because of them.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from baton.runtime.invocation.context import InvocationContext
 
 EVERY_S = 1.0
 AGAIN_MS = 5_000
-"""What has not changed is written again after so long: a text that is
-older than that was left by a dead worker.
+"""Milliseconds after which an unchanged text is written again: a text that is older was left by a dead
+worker.
 """
 MOST_BYTES = 8_192
 MOST_TEXTS = 64
@@ -35,7 +35,7 @@ logger = logging.getLogger("baton.worker")
 
 
 class LiveText(NamedTuple):
-    """What has come of one answer. `slot`: of its step; `since`: when it was asked for, in epoch ms."""
+    """Text of one answer so far. `slot`: of its step; `since`: when it was asked for, in epoch ms."""
 
     slot: str
     since: int
@@ -43,7 +43,7 @@ class LiveText(NamedTuple):
 
 
 class _Saga(Struct, eq=False):
-    """A saga that this invocation holds. `last`: what viewers are shown, since `at`."""
+    """Saga that this invocation holds. `last`: the texts that viewers see, since `at`."""
 
     ref: SagaRef
     epoch: int
@@ -55,7 +55,7 @@ class _Saga(Struct, eq=False):
 
 
 class LiveShow:
-    """Of the sagas of one invocation."""
+    """Live texts of the sagas of one invocation."""
 
     def __init__(self, context: InvocationContext) -> None:
         self._context = context
@@ -86,7 +86,7 @@ class LiveShow:
 
     @contextmanager
     def draft(self, ref: SagaRef, slot: str) -> Iterator[Draft]:
-        """An answer is being written; what has come of it is shown until the end of the block."""
+        """Show the partial text of an answer to viewers until the end of the block."""
         draft, saga = Draft(), self._sagas.get(str(ref))
         if saga is None:
             yield draft
@@ -139,9 +139,7 @@ class LiveShow:
 
 
 def texts_of(drafts: dict[str, tuple[int, Draft]]) -> list[LiveText]:
-    """The end of each text, so that together they have so many bytes at
-    most; those that began last, where there are too many.
-    """
+    """Return the end of each text, within a bound of bytes for all; of too many texts, the newest."""
     some = sorted(drafts.items(), key=lambda one: one[1][0])[-MOST_TEXTS:]
     return [
         LiveText(slot, since, shown(draft.read(), MOST_BYTES // len(some))) for slot, (since, draft) in some
@@ -149,11 +147,11 @@ def texts_of(drafts: dict[str, tuple[int, Draft]]) -> list[LiveText]:
 
 
 def shown(text: str, most: int) -> str:
-    """The end of a text that is still being written, without half
-    characters and without what may be a secret.
+    """Return the end of a text that is still being written, without half characters and without possible
+    secrets.
 
-    The beginning of what is left and the word that is being written are
-    withheld: half a secret is not recognised.
+    The beginning of the rest and the word that is being written are withheld: half a secret is not
+    recognised.
     """
     cut = LONGEST if len(text) > most + LONGEST else 0
     text = sanitised(text[-most - LONGEST :])[cut:]

@@ -25,7 +25,8 @@ from baton.core.read.metrics import Document, Figures, document
 from baton.ports import Blocked, Clock, Meter, Pulse, StepContext
 
 QUIET_MS = 60_000
-"""So long the figures of a tool are kept whose steps all succeed at once. They are lost with their process.
+"""Milliseconds for which the figures of a tool are kept whose steps all succeed at once.
+They are lost with their process.
 """
 
 _encode = msgspec.json.Encoder().encode
@@ -51,7 +52,7 @@ class Metrics:
             self._figures.heard(workflow, events, now)
 
     def flush(self, now: int) -> None:
-        """Write what is due; at the end of an invocation. No step is worse off if it cannot be written."""
+        """Write the figures that are due, at the end of an invocation. A failed write harms no step."""
         self._put(self._figures.take(now, QUIET_MS, self._deployment))
 
     def blocked(self, tool: str, now: int) -> None:
@@ -61,8 +62,8 @@ class Metrics:
         self._say(now, {"LoopBlocked": 1}, tool=tool)
 
     def dead_letters(self, moved: int, pending: int, age: int, now: int) -> None:
-        """What a look at the dead letters has found: messages that were new,
-        letters that are pending, age of the oldest in ms.
+        """Count the results of reading the dead letters: new messages, pending letters, age of the oldest in
+        ms.
         """
         self._say(now, {"DeadMessages": moved, "DeadLetters": pending, "DeadLetterAge": age})
 
@@ -71,7 +72,7 @@ class Metrics:
         self._say(now, figures, workflow=workflow)
 
     def events(self, figures: Mapping[str, int], now: int) -> None:
-        """What an event from outside did not do, by metric."""
+        """Count the failures of events from outside, by metric."""
         self._say(now, figures)
 
     def opened(self, breaker: str, now: int) -> None:
@@ -103,7 +104,7 @@ ASK, WAIT, BLOCKED = "ask", "wait", "blocked"
 
 
 class Rounds:
-    """Decides by regular looks whether a loop goes round. Times in ms."""
+    """Detector of a blocked loop, by regular checks. Times in ms."""
 
     def __init__(self, limit: int, every: int, now: int, worked: int) -> None:
         self.since = now
@@ -153,13 +154,12 @@ class Call:
 
 
 _CALL: ContextVar[Call | None] = ContextVar("call", default=None)
-"""Whose code runs: what a tool starts, in tasks of its own too, has a copy of it."""
+"""Call whose code runs; tasks that a tool starts have a copy of it."""
 
 
 class Held:
     """A loop that is blocked, for `ms` so far.
-    `call` None: not by a tool's code.
-    `stack`: where, innermost first.
+    `call` None: not by a tool's code. `stack`: where, innermost first.
     """
 
     def __init__(self, call: Call | None, ms: int, stack: Sequence[str]) -> None:
@@ -194,7 +194,7 @@ class Watch:
         self._calls.discard(call)
 
     def rest(self) -> None:
-        """The invocation is over: what is frozen or left behind from now on is of no interest."""
+        """Stop watching: the invocation is over, and freezes from now on do not matter."""
         if self._vigil is not None:
             self._vigil.stop()
             self._vigil = None
@@ -241,7 +241,7 @@ class _Vigil:
         self._came_round = True
 
     def left(self, call: Call) -> None:
-        """In the loop, perhaps before it has come round: what follows is not the doing of this call any more."""
+        """Record in the loop that the call has ended: later blocking is not attributed to it."""
         if self._held is not None and self._held.call is call:
             self._close()
 
@@ -259,7 +259,7 @@ _RUN = asyncio.Handle._run.__code__  # noqa: SLF001  # what runs in a loop is ca
 
 
 def _at_work(thread: int) -> tuple[Call | None, list[str]]:
-    """Whose code a loop's thread is running now, and where it is."""
+    """Return the call whose code a loop's thread is running now, and its stack."""
     frame: FrameType | None = sys._current_frames().get(thread)  # noqa: SLF001  # made for debuggers
     stack = list[str]()
     while frame is not None and frame.f_code is not _RUN:
@@ -291,12 +291,12 @@ def to_log(metrics: Metrics, clock: Clock) -> Callable[[Held], None]:
 
 
 def own_ms(blocked: Sequence[Blocked]) -> int:
-    """How long an attempt held the loop itself."""
+    """Return the milliseconds for which an attempt itself held the loop."""
     return sum(one.ms for one in blocked if one.is_own)
 
 
 def because_of(blocked: Sequence[Blocked]) -> str:
-    """Why there was no answer in time, if it is for what blocked the loop meanwhile."""
+    """Return the reason for a missed deadline if code blocked the loop meanwhile; else an empty text."""
     if not blocked:
         return ""
     most = max(blocked, key=lambda one: (one.is_own, one.ms))

@@ -31,10 +31,9 @@ class History:
     """The state of a saga at the newest version that was read.
 
     `tail_bytes` is the size of the log behind the newest snapshot, at `snapshot`. Of earlier states it keeps
-    those that were asked for, and the one that it began with.
-    `watched`: until when a viewer watches, as the last append has found out.
-    `unanswered`: an append whose outcome a fault has left unknown.
-    `owes_death`: the log may lack the death of the worker that had the saga before.
+    those that were asked for, and the one that it began with. `watched`: until when a viewer watches, as the
+    last append has found out. `unanswered`: an append whose outcome a fault has left unknown. `owes_death`:
+    the log may lack the death of the worker that had the saga before.
     """
 
     def __init__(self, log: Log, blobs: Blobs, call: StoreRetrier, ref: SagaRef) -> None:
@@ -55,7 +54,7 @@ class History:
         self._call = call
 
     async def state_of(self, saga: str) -> State | None:
-        """The state of another saga of the tenant, now; None where there is none."""
+        """Return the present state of another saga of the tenant; None if it does not exist."""
         ref = SagaRef(self.ref.tenant, saga)
         head = await self._call(self._log.read_head, ref)
         if head is None:
@@ -65,13 +64,13 @@ class History:
         return other.state
 
     async def load(self, head: Head) -> Sequence[Entry]:
-        """Fold everything there is. Returns the entries that were read (not those before a snapshot)."""
+        """Fold all entries. Return the entries that were read (not those before a snapshot)."""
         if head.snapshot:
             await self._from_snapshot(head.branch, head.snapshot)
         return await self.catch_up()
 
     async def catch_up(self) -> Sequence[Entry]:
-        """Fold what others appended since. Returns it; empty when there is no news."""
+        """Fold the entries that others have appended since. Return them; empty when there are none."""
         news: list[Entry] = []
         while True:
             branch = self.state.lineage.branch
@@ -264,12 +263,12 @@ def _version(state: State) -> int:
 
 
 def is_own(there: Entry, mine: Entry) -> bool:
-    """Whether the entry that is there is the one that this writer put before."""
+    """Return true if the stored entry is the one that this writer put before."""
     return (there.version, there.epoch, there.invocation) == (mine.version, mine.epoch, mine.invocation)
 
 
 def _wake_of_end(state: State, entry: Entry) -> Wake | None:
-    """What the stream must carry when this entry ends a child: word to its parent."""
+    """Return the wake of an entry that ends a child: it tells the parent. None for other entries."""
     if not state.origin.parent or not any(isinstance(event, SagaEnded) for event in entry.events):
         return None
     origin = state.origin

@@ -39,8 +39,8 @@ NEWS, NOTHING = "news", "nothing"
 
 
 def suffices(head: Head, now: int, limits: Limits) -> bool:
-    """Whether a look at the log tells all.
-    What is due by itself within a message's delay needs a worker, to send that.
+    """Return true if reading the log is enough.
+    A timer due within a message's delay needs a worker, to send that message.
     """
     if head.lane != SWEEP or head.owner or head.due_at is None or head.due_at > now:
         return False
@@ -50,10 +50,11 @@ def suffices(head: Head, now: int, limits: Limits) -> bool:
 
 
 async def look(call: StoreRetrier, log: Log, head: Head, now: int, limits: Limits) -> str:
-    """`NEWS` where there is an entry that the last holder had not folded; empty when the head has changed since.
+    """Return `NEWS` if an entry exists that the last holder had not folded; empty when the head has changed
+    since.
 
     A fork is the last entry of the branch that it ends, so that it is in the branch that the head names.
-    Where there is nothing new, the next look is noted.
+    Without news, the time of the next sweep is recorded.
     """
     if await call(log.read_tail, head.ref, head.branch, head.folded, 1):
         return NEWS
@@ -69,9 +70,8 @@ class Lease(Struct, frozen=True):
     `before` is the head as it was until then; `armed` and `inbox` as they were read last.
 
     `dead` is the head with the lease of an invocation that ended without giving it back, if there was one.
-    `rested_until`:
-    when the saga would have been looked at, had its inbox not set it going
-    before; None where anything else did.
+    `rested_until`: when the saga would have been looked at, had its inbox not set it going before; None where
+    anything else did.
     """
 
     ref: SagaRef
@@ -104,7 +104,9 @@ class WithinLease:
 
 
 def is_over(head: Head, now: int, limits: Limits) -> bool:
-    """Whether the lease of another process has ended by that one's clock too, however far behind it may be."""
+    """Return true if the lease of another process has ended by that process's clock too, within the allowed
+    skew.
+    """
     return now >= head.until + limits.clock_skew_ms
 
 
@@ -113,7 +115,7 @@ def _has_yielded(head: Head) -> bool:
 
 
 def _rested_until(head: Head, version: int, now: int) -> int | None:
-    """When a saga is due, where no more is known of it than what its inbox says."""
+    """Return the due time of a saga that has no news but in its inbox; None if it may have others."""
     if head.owner or version > head.folded or _has_yielded(head) or head.lane == PARKED:
         return None
     return head.due_at if head.due_at is not None and head.due_at > now else None
@@ -123,8 +125,8 @@ NO_SAGA, NOTHING_NEW, WAKE_LEFT, HELD, EXPIRED = "no-saga", "nothing-new", "wake
 
 
 def _has_ended_anew(before: Head, state: State, status: str) -> bool:
-    """Tell whether a saga that was over has gone on, and is over again: in
-    one invocation, so that its group was never another.
+    """Return true if a saga that was over has gone on, and is over again: in one invocation, so that its
+    group was never another.
     """
     is_another = status != before.status or state.lineage.branch != before.branch
     return state.ended is not None and is_another
@@ -140,7 +142,7 @@ class Leases:
         self._call = context.call
         self._invocation = context.invocation
         self._owed: dict[SagaRef, Head] = {}
-        """By saga that a dead worker held, its head, until it is known whether this one has taken it."""
+        """Heads by saga that a dead worker held, until it is known if this worker has taken the saga."""
 
     async def acquire(self, ref: SagaRef, message: Message, *, alone: bool) -> Lease | str:
         """The lease, or in one word why this wake has nothing to do.
@@ -204,7 +206,9 @@ class Leases:
         return before, owed if before is None or before.owner == owner else before
 
     async def _news(self, head: Head, message: Message, now: int) -> str:
-        """`NEWS` for a worker that takes the lease, or `NOTHING`; empty when the head has to be read again."""
+        """Return `NEWS` for a worker that takes the lease, or `NOTHING`; empty when the head must be read
+        again.
+        """
         if message.build:
             # For a worker of that code alone, and once: the saga is somewhere else in the index when it was tried.
             is_for_this = message.build == self._limits.build and head.due_at == message.due
@@ -220,11 +224,10 @@ class Leases:
         return await look(self._call, self._log, head, now, self._limits)
 
     def _early_by(self, head: Head, message: Message, now: int) -> int | None:
-        """Milliseconds until there is something to do; None for nothing that is worth waiting for.
+        """Return the milliseconds until work is due; None if nothing is worth waiting for.
 
-        A timer and a yield are due by the clock of their writer, which may be ahead.
-        A yield is taken all the same.
-        To take a timer would only set it again, as often as it comes early; so its worker waits.
+        A timer and a yield are due by the clock of their writer, which may be ahead. A yield is taken all the
+        same. To take a timer would only set it again, as often as it comes early; so its worker waits.
         """
         if head.owner or message.v > head.folded or head.inbox:
             return 0
@@ -296,11 +299,10 @@ class Leases:
     def _due_next(
         self, state: State, now: int, again: bool, due: int | None, is_calm: bool
     ) -> tuple[int | None, str, Wake | None]:
-        """When the saga is in the due index next, in which lane, and the wake that goes with its release.
+        """Return the next due time of the saga, its lane, and the wake that goes with its release.
 
-        A saga that has not ended is always in it: a wake may be lost, and then
-        a look at it now and then (a sweep) finds what it has missed. What is
-        due by itself takes the place of that look if it comes before it.
+        A saga that has not ended is always in the index: a wake may be lost, and then a periodic check (a
+        sweep) finds the missed news. A timer replaces that sweep if it comes before it.
         """
         if again:
             return now, WORK, Wake(v=state.version)
@@ -323,15 +325,14 @@ class Leases:
         return sweep, SWEEP if is_calm else WORK, wake
 
     async def give_up(self, ref: SagaRef, pause: int, until: int) -> bool:
-        """Free what this invocation holds of a saga and leave all else as it
-        was, to be tried again in `pause` ms.
+        """Free what this invocation holds of a saga and leave all else as it was, to be tried again in
+        `pause` ms.
 
         False where that could not be done by `until`: the lease runs out by itself.
 
-        A death would be counted against the saga's steps, and what failed here was the engine.
-        The head says what is held: a take whose answer was lost may have happened.
-        For this there is time when there is none for anything else.
-        Where such a take was of a dead worker's lease, that death would go with the
+        A death would be counted against the saga's steps, and what failed here was the engine. The head says
+        what is held: a take whose answer was lost may have happened. For this there is time when there is
+        none for anything else. Where such a take was of a dead worker's lease, that death would go with the
         lease: it runs out, and the next worker tells of this one's death in its place.
         """
         if ref in self._owed:

@@ -1,1 +1,1 @@
-"""The turns of agents: what a model is sent, what it answers, and what is kept of it."""
+"""Turns of agents: requests to a model, its answers, and the stored transcript."""

@@ -1,9 +1,7 @@
-"""What is performed where the tool of a step is a model: the request of
-a `model` node, a turn of an agent, or a plan.
+"""Performer of steps whose tool is a model: the request of a `model` node, a turn of an agent, or a plan.
 
-The money is in model_request.py, what was said in transcript.py, what an answer comes to in model_request.py.
-Whether a turn is due, and what becomes of its calls, is decided in core/nodes/agent.py.
-Loaded with the first request.
+The money and the reading of an answer are in model_request.py, the messages in transcript.py. Turns that are
+due, and the handling of their calls, are decided in core/nodes/agent.py. Loaded with the first request.
 """
 
 from __future__ import annotations
@@ -90,9 +88,7 @@ class ModelCaller:
         return await self._single(asking, arguments)
 
     async def collect(self, work: Callback, context: StepContext) -> Any:
-        """What the answer comes to of a request that was handed over.
-        Raises `StepFailure`, `UnfinishedError`.
-        """
+        """Return the result of a request that was handed over. Raises `StepFailure`, `UnfinishedError`."""
         if self._models is None or work.response is None:
             raise StepFailure("model_unavailable", "this deployment has no models", kind="permanent")
         asking = Asking(self._models, self._ledger, self._live, self._state, self._step, context)
@@ -128,7 +124,7 @@ class ModelCaller:
     async def _turn(
         self, asking: Asking, work: Agent, changed: Mapping[str, Any]
     ) -> dict[str, Any] | Response:
-        """What a turn comes to, or what its provider works on."""
+        """Return the result of a turn, or the request that its provider works on."""
         origin, slot = self._state.origin, self._step.slot
         told = self._memory.told[origin.saga, owner_of(slot)]
         transcript = Transcript(self._context, self._values, origin, told)
@@ -152,7 +148,9 @@ class ModelCaller:
     async def _collected(
         self, asking: Asking, work: Agent, changed: Mapping[str, Any], handed: Callback, response: Response
     ) -> dict[str, Any]:
-        """What a turn comes to whose request was handed over. A look that finds nothing reads no transcript."""
+        """Return the result of a turn whose request was handed over.
+        A poll that finds nothing reads no transcript.
+        """
         transcript = Transcript(self._context, self._values, self._state.origin)
         written = await transcript.content(work.given)
         given = as_priced({**written, **changed}, written["model"])
@@ -185,12 +183,12 @@ class ModelCaller:
         }
 
     def _corrected(self, messages: list[said.Message]) -> list[said.Message]:
-        """With what was wrong about the last answer to the same messages."""
+        """Return the messages with the mistake of the last answer to the same messages."""
         why = self._step.correction
         return [*messages, said.correction(why)] if why else messages
 
     def _last_mistake(self) -> str:
-        """What a person is told of the last answer that was of no use."""
+        """Return the text for a person about the last answer that was refused."""
         agent = self._agent()
         if self._step.correction or agent is None:
             return self._step.correction

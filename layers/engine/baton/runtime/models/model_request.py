@@ -1,4 +1,4 @@
-"""One request to a model: what it may cost is held before it, and what it has cost is counted after it."""
+"""One request to a model: its possible cost is held before it, and its cost is counted after it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from baton.runtime.money.ledger import Ledger
 logger = logging.getLogger("baton.models")
 
 CANCELS = 3
-"""So often a provider is asked to cancel a request."""
+"""Number of times that a provider is asked to cancel a request."""
 CANCEL_S = 2.0
 
 
@@ -80,7 +80,7 @@ async def look(models: Models, work: Callback, context: StepContext, now: int) -
 
 
 def given_back(response: Response, context: StepContext) -> None:
-    """What was held is not spent any more: the provider has said what the request has used."""
+    """Subtract the held amounts from the spending: the provider has reported what the request has used."""
     context.spent.append(Assumed(Decimal(-response.held) / MICRO))
     if response.tokens:
         read, written = response.tokens
@@ -88,7 +88,7 @@ def given_back(response: Response, context: StepContext) -> None:
 
 
 async def cancel(models: Models, responses: Collection[Response]) -> None:
-    """Best effort: what it costs is spent all the same."""
+    """Cancel requests, best effort: their cost is spent all the same."""
     await asyncio.gather(*(_cancel(models, one) for one in responses))
 
 
@@ -109,12 +109,11 @@ def _too_late(work: Callback, more: str = "") -> StepFailure:
 
 
 class Offered(msgspec.Struct, frozen=True):
-    """The tools of an agent as a model is told of them.
+    """Tools of an agent as a model sees them.
 
-    `names` are those on the wire, `tools` what is called by them, each with the schema of its parameters as
-    JSON; `json` is all
-    that is offered; `operations` are those of APIs that may be called, by the
-    tools of `listing`.
+    `names` are those on the wire, `tools` the tools called by them, each with the schema of its parameters as
+    JSON; `json` is the whole offer; `operations` are those of APIs that may be called, by the tools of
+    `listing`.
     """
 
     names: dict[str, str]
@@ -126,7 +125,7 @@ class Offered(msgspec.Struct, frozen=True):
 
 
 class ModelMemory:
-    """Of one invocation; `told` is by the saga and the slot of an agent."""
+    """Memory of one invocation; `told` is by the saga and the slot of an agent."""
 
     def __init__(self, specs: Mapping[str, ToolSpec]) -> None:
         self.told: defaultdict[tuple[str, str], Told] = defaultdict(Told)
@@ -134,7 +133,8 @@ class ModelMemory:
         self._offered: dict[bytes, Offered] = {}
 
     def offered(self, arguments: Mapping[str, Any]) -> Offered:
-        """What a turn offers by its arguments in the graph.
+        """Return the tools that a turn offers by its arguments in the graph.
+
         Raises `StepFailure` for a tool that this deployment does not have.
         """
         key = msgspec.json.encode(arguments)
@@ -189,7 +189,7 @@ class Asking:
 
     @property
     def until(self) -> int:
-        """When the attempt has to be over."""
+        """Deadline of the attempt."""
         return self._context.deadline_ms
 
     async def answer(
@@ -206,8 +206,7 @@ class Asking:
         """Its answer, or what the provider works on if the node is asked in the background.
 
         `given` has the model and its settings. `counted`: so many tokens the beginning of the messages is
-        known to have. `known`:
-        so many of the messages, from the first on, have so many bytes as JSON.
+        known to have. `known`: so many of the messages, from the first on, have so many bytes as JSON.
 
         `beside`: the name of a request beside the step's own, whose answer is text and has to be there by
         `until`.
@@ -342,7 +341,9 @@ class Asking:
         )
 
     async def _cover(self, most: int, size: int, counted: int, tokens: tuple[int, ...]) -> None:
-        """Hold what the request may cost. Raises `NoRoom`; who is asked about it is told how it was reckoned."""
+        """Hold what the request may cost.
+        Raises `NoRoom`; a person who is asked about it sees the calculation.
+        """
         try:
             await self._ledger.cover(self._state, self._step, MODEL, most, billed=tokens)
         except Halted as halted:
@@ -355,10 +356,9 @@ class Asking:
             ) from None
 
     def _assume(self, most: int, tokens: tuple[int, ...]) -> Callable[[], None]:
-        """Count a request by its most before it is sent: its provider bills it,
-        whatever becomes of its caller, and whenever that is asked.
+        """Count a request by its most before it is sent: its provider bills it, even if its caller dies.
 
-        Returns the function that takes this back, once it is known what the request has used.
+        Return the function that takes this back, once the usage of the request is known.
         """
         spent, usage = self._context.spent, self._context.usage
         cost, used = self._add(most, tokens)
@@ -379,9 +379,7 @@ class Asking:
         return cost, used
 
     def _price(self, given: Mapping[str, Any], model: str) -> Price | None:
-        """The dearer one of what the deployment knows and what the document
-        says: no document makes a model cheaper.
-        """
+        """Return the higher of the deployment's and the document's price: a document only makes it dearer."""
         known, own = self._models.price(model), given.get("price")
         prices = [*([] if known is None else [known]), *([] if own is None else [Price(**own)])]
         return max(prices, key=lambda price: most_of(price, MICRO, MICRO), default=None)
@@ -393,13 +391,13 @@ class Asking:
 
 
 def as_priced(given: Mapping[str, Any], named: str) -> Mapping[str, Any]:
-    """The document's price is that of the model which it names, and of no other that is asked in its place."""
+    """Apply the document's price only to the model that it names, and not to one asked in its place."""
     return given if given["model"] == named else {**given, "price": None}
 
 
 def _counted(answer: ModelAnswer, read: int, written: int) -> ModelAnswer:
-    """With what it counts for: the most that it can have used, where its
-    provider does not say it or what it says cannot be.
+    """Return the answer with the usage that counts: the possible maximum if the provider reports none, or an
+    impossible one.
     """
     usage = answer.usage
     if not is_credible(usage, read, written):
@@ -490,8 +488,8 @@ def calls_of(asked: Sequence[ModelCall], offered: Offered, made: Mapping[str, st
 
 
 def data_of(answer: ModelAnswer, schema: Any) -> Any:
-    """What the answer gives: text, or JSON as the schema has it.
-    Raises `StepFailure` for what it must not be.
+    """Return the data of an answer: text, or JSON as the schema has it.
+    Raises `StepFailure` for invalid data.
     """
     check_whole(answer)
     if schema is None:
@@ -507,7 +505,7 @@ def data_of(answer: ModelAnswer, schema: Any) -> Any:
 
 
 def check_whole(answer: ModelAnswer) -> None:
-    """Raises `StepFailure` for an answer that was cut off: of the calls that it asks for, some are missing."""
+    """Raise `StepFailure` for an answer that was cut off: some of the calls that it asks for are missing."""
     if answer.finish == LENGTH:
         raise StepFailure(
             REFUSED, "it was cut off at the most tokens that it may have; answer in fewer words"
@@ -539,7 +537,9 @@ def _call(call: ModelCall, offered: Offered) -> dict[str, Any]:
 
 
 def _unlisted(tool: str, arguments: Mapping[str, Any], offered: Offered) -> str:
-    """Why an operation of an API cannot be called; empty for one that can, and for other tools."""
+    """Return the reason why an operation of an API cannot be called; empty for one that can, and for other
+    tools.
+    """
     if tool not in offered.listing or API not in arguments or OPERATION not in arguments:
         return ""
     return refusal(offered.operations, arguments[API], arguments[OPERATION])
@@ -554,7 +554,7 @@ def _repeating(call: dict[str, Any], made: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _written(call: ModelCall) -> str:
-    """What the model wrote for an object: it is not shown that otherwise."""
+    """Return the text that the model wrote for an object: nothing else shows it to the model."""
     return f"; you wrote: {quoted(call.arguments, MOST_SHOWN)}"
 
 

@@ -1,8 +1,7 @@
-"""A model is asked what else could be done in place of a step that has
-failed, and what it suggests is checked and scored.
+"""Replanning: a model suggests alternatives to a step that has failed; each is checked and scored.
 
-What becomes of the alternatives is decided in core/nodes/replanning.py,
-how money is held in model_request.py. Loaded with the first request.
+The use of the alternatives is decided in core/nodes/replanning.py, money is held in model_request.py. Loaded
+with the first request.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from baton.ports.models import ModelAnswer
 from baton.runtime.models.model_request import data_of
 
 LONGEST_TEXT = 500
-"""Characters of what a model says for an alternative, and of why one is dropped."""
+"""Longest text, in characters, of a model about an alternative, and of the reason for dropping one."""
 MERITS = ("reliability", "cost", "latency", "fit", "preference")
 
 _INSTRUCTIONS = f"""\
@@ -105,7 +104,7 @@ def plan_of(answer: ModelAnswer, schema: Any, given: Mapping[str, Any], specs: S
 
 
 def _problems(steps: Sequence[Mapping[str, Any]], given: Mapping[str, Any], specs: Specs) -> Iterator[str]:
-    """Why an alternative cannot be tried."""
+    """Yield the reasons why an alternative cannot be tried."""
     for number, step in enumerate(steps, 1):
         tool, arguments = step["tool"], step["arguments"]
         if tool not in given["tools"] or tool not in specs:
@@ -131,7 +130,7 @@ def _as_told(arguments: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
 def _wrong(
     spec: ToolSpec, arguments: Mapping[str, Any], number: int, operations: Operations
 ) -> Iterator[str]:
-    """What is wrong with the arguments of a call, apart from what is taken from other steps."""
+    """Yield the problems of a call's arguments, apart from values taken from other steps."""
     taken = dict(_references(arguments, ""))
     for place, other in taken.items():
         if not 0 <= other < number:

@@ -1,4 +1,4 @@
-"""All that was said in an agent so far, read off its state and off the blobs of its older turns."""
+"""Messages of an agent so far, read from its state and from the blobs of its older turns."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from baton.runtime.invocation.attempt import Values
 from baton.runtime.invocation.context import InvocationContext
 
 TAIL = 16
-"""So many turns are in the state; then they become a segment of the transcript."""
+"""Number of turns in the state; then they become a segment of the transcript."""
 
 
 class _Said(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is in a segment of a transcript: its messages, and by their
-    digests the items of the calls that have succeeded.
+    """Content of a segment of a transcript: its messages, and by their digests the items of the calls that
+    have succeeded.
 
-    Where older messages do not fit, the first of its messages stands for so many that
-    are `left_out`, and `whole` is the blob that has the transcript as it was before.
+    If older messages do not fit, the first of its messages stands for `left_out` of them, and `whole` is the
+    blob that has the transcript as it was before.
     """
 
     messages: list[Message]
@@ -39,10 +39,10 @@ _decode_said = msgspec.json.Decoder(_Said).decode
 
 
 class Told(msgspec.Struct):
-    """What an invocation keeps of an agent from one request to the next, each part with its bytes as JSON.
+    """Parts that an invocation keeps of an agent from one request to the next, each with its bytes as JSON.
 
-    The opening; the segments, by reference; and by number the messages of
-    the turns that are in its state, with the names of the tools in them.
+    The opening; the segments, by reference; and by number the messages of the turns that are in its state,
+    with the names of the tools in them.
     """
 
     opening: tuple[list[Message], int] = ([], 0)
@@ -52,12 +52,11 @@ class Told(msgspec.Struct):
 
 
 class Talk(msgspec.Struct, frozen=True):
-    """What a turn is told: the opening, what was said in the turns before it, and what its user says with it.
+    """Messages of a turn: the opening, those of the turns before it, and the new ones of its user.
 
-    `parts` are the segments that it was read from, `tail` the messages behind them. `segments`: what is to
-    become of them
-    with the answer of this turn, where that is anything new.
-    `known`: how many of the messages have been counted, from the first on, and their bytes as JSON.
+    `parts` are the segments that it was read from, `tail` the messages after them. `segments`: the segments
+    to store with the answer of this turn, if they change. `known`: the number of messages that have been
+    counted, from the first on, and their bytes as JSON.
     """
 
     opening: list[Message]
@@ -77,7 +76,7 @@ class Talk(msgspec.Struct, frozen=True):
 
     @property
     def made(self) -> dict[str, str]:
-        """By digest, the calls that are in segments."""
+        """Return the calls in segments, by digest."""
         return {digest: item for _, part in self.parts for digest, item in part.made.items()}
 
 
@@ -85,8 +84,7 @@ class Transcript:
     """Reads the transcript of an agent, and writes the segments that it consists of.
 
     `told`: what this invocation knows of it. A segment that it has read or written is not read again; of a
-    turn that is in the
-    state as it was, the messages are not made again.
+    turn that is in the state as it was, the messages are not made again.
     """
 
     def __init__(
@@ -98,7 +96,7 @@ class Transcript:
         self._told = told or Told()
 
     async def read(self, work: Agent, given: Mapping[str, Any], names: Mapping[str, str]) -> Talk:
-        """All that was said so far. `names` are those of the tools on the wire."""
+        """Return the talk so far. `names` are those of the tools on the wire."""
         told, tail = self._told, list[Message]()
         opening, size = said.opening(given), 0
         if told.opening[0] != opening:
@@ -122,7 +120,7 @@ class Transcript:
         return msgspec.structs.replace(talk, known=(count, size))
 
     async def made(self, segments: Sequence[Segment]) -> dict[str, str]:
-        """By digest, the calls that are in these segments."""
+        """Return the calls in these segments, by digest."""
         return {digest: item for _, part in await self._parts(segments) for digest, item in part.made.items()}
 
     async def kept(self, work: Agent, talk: Talk) -> Talk:
@@ -144,8 +142,8 @@ class Transcript:
     async def cut(
         self, work: Agent, talk: Talk, share: int, summary: Callable[[list[Message]], Awaitable[str]]
     ) -> Talk:
-        """With the last `1/share` of what was said before, and for what is
-        older its `summary`, or a note that it is left out.
+        """Return the talk with the last `1/share` of its messages, and a `summary` of older ones, or a note
+        that they are left out.
 
         This becomes the one segment of the transcript, so that later turns begin with it.
         """
@@ -173,7 +171,7 @@ class Transcript:
         return Segment(ref, turns)
 
     async def _parts(self, segments: Sequence[Segment]) -> list[tuple[Segment, _Said]]:
-        """What is in these segments. No other is kept."""
+        """Return the content of these segments, and keep no other."""
         if not segments and not self._told.segments:
             return []
         known = self._told.segments
@@ -200,8 +198,8 @@ class Transcript:
         return [*heard, *said.turn(ids, answer, found.values(), names)]
 
     async def _result(self, call: str, talk: Talk) -> Any:
-        """What a model was told of an earlier call: it stands in the messages
-        of its turn, or in those that are left out.
+        """Return the result of an earlier call as the model got it: from the messages of its turn, or from
+        those left out.
         """
         found, (whole, _) = said.result_of(talk.before, call), _oldest(talk)
         while found is None and whole:
@@ -217,5 +215,5 @@ class Transcript:
 
 
 def _oldest(talk: Talk) -> tuple[str, int]:
-    """What is known of messages that are left out: all of them are so at the beginning."""
+    """Return the blob of the messages left out, and their number: they are all at the beginning."""
     return (talk.parts[0][1].whole, talk.parts[0][1].left_out) if talk.parts else ("", 0)

@@ -1,1 +1,1 @@
-"""What may be spent: accounts, reservations, and what is held while a request runs."""
+"""Money of sagas: accounts, reservations, and the amounts held while a request runs."""

@@ -1,4 +1,4 @@
-"""What one attempt holds and has spent. Whose it is and what follows is in ledger.py."""
+"""Amounts that one attempt holds and has spent. Their owners and the consequences are in ledger.py."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from baton.runtime.invocation.context import StoreRetrier
 
 
 class _Wish(Struct, eq=False):
-    """So much more is to be held, `billed` for this. `refused`: there is no room beside these sums."""
+    """Request for a higher reservation, `billed` for this. `refused`: these sums leave no room for it."""
 
     more: int
     billed: str = ""
@@ -45,7 +45,7 @@ class _Wish(Struct, eq=False):
 
 
 REST = "rest"
-"""The name of what is held for calls that are not billed by a name of their own."""
+"""Name of the amount held for calls that are not billed by a name of their own."""
 
 
 def short(name: str) -> str:
@@ -59,7 +59,9 @@ def step_of(billed: str) -> str:
 
 
 class _Request(Struct, frozen=True):
-    """A change, the wishes that it grants, and what is `counted`, `served` and `returned` once it is made."""
+    """Change, the wishes that it grants, and the values of `counted`, `served` and `returned` once it is
+    made.
+    """
 
     change: Change
     wishes: tuple[_Wish, ...]
@@ -72,20 +74,19 @@ class AccountQueue:
     """One reservation of one account, for all attempts of an invocation together.
 
     `draws`: no more is held than the user has drawn of the tenant's day; without a `limit` only that counts.
-    `is_spent`: all that is held
-    counts as spent when its time is over, and nothing of it is freed.
-    `_amount` is what attempts under way hold, `_billed` what of it is billed whatever becomes of them,
-    `_spent` what all have spent, `_back` what
-    they have given back of what was counted before, `_asked` how often any was changed; `_counted`,
-    `_returned` and `_served` are how far the account has that, `_known` is the reservation there.
+    `is_spent`: all that is held counts as spent when its time is over, and nothing of it is freed. `_amount`
+    is what attempts under way hold, `_billed` what of it is billed whatever becomes of them, `_spent` what
+    all have spent, `_back` what they have given back of what was counted before, `_asked` how often any was
+    changed; `_counted`, `_returned` and `_served` are how far the account has that, `_known` is the
+    reservation there.
 
-    A request without an answer can still be made while the reservation is as it was before.
-    Each is in `_possible`, under the number by which the account shows it.
-    One that leaves no reservation shows nothing, so it stays `_closing` and is sent again as it was.
-    One that opens a reservation counts nothing, and each try has a number of its own: made late, it
-    opens another, which no other late request is about. If it is for what is billed, that would be
-    spent when its time is over, although no caller asked for anything with it: from such a try on
-    (`_is_haunted`) the invocation leaves a mark where it holds nothing, and what lands late is refused.
+    A request without an answer can still be made while the reservation is as it was before. Each is in
+    `_possible`, under the number by which the account shows it. One that leaves no reservation shows nothing,
+    so it stays `_closing` and is sent again as it was. One that opens a reservation counts nothing, and each
+    try has a number of its own: made late, it opens another, which no other late request is about. If it is
+    for what is billed, that would be spent when its time is over, although no caller asked for anything with
+    it: from such a try on (`_is_haunted`) the invocation leaves a mark where it holds nothing, and what lands
+    late is refused.
     """
 
     def __init__(
@@ -122,36 +123,35 @@ class AccountQueue:
         self._turn = asyncio.Lock()
 
     def heed(self, rule: UserRule) -> None:
-        """Hold no more than an operator allows the user, if this is a later rule than the one that is heeded."""
+        """Hold no more than an operator allows the user, if this rule is later than the one in force."""
         if rule.version > self._rule:
             self._rule, self.limit = rule.version, rule.most(self._of_all)
 
     @property
     def is_settled(self) -> bool:
-        """Whether the account has all that was asked for, as far as is known."""
+        """Return true if the account has all that was asked for, as far as is known."""
         is_fenced = not self._is_haunted or self._known is not None
         is_served = self._served == self._asked and _amount(self._known) == self._amount
         return is_fenced and is_served and not self._is_unsure
 
     @property
     def ahead(self) -> int:
-        """So much more will be held once all that was asked for is there."""
+        """Amount by which the held sum will grow once all requests are made."""
         return self._amount - _amount(self._known) + self.owed
 
     async def ask(
         self, now: int, less: int = 0, spent: int = 0, more: int = 0, billed: str = ""
     ) -> Sums | None:
         """Hold less, count what was spent, and hold more.
-        What is over at `now` may be freed.
-        Less than nothing is given back.
+        What is over at `now` may be freed. Less than nothing is given back.
 
         `billed`: what is held, and was held until now, is for this, and is spent whatever becomes of the
         caller.
 
-        Returns the sums for which there is no room for more, with all that this invocation has spent.
-        Raises `EngineFault` when there is no answer: the less and the spent go along with a later
-        request, and no more is held. Callers that wait while a request is under way share its
-        failure. One request after the other would take all the time that the invocation has left.
+        Return the sums for which there is no room for more, with all that this invocation has spent. Raises
+        `EngineFault` when there is no answer: the less and the spent go along with a later request, and no
+        more is held. Callers that wait while a request is under way share its failure. One request after the
+        other would take all the time that the invocation has left.
         """
         self._amount -= less
         self._bill(billed, 0)
@@ -215,14 +215,14 @@ class AccountQueue:
                 self._bill(wish.billed, wish.more)
 
     def _bill(self, name: str, amount: int) -> None:
-        """What is held for a request that is billed in any case; of a step there is one at a time."""
+        """Note the amount held for a request that is billed in any case; a step has one at a time."""
         if before := self._names.pop(step_of(name), ""):
             del self._billed[before]
         if name and amount:
             self._names[step_of(name)], self._billed[name] = name, amount
 
     def move(self, request: _Request, now: int) -> Answer:
-        """One try of a request."""
+        """Try a request once."""
         change = request.change
         if change.after is not None:
             is_new = change.before is None and not change.after.is_mark
@@ -233,19 +233,19 @@ class AccountQueue:
 
     @property
     def _drawn(self) -> int:
-        """What the user has of the tenant's day, if that has a limit."""
+        """Share that the user has of the tenant's day; 0 if that has no limit."""
         return self.sums.drawn if self._draws else 0
 
     @property
     def _most(self) -> int:
-        """So much may be held at a time."""
+        """Largest amount that may be held at a time."""
         drawn = self._drawn if self._draws else self.limit
         return min(self.limit or drawn, drawn)
 
     @property
     def owed(self) -> int:
-        """What the account has to count yet: less than nothing where it has
-        counted the most that was possible.
+        """Amount that the account has yet to count, at least 0: it may have counted the most that was
+        possible.
         """
         return max(self._spent - self._counted, 0)
 
@@ -280,7 +280,7 @@ class AccountQueue:
         return _Request(change, wishes, counted, served, returned)
 
     def _made(self, request: _Request, there: Reservation | None) -> _Request | None:
-        """The request by which the reservation is now `there`; None: it is none of those without an answer."""
+        """Return the request that made the reservation `there`; None if no unanswered request did."""
         one = self._possible.get(there.number) if there is not None else None
         if one is not None and one.change.before == self._known:
             return one
@@ -288,9 +288,7 @@ class AccountQueue:
         return replace(request, wishes=()) if request.change.before is not None and is_gone else None
 
     def _refuse(self, request: _Request, sums: Sums) -> None:
-        """Refuse the wishes for which there is no room beside the earlier ones;
-        all, if that is not what is missing.
-        """
+        """Refuse the wishes that have no room beside the earlier ones; all, if room is not the problem."""
         owed, refused = self.owed, []
         room = self._most - owed - sums.held - self._amount + _amount(self._known)
         waiting = [wish for wish in request.wishes if wish in self._wishes]
@@ -309,7 +307,7 @@ def _amount(held: Reservation | None) -> int:
 
 
 class AccountQueues(dict[Account, AccountQueue]):
-    """All queues of an invocation. One is made when its account is first asked for."""
+    """Queues of an invocation. Each is made when its account is first asked for."""
 
     def __init__(
         self,
@@ -337,9 +335,8 @@ class LedgerCache:
     """Lives as long as a process: the accounts, their limits, and what is known of today.
 
     `blocked` have spent their day's money, or are blocked, which only a later rule undoes (a tenant without a
-    user); `told` are keys of notices
-    that this process has asked for.
-    `rules`: what operators have decided about users, the latest that this process has heard.
+    user); `told` are keys of notices that this process has asked for. `rules`: what operators have decided
+    about users, the latest that this process has heard.
     """
 
     budgets: Budgets
@@ -367,7 +364,7 @@ class LedgerCache:
         return Account(tenant, user, day)
 
     def learn(self, account: Account, sums: Sums) -> bool:
-        """Whether the user, or the tenant, is blocked."""
+        """Learn the sums of an account. Return true if the user, or the tenant, is blocked."""
         who = (account.tenant, account.user)
         if sums.rule.version > self.rule(account).version:
             self.rules[who] = sums.rule
@@ -379,14 +376,14 @@ class LedgerCache:
         return is_over
 
     async def sums(self, call: StoreRetrier, tenant: str, user: str, now: int) -> Sums:
-        """What a user, or without one the tenant, has spent today: one eventually consistent read."""
+        """Return today's sums of a user, or without one of the tenant: one eventually consistent read."""
         account = self.account(tenant, user, now)
         sums = await call(self.budgets.read, account)
         self.learn(account, sums)
         return sums
 
     async def refuse_the_blocked(self, call: StoreRetrier, tenant: str, user: str, now: int) -> None:
-        """Raises `BudgetSpent` for a user, or of a tenant, who begins nothing more today, and `UserBlocked`."""
+        """Raise `BudgetSpent` if the user, or the tenant, may begin nothing more today, and `UserBlocked`."""
         account = self.account(tenant, user, now)
         if parked := await self.parked(call, account):
             if parked.code == USER_BLOCKED:
@@ -396,8 +393,9 @@ class LedgerCache:
             raise error(f"{parked.message}; the next day begins in {left} s", left)
 
     async def parked(self, call: StoreRetrier, account: Account) -> ev.Parked | None:
-        """Why a saga of this user begins nothing more today: one eventually
-        consistent read for each limit that is set.
+        """Return the reason why a saga of this user begins nothing more today; None if it may.
+
+        Costs one eventually consistent read for each limit that is set.
         """
         if self.terms.user_day:
             sums = await call(self.budgets.read, account)
@@ -413,17 +411,15 @@ class LedgerCache:
 logger = logging.getLogger("baton.ledger")
 
 PART = 16
-"""A slice is at most this part of what the tenant has left, unless one
-call needs more: the last money is drawn exactly.
-"""
+"""Divisor of the tenant's rest for a slice, unless one call needs more: the last money is drawn exactly."""
 TRIES = 8
 
 
 class Slices:
-    """What the users of one invocation have of their tenants' days.
-    `_users` are the sagas that have asked, by account.
+    """Shares that the users of one invocation have of their tenants' days.
 
-    `tenants` are the last known sums of the tenants' accounts.
+    `_users` are the sagas that have asked, by account. `tenants` are the last known sums of the tenants'
+    accounts.
     """
 
     def __init__(self, call: StoreRetrier, cache: LedgerCache) -> None:
@@ -443,8 +439,8 @@ class Slices:
         """Let the account hold `cost` more, as far as the tenant's day goes.
         What it has spent makes its slices larger.
 
-        Returns the tenant's sums if the tenant has not so much left.
-        Raises `NoRoom` if others are always faster.
+        Return the tenant's sums if the tenant has not so much left. Raises `NoRoom` if others are always
+        faster.
         """
         async with self._alone[account.account]:
             if account.sums == Sums():
@@ -470,7 +466,9 @@ class Slices:
         return self.tenants[tenant]
 
     async def _refused(self, account: AccountQueue, answer: Drawn) -> Sums:
-        """The tenant's sums, with all that this user has spent. What does not suffice here is left to others."""
+        """Return the tenant's sums, with all that this user has spent.
+        A remainder too small here is left to others.
+        """
         if not _is_even(answer.user):
             answer = await self._move(account, answer.user, answer.user.held)
         return answer.tenant
@@ -481,11 +479,11 @@ class Slices:
         return answer
 
     async def give_back(self, saga: str) -> None:
-        """A saga leaves its invocation: what its user has drawn and no attempt holds is the tenant's again.
-        Best effort.
+        """Return the share that a user has drawn and no attempt holds to the tenant, when a saga leaves its
+        invocation.
 
-        Only the last of the user's invocations does it: others may need what is left.
-        What cannot be given back is there for the user's next one.
+        Best effort. Only the last of the user's invocations does it: others may need the rest. A share that
+        cannot be returned is left for the user's next invocation.
         """
         for account in [account for account, sagas in self._users.items() if saga in sagas]:
             self._users[account].discard(saga)
@@ -508,20 +506,20 @@ def _share(sums: Sums) -> tuple[int, int]:
 
 
 def _is_even(sums: Sums) -> bool:
-    """Whether the tenant's account counts for a user exactly what the user's own does."""
+    """Return true if the tenant's account counts for a user exactly what the user's own does."""
     return _share(sums) == (sums.held, sums.spent)
 
 
 class Left(msgspec.Struct, frozen=True):
-    """By slot, the most that requests of the dead can have cost, and the
-    most tokens that they can have read and written, where those are limited.
+    """Highest possible cost of dead requests, by slot, and the most tokens that they can have read and
+    written, if limited.
     """
 
     costs: dict[str, int] = {}
     tokens: dict[str, tuple[int, ...]] = {}
 
     def add(self, billed: Mapping[str, int], places: Mapping[str, str]) -> None:
-        """Take in what a dead invocation had under way.
+        """Add the requests that a dead invocation had under way.
         `places`: the slots of this saga by the names of their steps.
         """
         for name, cost in billed.items():
@@ -566,11 +564,9 @@ class AttemptSpending(Struct, eq=False):
     """An attempt under way: `cover` is what it may spend beyond what has been `closed`, which is counted.
 
     `held` of it is reserved. `sums` are the last known ones of the account. `rests`: there was no room for it
-    in its
-    process.
-    `billed`: what is held for it is for a request that is billed whatever
-    becomes of its caller, and this is its name. `shared`: the same on the
-    accounts of limits that its saga shares with others, the nearest first.
+    in its process. `billed`: what is held for it is for a request that is billed whatever becomes of its
+    caller, and this is its name. `shared`: the same on the accounts of limits that its saga shares with
+    others, the nearest first.
     """
 
     saga: str
@@ -590,15 +586,15 @@ class AttemptSpending(Struct, eq=False):
         return max(micro_dollars(self.spent), self.closed + self.cover)
 
     def holds(self, amount: int, left: Collection[tuple[str, AccountQueue]]) -> bool:
-        """Tell whether it has spent nothing and holds this amount on accounts that have all answered."""
+        """Return true if it has spent nothing and holds this amount on accounts that have all answered."""
         is_known = not any((self.saga, one.account) in left for one in (self, *self.shared))
         return is_known and not self.spent and self.cover == amount
 
     async def move(self, now: int, cost: int, cover: int, billed: str) -> Sums | None:
-        """Count what it has cost so far, and hold `cover` in place of what is held for it.
-        Returns the sums where there is no room.
+        """Count the cost so far, and hold `cover` in place of the held amount.
+        Return the sums if it has no room.
 
-        Raises `EngineFault` where the account gives no answer.
+        Raises `EngineFault` if the account gives no answer.
         """
         less, spent = self.held, cost - self.closed
         self.held, self.closed, self.cover = 0, cost, cover  # at once: others may ask meanwhile

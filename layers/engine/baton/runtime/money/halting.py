@@ -1,4 +1,4 @@
-"""That a saga may spend nothing more on a day: why it is parked, and who is told. Each is told once a day."""
+"""Halts of sagas that may spend nothing more on a day: the reason, and the notices, once a day each."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ class Halt(Struct, frozen=True):
 
 
 class Halted(NoRoom):
-    """There is no money for a call, and no other attempt holds any that would come back."""
+    """Halt of a call without money, while no other attempt holds any that would come back."""
 
     def __init__(self, halt: Halt) -> None:
         super().__init__(halt.parked.message)
         self.halt = halt
 
     def because(self, why: str) -> Halted:
-        """The same, and those who are told learn why."""
+        """Return the same halt, with its reason for the people notified."""
         text = f"{self.halt.parked.message}: {why}"
         told = tuple(replace(notice, message=text) for notice in self.halt.notices)
         return Halted(Halt(replace(self.halt.parked, message=text), told))
 
 
 class Halting:
-    """What the sums of accounts mean for a saga of theirs."""
+    """Decisions about a saga from the sums of its accounts."""
 
     def __init__(self, cache: LedgerCache, clock: Clock) -> None:
         self._cache = cache
@@ -50,7 +50,7 @@ class Halting:
     def by_user(
         self, state: State, node: str, account: Account, sums: Sums, amount: int = 0, what: str = ""
     ) -> Halted:
-        """The user's day has no room for `what`, which would cost `amount`."""
+        """Return the halt for a user's day that has no room for `what`, which would cost `amount`."""
         parked = user_parked(sums, self._cache.terms_of(account), account.day, node, amount, what)
         if parked.code == USER_BLOCKED:  # told once, however many days it lasts
             key = f"blocked/user/{account.user}/{self._cache.rule(account).version}"
@@ -88,7 +88,7 @@ class Halting:
         raise self.by_tenant(state, node, account.account, tenant, cost, what)
 
     def known(self, state: State, node: str, account: Account) -> Halted | None:
-        """Where this process knows already that nothing more begins."""
+        """Return the halt of a step if this process knows already that nothing more begins; else None."""
         terms, blocked = self._cache.terms_of(account), self._cache.blocked
         if (account.tenant, account.user) in blocked:
             return self.by_user(state, node, account, Sums(spent=terms.user_day))
@@ -122,7 +122,9 @@ class Halting:
         return self._untold(state, found)
 
     def _untold(self, state: State, notices: tuple[ev.Notice, ...]) -> tuple[ev.Notice, ...]:
-        """Those that neither this process nor this saga has asked for. Another may have: one of them is sent."""
+        """Return the notices that neither this process nor this saga has asked for.
+        Another may have: one is sent.
+        """
         if not notices:
             return ()
         told = self._cache.told

@@ -35,8 +35,8 @@ _NONE = Used()
 
 
 class _Held(msgspec.Struct):
-    """Of an attempt: what it has used that the log does not have, and the
-    most that its request may use and cost.
+    """Amounts of an attempt: its usage that the log does not have, and the most that its request may use and
+    cost.
     """
 
     usage: Sequence[Usage]
@@ -54,29 +54,29 @@ class _Held(msgspec.Struct):
 
 
 class RequestHolds:
-    """By saga and slot, what is held for an attempt."""
+    """Amounts held for attempts, by saga and slot."""
 
     def __init__(self) -> None:
         self._held: dict[tuple[str, str], _Held] = {}
 
     def see(self, saga: str, running: Collection[str]) -> None:
-        """The log has what was used by attempts that are not `running`."""
+        """Forget the usage of attempts that are not `running`: the log has it."""
         for place in [place for place in self._held if place[0] == saga and place[1] not in running]:
             del self._held[place]
 
     def over(self, saga: str, slot: str) -> None:
-        """The request of an attempt is over, and its context says what it has used."""
+        """Record that the request of an attempt is over; its context has its usage."""
         if held := self._held.get((saga, slot)):
             held.tokens = held.cost = 0
 
     def tokens(
         self, saga: str, state: State, step: RunStep, context: StepContext, read: int, wanted: int
     ) -> int:
-        """How many tokens the answer to a request may have that reads up to
-        `read`, at most `wanted`; they are then held.
+        """Return the most tokens, up to `wanted`, for the answer to a request that may read `read`; they are
+        then held.
 
-        Raises `StepFailure` where the limit is too low for it, and `NoRoom`
-        where others hold what is left and may give it back.
+        Raises `StepFailure` if the limit is too low for it, and `NoRoom` if others hold the rest and may give
+        it back.
         """
         mine, least = tokens_of(context.usage), min(LEAST_OUTPUT, wanted)
         for code, whose, most, used, others in _token_limits(state, step):
@@ -108,21 +108,21 @@ class RequestHolds:
         self._of(saga, step, context).cost = most
 
     def _of(self, saga: str, step: RunStep, context: StepContext) -> _Held:
-        """What is held for this attempt; its slot may have had others before."""
+        """Return the amounts held for this attempt; its slot may have had others before."""
         held = self._held.get((saga, step.slot))
         if held is None or held.spent is not context.spent:
             held = self._held[saga, step.slot] = _Held(context.usage, context.spent)
         return held
 
     def _others(self, saga: str, step: RunStep, owner: str) -> Iterator[_Held]:
-        """Of other attempts that a limit of the saga, or of one node, is for."""
+        """Yield the amounts of other attempts under the same limit of the saga, or of one node."""
         for (of, slot), held in self._held.items():
             if of == saga and slot != step.slot and owner in (SAGA, node_of(owner_of(slot))[0]):
                 yield held
 
 
 def is_limited(step: RunStep, what: str) -> bool:
-    """Whether anything limits the `tokens` or the `cost` of a step's requests."""
+    """Return true if a limit applies to the `tokens` or the `cost` of a step's requests."""
     agent = step.node.agent
     if not step.node.limits and step.tokens is None and step.cap is None and agent is None:
         return False  # most have none
@@ -130,7 +130,7 @@ def is_limited(step: RunStep, what: str) -> bool:
 
 
 def _caps(step: RunStep, name: str) -> Iterator[tuple[Cap, str]]:
-    """The limits of this name for a step that end what passes them, and whose they are."""
+    """Yield the limits of this name that end a step which passes them, and their owners."""
     of_saga = {"tokens": step.tokens, "cost": step.cap}[name]
     for cap, owner in ((step.node.limits.get(name), step.node.name), (of_saga, SAGA)):
         if cap is not None and cap.then == TERMINATE:
@@ -188,11 +188,11 @@ class SharedHolds:
     async def hold(
         self, state: State, node: str, what: str, attempt: AttemptSpending, spent: int, cost: int
     ) -> None:
-        """Cover a call of an attempt on all its accounts, from the nearest
-        limit outwards, and count what it has spent.
+        """Cover a call of an attempt on all its accounts, from the nearest limit outwards, and count its
+        spending.
 
-        Raises `NoRoom` where others hold what is left, `Halted` where the
-        saga's tree has spent it, and `StepFailure` by a limit of a document.
+        Raises `NoRoom` if others hold the rest, `Halted` if the saga's tree has spent it, and `StepFailure`
+        by a limit of a document.
         """
         for one in attempt.shared:
             one.account.limit = one.limit.most
@@ -204,7 +204,7 @@ class SharedHolds:
             raise NoRoom("other sagas of the tree hold the rest")
 
     async def settle(self, attempt: AttemptSpending, cost: int, left: set[tuple[str, AccountQueue]]) -> None:
-        """Count what an attempt has cost, and hold nothing for it any more.
+        """Count the cost of an attempt, and release its amounts.
         `left`: accounts that gave no answer, with their sagas.
         """
         fault: BaseException | None = None

@@ -47,8 +47,8 @@ logger = logging.getLogger("baton.ledger")
 
 LONGEST_LIFE_MS = 960_000  # of an invocation, with the grace of its lease
 BRIEFLY_S = 0.5
-"""So long an append or a reservation waits, at most, for the accounts
-to have what stopped attempts have spent.
+"""Longest wait, in seconds, of an append or a reservation until the accounts have the spending of stopped
+attempts.
 """
 
 
@@ -56,11 +56,9 @@ class Ledger:
     """The money of the steps of one invocation.
 
     `_seen` are the last states of the sagas, `_unlogged` the costs of their attempts that are not in these
-    states, by
-    slot.
-    `_wanted`: the amount that an attempt under way lacked while others held the rest; it begins with that.
-    `_returning`: what attempts give back of what was counted, which the log does not have yet.
-    `_left`: accounts that gave no answer, with the sagas that had asked.
+    states, by slot. `_wanted`: the amount that an attempt under way lacked while others held the rest; it
+    begins with that. `_returning`: what attempts give back of what was counted, which the log does not have
+    yet. `_left`: accounts that gave no answer, with the sagas that had asked.
     """
 
     def __init__(self, context: InvocationContext, cache: LedgerCache) -> None:
@@ -139,8 +137,8 @@ class Ledger:
             raise
 
     def reopen(self, state: State, step: RunStep, spent: list[Decimal], day: int) -> None:
-        """An attempt goes on whose cost was counted on this day, as the most
-        that it may be: there it gives back what is left.
+        """Continue an attempt whose highest possible cost was counted on this day: there it gives back the
+        rest.
         """
         if day and self._counts(state, step):
             account = self._accounts[Account(state.origin.tenant, state.origin.user, day)]
@@ -150,7 +148,7 @@ class Ledger:
             self._open(saga, state, step, account, spent)
 
     def _counts(self, state: State, step: RunStep) -> bool:
-        """Tell whether any limit of money is on for the step."""
+        """Return true if any limit of money is on for the step."""
         terms = self._cache.terms
         return bool(terms.counts_days or terms.saga or step.shares or state.origin.shared_limits)
 
@@ -173,8 +171,7 @@ class Ledger:
         """Hold what the next call of an attempt may cost, as far as more is needed than is held for it.
 
         `billed`: the call costs so much even if its caller dies, and then that is spent, and not freed. These
-        are the tokens
-        that it may read and write, where they are limited.
+        are the tokens that it may read and write, where they are limited.
 
         Raises `NoRoom`, which may be `Halted`: then the call must not be made, and the attempt is over.
         """
@@ -196,7 +193,7 @@ class Ledger:
             raise
 
     def room(self, state: State, step: RunStep, context: StepContext, read: int, wanted: int) -> int:
-        """How many tokens the answer to a request may have, by its saga's limits; so many are then held.
+        """Return the most tokens for the answer to a request, by its saga's limits; they are then held.
         See holds.py.
         """
         saga = _key(state)
@@ -209,7 +206,8 @@ class Ledger:
         self._holds_of().dollars(_key(state), self._seen.get(_key(state), state), step, context, most)
 
     def unsaid(self, state: State, step: RunStep) -> int:
-        """Number of workers that died with this step and whose requests no account has.
+        """Return the number of workers that died with this step and whose requests no account has.
+
         Each may be billed like the next one.
         """
         if not (deaths := state.recovery.deaths) or self._cache.terms.counts_days:
@@ -218,7 +216,7 @@ class Ledger:
         return 0 if attempt is not None and attempt.shared else deaths.get(step.slot, 0)
 
     def used(self, state: State, step: RunStep) -> None:
-        """That request is over, and its context says what it has used."""
+        """Record that the request is over; its context has its usage."""
         if self._holds is not None:
             self._holds.over(_key(state), step.slot)
 
@@ -236,9 +234,7 @@ class Ledger:
         return self._holds
 
     async def _hold(self, state: State, node: str, what: str, attempt: AttemptSpending, cost: int) -> None:
-        """Cover a call, or what an attempt begins with, and count what it has spent.
-        Raises `NoRoom`, `Halted`.
-        """
+        """Cover a call, or the begin of an attempt, and count its spending. Raises `NoRoom`, `Halted`."""
         if not cost:
             return
         terms, saga, now = self._cache.terms, _key(state), micro_dollars(attempt.spent)
@@ -279,7 +275,7 @@ class Ledger:
         raise NoRoom  # others hold the rest
 
     async def settle(self, state: State, step: RunStep, cost: int) -> tuple[ev.Notice, ...]:
-        """Count what an attempt has cost. Returns the notices due now. Never fails an attempt that is done."""
+        """Count the cost of an attempt. Return the notices due now. Never fails an attempt that is done."""
         saga = _key(state)
         attempt = self._under_way[saga].pop(step.slot, None)
         if attempt is None:
@@ -304,26 +300,23 @@ class Ledger:
         return self._halting.news(state, account, attempt.sums, self._slices.tenants.get(account.of_tenant))
 
     def rest(self, state: State, step: RunStep) -> None:
-        """An attempt found no room in its process: what it holds is kept for
-        it, as long as the saga needs it.
-        """
+        """Keep the amounts of an attempt that found no room in its process, as long as the saga needs it."""
         if attempt := self._under_way[_key(state)].get(step.slot):
             attempt.rests = True
 
     def abandon(self, state: State, step: RunStep) -> None:
-        """An attempt was cancelled: what it holds is free as soon as may be, even if the saga needs it."""
+        """Release the amounts of a cancelled attempt as soon as possible, even if the saga needs it."""
         self._leave((_key(state), step.slot))
 
     def leave(self, saga: str) -> None:
-        """No attempt of this saga goes on: what they hold is free as soon as may be."""
+        """Release the amounts of this saga's attempts as soon as possible: none of them goes on."""
         for slot in list(self._under_way[saga]):
             self._leave((saga, slot))
 
     async def closed(self, saga: str) -> None:
-        """Wait until the accounts have what this saga's stopped attempts have spent.
-        An account gets little time for that.
+        """Wait until the accounts have the spending of this saga's stopped attempts.
 
-        Most of the time that is left belongs to the append.
+        An account gets little time for that. Most of the rest belongs to the append.
         """
         if mine := self._closing_of(saga):
             left = max(self._call.deadline - self._clock.now(), 0) / 1_000
@@ -333,9 +326,7 @@ class Ledger:
         return [task for task, of in self._closing.items() if of == saga]
 
     async def drain(self, ref: SagaRef) -> None:
-        """Settle what a saga's attempts have left open: those that were cut off.
-        Best effort: what is held ends anyway.
-        """
+        """Settle the attempts of a saga that were cut off. Best effort: held amounts expire anyway."""
         saga = str(ref)
         self.leave(saga)
         if closing := self._closing_of(saga):
@@ -373,13 +364,15 @@ class Ledger:
             logger.warning("not settled yet: %r", error)  # `drain` tries again
 
     def _owe(self, saga: str, slot: str, cost: int) -> None:
-        """Until the log says so, what an attempt has cost is only known here."""
+        """Remember the cost of an attempt until the log has it."""
         if cost:
             found = self._unlogged.setdefault(saga, {})
             found[slot] = found.get(slot, 0) + cost
 
     async def blocked(self, state: State, graph: Graph) -> ev.Parked | None:
-        """Why a saga in which something costs does not run now; asked once, when it has been loaded."""
+        """Return the reason why a saga with costs does not run now, None if it may; asked once, when it has
+        been loaded.
+        """
         is_idle = state.parked or state.ended or state.is_stopping
         if not self._cache.terms.counts_days or is_idle or not _costs(state, graph):
             return None
@@ -431,7 +424,7 @@ class Ledger:
         return self._clock.now() - self._skew
 
     async def _close(self, attempt: AttemptSpending, cost: int) -> None:
-        """Count what an attempt has cost in all, and hold nothing for it any more."""
+        """Count the whole cost of an attempt, and release its amounts."""
         is_open = (attempt.saga, attempt.account) in self._left and not attempt.account.is_settled
         try:
             if attempt.held or cost != attempt.closed or is_open:
@@ -441,7 +434,7 @@ class Ledger:
                 await self._shared_holds().settle(attempt, cost, self._left)
 
     async def _move(self, attempt: AttemptSpending, cost: int, cover: int = 0) -> Sums | None:
-        """Count what an attempt has cost so far, and hold `cover` in place of what is held for it."""
+        """Count the cost of an attempt so far, and hold `cover` in place of its held amount."""
         if not self._cache.terms.counts_days:
             attempt.held, attempt.closed, attempt.cover = 0, cost, cover
             return None

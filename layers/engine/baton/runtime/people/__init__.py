@@ -1,1 +1,1 @@
-"""How people are told and answer: channels, links with tokens, and the rows of open questions."""
+"""Notices to people and their answers: channels, links with tokens, and the rows of open questions."""

@@ -31,10 +31,10 @@ Secrets = dict[str, bytes]
 
 
 class Claims(msgspec.Struct, frozen=True, kw_only=True):
-    """What a token is about.
-    As an object of JSON, so that a token begins as a JWT does and is masked like one.
+    """Content of a token.
 
-    `purpose` goes into the proof: a token of one kind is none of another.
+    It is a JSON object, so that a token begins as a JWT does and is masked like one. `purpose` goes into the
+    proof: a token of one kind is none of another.
     """
 
     purpose: ClassVar[bytes]
@@ -43,7 +43,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Holder(Claims, frozen=True, kw_only=True):
-    """Of work elsewhere, that holds a callback."""
+    """Content of a token of work elsewhere that holds a callback."""
 
     purpose = b"callback\n"
     callback: str = msgspec.field(name="c")
@@ -61,8 +61,10 @@ async def token_for(context: InvocationContext, secrets: Secrets, about: Claims)
 
 
 async def claims_of(context: InvocationContext, secrets: Secrets, kind: type[C], token: str) -> C | None:
-    """What a token is about; None for one that this deployment has not
-    made, or for something else. Raises engine faults.
+    """Return the content of a token; None for a token of another kind, or one that this deployment has not
+    made.
+
+    Raises engine faults.
     """
     key = await _key(context, secrets, may_make=False)
     said, _, proof = token.encode("ascii", "replace").decode().partition(".")
@@ -102,8 +104,8 @@ LASTS_MS = LINK_LASTS_MS
 
 
 class Confirmation(Claims, frozen=True, kw_only=True):
-    """Of those who were told of a question.
-    `until`: its end; `to`: who they are; `seal`: what they were told.
+    """Content of a token for the people notified of a question.
+    `until`: its end; `to`: the people; `seal`: the text they got.
     """
 
     purpose = b"confirmation\n"
@@ -114,7 +116,7 @@ class Confirmation(Claims, frozen=True, kw_only=True):
 
 
 class Links:
-    """Links to a page, `url`, that shows the question and sends what its reader answers."""
+    """Links to a page, `url`, that shows the question and sends its reader's answer."""
 
     def __init__(self, context: InvocationContext, secrets: Secrets, url: str) -> None:
         self._context, self._secrets, self._url = context, secrets, url

@@ -54,8 +54,8 @@ class Channels:
     async def tell(
         self, call: Offload, state: State, notices: Sequence[Notice]
     ) -> tuple[tuple[str, ...], tuple[Untold, ...]]:
-        """One try.
-        The keys of what every channel has sent or given up by now, and of these what channels have given up.
+        """Try every channel once.
+        Return the keys that all have sent or given up, and the notices given up among these.
         """
         began = self._clock.now()
         tellings = [one for notice in notices if (one := await self._linked(state, notice, began))]
@@ -72,7 +72,7 @@ class Channels:
         )
 
     async def _linked(self, state: State, notice: Notice, now: int) -> Telling | None:
-        """None while no link can be made for a question: a message without it would be the only one."""
+        """Return the telling with its link; None while no link can be made for a question."""
         telling = _telling(state, notice, now)
         if self._links is None or telling.ask is None:
             return telling
@@ -85,7 +85,7 @@ class Channels:
             return None
 
     async def _by(self, call: Offload, channel: Notices, telling: Telling) -> None:
-        """One try by one channel. Whatever is wrong with that stops neither the others nor the saga."""
+        """Try one channel once. A failure stops neither the others nor the saga."""
         place = (telling.notice.key, channel.name)
         if place in self._settled:
             return
@@ -108,7 +108,7 @@ class Channels:
         self._settled[place] = said
 
     def _until(self, telling: Telling) -> int:
-        """When a channel that fails is not asked again: a question that is closed is tried once."""
+        """Return the time at which a failing channel is given up: a question that is closed is tried once."""
         notice, ask = telling.notice, telling.ask
         if notice.ask and ask is None:
             return telling.now
@@ -165,10 +165,9 @@ WITHDRAWN_AT_ONCE = 16  # rows of an ended saga, half of the calls that a proces
 
 
 class _Done(Struct):
-    """What one try has achieved: what the log is to say of it, and the
-    audiences without a place, or with one again.
+    """Result of one try: the events for the log, and the audiences without a place, or with one again.
 
-    `is_behind`: rows are left to write; `failed`: and to try again at once would be in vain.
+    `is_behind`: rows are left to write; `failed`: and an immediate retry would be in vain.
     """
 
     keys: tuple[str, ...] = ()
@@ -204,7 +203,7 @@ class Teller:
 
     @property
     def again(self) -> int | None:
-        """When to try again what could not be sent."""
+        """Time of the next try for notices that could not be sent."""
         return min(filter(None, (self._again, *self._full.values())), default=None)
 
     def begin(self, state: State, owed: Owed) -> None:
@@ -235,7 +234,7 @@ class Teller:
         )
 
     def retry(self) -> None:
-        """Something has changed: what was in vain is tried at once."""
+        """Try again at once: a change may have cured the failure."""
         self._again = None
         self._full.clear()
 
@@ -245,7 +244,7 @@ class Teller:
             await asyncio.wait({self._task})
 
     def heard(self) -> NoticesSent | None:
-        """What was told, and is not noted yet: the log is to say so. `noted` when it does."""
+        """Return the notices sent and not recorded yet, for the log. Call `noted` once they are."""
         task = self._task
         if task is not None and task.done():
             self._task = None
@@ -253,14 +252,14 @@ class Teller:
         return self.news
 
     def with_news(self, events: Sequence[Event]) -> Sequence[Event]:
-        """The events of an entry, and before them what was told since the last
-        one: it then needs no entry of its own.
+        """Return the events of an entry after the record of notices sent since the last one: that needs no
+        entry of its own.
         """
         news = self.heard() if events else None
         return events if news is None else (news, *events)
 
     def noted(self, events: Sequence[Event]) -> bool:
-        """Whether these events, which are in the log now, say what was told."""
+        """Return true if these events, which are in the log now, record the notices sent."""
         if self.news is None or not events or events[0] is not self.news:
             return False
         self.news = None
@@ -268,8 +267,8 @@ class Teller:
 
     @property
     def can_wait(self) -> bool:
-        """Whether what was told need not be noted before the next entry: to
-        withdraw a row twice does no harm.
+        """True if the notices sent need not be recorded before the next entry: to withdraw a row twice does
+        no harm.
         """
         return self.news is not None and not (self.news.keys or self.news.shown)
 
@@ -292,7 +291,7 @@ class Teller:
         return min(max(least, waited), self._limits.sweep_longest_ms)
 
     def stop(self) -> None:
-        """Whatever is under way is left alone: it can be sent again under the same key."""
+        """Stop. A send under way is abandoned: it can be sent again under the same key."""
         if self._task is not None:
             self._task.cancel()
 

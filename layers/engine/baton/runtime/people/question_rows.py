@@ -26,16 +26,16 @@ PLACES_DAY = 999_999
 DISTANT = 10**13
 """The end of a place for a question that never expires."""
 FENCED_MS = 86_400_000
-"""So long a row that was taken out cannot come back.
-A call that was given up can only land while its process lives.
+"""Milliseconds for which a removed row cannot come back.
+An abandoned call can only arrive while its process lives.
 """
 NEXT_AT_ONCE = 3
 LONGEST_TITLE, LONGEST_MESSAGE, LONGEST_ACTIONS = 120, 300, 200  # characters; a row is to be one write unit
 
 
 class QuestionRows:
-    """Of one saga, as of `state`.
-    `room`: how many places persons have, of those of whom a question was taken.
+    """Question rows of one saga, as of `state`.
+    `room`: places of the persons of whom a question was removed.
     """
 
     def __init__(self, context: InvocationContext, call: StoreRetrier, state: State) -> None:
@@ -51,9 +51,8 @@ class QuestionRows:
         It has a place with its person where `told`, and then its audience may be told.
 
         `is_due`: its audience is to be told, for the first time unless it has a place already. What no notice
-        is due for
-        takes its place whatever the limit, because its audience knows of it; so
-        does what a person has claimed.
+        is due for takes its place whatever the limit, because its audience knows of it; so does what a person
+        has claimed.
         """
         audience, known = audience_of(self._state, ask), self._state.outbox.rows.get(ask.id, Shown())
         if known.to != audience or known.left:
@@ -66,9 +65,7 @@ class QuestionRows:
         return shown
 
     async def withdraw(self, question: str) -> None:
-        """Free its place and take the row out, in this order: for one that is
-        out there is nothing left to do.
-        """
+        """Free its place and remove the row, in this order: a removed row needs no more work."""
         await self._free(self._state.outbox.rows[question], question)
         until = self._clock.now() + FENCED_MS
         await self._call(self._store.questions.remove, self._ref, question, self._number, until)
@@ -93,7 +90,7 @@ class QuestionRows:
     # ---- places
 
     async def _reserve(self, audience: str, ask: Ask, *, is_limited: bool) -> bool:
-        """Whether the question has a place now. Only a person's are counted."""
+        """Return true if the question has a place now. Only a person's are counted."""
         if not (self._most and person_of(audience)):
             return True
         if is_limited and audience in self._full:
@@ -137,7 +134,7 @@ class QuestionRows:
                 return
 
     async def tell_next(self) -> None:
-        """Tell what waits for places that have become free."""
+        """Notify of the questions that wait for places which have become free."""
         for audience, room in self.room.items():
             if room > 0:
                 await self._tell_next(audience, room)
@@ -170,7 +167,7 @@ class QuestionRows:
 
     @property
     def _never(self) -> int:
-        """When a place for a question without an end is over: no saga outlives its own."""
+        """End of the place of a question without an end: no saga outlives its own."""
         return self._state.origin.ends_by or DISTANT
 
     def _account(self, audience: str) -> Account:
@@ -204,6 +201,8 @@ def row_of(state: State, ask: Ask, *, told: bool) -> QuestionRow:
 
 
 def _cut(text: str, most: int) -> str:
-    """At most so many characters, and bytes of UTF-8 as if each had two at most."""
+    """Return the text cut to a number of characters, and of bytes of UTF-8 as if each character had two at
+    most.
+    """
     short = text.encode()[: most * 2].decode(errors="ignore")[:most]
     return text if len(text) == len(short) else f"{short[:-1]}…"

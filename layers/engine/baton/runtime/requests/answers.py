@@ -79,7 +79,7 @@ class IncidentDesk:
         return {"incidents": rows, "next": write_cursor(last.encode()) if last else None}
 
     async def show(self, id: str) -> dict[str, Any]:
-        """Raises `NotFound`."""
+        """Return an incident. Raises `NotFound`."""
         return _view_of(id, await self._call(self._incidents.find, self._tenant, id))
 
     async def acknowledge(self, id: str, note: str) -> dict[str, Any]:
@@ -105,10 +105,10 @@ class IncidentDesk:
         return _view_of(id, await self._call(write, self._tenant, id, self._by, now))
 
     async def resolve_all(self, saga: str, node: str = "") -> None:
-        """Those of a saga, or of one of its nodes, because a person has decided what becomes of it.
+        """Resolve the incidents of a saga, or of one of its nodes, because a person has decided about it.
 
-        After the entry that says so: a process that dies in between leaves an
-        incident open, which an operator can resolve.
+        Called after the entry of that decision: a process that dies in between leaves an incident open, which
+        an operator can resolve.
         """
         for incident in await self._call(self._incidents.of_saga, self._tenant, saga, node):
             await self._call(self._incidents.resolve, self._tenant, incident, self._by, self._clock.now())
@@ -140,7 +140,7 @@ def incident_view(incident: Incident) -> dict[str, Any]:
 
 
 Check = Callable[[State, Ask, int], None]
-"""What is asked of an answer in the place of who may give it."""
+"""Check of an answer that replaces the check of the person's right to give it."""
 
 
 async def give(
@@ -184,13 +184,13 @@ async def give(
 
 
 def _said(state: State, question: str) -> set[str]:
-    """The fingerprints of the answers that have come to the question, under whatever key."""
+    """Return the fingerprints of the answers to the question, under any key."""
     known = ((key.partition("/"), said) for key, said in state.keys.items())
     return {said for (name, _, key), said in known if name == ANSWER and is_answer_to(key, question)}
 
 
 def _refuse_others(request: Request, state: State, question: str) -> None:
-    """Raises `Forbidden` where the question is open, and not for the caller."""
+    """Raise `Forbidden` if the question is open, and not for the caller."""
     caller = request.caller
     for _, ask in asked(state):
         if ask.id == question and (why := refusal(state, ask, caller.user, caller.roles, caller.groups)):
@@ -200,7 +200,7 @@ def _refuse_others(request: Request, state: State, question: str) -> None:
 def _refuse_unfit(
     request: Request, opened: Opened, state: State, slot: str, ask: Ask, answer: Answer
 ) -> None:
-    """Raises `InvalidInput` with all that is wrong with the answer."""
+    """Raise `InvalidInput` with all problems of the answer."""
     node = None if slot == WHOLE else opened.program.node_at(state, slot)
     failing = state.failing.get(slot)
     asked_about = "" if node is None or failing is None else tool_asked_about(node, failing)

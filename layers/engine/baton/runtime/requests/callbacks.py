@@ -1,8 +1,7 @@
-"""What work elsewhere says of itself: that it is done, has failed, or is alive.
-The worker elsewhere shows a token.
+"""Callbacks from work elsewhere: it is done, has failed, or is alive.
 
-Tokens are in people/links.py, what a callback means to a saga in core/log/folding/received.py.
-Loaded with the first callback.
+The worker elsewhere presents a token. Tokens are in people/links.py, the effect of a callback on a saga in
+core/log/folding/received.py. Loaded with the first callback.
 """
 
 from __future__ import annotations
@@ -179,7 +178,7 @@ def _refuse(state: State, callback: str) -> None:
 
 
 def _check(program: Program, callback: str, output: Any) -> None:
-    """Raises `InvalidInput`: work elsewhere can still give another output."""
+    """Raise `InvalidInput` for an invalid output: work elsewhere can still give another one."""
     schema = program.doing(slot_in(callback)).output_schema
     problems = violations(schema, output, "/output") if schema is not None else ()
     if problems:

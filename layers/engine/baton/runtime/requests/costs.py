@@ -82,7 +82,7 @@ _FIRST = "0"  # no id sorts before it
 
 
 class _Cursor(msgspec.Struct, frozen=True, array_like=True):
-    """Which shard is read, and after which row."""
+    """Position in the rows: the shard, and the last row read."""
 
     filter: str
     part: Annotated[int, msgspec.Meta(ge=0, le=10_000)]
@@ -98,7 +98,7 @@ _decode = msgspec.json.Decoder(_Cursor).decode
 async def day_costs(
     log: Log, call: StoreRetrier, tenant: str, day: int, by: str, cursor: str, most: int = LOOKED_AT
 ) -> tuple[DayCosts, int, str | None]:
-    """The sums of the next rows of a day, how many these are, and the cursor behind them, as `rows_of_day`."""
+    """Return the sums of the next rows of a day, their number, and the next cursor, as `rows_of_day`."""
     sums = DayCosts(by)
 
     def take(row: Listed) -> None:
@@ -119,11 +119,11 @@ async def rows_of_day(
     of_any_day: Sequence[str] = (),
 ) -> tuple[int, str | None]:
     """Let each of the next rows of a day be taken.
-    Returns how many these are, and the cursor behind them (None: they were the last).
+    Return how many these are, and the cursor behind them (None: they were the last).
 
     `day` counts from 1970; `most`: so many rows are looked at. A saga's day is that of its row: when it last
-    began to run, began to wait or ended. Of groups `of_any_day`
-    earlier days count, too. Raises `UserError` for a cursor of another list.
+    began to run, began to wait or ended. Of groups `of_any_day` earlier days count, too. Raises `UserError`
+    for a cursor of another list.
     """
     parts = [(group, shard) for group in groups for shard in range(log.limits.status_shards)]
     begin, end, named = day * DAY_MS, (day + 1) * DAY_MS, body_hash([tenant, day])[:8]

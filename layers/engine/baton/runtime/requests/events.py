@@ -28,7 +28,7 @@ from baton.runtime.invocation.context import StoreRetrier
 from baton.runtime.starting.start import Beginning, body_hash
 
 MOST_WORKFLOWS = 100
-"""So many workflows of a tenant may have rules for one type of event."""
+"""Highest number of a tenant's workflows with rules for one type of event."""
 
 
 async def subscribe(
@@ -75,12 +75,12 @@ async def drop(
     version: int,
     now: int,
 ) -> None:
-    """What an event has met is given up: a subscription of this `version`,
-    where `definition` is the newest and has no rules for the type.
+    """Remove a subscription of this `version` that an event has met: `definition` is the newest and has no
+    rules for the type.
 
-    One of a later version stays: that is perhaps being registered right now, and its
-    subscriptions come first. Of a version that is there already, no registration
-    writes a subscription any more but one that says what the version says.
+    A subscription of a later version stays: that may be under registration right now, and its subscriptions
+    come first. For a version that is stored already, a registration writes no subscription but one that the
+    version has.
     """
     if version <= definition.version:
         await call(
@@ -167,8 +167,8 @@ Signal = Callable[[str, str, Any, str, None, Sent], Awaitable[dict[str, Any]]]
 
 
 class _Meant(NamedTuple):
-    """What a rule means by an event: a signal for a saga that may not be there.
-    `why` it means none after all.
+    """Signal that a rule makes of an event, for a saga that may not exist.
+    `why`: the reason if it makes none after all.
     """
 
     rule: SignalRule
@@ -186,7 +186,7 @@ class EventDesk:
         self._signal = signal
 
     async def take(self, event: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """What each workflow with a rule that fits has done.
+        """Return the result of each workflow with a rule that fits.
         Every write is repeatable: after a fault, send the event again.
         """
         subscriptions = self._engine.store.subscriptions
@@ -235,7 +235,7 @@ class EventDesk:
     async def _signals(
         self, definition: Definition, rules: Events, heard: Sequence[str], facts: _Facts
     ) -> list[dict[str, Any]]:
-        """What each saga that is found gets, by the rules of the version that it began with.
+        """Return the result for each saga that is found, by the rules of the version that it began with.
 
         `rules` are those of the newest version, and `heard` the correlation keys of earlier ones.
         """
@@ -269,7 +269,7 @@ class EventDesk:
         return graph.events or Events()
 
     def _meant(self, workflow: str, rules: Events, facts: _Facts) -> list[_Meant]:
-        """By the first rule that fits for each signal."""
+        """Return the signals of an event, by the first rule that fits for each."""
         found: dict[str, _Meant] = {}
         for rule in rules.signal:
             if rule.signal in found:
@@ -334,7 +334,7 @@ class EventDesk:
 
 
 class _Facts:
-    """What a rule can name: the event."""
+    """Values that a rule can name: the event."""
 
     def __init__(self, event: Mapping[str, Any]) -> None:
         self._event = event
@@ -342,7 +342,7 @@ class _Facts:
         self.sent = Sent(source=event["source"], type=event["type"], id=event["id"])
 
     def fit(self, rule: StartRule | SignalRule) -> bool:
-        """Raises `ConditionError`."""
+        """Return true if the rule fits the event. Raises `ConditionError`."""
         if not rule.is_for(self._event["type"], self._event["source"]):
             return False
         return rule.when is None or judge(rule.when, self._lookup, {}, {})
@@ -354,7 +354,7 @@ class _Facts:
         return {name: as_text(self.render(value)) for name, value in templates.items()}
 
     def key_of(self, template: str) -> str:
-        """Raises `UserError` where the event has none."""
+        """Return the correlation key of the event. Raises `UserError` if it has none."""
         key = self.render(template)
         if isinstance(key, (str, int)) and not isinstance(key, bool) and 0 < len(str(key)) <= LONGEST_KEY:
             return str(key)
@@ -364,7 +364,9 @@ class _Facts:
         )
 
     def user_of(self, template: str) -> str:
-        """Raises `UserError` where the event names none: its saga must not spend the money of another."""
+        """Return the user that the event names.
+        Raises `UserError` if it names none: its saga must not spend another's money.
+        """
         user = self.render(template)
         if is_user(user):
             return str(user)
@@ -389,7 +391,7 @@ def _signal_said(meant: _Meant, outcome: dict[str, Any]) -> dict[str, Any]:
 
 
 def _figures(outcomes: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """By metric, what was not done."""
+    """Return the counts of events and rules without effect, by metric."""
     if not outcomes:
         return {"EventsUnmatched": 1}
     counts = Counter(_METRICS[one["did"]] for one in outcomes if one["did"] in _METRICS)
@@ -397,7 +399,7 @@ def _figures(outcomes: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def complaint(outcome: Mapping[str, Any]) -> str:
-    """The workflow whose rule has not done what it says, and why."""
+    """Return the workflow whose rule has failed, and the reason."""
     return f"{outcome['workflow']}: {outcome['why']}"
 
 

@@ -50,7 +50,7 @@ async def fork(request: Request, opened: Opened, cut: int, reason: str, key: str
 
 
 async def _check_cut(history: History, cut: int) -> None:
-    """Raises `UserError` for a version from which no saga goes on."""
+    """Raise `UserError` for a version from which no saga can continue."""
     last = history.state.version
     if not 1 <= cut <= last:
         raise UserError(f"version {cut} is not in the log; its last is {last}")
@@ -64,7 +64,7 @@ async def _check_cut(history: History, cut: int) -> None:
 
 
 def _check_key(known: str, cut: int) -> None:
-    """Raises `KeyReused` unless the key was used to fork at this version.
+    """Raise `KeyReused` unless the key was used to fork at this version.
     A negative version is that of a rollback.
     """
     if known != str(cut):
@@ -79,11 +79,11 @@ MOST_WALKED = 10_000
 
 
 async def plan_of(history: History, program: Program, back_to: int = 0) -> dict[str, Any]:
-    """What a rollback would undo, what it would ask about, and what nothing
-    undoes; the newest of the steps by name.
+    """Return the steps that a rollback would undo, would ask about, and cannot undo; the newest of them by
+    name.
 
-    What is counted is in the states at the two ends, so that only the entries are read whose steps are named.
-    Raises `UserError` for a version that is not in the log.
+    The counts are in the states at the two ends, so that only the entries of named steps are read. Raises
+    `UserError` for a version that is not in the log.
     """
     undo = history.state.undo
     _check_version(history.state, back_to)
@@ -123,7 +123,7 @@ async def plan_of(history: History, program: Program, back_to: int = 0) -> dict[
 
 
 async def _has_acted(history: History, child: str) -> bool:
-    """Whether a child that was stopped has done something that can be undone, or may have."""
+    """Return true if a child that was stopped has done something that can be undone, or may have."""
     state = await history.state_of(child)
     return state is not None and (state.ended is None or state.undo.is_left)
 
@@ -186,10 +186,10 @@ async def version_of(history: History, step: str) -> int:
 async def roll_back(
     request: Request, opened: Opened, wanted: CancelRequested, key: str = "", step: str = ""
 ) -> dict[str, Any]:
-    """Have the saga undo what it has done; where a `step` is named, since that was done.
+    """Have the saga undo its steps; with a `step`, back to that step.
     Repeated with the same key, a no-op.
 
-    Raises `NotAllowedNow` where nothing is left to undo, or it is being undone.
+    Raises `NotAllowedNow` if nothing is left to undo, or the rollback is under way.
     """
     history = opened.history
     remembered = FORK_KEY + key
@@ -220,7 +220,9 @@ async def roll_back(
 
 
 def _event(state: State, wanted: CancelRequested, key: str, now: int) -> CancelRequested | Forked:
-    """What sets it going. Where another request has done so, it is there for its key only."""
+    """Return the event that starts the rollback.
+    If another request has started it, the event records its key only.
+    """
     if state.ended is None:
         return replace(wanted, at=now, key=key)
     return Forked(
@@ -237,8 +239,8 @@ def _event(state: State, wanted: CancelRequested, key: str, now: int) -> CancelR
 
 
 def check_cut(state: State, at_cut: State) -> None:
-    """Raises `UserError` for a version from which no saga goes on: what was
-    done there is undone, or was being undone.
+    """Raise `UserError` for a version from which no saga can continue: its steps are undone, or were being
+    undone.
     """
     cut = at_cut.version
     if state.undo.is_crowded:
@@ -282,8 +284,9 @@ def _shared(state: State, at_cut: State) -> int:
 
 
 def check_unsure(undo: Undoable) -> None:
-    """Raises `UserError` where it is not known whether what would not be
-    done again still stands: it could be the receipt of what was refunded.
+    """Raise `UserError` if it is unknown whether work that would not be done again still stands.
+
+    That work could be the receipt of a refunded payment.
     """
     for one in undo.failed:
         if one.unsure:
@@ -314,18 +317,18 @@ def _check_version(state: State, back_to: int) -> None:
 
 
 def _back_to(state: State) -> int | None:
-    """How far back it is asked to undo, or is undone; None: it is not."""
+    """Return the version down to which the saga must be undone, or is undone; None if it is not."""
     if state.undo.work is not None:
         return state.undo.work.back_to
     return state.cancel.back_to if state.cancel is not None and state.cancel.undo else None
 
 
 async def _check_rollback_key(history: History, cut: int, wanted: CancelRequested) -> None:
-    """Raises `KeyReused` unless the fork at version `cut`, which has used
-    the key, is the rollback that is wanted.
+    """Raise `KeyReused` unless the fork at version `cut`, which has used the key, is the rollback that is
+    wanted.
 
-    Only a rollback goes on from the end of a saga.
-    A negative `cut` is the version at which a running saga was asked to roll back.
+    Only a rollback continues from the end of a saga. A negative `cut` is the version at which a running saga
+    was asked to roll back.
     """
     state = history.state
     if cut < 0:
@@ -368,7 +371,7 @@ def _check_possible(state: State, plan: dict[str, Any], wanted: CancelRequested)
 
 
 async def check_followed(request: Request, state: State) -> None:
-    """Raises `NotAllowedNow` where another child has what this one has done, and that is not undone."""
+    """Raise `NotAllowedNow` if another child has the results of this one, and they are not undone."""
     async for other in _followers(request, state):
         if other.ended is None or other.undo.is_left:
             raise NotAllowedNow(

@@ -36,7 +36,7 @@ _Id = Annotated[str, msgspec.Meta(pattern=rf"^{SAGA_ID}\Z")]
 
 
 class _Read(msgspec.Struct, frozen=True, array_like=True):
-    """How far a shard has been read: from the beginning (no place), after a place, or to its end."""
+    """Progress of reading a shard: at the beginning (no place), after a place, or at its end."""
 
     place: tuple[_Moment, _Id] | None = None
     ended: bool = False
@@ -56,7 +56,7 @@ _decode = msgspec.json.Decoder(_Cursor).decode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """Which sagas of a tenant: `status` is a key of `LISTS` or empty for all; `since` in epoch ms."""
+    """Filter of a tenant's sagas: `status` is a key of `LISTS` or empty for all; `since` in epoch ms."""
 
     tenant: str
     status: str = ""
@@ -178,7 +178,7 @@ _Ask = Annotated[str, msgspec.Meta(min_length=1, max_length=900)]
 
 
 class _QuestionRead(msgspec.Struct, frozen=True, array_like=True):
-    """How far an inbox has been read: from the beginning (no place), after a place, or to its end."""
+    """Progress of reading an inbox: at the beginning (no place), after a place, or at its end."""
 
     place: tuple[_QuestionMoment, _Saga, _Ask] | None = None
     ended: bool = False
@@ -201,7 +201,7 @@ def inboxes_of(caller: Caller) -> tuple[str, ...]:
 
 
 class Inboxes:
-    """The open questions for one caller. A page costs one query for each audience that the caller is one of."""
+    """Open questions for one caller. A page costs one query for each audience that the caller belongs to."""
 
     def __init__(self, questions: Questions, call: StoreRetrier, clock: Clock, caller: Caller) -> None:
         self._questions = questions
@@ -211,7 +211,7 @@ class Inboxes:
         self._of = inboxes_of(caller)
 
     async def page(self, limit: int, cursor: str) -> tuple[list[dict[str, Any]], str | None]:
-        """The next questions, what expires first in front, and the cursor of the page after (None: no more)."""
+        """Return the next questions, sorted by expiry, and the cursor of the page after (None: no more)."""
         before = self._before(cursor)
         pages = await asyncio.gather(*map(self._read, self._of, before, [limit] * len(before)))
         merged = heapq.merge(

@@ -50,14 +50,14 @@ class BreakerDesk:
         }
 
     async def show(self, name: str) -> dict[str, Any]:
-        """Raises `NotFound`."""
+        """Return a breaker. Raises `NotFound`."""
         there = await self._call(self._breakers.read_breaker, self._tenant, name)
         if there is None:
             raise NotFound(f"nothing is known of a breaker `{name}`: no call with it has failed for 30 days")
         return breaker_view(name, there)
 
     async def open(self, name: str, for_ms: int) -> dict[str, Any]:
-        """Let no call through for so long, or (0) until it is reset; also one that nothing is known of."""
+        """Open a breaker for so many ms, or (0) until it is reset; also one without a record."""
         now = self._clock.now()
         return await self._change(
             name, Breaker(), lambda there: forced_open(there, self._by, now + for_ms if for_ms else 0, now)
@@ -118,7 +118,7 @@ _read_place = msgspec.json.Decoder(tuple[_Moment, _Id]).decode
 
 
 class Wanted(Struct, frozen=True):
-    """Which letters: of a saga, about a node, with a code or with words in their reason. Empty: any."""
+    """Filter of letters: by saga, node, code, or words in their reason. Empty: any."""
 
     saga: str = ""
     node: str = ""
@@ -154,7 +154,7 @@ class LetterDesk:
         return {"dead_letters": [letter_view(letter, now) for letter in found], "next": _cursor(after)}
 
     async def show(self, id: str) -> dict[str, Any]:
-        """Raises `NotFound`."""
+        """Return a letter. Raises `NotFound`."""
         return letter_view(await self._read(id), self._clock.now())
 
     async def _next(
@@ -194,8 +194,8 @@ class LetterDesk:
     async def redrive_all(
         self, wanted: Wanted, *, force: bool, dry_run: bool, limit: int, cursor: str
     ) -> dict[str, Any]:
-        """Redrive pending letters, at most `limit`, as far as there is time;
-        `next` continues it. `dry_run`: only count them.
+        """Redrive pending letters, at most `limit`, as far as time allows; `next` continues it.
+        `dry_run`: only count them.
         """
         redrive = partial(self.redrive, force=force)
         return await self._all(wanted, None if dry_run else redrive, "redriven", limit, cursor)
@@ -203,7 +203,7 @@ class LetterDesk:
     async def discard_all(
         self, wanted: Wanted, why: str, *, dry_run: bool, limit: int, cursor: str
     ) -> dict[str, Any]:
-        """The same of discarding them, but for those about which something was decided meanwhile."""
+        """Discard the letters that match, except for those decided on meanwhile."""
         discard = partial(self.discard, why=why, wanted=wanted)
         return await self._all(wanted, None if dry_run else discard, "discarded", limit, cursor)
 
@@ -242,9 +242,10 @@ class LetterDesk:
                 return
 
     async def discard(self, id: str, why: str, wanted: Wanted | None = None) -> dict[str, Any]:
-        """Take a letter off the list of what is pending; its record stays until it expires.
+        """Remove a letter from the pending ones; its record stays until it expires.
 
-        Raises `NotFound`, and `NotAllowedNow` for one that is not pending any more, or not as it is `wanted`.
+        Raises `NotFound`, and `NotAllowedNow` for one that is not pending any more, or does not match
+        `wanted`.
         """
         for _ in range(_TRIES):
             letter = await self._read(id)
@@ -295,7 +296,7 @@ class LetterDesk:
 
 
 async def _one(do: Callable[[str], Awaitable[Any]], letter: Letter, slots: asyncio.Semaphore) -> str:
-    """Why it was not done."""
+    """Perform the action on one letter. Return the reason why it was not done; empty if it was."""
     async with slots:
         try:
             await do(letter.id)
@@ -432,7 +433,7 @@ class UserDesk:
         return await self._change(user, partial(blocking, by=self._by, note=note, now=self._clock.now()))
 
     async def unblock(self, user: str, note: str) -> dict[str, Any]:
-        """Raises `NotAllowedNow`."""
+        """Unblock a user. Raises `NotAllowedNow`."""
         return await self._change(user, partial(unblocking, by=self._by, note=note, now=self._clock.now()))
 
     async def limit(self, user: str, limit: int | None, note: str) -> dict[str, Any]:

@@ -92,9 +92,8 @@ async def story_of(
 ) -> Story:
     """The story of the log up to the state that was opened, without branches that a fork left.
 
-    Reading stops once `is_enough`.
-    That is asked in the present branch only, because a fork undoes what came before it.
-    Raises `TooLarge` for a log that takes too much of the request's time.
+    Reading stops once `is_enough`. That is asked in the present branch only, because a fork undoes what came
+    before it. Raises `TooLarge` for a log that takes too much of the request's time.
     """
     ref, state = opened.head.ref, opened.history.state
     story, time = Story(opened.program), ReadingTime(clock, call.deadline)
@@ -132,7 +131,7 @@ class Queries:
     # ---- money
 
     async def budget(self) -> dict[str, Any]:
-        """What the caller's sagas have spent today, and those of the tenant."""
+        """Return today's spending of the caller's sagas, and that of the tenant."""
         now, cache, user = self._engine.clock.now(), self._engine.ledger_cache, self._request.caller.user
         sums = tenant = Sums()
         if cache.terms.counts_days:
@@ -143,12 +142,10 @@ class Queries:
         return budget_view(user, sums.spent, sums.reserved, cache.terms, day_of(now), both, sums.rule)
 
     async def costs(self, *, by: str = "", of: str = "", day: int = 0, cursor: str = "") -> dict[str, Any]:
-        """What models have cost the tenant on a day (epoch ms; 0: today), by
-        workflow, user or model, in pages: `next` continues it.
+        """Return the cost of the tenant's models on a day (epoch ms; 0: today), by workflow, user or model.
 
-        A key is on several pages; their sums add up.
-        `of`: what AWS has instead, for which the logs are read.
-        Raises `UserError` for what AWS has cost by model.
+        In pages: `next` continues it. A key is on several pages; their sums add up. `of`: AWS for the cost of
+        AWS instead, for which the logs are read. Raises `UserError` for the cost of AWS by model.
         """
         from baton.core.read.day_costs import AWS, BY, MODELS  # few requests ask for it
         from baton.runtime.requests.costs import answer_of, aws_costs, day_costs
@@ -165,8 +162,8 @@ class Queries:
         return answer_of(shown_day(number), by, *found)
 
     async def error_budgets(self, *, day: int = 0, cursor: str = "") -> dict[str, Any]:
-        """How many sagas have failed on a day (epoch ms; 0: today), and how
-        many more may, in pages whose sums add up.
+        """Return the number of sagas failed on a day (epoch ms; 0: today), and how many more may, in pages
+        whose sums add up.
         """
         from baton.core.read.costs import ErrorBudgets  # few requests ask for it
         from baton.runtime.requests.costs import rows_of_day
@@ -203,7 +200,7 @@ class Queries:
         }
 
     async def live(self, saga: str) -> dict[str, Any]:
-        """What the models of a saga are writing just now. Raises `NotFound`."""
+        """Return the texts that the models of a saga are writing just now. Raises `NotFound`."""
 
         return await live_texts(self._engine, self._parts, self._request.ref_of(saga))
 
@@ -228,13 +225,14 @@ class Queries:
         return shown(SCHEME + digest, data, after, MAX_SHOWN)
 
     async def cost(self, saga: str) -> dict[str, Any]:
-        """What a saga has cost so far, estimated from its whole log. Raises `NotFound`, `TooLarge`."""
+        """Return the cost of a saga so far, estimated from its whole log. Raises `NotFound`, `TooLarge`."""
         opened = await self._request.open(saga)
         engine = self._engine
         return await cost_of(engine.log, self._parts.call, engine.clock, opened, Deployment.of(engine.limits))
 
     async def way(self, saga: str, after: int, limit: int) -> dict[str, Any]:
-        """Which way a saga went, in the order in which its nodes were settled, in pages: `next` continues it.
+        """Return the path of a saga, in the order in which its nodes were settled, in pages: `next` continues
+        it.
 
         A page has about `limit` nodes. Raises `NotFound`, `TooLarge`.
         """
@@ -246,7 +244,7 @@ class Queries:
         return {**_named(opened), **way(story, after, limit, MAX_SHOWN)}
 
     async def explain(self, saga: str, node: str) -> dict[str, Any]:
-        """Why a node ran, or did not, in each of its rounds.
+        """Explain for each round of a node why it ran, or did not.
         Raises `NotFound` with the nearest name, `TooLarge`.
         """
         opened = await self._request.open(saga)
@@ -286,8 +284,7 @@ class Queries:
         cursor: str = "",
     ) -> dict[str, Any]:
         """A page of the tenant's sagas, the latest change first.
-        `next` continues it.
-        `label`: `name=value`, or several with commas.
+        `next` continues it. `label`: `name=value`, or several with commas.
 
         What is shown is what the last release left: a saga that is being worked on is shown as it was taken;
         `show` is exact. It changed when it last began to run, began to wait or ended; `since`: then or later
@@ -304,14 +301,13 @@ class Queries:
 
     async def incidents(self, *, status: str = "", limit: int = 50, cursor: str = "") -> dict[str, Any]:
         """A page of the tenant's incidents, the newest first.
-        `next` continues it.
-        `status`: one of `STATUSES`.
+        `next` continues it. `status`: one of `STATUSES`.
         """
         _check_limit(limit)
         return await self._incidents().page(status, limit, cursor)
 
     async def incident(self, id: str) -> dict[str, Any]:
-        """One of them. Raises `NotFound`."""
+        """Return an incident. Raises `NotFound`."""
         return await self._incidents().show(id)
 
     def _incidents(self) -> IncidentDesk:
@@ -346,9 +342,11 @@ class Queries:
         return {"workflows": [_version(definition) for definition in found], "next": after}
 
     async def workflow(self, name: str, version: str = "") -> dict[str, Any]:
-        """One version of a workflow, or of the graph `NAME.GRAPH` of its document,
-        with its document and shape. Without `version` the newest, and which others
-        there are (the newest 100). Raises `NotFound` with the nearest name.
+        """Return one version of a workflow, or of the graph `NAME.GRAPH` of its document, with its document
+        and shape.
+
+        Without `version` the newest, with a list of the others (the newest 100). Raises `NotFound` with the
+        nearest name.
         """
         catalog = self._parts.catalog
         definition, graph = await catalog.shown(self._tenant, name, version)
@@ -375,7 +373,7 @@ class Queries:
 
 
 def _named(opened: Opened) -> dict[str, Any]:
-    """Which saga an answer is about, and as of when."""
+    """Return the saga and the version that an answer is about."""
     state = opened.history.state
     return {
         "saga": state.origin.saga,
@@ -437,7 +435,7 @@ async def related(engine: Engine, parts: Parts, ref: SagaRef, state: State) -> d
 
 
 WATCHES_MS = 30_000
-"""So long a viewer counts as watching after it has asked."""
+"""Milliseconds for which a viewer counts as watching after it has asked."""
 SAYS_AGAIN_MS = 10_000
 FRESH_MS = 15_000
 """A worker writes at least every 5 s, and clocks differ by 3 s: what is
@@ -447,7 +445,7 @@ _decode = msgspec.json.Decoder(list[LiveText]).decode
 
 
 async def live_texts(engine: Engine, parts: Parts, ref: SagaRef) -> dict[str, Any]:
-    """What is being written. Asking for it says that a viewer watches. Raises `NotFound`."""
+    """Return the texts being written, and record that a viewer watches. Raises `NotFound`."""
     head = await parts.call(engine.log.read_head, ref)
     if head is None:
         raise NotFound(f"there is no saga `{ref.id}`")
@@ -468,12 +466,12 @@ async def live_texts(engine: Engine, parts: Parts, ref: SagaRef) -> dict[str, An
 
 
 def _goes_on(head: Head) -> bool:
-    """Whether a worker holds it, or will."""
+    """Return true if a worker holds it, or will."""
     return bool(head.owner) or head.due_at is not None
 
 
 def _shown(head: Head, there: LiveTexts | None, now: int) -> list[LiveText]:
-    """What was written by the worker that holds the saga now, and not long ago."""
+    """Return the recent texts of the worker that holds the saga now."""
     if there is None or not head.owner or there.epoch != head.epoch or there.at < now - FRESH_MS:
         return []
     return _decode(there.data)

@@ -18,7 +18,7 @@ _BATCHES = 20  # a window is claimed in batches of at most a twentieth
 
 @dataclass(slots=True)
 class _Share:
-    """The share of this process in a tenant's window: requests it may still let through, and its next claim."""
+    """Share of this process in a tenant's window: requests it may still let through, and its next claim."""
 
     left: int = 0
     next_claim: int = 1
@@ -28,14 +28,13 @@ class _Share:
 class RateLimiter:
     """Lets `per_second` requests a second through for each tenant, averaged over windows; 0 means all.
 
-    A request counts once for every `bytes_each` of it that it begins, and at least once.
-    So does what is answered, from the requests that follow.
-    Whatever becomes of a request, it has counted.
+    A request counts once for every `bytes_each` of it that it begins, and at least once. So does what is
+    answered, from the requests that follow. Whatever becomes of a request, it has counted.
 
-    A process claims requests in batches that double up to a twentieth of the window, so a busy tenant
-    costs one write a batch and a quiet one wastes nothing: a process never holds more unused requests
-    than it has let through, so at least half of a window is let through before a request is refused.
-    Claims never overlap, so all processes together let through at most `per_second` × 10 a window.
+    A process claims requests in batches that double up to a twentieth of the window, so a busy tenant costs
+    one write a batch and a quiet one wastes nothing: a process never holds more unused requests than it has
+    let through, so at least half of a window is let through before a request is refused. Claims never
+    overlap, so all processes together let through at most `per_second` × 10 a window.
 
     `what` is counted: requests, or another kind of them with a limit of its own.
 
@@ -62,7 +61,9 @@ class RateLimiter:
         self._shares: dict[str, _Share] = {}
 
     async def admit(self, tenant: str, size: int = 0) -> None:
-        """Count one request of `size` bytes. Raises `TooManyRequests` with the seconds until the next window."""
+        """Count one request of `size` bytes.
+        Raises `TooManyRequests` with the seconds until the next window.
+        """
         if not self._limit:
             return
         now = self._clock.now()

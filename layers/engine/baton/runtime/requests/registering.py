@@ -25,10 +25,11 @@ MOST_CHILDREN = 50  # that are looked up to say what is wrong with them
 
 
 async def register(parts: Parts, engine: Engine, caller: Caller, text: str, *, json_only: bool) -> Registered:
-    """Raises `MalformedDocument`, and `InvalidDefinition` also for what a version of a child does not take.
+    """Register a document.
+    Raises `MalformedDocument`, and `InvalidDefinition` also for input that a version of a child refuses.
 
-    A child that is named without a version may be another one tomorrow, and
-    may be registered after its parent: what is wrong with it today is a note.
+    A child that is named without a version may be another one tomorrow, and may be registered after its
+    parent: its present problems are notes.
     """
 
     catalog, call = parts.catalog, parts.call
@@ -80,7 +81,7 @@ async def register(parts: Parts, engine: Engine, caller: Caller, text: str, *, j
 
 
 async def _children(catalog: Catalog, tenant: str, graph: Graph) -> tuple[dict[str, Any], dict[str, str]]:
-    """By reference: the input schemas of the children that there are, and what is said of the others."""
+    """Return, by reference, the input schemas of the children that exist, and the notes about the others."""
     references = [child for child in children_of(graph) if child != graph.name][:MOST_CHILDREN]
     found = await asyncio.gather(*(_child(catalog, tenant, child) for child in references))
     both = list(zip(references, found, strict=True))

@@ -88,7 +88,7 @@ class ScheduleDesk:
         }
 
     async def show(self, workflow: str) -> dict[str, Any]:
-        """Raises `NotFound`."""
+        """Return a schedule. Raises `NotFound`."""
         return schedule_view(await self._there(workflow))
 
     async def pause(self, workflow: str) -> dict[str, Any]:
@@ -189,7 +189,7 @@ class Ticker:
         self._schedules = engine.store.schedules
 
     async def run(self, ref: SagaRef) -> str:
-        """Deal with all that is due. Returns in words how that ended."""
+        """Deal with all that is due. Return in words how that ended."""
         p, looked = self._p, False
         while True:
             try:
@@ -211,7 +211,7 @@ class Ticker:
                 self._tell(there, after)
 
     async def _next(self, there: ScheduleRecord) -> ScheduleRecord:
-        """What is to be put in the place of a record that is due."""
+        """Return the record that replaces one that is due."""
         if there.opening is not None:
             return await self._started(there)
         newest = await self._p.catalog.find(there.tenant, there.workflow)

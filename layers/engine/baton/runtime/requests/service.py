@@ -1,8 +1,8 @@
-"""What a caller can do: register, start, cancel, signal, answer, resume, fork.
-What it can look at is in `queries`.
+"""Operations of a caller: register, start, cancel, signal, answer, resume, fork.
+Reads are in `queries`.
 
-One `Service` per request. Everything appended here carries a wake, so that the table's stream sets the
-saga going.
+One `Service` per request. Every entry appended here carries a wake, so that the table's stream wakes the
+saga.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Service:
 
     @property
     def event_desk(self) -> EventDesk:
-        """What takes in events from outside."""
+        """Handler of events from outside."""
         from baton.runtime.requests.events import EventDesk  # few deployments have any
 
         return EventDesk(self._request, self.signal)
@@ -213,12 +213,11 @@ class Service:
         """Answer an open question; the same answer again changes nothing.
 
         `check`, in the place of who may answer: what the caller shows has to be good for the question at that
-        time; and it is
-        good for one answer.
+        time; and it is good for one answer.
 
-        Raises `NotFound` with the questions that are open, `Forbidden` with
-        whom the question is for, `InvalidInput` with all that is wrong with the
-        answer, `NotAllowedNow` for a question that has another one.
+        Raises `NotFound` with the questions that are open, `Forbidden` with whom the question is for,
+        `InvalidInput` with all that is wrong with the answer, `NotAllowedNow` for a question that has another
+        one.
         """
         from baton.runtime.requests.answers import give  # few requests are an answer
 
@@ -228,8 +227,7 @@ class Service:
         """Let a parked saga try again, with its tries counted anew.
 
         `budget`: micro-dollars that it may spend in all. Without one, a saga that was parked for its money
-        may spend
-        as much again.
+        may spend as much again.
         """
 
         def make(state: State, now: int) -> Event | None:
@@ -270,7 +268,7 @@ class Service:
         return done
 
     async def rollback_plan(self, saga: str, back_to: int, step: str = "") -> dict[str, Any]:
-        """What a rollback would undo. Nothing is done."""
+        """Return the steps that a rollback would undo, and undo nothing."""
         from baton.runtime.requests.forking import plan_to
 
         opened = await self._request.open(saga)

@@ -1,1 +1,1 @@
-"""How a saga begins: the newest version of its workflow, its quota, its first entry."""
+"""Start of a saga: the newest version of its workflow, its quota, its first entry."""

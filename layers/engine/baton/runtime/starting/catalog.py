@@ -126,7 +126,9 @@ class Catalog:
                 return Registered(definition, is_new=True, notes=forgotten)
 
     async def _heard(self, newest: Definition | None, graph: Graph) -> tuple[Heard, tuple[str, ...]]:
-        """What the version after `newest` hears for sagas of earlier ones, and notes of what it does not."""
+        """Return the `heard` keys of the version after `newest` for sagas of earlier ones, and notes of keys
+        that it drops.
+        """
         if newest is None or not (newest.types or newest.heard):
             return (), ()
         from baton.runtime.starting.start import heard_after  # few documents have rules for events
@@ -177,7 +179,9 @@ class Catalog:
         return definition
 
     async def page(self, tenant: str, after: str, limit: int) -> tuple[list[Definition], str]:
-        """The newest definition of each of `limit` names above `after`, and the last name if there are more."""
+        """Return the newest definition of each of `limit` names above `after`, and the last name if more
+        follow.
+        """
         names = await self._io(self._definitions.names, tenant, after, limit + 1)
         found = await asyncio.gather(
             *(self._io(self._definitions.get, tenant, name) for name in names[:limit])
@@ -209,10 +213,10 @@ class Catalog:
         return (await self._io(self._blobs.get, definition.tenant, definition.document)).decode()
 
     async def startable(self, tenant: str, reference: str, by: str) -> tuple[Definition, Graph]:
-        """What a saga that runs the graph `by` starts: a workflow, or a named
-        graph of its own document, of its own version.
+        """Return the target that a saga with the graph `by` starts: a workflow, or a named graph of its own
+        document.
 
-        Raises `NotFound`.
+        A named graph is of the saga's own version. Raises `NotFound`.
         """
         if not (name := name_of(reference)):
             definition = await self.find(tenant, reference)
@@ -250,7 +254,7 @@ class Catalog:
 
 
 def _inner(definition: Definition, graph: str) -> Definition:
-    """What stands for a graph in the document of a definition."""
+    """Return the definition that stands for a graph in the document of a definition."""
     name = inner_name(definition.name, graph)
     return replace(definition, name=name, graph=inner_graph(definition.graph, graph))
 

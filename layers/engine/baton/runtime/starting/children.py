@@ -95,7 +95,7 @@ class Children:
         return True
 
     async def _left_to(self, parent: SagaRef, state: State, saga: str, scope: str) -> Left | None:
-        """What the child in its place before a fork has left to it. Raises `UserError`."""
+        """Return the remains of the child in its place before a fork. Raises `UserError`."""
         if not (state.lineage.branch or state.origin.before):
             return None
 
@@ -109,8 +109,7 @@ class Children:
 
     async def start_handler(self, failed: SagaRef, ref: SagaRef, state: State, child: Child) -> None:
         """Make the failure handler of a saga exist.
-        It has no parent: none waits for it.
-        Raises `UserError` for one that can never start.
+        It has no parent: none waits for it. Raises `UserError` for one that can never start.
         """
         self._check_depth(state)
         origin = state.origin
@@ -147,7 +146,9 @@ class Children:
         return limits_at(state, node, cap, SpendingLimits.of(self._limits), day, shares=program.shares)
 
     def groups(self, all_of_them: Sequence[T], end: int) -> Iterator[Sequence[T]]:
-        """So many side by side as may be, for as long as what the last ones took still fits before `end`."""
+        """Yield groups to run concurrently, for as long as the duration of the last group still fits before
+        `end`.
+        """
         width = self._limits.children_at_once
         for start in range(0, len(all_of_them), width):
             began = self._clock.now()
@@ -169,7 +170,7 @@ def _scope(state: State, slot: str) -> str:
 
 
 def is_news(parent: State, report: ChildReported) -> bool:
-    """Whether the parent still waits to hear this."""
+    """Return true if the parent still waits for this report."""
     work = parent.open.get(report.slot)
     return work is not None and work.hears(report.child)
 
@@ -201,8 +202,8 @@ def report_of(child: State, slot: str) -> ChildReported | None:
 
 
 class Left(Struct, frozen=True, kw_only=True):
-    """What the earlier children have left.
-    `unsettled`: one of them that has not ended, and may still undo what it has done.
+    """Remains of the earlier children.
+    `unsettled`: one of them that has not ended, and may still undo its steps.
     """
 
     before: tuple[Earlier, ...] = ()
@@ -211,9 +212,9 @@ class Left(Struct, frozen=True, kw_only=True):
 
 
 async def left_to(context: InvocationContext, parent: SagaRef, origin: Origin, saga: str, scope: str) -> Left:
-    """What is left to the child `saga`, whose place in the sagas above it is `scope`.
+    """Return the remains for the child `saga`, whose place in the sagas above it is `scope`.
 
-    Raises `NotAllowedNow` where it is not known of what the earlier child has done whether it still stands.
+    Raises `NotAllowedNow` if it is not known that the results of the earlier child still stand.
     """
     earlier: dict[str, State] = {}
     for known in _candidates(origin, saga):
@@ -241,10 +242,9 @@ async def left_to(context: InvocationContext, parent: SagaRef, origin: Origin, s
 
 
 def _keys(undone: Sequence[Undoable]) -> Keys | None:
-    """Which steps act anew after all the earlier children, the newest first; None: none.
+    """Return the steps that act again after all the earlier children, the newest first; None: none.
 
-    One that came before another may have been undone since: of each node,
-    the one counts that was undone most often.
+    An earlier one may have been undone since: for each node, the step that was undone most often counts.
     """
     if not any(one.is_anew for one in undone):
         return None
@@ -273,8 +273,8 @@ def _candidates(origin: Origin, saga: str) -> Iterator[str]:
 
 
 def _may_undo(state: State) -> bool:
-    """Whether it may still undo something: not where it is cancelled, and
-    has done nothing that can be undone.
+    """Return true if the saga may still undo something: not if it is cancelled, and has done nothing that can
+    be undone.
     """
     if state.ended is not None:
         return False
@@ -283,7 +283,7 @@ def _may_undo(state: State) -> bool:
 
 
 def _check(state: State, saga: str) -> None:
-    """Raises `NotAllowedNow`."""
+    """Raise `NotAllowedNow` if the child must not start."""
     if unclear := next((one for one in state.undo.failed if one.unsure or one.left), None):
         raise NotAllowedNow(
             f"it is not known whether `{unclear.slot}` of the earlier child {saga} is undone ({unclear.code}: {unclear.message[:200]}); "

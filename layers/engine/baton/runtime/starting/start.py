@@ -42,11 +42,9 @@ class Beginning:
     """All that entry 1 is made of.
 
     `body_hash` tells a repeated request from a different one. `handled`: a saga above goes on from this one's
-    failure.
-    `expires`: when the saga above does, which refers to the values of this one. `is_part`: this one refers to
-    values of that, too, and
-    expires with it.
-    `outer`: see `SagaStarted`; `passed`: likewise, with the input where that is a value of the saga above.
+    failure. `expires`: when the saga above does, which refers to the values of this one. `is_part`: this one
+    refers to values of that, too, and expires with it. `outer`: see `SagaStarted`; `passed`: likewise, with
+    the input where that is a value of the saga above.
     """
 
     ref: SagaRef
@@ -80,7 +78,7 @@ def body_hash(body: Any) -> str:
 
 
 def refuse_another_body(there: Head, hashed: str) -> None:
-    """Raises `KeyReused` if the saga that is there was started with something else."""
+    """Raise `KeyReused` if the stored saga was started with another body."""
     if there.start_hash != hashed:
         raise KeyReused(f"saga {there.ref.id} was started with another body under this key")
 
@@ -187,7 +185,7 @@ class Starter:
         )
 
     async def _check_input(self, beginning: Beginning) -> None:
-        """Raises `InvalidInput` with every violation."""
+        """Raise `InvalidInput` with every violation."""
         given, graph, own = beginning.given, beginning.graph, beginning.passed.get(INPUT)
         if graph.input_schema is None:
             return
@@ -231,7 +229,7 @@ RETRY_AFTER_S = 5
 
 @dataclass(slots=True)
 class Room:
-    """What a process knows of a tenant: so many sagas more may begin until it asks again.
+    """Room of a tenant, as a process knows it: sagas that may begin until it asks again.
     `is_all`: no more are free.
     """
 
@@ -252,7 +250,7 @@ class Quota:
         self._lock = asyncio.Lock()
 
     async def admit(self, tenant: str) -> None:
-        """Raises `TooManyRequests` where as many are at work as may be."""
+        """Raise `TooManyRequests` if the tenant's limit of sagas at work is reached."""
         if not await self.has_room(tenant):
             raise TooManyRequests(
                 f"tenant `{tenant}` has {self._most:,} sagas at work, which is all that it may have; "
@@ -261,7 +259,7 @@ class Quota:
             )
 
     async def has_room(self, tenant: str) -> bool:
-        """Whether one more may begin, which then counts."""
+        """Return true if one more saga may begin, and count it."""
         async with self._lock:
             room = self._rooms.get(tenant)
             now = self._clock.now()
@@ -288,18 +286,17 @@ class Quota:
 
 
 MOST_HEARD = 100
-"""So many correlation keys of earlier versions are known of a workflow."""
+"""Highest number of correlation keys of earlier versions that are kept for a workflow."""
 
 
 def heard_after(
     known: Heard, before: Events | None, after: Events | None, now: int, until: int
 ) -> tuple[Heard, tuple[str, ...]]:
-    """What a version with the rules `after` hears for sagas of versions
-    before it, whose newest had the rules `before` and `known`.
+    """Return the `heard` keys of a version with the rules `after`, for sagas of versions before it.
 
-    That is how to find them, for types of events for which the rules of signals are not the same any more.
-    What a saga does with an event is said by its own graph.
-    The second value are notes of what is not known any more.
+    The newest of those had the rules `before` and `known`. The keys find the sagas, for types of events whose
+    rules of signals have changed. The reaction of a saga to an event is in its own graph. The second value
+    are notes of keys that are dropped.
     """
     old, new = _signals(before), _signals(after)
     changed = [rule for kind, rules in old.items() if rules != new.get(kind) for rule in rules]
@@ -317,7 +314,7 @@ def heard_after(
 
 
 def _signals(events: Events | None) -> dict[str, list[SignalRule]]:
-    """By type of event."""
+    """Return the signal rules, by type of event."""
     found: dict[str, list[SignalRule]] = {}
     for rule in events.signal if events is not None else ():
         found.setdefault(rule.type, []).append(rule)

@@ -40,20 +40,20 @@ from baton.runtime.money.accounts import short
 logger = logging.getLogger("baton.breakers")
 
 FRESH_MS = 5_000
-"""How old what a process knows of a breaker may be, where it matters."""
+"""Longest age, in ms, of a process's copy of a breaker, if the breaker matters."""
 GLANCE_MS = 60_000
-"""How often a process reads the record of a target of which it knows no
-failures, beside a call that does not wait for it.
+"""Milliseconds between reads of the record of a target without known failures.
+No call waits for these reads.
 """
 SILENT_MS = 5_000
-"""How long the store is not asked again after it has given no answer."""
+"""Milliseconds without requests to the store after it has given no answer."""
 WRITE_EVERY_MS = 1_000
 """The shortest time between two reports of failures by one process, for each target."""
 BRIEFLY_MS = 500
-"""How long a call waits for the record of its target, at most."""
+"""Longest time, in ms, that a call waits for the record of its target."""
 TRIES = 8
 MOST_KNOWN = 1_000
-"""So many targets one process remembers; hosts may be without number."""
+"""Highest number of targets that one process remembers; the number of hosts has no bound."""
 
 Place = tuple[str, str]
 _SAYS_NOTHING = ENGINE - {"timeout", "result_too_large", "result_invalid"}
@@ -61,7 +61,8 @@ _SAYS_NOTHING = ENGINE - {"timeout", "result_too_large", "result_invalid"}
 
 @dataclass(slots=True)
 class Known:
-    """What one process knows of a breaker, and what it has not reported yet. It outlives an invocation.
+    """State of a breaker as one process knows it, and calls not reported yet.
+    It outlives an invocation.
 
     `calls`: of the window that began at `calls_from`, since the last report.
     """
@@ -100,7 +101,7 @@ class Breaking:
         lasts_ms: int,
         attempt: Callable[[], Awaitable[Outcome]],
     ) -> Outcome:
-        """The outcome of an attempt, or `HELD`: it was not made. `lasts_ms`: the longest time that it takes."""
+        """Return the outcome of an attempt, or `HELD`: it was not made. `lasts_ms`: its longest duration."""
         place, now = (state.origin.tenant, target), self._clock.now()
         known = self._cache.get(place) or self._remember(place)
         probe = ""
@@ -132,14 +133,14 @@ class Breaking:
     # ---- before the call
 
     def _remember(self, place: Place) -> Known:
-        """One more target, in place of the one that was met first."""
+        """Remember one more target, in place of the oldest."""
         if len(self._cache) >= MOST_KNOWN:
             del self._cache[next(iter(self._cache))]
         known = self._cache[place] = Known()
         return known
 
     def _matters(self, known: Known, state: State, step: RunStep, now: int) -> bool:
-        """Whether the record may say no. Otherwise nothing is read."""
+        """Return true if the record may refuse the call. Otherwise nothing is read."""
         if now < known.silent_until:
             return False
         last = step.failure
@@ -250,7 +251,7 @@ class Breaking:
     # ---- the store
 
     async def _write(self, place: Place, known: Known, after: Breaker) -> bool:
-        """Whether it was written. What is known is as fresh as the answer, either way."""
+        """Write the record. Return true if it was written. The copy is as fresh as the answer, either way."""
         before = known.breaker
         refused = await self._briefly()(self._breakers.write_breaker, *place, after, self._clock.now())
         known.breaker, known.read_at = (after if refused is None else refused), self._clock.now()
@@ -304,6 +305,6 @@ def verdict_of(outcome: Outcome) -> str | None:
 
 
 def _hear(task: asyncio.Task[None]) -> None:
-    """Those that wait get the exception; if there are none, it was told of already."""
+    """Retrieve the task's exception. Callers that wait get it; without any, it was reported already."""
     if not task.cancelled():
         task.exception()

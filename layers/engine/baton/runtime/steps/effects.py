@@ -31,7 +31,7 @@ from baton.runtime.invocation.context import InvocationContext
 
 
 class Recorded(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is recorded: the result, and the rows that were to be written with it."""
+    """Recorded data of an effect: the result, and the rows to be written with it."""
 
     value: Value
     rows: tuple[Row, ...] = ()
@@ -55,12 +55,14 @@ class Done(Struct, frozen=True):
 
     @property
     def by(self) -> str:
-        """Which other one has done it; see `Outcome.done_by`."""
+        """Other place that has done the effect; see `Outcome.done_by`."""
         return "" if self.is_here else STEP if self.is_own else SAGA
 
 
 class OfClaim(StepFailure):
-    """The outcome of a claim could not be found out. A person's answer holds for `claim`, its owner, alone."""
+    """The outcome of a claim could not be found out.
+    A person's answer is valid for `claim`, its owner, alone.
+    """
 
     def __init__(self, failure: StepFailure, claim: str) -> None:
         super().__init__(
@@ -76,7 +78,7 @@ class OfClaim(StepFailure):
 
 
 def place_of(effect: Effect) -> tuple[str, str]:
-    """Where in which saga an effect belongs, in whatever branch of it."""
+    """Return the saga, in any branch of it, and the slot of an effect."""
     return effect.scope or effect.saga, effect.slot
 
 
@@ -87,7 +89,7 @@ def key_of_its_own(effect: Effect) -> str:
 
 
 def check_about(there: Effect, about: str) -> None:
-    """Raises `StepFailure` if the recorded call had other parameters: its result is no answer to this one."""
+    """Raise `StepFailure` if the recorded call had other parameters: its result is no answer to this one."""
     if there.about in ("", about) or not about:
         return
     raise StepFailure(
@@ -117,7 +119,7 @@ def iso(moment: int) -> str:
 
 
 class EffectRecords:
-    """For one invocation."""
+    """Records of effects for one invocation."""
 
     def __init__(self, context: InvocationContext) -> None:
         self._blobs = context.blobs
@@ -146,7 +148,7 @@ class EffectRecords:
         )
 
     def _lasts(self, spec: ToolSpec) -> int:
-        """How long it is remembered what came of an effect, in ms."""
+        """Return the milliseconds for which the result of an effect is kept."""
         days = max(self._limits.effect_ttl_days, self._limits.saga_days)
         return max(days * DAY_MS, spec.key.keep_ms)
 
@@ -164,7 +166,7 @@ class EffectRecords:
         return Value(ref=ref, size=len(data))
 
     def _period(self, spec: ToolSpec) -> str:
-        """Where what came of an effect goes: the last saga that is given it may only just have begun then."""
+        """Return the storage period of a result: the last saga that gets it may only just have begun then."""
         now, limits = self._clock.now(), self._limits
         life = (limits.saga_days + limits.retention_days) * DAY_MS
         return period_of(now, now + self._lasts(spec) + life)
@@ -234,17 +236,14 @@ class EffectClaims:
         about: str = "",
         scope: str = "",
     ) -> Done:
-        """What came of the effect `context.idempotency_key`, now or when it happened.
+        """Return the result of the effect `context.idempotency_key`, of now or of an earlier time.
 
-        `act` does it, within the time until `context.deadline_ms`; `verify` says what `spec.verify` returns.
-        `decided`: a person has said that what this owner has claimed has not happened; empty if no person
-        has. Raises
-        `StepFailure`, and whatever `act` raises; `in_progress` is its own, and so is `OfClaim` where what
-        became of a
-        claim could not be found out.
-        Cancelled, it leaves its claim as it is.
-        A store that stays away is an engine fault, also after the effect: nothing else
-        could be written either, and the next attempt looks whether it has happened.
+        `act` does it, within the time until `context.deadline_ms`; `verify` returns the result of
+        `spec.verify`. `decided`: the owner whose claim has not happened, as a person has said; empty if no
+        person has. Raises `StepFailure`, and any error of `act`; raises `in_progress` itself, and `OfClaim`
+        if the outcome of a claim could not be found out. Cancelled, it leaves its claim as it is. A store
+        that stays away is an engine fault, also after the effect: nothing else could be written either, and
+        the next attempt checks the effect.
         """
         self._name = self._name or self._entropy.token(64)
         claim = Effect(
@@ -357,7 +356,7 @@ class EffectClaims:
         return there.saga == one.context.saga
 
     def _over(self, there: Effect) -> int:
-        """When the time of a claim is over by every clock: its holder acts until its own says so."""
+        """Return the end of a claim by every clock: its holder acts until its own clock says so."""
         return there.until + self._limits.clock_skew_ms
 
     async def _wait(self, one: _Try, there: Effect, now: int) -> Effect | None:

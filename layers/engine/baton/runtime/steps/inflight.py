@@ -25,8 +25,8 @@ from baton.runtime.invocation.context import Alarm, Deadline, DurationEstimator,
 from baton.runtime.steps.steps import Steps
 
 AT_ONCE_S = 0.01
-"""How long, at most, a join's successors wait for the costs of the
-steps it stopped: these may use up the budget.
+"""Longest wait, in seconds, of a join's successors for the costs of the steps it stopped: these may use up
+the budget.
 """
 
 
@@ -44,16 +44,14 @@ class InFlight:
     """Running attempts by slot.
 
     `_full`: tools that had no room in this process, with when to ask again and the pause before that.
-    `_fault`: the fault that
-    kept the engine from finishing one.
-    `_unknown`: slots where such a fault has ended an attempt that may have acted,
-    which the log does not know yet. `_cancelled`: attempts that were cancelled here,
-    or ended by such a fault, whose costs the log may still lack. A tool may take its
-    time to end, so that one stays there until its costs were given out as an outcome.
+    `_fault`: the fault that kept the engine from finishing one. `_unknown`: slots where such a fault has
+    ended an attempt that may have acted, which the log does not know yet. `_cancelled`: attempts that were
+    cancelled here, or ended by such a fault, whose costs the log may still lack. A tool may take its time to
+    end, so that one stays there until its costs were given out as an outcome.
 
-    An attempt is cancelled because its invocation ends (`cut_off`), because of a fault
-    (`rescue`), because the saga was told to stop (`abort`), because the log no longer
-    waits for it (`cancel_unneeded`), or because nothing here is carried on (`cancel_all`).
+    An attempt is cancelled because its invocation ends (`cut_off`), because of a fault (`rescue`), because
+    the saga was told to stop (`abort`), because the log no longer waits for it (`cancel_unneeded`), or
+    because nothing here is carried on (`cancel_all`).
     """
 
     def __init__(
@@ -95,7 +93,7 @@ class InFlight:
 
     @property
     def is_busy(self) -> bool:
-        """Whether something is running here, or would be if there were room for it."""
+        """True if a step is running here, or would be if it had room."""
         return bool(self._running) or self._ask_again is not None
 
     def start(self, state: State, steps: tuple[RunStep, ...], traceparent: str) -> bool:
@@ -128,7 +126,7 @@ class InFlight:
         return wants_more
 
     def has_time(self, at: int) -> bool:
-        """Whether a step that begins then can be expected to end in this invocation."""
+        """Return true if a step that begins then can be expected to end in this invocation."""
         return self._deadline.fits(at, self._limits.step_estimate_ms)
 
     async def wait(self, until: int) -> None:
@@ -143,7 +141,7 @@ class InFlight:
                 return
 
     def _wake(self, _: asyncio.Task[Outcome]) -> None:
-        """One that runs is done."""
+        """Wake the waiter: a running attempt is done."""
         if self._woken is not None and not self._woken.done():
             self._woken.set_result(None)
 
@@ -216,7 +214,7 @@ class InFlight:
 
     async def _interrupt(self, others: Sequence[_RunningAttempt] = ()) -> list[_RunningAttempt]:
         """Cancel what is running and wait for it, and for `others`.
-        Returns those that have no outcome of their own.
+        Return those that have no outcome of their own.
         """
         running = list(self._running.values())
         for one in running:
@@ -243,8 +241,8 @@ class InFlight:
     async def cancel_unneeded(self, state: State) -> list[Outcome]:
         """Cancel the attempts at slots that the log no longer waits for.
 
-        Returns the costs of those that have ended by now, also of some that were cancelled before.
-        The saga does not wait for one that is slow to end: a later call returns its costs.
+        Return the costs of those that have ended by now, also of some that were cancelled before. The saga
+        does not wait for one that is slow to end: a later call returns its costs.
         """
         self._ask_again = None
         if not (self._running or self._cancelled):
@@ -258,7 +256,7 @@ class InFlight:
 
     async def cancel_all(self) -> list[Outcome]:
         """Cancel all attempts and wait briefly for their ends; those that do not end are abandoned.
-        Returns their costs.
+        Return their costs.
         """
         self._cancel(list(self._running))
         await self._wait_for(self._cancelled)
@@ -319,13 +317,13 @@ def undecided(outcome: Outcome) -> Outcome:
 
 
 def _may_matter(one: _RunningAttempt) -> bool:
-    """Whether the log has to know of one that did not finish."""
+    """Return true if the log must record an attempt that did not finish."""
     by_another = one.step.way is not None and bool(one.step.way.tool)
     return bool(one.spent) or by_another or _may_stand(one)
 
 
 def _may_stand(one: _RunningAttempt) -> bool:
-    """Whether it may have done what may happen only once, or what something undoes."""
+    """Return true if it may have done a once-only effect, or one with an inverse."""
     return one.step.node.effect == ONCE or bool(one.step.node.undo)
 
 

@@ -1,6 +1,5 @@
-"""One attempt of one step: what goes before the tool, the tool within its time, and what became of it.
+"""One attempt of one step: the order of money, claim and call, and the outcome.
 
-The order of money, claim and call.
 Accounts are in money/ledger.py, claims in effects.py, calls in invocation/attempt.py.
 """
 
@@ -94,7 +93,7 @@ def key_for(state: State, step: RunStep, spec: ToolSpec | None, tool: str) -> st
 
 
 def _has_no_use_for_a_key(step: RunStep, spec: ToolSpec | None) -> bool:
-    """Whether no tool that is called in this attempt can see its key, and nothing is claimed by it."""
+    """Return true if no tool that is called in this attempt can see its key, and no claim is made by it."""
     is_alone = step.way is None and not step.hooks and not step.look
     if step.node.tool == MODEL:
         return is_alone  # a request has a key of its own
@@ -102,8 +101,10 @@ def _has_no_use_for_a_key(step: RunStep, spec: ToolSpec | None) -> bool:
 
 
 def _occurrence(step: RunStep, spec: ToolSpec | None) -> tuple[int | str, ...]:
-    """Which of all calls with equal arguments it is: the round of the node,
-    and the item of a list; of a repeatable tool, any item.
+    """Return the part that distinguishes calls with equal arguments: the round of the node, and the item of a
+    list.
+
+    For a repeatable tool, any item counts.
     """
     item = item_of(step.slot)
     if not is_index(item) and (spec is None or not spec.repeatable):
@@ -117,8 +118,8 @@ Specs = Mapping[str, ToolSpec]
 
 
 def has_no_limits(state: State, step: RunStep) -> bool:
-    """Whether limits of money do not hold it up: it undoes something, or
-    finds out for a saga that stops whether there is something to undo.
+    """Return true if no limits of money apply: it undoes something, or checks for a saga that stops if it
+    must.
     """
     return step.undoes or state.is_stopping
 
@@ -191,8 +192,8 @@ class Approved:
 
 
 def may_ask(step: RunStep, spec: ToolSpec | None) -> bool:
-    """Whether a call of this attempt, by the tool of `spec`, may have to be approved.
-    False for most, which pay nothing more.
+    """Return true if a call of this attempt, by the tool of `spec`, may have to be approved.
+    False for most, at no cost.
     """
     if step.node.approval is not None or step.way is not None or step.hooks or step.look:
         return True
@@ -200,13 +201,15 @@ def may_ask(step: RunStep, spec: ToolSpec | None) -> bool:
 
 
 def check_first(step: RunStep, specs: Specs) -> None:
-    """The same before money is reserved, where nothing else is called before the tool. Raises `Unapproved`."""
+    """Check the same before money is reserved, if nothing else is called before the tool.
+    Raises `Unapproved`.
+    """
     if step.way is None and not step.hooks and not step.look:
         check(step, specs, step.node.tool, step.arguments)
 
 
 def check(step: RunStep, specs: Specs, tool: str, arguments: Mapping[str, Any]) -> None:
-    """Raises `Unapproved` for a call that no person has approved and that needs it."""
+    """Raise `Unapproved` for a call that needs approval and has none."""
     approval, called = step.node.approval, tool_called(step)
     own = specs.get(step.node.tool)
     # What a model has put in the place of a step does its work, too.
@@ -233,7 +236,7 @@ def check(step: RunStep, specs: Specs, tool: str, arguments: Mapping[str, Any]) 
 
 
 def _is_made_anew(step: RunStep) -> bool:
-    """Whether what is called before the tool, or how it is called, makes its arguments."""
+    """Return true if a call before the tool, or the way of calling it, makes its arguments."""
     way = step.way
     if way is not None and way.chunk:
         return False  # of a part: in its place, the step would end with that one and lose the others
@@ -396,7 +399,7 @@ class Steps:
         return replace(await self._ended(one, *ended), callback=work.id)
 
     async def _begun(self, one: AttemptInput) -> Outcome:
-        """The outcome of an attempt that there is money for, so far. Raises `NoRoom` if that comes to an end."""
+        """Return the outcome of an attempt that has money, so far. Raises `NoRoom` if the money runs out."""
         step = one.step
         if step.node.callback is not None:
             from baton.runtime.people.links import Holder, token_for  # most sagas hand nothing over
@@ -591,7 +594,7 @@ class Steps:
         )
 
     def _context(self, one: AttemptInput, started: int) -> StepContext:
-        """What the tool may know. Raises `StepFailure` when its idempotency key cannot be made."""
+        """Return the context for the tool. Raises `StepFailure` when its idempotency key cannot be made."""
         state, step, spec = one.state, one.step, one.spec
         tool = tool_called(step)
         key = one.key = key_for(state, step, spec, tool)

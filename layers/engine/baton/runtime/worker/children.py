@@ -1,4 +1,4 @@
-"""The performers of commands about child sagas."""
+"""Performers of commands about child sagas."""
 
 from __future__ import annotations
 
@@ -26,13 +26,15 @@ OVERDUE = "its time is over"
 
 
 class ChildCanceller:
-    """Cancels several side by side, as many as there is time for."""
+    """Performer that cancels children concurrently, as many as time allows."""
 
     def __init__(self, parts: Parts) -> None:
         self._p = parts
 
     async def act_first(self, run: Run, decision: Decision) -> tuple[Event, ...]:
-        """What may be recorded of a decision once other sagas were asked or started: see `perform`."""
+        """Cancel children and start the failure handler that a decision asks for; return the events to
+        record: see `perform`.
+        """
         record, cancel, start = decision.record, decision.of(CancelChildren), decision.of(StartHandler)
         if cancel is not None:
             record = await self.perform(run, cancel, record)
@@ -54,9 +56,9 @@ class ChildCanceller:
     async def perform(
         self, run: Run, command: CancelChildren, record: tuple[Event, ...]
     ) -> tuple[Event, ...]:
-        """What may be recorded then, where `record` is to follow when all of them have been asked.
+        """Cancel the children, and return the events to record: `record` if all of them have been asked.
 
-        Something of a part of them when there was no time for the others, and nothing when there is no part.
+        Return events about a part of them if time ran out, and none if no part was asked.
         """
         parent, state, asked = run.lease.ref, run.history.state, run.cancelled
         # One that was asked to stop may have to be asked to undo what it has done, too, before this is recorded.
@@ -93,12 +95,13 @@ class ChildCanceller:
         heard: bool = False,
         why: str = "its parent ended",
     ) -> int:
-        """One that does not exist yet is started first: a frozen invocation may still be
-        about to start it, and then finds it there and cancelled. One that is called `off` by
-        a signal has time for its running steps, and says what was done. One that has ended
-        is set going to `undo` what it has done, unless that is done where it is `heard` of.
+        """Cancel one child.
+        Return the end of its time if it is overdue but its time has stood still, so it is not asked; else 0.
 
-        One that is out of time, and whose time has stood still, is not asked: the end of its time, else 0.
+        A child that does not exist yet is started first: a frozen invocation may still be about to start it,
+        and then finds it cancelled. A child cancelled by the signal `off` has time for its running steps, and
+        reports what was done. A child that has ended begins to `undo` what it has done, unless that happens
+        where it is `heard`.
         """
         ref = SagaRef(parent.tenant, child.saga)
         head = await self._p.call(self._p.log.read_head, ref)
@@ -154,8 +157,10 @@ class ChildCanceller:
 
 
 def _end_of(late: Child, stood: int, lasts: int, now: int, limits: Limits) -> int:
-    """End of the time of a child that was parked for a defect meanwhile, or
-    waits for one that was; 0: it is over.
+    """Return the new end of the time of a child that was parked for a defect meanwhile, or waits for one that
+    was.
+
+    0: its time is over.
     """
     more = stood - late.stood
     if more <= 0:
@@ -166,12 +171,12 @@ def _end_of(late: Child, stood: int, lasts: int, now: int, limits: Limits) -> in
 
 
 def _is_asked(child: State, *, undo: bool) -> bool:
-    """Whether it is cancelled, and undoes what it has done where that is wanted."""
+    """Return true if the child is cancelled, and undoes its steps if that is wanted."""
     return child.cancel is not None and (child.cancel.undo or not undo)
 
 
 def _stays(run: Run, slot: str) -> bool:
-    """Whether the document says that nothing of this child is undone."""
+    """Return true if the document disables rollback for this child."""
     node = run.program.nodes.get(node_of(slot)[0])
     return node is not None and node.stays
 
@@ -186,8 +191,8 @@ Answer: TypeAlias = ChildReported | ChildOverdue | bool | str | None
 
 
 class ChildTender:
-    """Starts children that are to be started, asks open ones once, and
-    those again whose end stands in the inbox.
+    """Performer that starts children, asks each open one once, and asks again those with a report in the
+    inbox.
     """
 
     def __init__(self, parts: Parts, writer: LogWriter, canceller: ChildCanceller) -> None:
@@ -196,15 +201,13 @@ class ChildTender:
         self._canceller = canceller
 
     def begin(self, run: Run) -> None:
-        """A saga that only its inbox has set going has started its children,
-        and asks no others but those that stand there.
-        """
+        """Mark the children as asked if only the inbox has woken this saga: it has started them already."""
         run.looked_at = self._p.clock.now()
         if run.lease.rested_until is not None:
             run.asked.update(child.saga for child in run.history.state.children.values())
 
     async def perform(self, run: Run, command: TendChildren) -> bool:
-        """True when one of them has ended."""
+        """Return true when one of them has ended."""
         await self._look(run)
         if run.heard != run.lease.inbox and await self._take_in(run, command.children):
             return True
@@ -217,7 +220,7 @@ class ChildTender:
         return False
 
     async def _look(self, run: Run) -> None:
-        """Read now and then what is announced on the head, because no append meets it."""
+        """Read announcements from the head at intervals, because no append meets them."""
         now, every = self._p.clock.now(), self._p.limits.news_every_ms
         if now >= run.looked_at + every:
             head = await self._p.call(self._p.log.read_head, run.lease.ref)
@@ -227,7 +230,7 @@ class ChildTender:
         run.looks_at = run.looked_at + every
 
     async def _take_in(self, run: Run, children: Sequence[tuple[str, Child]]) -> bool:
-        """Ask the children whose ends stand in the inbox. True when one of them has ended."""
+        """Ask the children with a report in the inbox. Return true when one of them has ended."""
         seen, there = run.lease.inbox, set[tuple[str, str]]()
         windows = sorted({child.window for _, child in children})
         read = 0
@@ -242,12 +245,13 @@ class ChildTender:
         return await self._report(run, found)
 
     async def _tend(self, run: Run, children: Sequence[tuple[str, Child]]) -> bool:
-        """Start or ask them. True when one of them has ended.
+        """Start or ask the children.
+        Return true when one of them has ended.
 
-        It begins elsewhere in each lease, so that thousands of them have theirs.
-        Where there is time for some only, and those are all running, the others count
-        as looked at: they follow at the next wake or sweep. So they do where the
-        tenant has no room for one, and where the child before a fork is still to end.
+        The order begins at another child in each lease, so that among thousands each gets its turn. If time
+        suffices for some only, and those are all running, the others count as asked: they follow at the next
+        wake or sweep. The same holds if the tenant has no room for a child, and if the child before a fork
+        has not ended.
         """
         if len(children) > self._p.limits.children_at_once:
             first = int(run.lease.epoch * GOLDEN_RATIO % 1 * len(children))
@@ -262,7 +266,7 @@ class ChildTender:
         return await self._report(run, found)
 
     async def _ask(self, run: Run, children: Sequence[tuple[str, Child]]) -> list[Answer]:
-        """What each of them says, as far as there is time; `_NO_ROOM` is the end of it."""
+        """Return the answer of each child, as far as time allows; `_NO_ROOM` ends the list."""
         state, found = run.history.state, list[Answer]()
         for group in self._p.children.groups(children, run.end):
             asked = (self._tend_one(run, state, slot, child) for slot, child in group)
@@ -272,7 +276,7 @@ class ChildTender:
         return found
 
     async def _report(self, run: Run, found: Sequence[Answer]) -> bool:
-        """Append the ends. True when there are any."""
+        """Append the ends of children. Return true if any has ended."""
         from baton.runtime.starting.children import cut, is_news  # not every saga has children
 
         reports = [one for one in found if isinstance(one, ChildReported)]
@@ -290,8 +294,8 @@ class ChildTender:
         return told
 
     async def _tend_one(self, run: Run, state: State, slot: str, child: Child) -> Answer:
-        """Its end, if it has ended; True when it was started only now;
-        `_NO_ROOM` when it could not be, `_WAITS` when it is to be later.
+        """Return the report of a child that has ended; true if it was started only now; `_NO_ROOM` if it
+        could not be started, `_WAITS` if it must start later.
         """
         parent = run.lease.ref
         if (off := call_off(state, child)) is not None:
@@ -324,7 +328,7 @@ class ChildTender:
 
 
 def _mark(state: State, slot: str, child: Child) -> str:
-    """What stands for a child that was asked: another try is asked too, and one that is to stop once more."""
+    """Return the mark of a child that was asked. A new try, and a request to stop, have another mark."""
     return child.saga if call_off(state, child) is None and not child.overdue else f"{child.saga} off"
 
 
@@ -332,7 +336,7 @@ AT_ONCE = 16
 
 
 class StandingLooker:
-    """Puts into the memory of a run what it has found."""
+    """Performer that measures the standstill of children, and keeps the result in the run."""
 
     def __init__(self, parts: Parts) -> None:
         self._p = parts
@@ -352,8 +356,8 @@ class StandingLooker:
 
 
 async def stood(parts: Parts, ref: SagaRef, now: int) -> tuple[int, int]:
-    """For how long the time of a saga, or of one that it waits for, has
-    stood still; and for how much of it until now without a break.
+    """Return how long the time of a saga, or of one that it waits for, has stood still, and the part of it
+    without a break until now (ms).
     """
     head = await parts.call(parts.log.read_head, ref)
     if head is None:

@@ -1,4 +1,4 @@
-"""The performers of commands about steps, values and notices."""
+"""Performers of commands about steps, values and notices."""
 
 from __future__ import annotations
 
@@ -20,15 +20,17 @@ C_contra = TypeVar("C_contra", bound=Command, contravariant=True)
 
 
 class CommandPerformer(Protocol[C_contra]):
-    """Carries out one kind of command for the sagas of one invocation."""
+    """Performer of one kind of command for the sagas of one invocation."""
 
     async def perform(self, run: Run, command: C_contra) -> bool:
-        """True when more is known now than when it was asked for: the saga is to be decided anew."""
+        """Perform the command.
+        Return true when more is known now than before: the saga needs a new decision.
+        """
         ...
 
 
 class StepStarter:
-    """Starts steps; those that have no time here are left to another invocation."""
+    """Performer that starts steps; those without time here are left to another invocation."""
 
     def __init__(self, parts: Parts) -> None:
         self._p = parts
@@ -47,7 +49,7 @@ class StepStarter:
 
 
 class StepStopper:
-    """Stops all that runs, or what runs at some slots."""
+    """Performer that stops all running steps, or those at some slots."""
 
     async def perform(self, run: Run, command: StopSteps) -> bool:
         run.outcomes += await run.attempts.abort(command.slots)
@@ -55,8 +57,8 @@ class StepStopper:
 
 
 class ValueFetcher:
-    """Puts values into the memory of a run.
-    One that is not there is the document's fault where the document names it.
+    """Performer that loads values into the memory of a run.
+    A missing value is the document's fault if the document names it.
     """
 
     def __init__(self, parts: Parts) -> None:
@@ -75,7 +77,7 @@ class ValueFetcher:
 
 
 class ConditionJudge:
-    """Puts answers into the memory of a run."""
+    """Performer that evaluates conditions and keeps the answers in the memory of a run."""
 
     def __init__(self, parts: Parts) -> None:
         self._sandbox = parts.sandbox
@@ -88,7 +90,7 @@ class ConditionJudge:
 
 
 class NoticeSender:
-    """Sends beside the steps of a saga, and never instead of them."""
+    """Performer that sends notices while the steps of a saga run, and never instead of them."""
 
     def __init__(self, writer: LogWriter) -> None:
         self._writer = writer
@@ -111,13 +113,15 @@ class NoticeSender:
 
 
 class ResponseCanceller:
-    """After an append: what it has dropped was cancelled by the log first, so that its end is no failure."""
+    """Canceller of background requests to models, after an append: the log drops a request first, so that its
+    end is no failure.
+    """
 
     def __init__(self, parts: Parts) -> None:
         self._p = parts
 
     async def left(self, run: Run, before: Mapping[str, Open], events: Sequence[Event]) -> None:
-        """`before` is the open work before these events."""
+        """Cancel the requests that these events have dropped. `before` is the open work before the events."""
         if not any(isinstance(work, Callback) for work in before.values()):
             return  # most have handed nothing over
         ended = {getattr(event, "callback", "") for event in events}

@@ -1,8 +1,7 @@
 """The outer loop of one saga in one invocation: take, load, decide, perform, append, release.
 
-Loading is in runner.py, what is done after a fault in runner.py.
-All decisions are core/decide/decide.py's.
-A stale runner stops itself: past its lease it appends nothing and starts no step.
+`Loader` loads a saga, `Faults` handles a fault, `Runner` runs the loop. All decisions are
+core/decide/decide.py's. A stale runner stops itself: past its lease it appends nothing and starts no step.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ from baton.runtime.worker.performers import (
 
 
 class Loader:
-    """For the sagas of one invocation."""
+    """Loader of the sagas of one invocation."""
 
     def __init__(self, parts: Parts, log: LogWriter) -> None:
         self._p = parts
@@ -85,7 +84,7 @@ class Loader:
         return program
 
     async def _check_money(self, lease: Lease, history: History, program: Program) -> None:
-        """A saga whose user may spend nothing more today is parked before any step of it begins."""
+        """Park a saga whose user may spend nothing more today, before any step of it begins."""
         parked = await self._p.ledger.blocked(history.state, program.graph)
         while parked is not None and history.state.parked is None and history.state.ended is None:
             if await self._log.append(lease, history, (parked,)):
@@ -93,7 +92,9 @@ class Loader:
             await self._log.news(lease, history)
 
     async def _record_death(self, lease: Lease, history: History, left: Left) -> None:
-        """The first entry of a revival is also the fence that stops the old invocation for good."""
+        """Append the death of the last holder.
+        This first entry of a revival also fences the old invocation off for good.
+        """
         dead = lease.dead
         while dead is not None and history.state.ended is None:
             now = self._p.clock.now()
@@ -111,14 +112,16 @@ class Loader:
 
 
 def _gave_up(dead: Head, entries: Sequence[ev.Entry]) -> bool:
-    """Whether the holder of a lease that ran out has said that it would. It has written nothing after that."""
+    """Return true if the holder of an expired lease has recorded that it would give up.
+    It has written nothing after that.
+    """
     mine = [entry for entry in entries if (entry.epoch, entry.invocation) == (dead.epoch, dead.owner)]
     return bool(mine) and isinstance(mine[-1].events[-1], ev.GaveUp)
 
 
 def _silent_deaths(dead: Head, entries: Sequence[ev.Entry]) -> tuple[str, ...]:
-    """The worker that wrote last, if another has died since without a word:
-    it may have died before that, and no entry says so.
+    """Return the worker that wrote last, if another has died since without an entry: it may have died before
+    that, unrecorded.
     """
     last = next((one for one in reversed(entries) if one.epoch), None)
     return (last.invocation,) if last is not None and last.epoch < dead.epoch else ()
@@ -128,7 +131,7 @@ logger = logging.getLogger("baton.worker")
 
 
 class Faults:
-    """For the sagas of one invocation."""
+    """Fault handling for the sagas of one invocation."""
 
     def __init__(self, parts: Parts, log: LogWriter) -> None:
         self._p = parts
@@ -137,12 +140,12 @@ class Faults:
     async def give_up(
         self, ref: SagaRef, pause: int, lease: Lease | None = None, history: History | None = None
     ) -> None:
-        """Give the lease back after a fault, or else say in the log that it will run out without a death.
+        """Give the lease back after a fault, or else record in the log that it will run out without a death.
 
-        A store may refuse what its indexes show, and append all the same: an entry is in none.
-        Nothing is said where the log has not been read.
-        Where it lacks the death of the holder before, neither is done, or that death would be
-        taken for told: the lease runs out, and the next worker tells of this one's in its place.
+        A store may refuse a write that its indexes show, and append all the same: an entry is in no index.
+        Nothing is recorded if the log has not been read. If the log lacks the death of the previous holder,
+        neither is done, or that death would count as recorded: the lease runs out, and the next worker
+        records this worker's death in its place.
         """
         if history is not None and history.owes_death:
             logger.warning("the death before is left to the next worker", extra={"saga": ref.id})
@@ -206,7 +209,7 @@ _CUT_SHORT = Decision()
 
 
 class Runner:
-    """Runs sagas for one invocation; `parts` are its collaborators."""
+    """Runner of sagas for one invocation; `parts` are its collaborators."""
 
     def __init__(self, parts: Parts, deadline: Deadline | None = None) -> None:
         self._p = parts
@@ -227,10 +230,11 @@ class Runner:
         }
 
     async def run(self, message: Message, *, alone: bool) -> str:
-        """Carry the saga as far as it goes. Returns in one word how that ended.
+        """Run the saga as far as it goes.
+        Return in one word how that ended.
 
-        Raises what kept the engine from going on: an `EngineFault`, or a defect. The lease is then given
-        back, so that it does not look as if one of the saga's steps had killed its worker.
+        Raises the error that stopped the engine: an `EngineFault`, or a defect. The lease is then given back,
+        so that it does not look as if one of the saga's steps had killed its worker.
         """
         ref, limits = SagaRef.parse(message.saga), self._p.limits
         try:
@@ -299,7 +303,7 @@ class Runner:
             await self._refused(run)
 
     async def _perform(self, run: Run, decision: Decision) -> bool:
-        """Perform the decision. True when more is known now, so that a new decision is due."""
+        """Perform the decision. Return true when more is known now, so that a new decision is due."""
         run.wants_more, run.looks_at = decision is _CUT_SHORT, None
         if (stop := decision.of(StopSteps)) is not None:
             return await self._performers[StopSteps].perform(run, stop)
@@ -314,12 +318,11 @@ class Runner:
         return False
 
     async def _record(self, run: Run) -> Decision:
-        """Decide, and append what the decision records, until nothing is left to record.
-        Returns the decision that holds then.
+        """Decide, and append the events of the decision, until nothing is left to record.
+        Return the decision that holds then.
 
-        `_CUT_SHORT` when more is to be appended than this invocation has time for: rounds that run nothing,
-        or
-        children that are to be cancelled before.
+        Return `_CUT_SHORT` when more must be appended than this invocation has time for: rounds that run
+        nothing, or children that must be cancelled first.
         """
         together, stopped = True, frozenset[str]()
         while True:
@@ -382,8 +385,8 @@ class Runner:
             await _resolve_incidents(self._p, run, slots)
 
     async def _advance(self, run: Run, together: bool, stopped: frozenset[str]) -> Advance:
-        """Decide by what is in memory; `stopped` slots count as running. What the
-        decision lacks (values, answers of conditions) is fetched until it lacks nothing.
+        """Decide from the values in memory; `stopped` slots count as running.
+        Values and answers of conditions that the decision lacks are fetched until it is complete.
         """
         if len(run.blobs) > BLOBS_KEPT:
             run.blobs.clear()
@@ -399,7 +402,7 @@ class Runner:
                     await self._performers[type(command)].perform(run, command)
 
     async def _wait(self, run: Run, decision: Decision) -> None:
-        """Wait until a step is done or something is due, then collect the outcomes of steps that are done."""
+        """Wait until a step is done or a time is due, then collect the outcomes of steps that are done."""
         now, cut_off = self._p.clock.now(), self._deadline.cut_off
         news_at = run.looks_at or now + self._p.limits.news_every_ms
         await run.attempts.wait(min(cut_off, news_at, decision.due or cut_off))
@@ -419,8 +422,8 @@ class Runner:
         return FINISHED
 
     def _is_near(self, run: Run, again: int | None) -> bool:
-        """Whether the next attempt of a step is worth waiting for here: giving
-        the saga away costs more than a short pause.
+        """Return true if the next attempt of a step is near enough to wait for it here: giving the saga away
+        costs more than a short pause.
         """
         if again is None:
             return False
@@ -428,7 +431,7 @@ class Runner:
         return pause <= self._p.limits.retry_inside_ms and run.attempts.has_time(again)
 
     async def _refused(self, run: Run) -> None:
-        """A release was refused: read the head, then the log; go on unless the lease is lost."""
+        """Handle a refused release: read the head, then the log; go on unless the lease is lost."""
         head = await self._p.call(self._p.log.read_head, run.lease.ref)
         if head is None or head.owner != run.lease.owner or head.epoch != run.lease.epoch:
             raise Superseded
@@ -443,7 +446,7 @@ class Runner:
 
 
 class _LazyUndoer:
-    """Loads what undoes children with the first saga that does."""
+    """Performer that loads `ChildUndoer` with the first saga that undoes children."""
 
     def __init__(self, parts: Parts, log: LogWriter) -> None:
         self._made = parts, log
@@ -455,7 +458,7 @@ class _LazyUndoer:
 
 
 class _LazyLooker:
-    """Loads what looks at children with the first saga whose time is over while it has any."""
+    """Performer that loads `StandingLooker` with the first saga whose time is over while it has children."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -481,6 +484,6 @@ async def _resolve_incidents(parts: Parts, run: Run, slots: Collection[str]) -> 
 
 
 def _undone_slot(slot: str) -> str:
-    """The slot of the step that is undone at `slot`; empty if nothing is undone there."""
+    """Return the slot of the step that is undone at `slot`; an empty text if no step is undone there."""
     name, iteration = node_of(slot)
     return slot_of(name, iteration, undone_item(item_of(slot))) if is_undo(slot) else ""

@@ -1,4 +1,4 @@
-"""Have children undo what they have done, and hear from those that have."""
+"""Performer that has children undo their steps, and collects the results."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ WHY = "its parent is undone"
 
 
 class ChildUndoer:
-    """A child that has ended goes on in a new branch, once for each undoing
-    of its parent; one that runs is cancelled.
+    """Performer of undoing children.
+    A child that has ended continues in a new branch, once for each rollback of its parent; one that runs is
+    cancelled.
     """
 
     def __init__(self, parts: Parts, writer: LogWriter) -> None:
@@ -23,7 +24,7 @@ class ChildUndoer:
         self._writer = writer
 
     async def perform(self, run: Run, command: UndoChildren) -> bool:
-        """True when one of them is done."""
+        """Return true when one of them is done."""
         work = run.history.state.undo.work
         if work is None:
             return True
@@ -43,7 +44,10 @@ class ChildUndoer:
     async def _ask(
         self, parent: SagaRef, slot: str, child: str, key: str, may_lack: bool
     ) -> ChildUndone | None:
-        """`may_lack`: the child was stopped, by its parent's end or before that; where there is none, it could
+        """Ask one child to undo its steps.
+        Return its result, None while it is at work.
+
+        `may_lack`: the child was stopped, by its parent's end or earlier; if it does not exist, it could
         never start.
         """
         ref = SagaRef(parent.tenant, child)
@@ -87,13 +91,13 @@ class ChildUndoer:
             await history.catch_up()
 
     async def _before(self, history: History) -> int:
-        """What the child had spent before it undid what it had done."""
+        """Return the sum that the child had spent before it undid its steps."""
         closed = history.state.lineage.closed
         return (await history.state_at(closed[-1].last)).money.spent if closed else history.state.money.spent
 
 
 async def take_back(parts: Parts, ref: SagaRef, by: str, key: str) -> None:
-    """A child that has ended, and of which its parent does not hear again, undoes what it has done.
+    """Have a child undo its steps that has ended and of which its parent does not hear again.
     Repeated with the same key, a no-op.
     """
     head = await parts.call(parts.log.read_head, ref)
@@ -113,7 +117,7 @@ async def take_back(parts: Parts, ref: SagaRef, by: str, key: str) -> None:
 
 
 async def _put(parts: Parts, head: Head, history: History, event: Event) -> bool:
-    """What sets it going goes into its log. False: there was another entry."""
+    """Append the event that starts the rollback of a child. Return false if another entry was first."""
     if isinstance(event, Forked):
         await _arm(parts, head)
     entry = history.next_entry(
@@ -135,7 +139,7 @@ async def _arm(parts: Parts, head: Head) -> None:
 
 
 def _next(state: State, by: str, key: str, now: int) -> Event | None:
-    """What sets it going; None: it is under way."""
+    """Return the event that starts the rollback of a child; None if it is under way."""
     if state.ended is not None:
         return Forked(
             cut=state.version, branch=state.lineage.branch + 1, by=by, at=now, reason=WHY, key=key, undo=True

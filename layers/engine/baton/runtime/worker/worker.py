@@ -1,7 +1,7 @@
-"""One invocation of the worker: a batch of wakes in, the ones to deliver again out.
+"""One invocation of the worker: takes a batch of wakes, returns the deliveries that must come again.
 
-The sagas of a batch run concurrently. One whose last invocation died is sent to an invocation of its
-own, so that a step that kills its worker takes no other saga along.
+The sagas of a batch run concurrently. A saga whose last invocation died is sent to an invocation of its own,
+so that a step that kills its worker takes no other saga along.
 """
 
 from __future__ import annotations
@@ -26,13 +26,15 @@ logger = logging.getLogger("baton.worker")
 
 
 CONFIRM_S = 1
-"""Seconds between two counts of a backlog: a wake that is just being received is not in the second."""
+"""Seconds between two counts of a backlog.
+The second count leaves out a wake that was just being received.
+"""
 SPANS_MS = 1_000  # so long the end of an invocation waits at most for those who collect spans
 LAST_HELD_RECEIVE = 3  # of the five that a message has: two are left for faults that come on top
 
 
 class _Verdict(Enum):
-    """What becomes of a message. HELD: another worker seems to be at work on its saga."""
+    """Result of a message. HELD: another worker seems to be at work on its saga."""
 
     DONE = auto()
     HELD = auto()
@@ -40,14 +42,14 @@ class _Verdict(Enum):
 
 
 class Delivery(Struct, frozen=True):
-    """A message as delivered: an id by which it can be refused, its body, and which delivery of it this is."""
+    """Delivered message: an id to refuse it by, its body, and the number of its deliveries so far."""
 
     id: str
     body: str
     receives: int = 1
 
     def must_come_again(self, task: asyncio.Task[_Verdict]) -> bool:
-        """Whether the message is to be reported as failed, by the end of its task.
+        """Return true if SQS must deliver the message again, by the end of its task.
 
         The worker that first received a message that comes back has not finished it, and its lease may not
         have run out yet. The message must outlive the lease, because nothing else revives the saga at once.
@@ -59,7 +61,7 @@ class Delivery(Struct, frozen=True):
 
 
 class Worker:
-    """The worker function's job."""
+    """Handler of the worker function."""
 
     def __init__(
         self, engine: Engine, dead_letters: DeadLetters, invoker: Invoker, queue: Queue | None = None
@@ -71,7 +73,7 @@ class Worker:
         self._queue = queue
 
     async def handle(self, deliveries: Sequence[Delivery], invocation: Invocation) -> list[str]:
-        """Run everything these deliveries ask for. Returns the ids that must be delivered again."""
+        """Run the sagas of these deliveries. Return the ids that must be delivered again."""
         parts = Parts(self._engine, invocation)
         runner = Runner(parts)
         wakes: dict[str, Message] = {}
@@ -107,8 +109,8 @@ class Worker:
         return [delivery.id for mine, task in work for delivery in mine if delivery.must_come_again(task)]
 
     async def _flush(self, invocation: Invocation) -> None:
-        """Write figures and spans.
-        Whatever they fail by, the sagas are as they are and no message has to come again.
+        """Write metrics and spans.
+        If this fails, the sagas are as they are and no message has to come again.
         """
         engine = self._engine
         try:
@@ -126,7 +128,7 @@ class Worker:
         return asyncio.create_task(end_in_turn(turn, self._queue, engine.offload, engine.limits))
 
     async def _until_the_end(self, tasks: list[asyncio.Task[_Verdict]], invocation: Invocation) -> None:
-        """Wait for all, but not into the deadline: one store call that hangs must not cost the others."""
+        """Wait for all tasks, but not into the deadline: a store call that hangs must not harm the others."""
         limits, clock = self._engine.limits, self._engine.clock
         left = invocation.deadline - limits.answer_ms // 2 - clock.now()
         _, late = await asyncio.wait(tasks, timeout=max(left, 0) / 1_000)
@@ -138,7 +140,7 @@ class Worker:
     async def _run_saga(
         self, parts: Parts, runner: Runner, message: Message, receives: int, *, alone: bool
     ) -> _Verdict:
-        """One saga. Never raises, so that others are unharmed."""
+        """Run one saga. Never raises, so that the others are unharmed."""
         try:
             ending = await self._carry(parts, runner, message, alone=alone)
             if ending == EXPIRED:
@@ -179,7 +181,9 @@ class Worker:
 
 
 async def end_in_turn(turn: Turn, queue: Queue, offload: Offload, limits: Limits) -> None:
-    """End the turn once it has lasted `turn_ms` and wakes wait. While none wait, ask again after as long."""
+    """End the turn once it has lasted `turn_ms` and wakes wait.
+    While none wait, ask again after the same time.
+    """
     while not turn.is_over:
         await asyncio.sleep(limits.turn_ms / 1_000)
         if await _backlog(queue, offload):
@@ -188,7 +192,7 @@ async def end_in_turn(turn: Turn, queue: Queue, offload: Offload, limits: Limits
 
 
 async def _backlog(queue: Queue, offload: Offload) -> int:
-    """None where it cannot be known: nothing depends on it but who goes first."""
+    """Return the backlog; 0 if it cannot be known: only the order of sagas depends on it."""
     try:
         return await offload(queue.backlog)
     except EngineFault as error:

@@ -1,8 +1,7 @@
-"""What an OpenAPI description (3.0 and 3.1) says of an operation: where
-it is, what it takes, which credential it needs.
+"""Operations of an OpenAPI description (3.0 and 3.1): address, parameters, credential.
 
 A description is written by others: only references inside of it are followed, and everything is bounded.
-What it says of schemas is in description.py.
+Schemas are in description.py.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def resolved(document: Any, node: Any) -> dict[str, Any]:
 
 
 def target(document: Any, reference: Any) -> Any:
-    """What a reference leads to. Raises `DescriptionError` for one that leads out of the document."""
+    """Return the target of a reference. Raises `DescriptionError` for one that leads out of the document."""
     if not isinstance(reference, str) or not reference.startswith("#/"):
         raise DescriptionError(
             f"it refers to `{str(reference)[:100]}`: nothing but references inside of it (`#/…`) is followed; put it into one document"
@@ -63,7 +62,9 @@ def target(document: Any, reference: Any) -> Any:
 
 
 class Schemas:
-    """Those of one operation: what they refer to becomes definitions beside them. Raises `DescriptionError`."""
+    """Schemas of one operation: referenced schemas become definitions beside them.
+    Raises `DescriptionError`.
+    """
 
     def __init__(self, document: Any, *, is_3_0: bool) -> None:
         self._document, self._is_3_0 = document, is_3_0
@@ -72,7 +73,7 @@ class Schemas:
         self._left = MOST_PARTS
 
     def definitions(self) -> dict[str, Any]:
-        """Of all that was referred to; call it last."""
+        """Return the definitions of all referenced schemas; call it last."""
         made: dict[str, Any] = {}
         while self._pending:
             reference = self._pending.pop()
@@ -111,7 +112,7 @@ class Schemas:
 
 
 def _asked(schema: Mapping[str, Any]) -> list[Any]:
-    """Of what is required, what is not for answers only."""
+    """Return the required properties that are not for answers only."""
     properties = schema.get("properties")
     own = properties if isinstance(properties, dict) else {}
     return [
@@ -122,7 +123,7 @@ def _asked(schema: Mapping[str, Any]) -> list[Any]:
 
 
 def _modern(made: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """What OpenAPI 3.0 says in its own way, in that of JSON Schema."""
+    """Translate keywords of OpenAPI 3.0 to those of JSON Schema."""
     for word, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
         if isinstance(made.get(word), bool) and made.pop(word) and bound in made:
             made[word] = made.pop(bound)
@@ -132,7 +133,7 @@ def _modern(made: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class NamedApi(NamedTuple):
-    """One of them. `server` has no slash at its end, and is empty where the description says it."""
+    """API with a name. `server` has no slash at its end, and is empty if the description names it."""
 
     name: str
     url: str
@@ -141,7 +142,7 @@ class NamedApi(NamedTuple):
 
 
 class Apis:
-    """All of a deployment."""
+    """APIs of a deployment."""
 
     def __init__(self, text: str = "") -> None:
         """text: as the setting's pattern has it. Raises `ValueError`."""
@@ -190,8 +191,8 @@ class Parameter(NamedTuple):
 
 
 class Scheme(NamedTuple):
-    """Where a credential stands: `bearer` and `basic` in `Authorization`,
-    else as `name` in header, query or cookie.
+    """Place of a credential: `Authorization` for `bearer` and `basic`, else `name` in header, query or
+    cookie.
     """
 
     kind: str
@@ -216,7 +217,7 @@ class Operation(NamedTuple):
 
 
 class Description:
-    """One, read. Raises `DescriptionError`, whose message says what is wrong with it."""
+    """Parsed description. Raises `DescriptionError`, whose message explains the problem."""
 
     def __init__(self, api: NamedApi, document: Any) -> None:
         version = document.get("openapi") if isinstance(document, dict) else None
@@ -234,7 +235,7 @@ class Description:
         return self._known[name]
 
     def hint(self, name: str) -> str:
-        """What there is in place of an operation that there is not."""
+        """Return the message about an unknown operation, with the nearest name or a list of names."""
         shown = sorted(self._places)[:_SHOWN]
         more = len(self._places) - len(shown)
         has = f"it has {', '.join(f'`{one}`' for one in shown)}{f' and {more} more' if more else ''}"
@@ -285,7 +286,9 @@ class Description:
     def _parameters(
         self, item: Mapping[str, Any], one: Mapping[str, Any], schemas: Schemas
     ) -> tuple[tuple[Parameter, ...], dict[str, Any]]:
-        """Those of the path, and those of the operation in place of them; and the schema of their arguments."""
+        """Return the parameters of the path, replaced by those of the operation, and the schema of their
+        arguments.
+        """
         found: dict[tuple[str, str], Mapping[str, Any]] = {}
         for given in (*_list(item.get("parameters")), *_list(one.get("parameters"))):
             said = resolved(self._document, given)
@@ -308,7 +311,9 @@ class Description:
         return tuple(parameters), whole | {"additionalProperties": False}
 
     def _server(self, item: Mapping[str, Any], one: Mapping[str, Any]) -> str:
-        """Where requests go: to the origin that the deployment names, whatever the description says."""
+        """Return the server of the requests: the one that the deployment names has priority over the
+        description.
+        """
         if self._api.server:
             return self._api.server
         said = next((place["servers"] for place in (one, item, self._document) if place.get("servers")), None)
@@ -396,7 +401,7 @@ def _body(said: Mapping[str, Any]) -> tuple[str, Any, dict[str, tuple[str, bool]
 
 
 def _encodings(media: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, bool]]]:
-    """Those that say a style; without one, a field is text, a list of texts, or JSON."""
+    """Yield the encodings that name a style; without one, a field is text, a list of texts, or JSON."""
     for name, one in _objects(media.get("encoding")):
         if "style" in one or "explode" in one:
             style = one.get("style", "form")

@@ -52,7 +52,9 @@ class Request(NamedTuple):
 
 
 def secrets(scheme: Scheme, credential: str) -> list[str]:
-    """What an answer must not have in it: the credential in each form in which a service may repeat it."""
+    """Return the texts that an answer must not contain: the credential in each form in which a service may
+    repeat it.
+    """
     parts = [credential]
     if scheme.kind == "basic":
         parts = [_encoded(credential), credential, credential.partition(":")[2]]
@@ -68,7 +70,7 @@ def _encoded(credential: str) -> str:
 
 
 def problems(operation: Operation, parameters: Any, body: Any) -> list[Problem]:
-    """All that the operation does not take."""
+    """Return the problems of arguments that the operation refuses."""
     given = {"parameters": parameters} | ({} if body is None else {"body": body})
     found = list(violations(operation.schema, given))
     if not found:
@@ -162,7 +164,7 @@ def _without_null(value: Any) -> Any:
 
 
 def _joined(parameter: Parameter, value: Any) -> str:
-    """One text, as in `simple`; nothing is encoded."""
+    """Return one text, as in `simple`, without encoding."""
     if value is None and not parameter.is_json:
         return ""
     if parameter.is_json:

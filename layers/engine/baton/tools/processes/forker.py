@@ -1,11 +1,10 @@
-"""A process that imports the app once, forks helpers off itself, and
-kills them: with all that they have started.
+"""A process that imports the app once, forks helpers off itself, and kills them: with all that they have
+started.
 
-It runs nothing of the app but its imports, so it has one thread and is always there to kill.
-The worker talks to it over three kinds of sockets: `control` brings, for each helper
-that is wished, the other ends of two more. One is the helper's own, for calls. The
-other is its life: when the worker closes it, or dies, the helper is killed; when the
-helper has ended, however that came about, its status is written there.
+It runs nothing of the app but its imports, so it has one thread and is always there to kill. The worker talks
+to it over three kinds of sockets: `control` brings, for each helper that is wished, the other ends of two
+more. One is the helper's own, for calls. The other is its life: when the worker closes it, or dies, the
+helper is killed; when the helper has ended, however that came about, its status is written there.
 """
 
 from __future__ import annotations
@@ -68,7 +67,9 @@ class Channel:
 
 
 class LogHandler(logging.Handler):
-    """Log lines go to the worker, which writes them as its own; before there is a worker, to standard error."""
+    """Handler that sends log lines to the worker, which writes them as its own; before it has a worker, to
+    standard error.
+    """
 
     channel: Channel | None = None
 
@@ -208,7 +209,9 @@ def main(told: str) -> None:
 
 
 def _can_fork() -> bool:
-    """Whether what the import has made can be had by many: threads would be missing, connections be shared."""
+    """Return true if forks can share the state that the import has made: threads would be missing,
+    connections shared.
+    """
     if not _LINUX or threading.active_count() > 1:
         return False  # elsewhere the system's own libraries do not stand a fork
     links = [_link(entry) for entry in Path("/proc/self/fd").iterdir()]
@@ -269,7 +272,7 @@ class _Forker:
             self._reap()
 
     def _fork(self) -> bool:
-        """One helper more. False when none will be wished any more."""
+        """Fork one more helper. Return false when no more are wanted."""
         try:
             _, descriptors, _, _ = socket.recv_fds(self._control, 1, 2)
         except ConnectionError:
@@ -361,7 +364,7 @@ def _dead() -> Iterator[tuple[int, int]]:
 
 
 def _children(parent: int) -> Iterator[int]:
-    """All children of a process, as far as the system tells: other than Linux none, and groups have to do."""
+    """Yield the children of a process; none on systems other than Linux, where groups must do."""
     if not _LINUX:
         return
     for folder in Path("/proc").iterdir():

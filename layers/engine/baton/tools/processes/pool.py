@@ -1,8 +1,7 @@
 """The worker's side of helper processes: how many there are, what they are asked, and that none is left.
 
-A call has a helper to itself.
-Cancelled, whatever for, it kills the helper and waits for its death
-before it lets go: what was said to be over does nothing any more.
+A call has a helper to itself. Cancelled, whatever for, it kills the helper and waits for its death before it
+lets go: what was said to be over does nothing any more.
 """
 
 from __future__ import annotations
@@ -114,9 +113,8 @@ class Helpers:
     # ---- finding one
 
     async def _ready_one(self) -> _Helper:
-        """One that can be asked.
-        The last one used first, so that few stay in memory.
-        Raises `NoRoom`, `StepFailure`.
+        """Return a helper that is ready.
+        The last one used comes first, so that few stay in memory. Raises `NoRoom`, `StepFailure`.
         """
         while self._idle:
             helper = self._idle.pop()
@@ -203,7 +201,7 @@ class _Lost(Exception):
 
 
 class _Helper:
-    """One helper. `pid`, `problem`: known when it has started, or never. It may outlive an event loop."""
+    """Helper process. `pid`, `problem`: known when it has started, or never. It may outlive an event loop."""
 
     def __init__(self, calls: socket.socket, life: socket.socket, most: int) -> None:
         self.pid = 0
@@ -224,7 +222,7 @@ class _Helper:
         return bool(self.pid or self.problem or self._lost)
 
     def has_gone(self) -> bool:
-        """For one that has nothing to do, and so nothing to say."""
+        """Return true if an idle helper has died."""
         self.read()
         return bool(self._lost)
 
@@ -298,7 +296,9 @@ class _Helper:
             self._life.shutdown(socket.SHUT_WR)
 
     async def status(self) -> int | None:
-        """When it is dead: how it ended, or None if that is unknown. What it had said before is taken in."""
+        """Wait for the death of the process.
+        Return its status, or None if that is unknown. Its earlier output is taken in.
+        """
         data = b""
         try:
             async with asyncio.timeout(DEATH_S):

@@ -1,4 +1,4 @@
-"""What a forker's interpreter is told to run: apart from forker.py, which the worker has no need to load."""
+"""Program of a forker's interpreter, apart from forker.py, which the worker has no need to load."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What worker and helper say to each other: frames with a tag, the number of a call, and bytes.
+"""Wire format between worker and helper: frames with a tag, the number of a call, and bytes.
 
-Only the format. Who says what, and when, is in pool.py and forker.py.
+Only the format. The protocol is in pool.py and forker.py.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Decoder:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """Raises `Garbled`."""
+        """Yield the frames in the data. Raises `Garbled`."""
         self._buffer += data
         while len(self._buffer) >= _HEADER.size:
             tag, call, length = _HEADER.unpack_from(self._buffer)

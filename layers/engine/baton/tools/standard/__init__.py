@@ -72,7 +72,7 @@ class _Both(Registry):
         self._app.add(tool)
 
     def has(self, name: str, tenant: str | None) -> bool:
-        """Whether a tenant may use it: one of the application's own in any case."""
+        """Return true if a tenant may use the tool: one of the application's own in any case."""
         return name in self._app or self._grants.allows(name, tenant)
 
     def specs(self) -> _Specs:

@@ -1,5 +1,5 @@
-"""`std.http`: a request to a service outside, with the step's idempotency key as a header; `std.delete_resource`
-deletes what one has created.
+"""`std.http`: a request to a service outside, with the step's idempotency key as a header;
+`std.delete_resource` deletes what one has created.
 
 How bytes travel, and where to, is the adapter's. What an answer means to a step is here.
 """
@@ -102,9 +102,8 @@ def declare(registry: Registry, services: Services) -> None:
     ) -> Answered:
         """Send a request and give its answer.
 
-        POST, PUT, PATCH and DELETE carry `Idempotency-Key`, the same for every attempt of the step.
-        A status of 400 and above is the step's failure.
-        GET and HEAD follow redirects.
+        POST, PUT, PATCH and DELETE carry `Idempotency-Key`, the same for every attempt of the step. A status
+        of 400 and above is the step's failure. GET and HEAD follow redirects.
         """
         longest = milliseconds(timeout)
         given = headers_of(headers or {})
@@ -153,7 +152,7 @@ async def followed(
 
 
 def check_status(method: str, url: str, answer: HttpAnswer) -> None:
-    """Raises `StepFailure` for an answer that is one."""
+    """Raise `StepFailure` for the answer of a failure."""
     is_done = (
         answer.status == _SEE_OTHER and method not in SAFE
     )  # it has worked, and what came of it is elsewhere
@@ -162,13 +161,15 @@ def check_status(method: str, url: str, answer: HttpAnswer) -> None:
 
 
 def answered(url: str, answer: HttpAnswer, expect: str = "auto") -> Answered:
-    """What a step gets of an answer. Raises `StepFailure`."""
+    """Return the result of a step for an answer. Raises `StepFailure`."""
     kept = {name: answer.headers[name] for name in KEPT if name in answer.headers}
     return Answered(status=answer.status, headers=kept, body=_read(host_of(url), answer, expect))
 
 
 def _joined(url: str, answer: HttpAnswer) -> str:
-    """Where a redirect leads. Raises `StepFailure` for what is no address, and for one without TLS."""
+    """Return the target of a redirect.
+    Raises `StepFailure` for an invalid address, and for one without TLS.
+    """
     try:
         there = urljoin(url, answer.headers["location"])
         safe = urlsplit(there).scheme in ("https", urlsplit(url).scheme)
@@ -182,7 +183,7 @@ def _joined(url: str, answer: HttpAnswer) -> str:
 
 
 def _whole(base: str, url: str) -> str:
-    """Raises `StepFailure`."""
+    """Return the complete address. Raises `StepFailure`."""
     try:
         return urljoin(base, url).partition("#")[0]
     except ValueError as error:
@@ -252,7 +253,9 @@ NAMES: Final = ("Baton-Tenant", "Baton-Saga", "Baton-Time", "Baton-Signature")
 
 
 def signed(services: Services, context: StepContext, *parts: str, content: bytes) -> dict[str, str]:
-    """The headers for a request that these parts and this content make. Raises `StepFailure` without a key."""
+    """Return the headers that sign a request with these parts and this content.
+    Raises `StepFailure` without a key.
+    """
     if not services.signing_key:
         what = "nothing to sign it with: set `SigningKey` of the deployment, and give the receiver the same"
         raise StepFailure("input_invalid", what)

@@ -1,5 +1,4 @@
-"""What the standard tools are given: ports, the deployment's settings,
-and how a step's rest of time is counted.
+"""Resources of the standard tools: ports, the deployment's settings, and the rest of a step's time.
 
 No tool is declared here.
 """
@@ -47,10 +46,10 @@ NO_CREDENTIALS: Final = cast("Credentials", _Nowhere())
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """One for a process.
-    `mail_from`, `payments_url` and `signing_key` may be empty: then their tools say what is missing.
+    """Services of a process.
 
-    The credentials are those of `apis`, and are asked for where there is an API only.
+    `mail_from`, `payments_url` and `signing_key` may be empty: then their tools report the missing setting.
+    The credentials are those of `apis`, and are read only for a deployment with an API.
     """
 
     http: HttpClient
@@ -83,8 +82,9 @@ def milliseconds(timeout: str | float | None) -> int | None:
 
 
 def left_ms(services: Services, context: StepContext, longest: int | None = None) -> int:
-    """How long an exchange may take: to the end of the step, or less.
-    Raises `StepFailure` when there is no time left.
+    """Return the longest duration of an exchange in ms: to the end of the step, or less.
+
+    Raises `StepFailure` when no time is left.
     """
     left = context.deadline_ms - services.clock.now() - EARLIER_MS
     if left <= 0:
@@ -104,7 +104,7 @@ async def exchange(
     longest: int | None = None,
     named: bool = False,
 ) -> HttpAnswer:
-    """One request with the idempotency key and the trace of its step. Raises `StepFailure`."""
+    """Send one request with the idempotency key and the trace of its step. Raises `StepFailure`."""
     given = {name.lower(): value for name, value in headers.items()}
     if key:
         given.setdefault("idempotency-key", key)
@@ -144,7 +144,7 @@ def read_json(body: bytes) -> Any:
 
 
 def _codes(body: Any) -> list[str]:
-    """Where services put a code of their own: at the top, or in an object `error`."""
+    """Return the codes that services set: at the top, or in an object `error`."""
     if not isinstance(body, dict):
         return []
     inner = body.get("error")
@@ -153,7 +153,7 @@ def _codes(body: Any) -> list[str]:
 
 
 def _detail(body: Any) -> str:
-    """What a problem document (RFC 9457), or what else services send in its place, says to a person."""
+    """Return the text for a person of a problem document (RFC 9457), or of a similar body."""
     if not isinstance(body, dict):
         return ""
     inner = body.get("error")

@@ -1,8 +1,7 @@
 """`std.named_pipeline`: pipelines that a user's agents have run twice, kept under a name by themselves.
 
-Only where the tool is granted: without it `std.pipeline` neither reads nor writes anything.
-What is kept is of one user, for that user's agents, and no text that a
-model has written is told to another one (ADR 53).
+Only where the tool is granted: without it `std.pipeline` neither reads nor writes anything. What is kept is
+of one user, for that user's agents, and no text that a model has written is told to another one (ADR 53).
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def declare(registry: Registry, services: Services) -> None:
 
 
 def rememberer(services: Services, is_granted: Callable[[str], bool]) -> Remember:
-    """What `std.pipeline` says of a run that has succeeded: the name of its steps, once they have one."""
+    """Return the function that names the steps of a run of `std.pipeline` that has succeeded."""
 
     def remember(context: StepContext, steps: Any, data: Mapping[str, Any]) -> str:
         is_kept = is_call(context.item) and is_granted(context.tenant) and all(map(_PLAIN, data))
@@ -71,7 +70,7 @@ def rememberer(services: Services, is_granted: Callable[[str], bool]) -> Remembe
 
 
 def names_of(services: Services, context: StepContext) -> Mapping[str, Mapping[str, Any]]:
-    """By name, the operations and inputs of those that are kept for this user."""
+    """Return the operations and inputs of the pipelines kept for this user, by name."""
     found = services.entities.get(context.tenant, _NAMES, _id(context))
     return {} if found is None else found.data
 
@@ -105,7 +104,7 @@ def _counted(entities: Entities, context: StepContext, steps: Any, inputs: list[
 
 
 def _id(context: StepContext, name: str = "") -> str:
-    """Of a user: names of users may be long, and may have anything in them."""
+    """Return the id of a user's record: names of users may be long, and may contain any character."""
     return f"{_hash(context.user)}/{name}" if name else _hash(context.user)
 
 

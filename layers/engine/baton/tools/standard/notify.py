@@ -73,7 +73,7 @@ def declare(registry: Registry, services: Services) -> None:
 async def _sent(
     services: Services, context: StepContext, to: str, subject: str, text: str, html: str
 ) -> Sent:
-    """Raises `StepFailure`."""
+    """Send the mail. Raises `StepFailure`."""
     if not services.mail_from:
         raise StepFailure(
             "input_invalid",

@@ -65,9 +65,8 @@ def declare(registry: Registry, services: Services) -> None:
         """Call an operation of an API by its id, and give the answer.
 
         Arguments are checked by the API's description first, and all that is wrong with them is said.
-        Operations other than GET and HEAD carry `Idempotency-Key`, the same for every attempt of the step.
-        A status of 400 and above is the step's failure.
-        No redirect is followed.
+        Operations other than GET and HEAD carry `Idempotency-Key`, the same for every attempt of the step. A
+        status of 400 and above is the step's failure. No redirect is followed.
         """
         _check(api, operation, operations, context)
         named = _named(services, api)
@@ -77,7 +76,7 @@ def declare(registry: Registry, services: Services) -> None:
 
 
 def _check(api: str, operation: str, listed: Operations | None, context: StepContext) -> None:
-    """Raises `StepFailure` for what is not listed; where a model chooses, nothing is that no list has."""
+    """Raise `StepFailure` for an operation that is not listed. A call that a model chooses needs a list."""
     if listed is None:
         if not is_chosen_by_model(context.item):
             return
@@ -87,7 +86,7 @@ def _check(api: str, operation: str, listed: Operations | None, context: StepCon
 
 
 def _named(services: Services, name: str) -> NamedApi:
-    """Raises `StepFailure`."""
+    """Return the API with this name. Raises `StepFailure`."""
     found = services.apis.get(name)
     if found is None:
         known = ", ".join(f"`{one}`" for one in services.apis.names())
@@ -101,7 +100,7 @@ def _named(services: Services, name: str) -> NamedApi:
 
 
 class _Descriptions:
-    """Those of a process: each is fetched by the first call that needs it, and kept."""
+    """Descriptions of a process: each is fetched by the first call that needs it, and kept."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -110,7 +109,7 @@ class _Descriptions:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def operation(self, api: NamedApi, name: str, context: StepContext) -> Operation:
-        """Raises `StepFailure`."""
+        """Return the operation. Raises `StepFailure`."""
         async with self._lock(api.name):
             if api.name not in self._known:
                 self._known[api.name] = await self._fetched(api, context)
@@ -122,7 +121,7 @@ class _Descriptions:
         return await self._services.stored(_description, api, answer.body)
 
     def _lock(self, name: str) -> asyncio.Lock:
-        """Of this event loop: steps that begin at once fetch a description once."""
+        """Return the lock of this event loop: steps that begin at once fetch a description once."""
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._loop, self._fetching = loop, {}
@@ -130,7 +129,7 @@ class _Descriptions:
 
 
 def _description(api: NamedApi, data: bytes) -> Description:
-    """Raises `StepFailure`."""
+    """Parse the description. Raises `StepFailure`."""
     from baton.tools.openapi.description import Description, DescriptionError
 
     found = hashlib.sha256(data).hexdigest()
@@ -147,7 +146,7 @@ def _description(api: NamedApi, data: bytes) -> Description:
 
 
 def _operation(api: NamedApi, described: Description, name: str) -> Operation:
-    """Raises `StepFailure`."""
+    """Return the operation of a description. Raises `StepFailure`."""
     from baton.tools.openapi.description import DescriptionError
 
     try:
@@ -169,7 +168,7 @@ def _unusable(api: NamedApi, why: str, operation: str = "") -> StepFailure:
 def _request(
     api: NamedApi, name: str, operation: Operation, parameters: dict[str, Any], body: Any
 ) -> Request:
-    """Raises `StepFailure` with all that is wrong with the arguments."""
+    """Return the request. Raises `StepFailure` with all problems of the arguments."""
     from baton.tools.openapi.requests import problems, request
 
     if wrong := problems(operation, parameters, body):
@@ -182,7 +181,9 @@ def _request(
 async def _answer(
     services: Services, context: StepContext, api: NamedApi, operation: Operation, asked: Request
 ) -> Answered:
-    """Raises `StepFailure`. The credential is neither in its message nor in the answer."""
+    """Return the result of an answer.
+    Raises `StepFailure`. The credential is neither in its message nor in the result.
+    """
     from baton.tools.openapi.requests import secrets
 
     credential = await _credential(services, api, operation)

@@ -1,10 +1,9 @@
-"""`std.pay`, `std.find_payment` and `std.refund`: a payment in two phases against a payment service that speaks
-HTTP.
+"""`std.pay`, `std.find_payment` and `std.refund`: a payment in two phases against a payment service that
+speaks HTTP.
 
-Reserve, execute, confirm; or reserve, be refused, release; later perhaps refund.
-Each phase has an idempotency key of its own, made of the step's, so that
-the next attempt after a crash, wherever it was, finds what was done and
-goes on from there. What the service has to understand is in docs/tools.md.
+Reserve, execute, confirm; or reserve, be refused, release; later perhaps refund. Each phase has an
+idempotency key of its own, made of the step's, so that the next attempt after a crash, wherever it was, finds
+what was done and goes on from there. What the service has to understand is in docs/tools.md.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ class Refund(BaseModel):
 
 
 class _Reservation(msgspec.Struct):
-    """What the service says of a reservation; more than that is not looked at."""
+    """Reservation as the service reports it; other fields are ignored."""
 
     id: str
     status: str
@@ -103,8 +102,8 @@ def declare(registry: Registry, services: Services) -> None:
 
     @tool("std.find_payment", registry=registry, domain="external_api")
     async def find_payment(context: StepContext, service: str = "") -> dict[str, Any]:
-        """Whether `std.pay` with this idempotency key has moved money.
-        A payment that was not confirmed yet, is now.
+        """Return the payment that `std.pay` made with this idempotency key, if any.
+        Confirm one that was not confirmed yet.
         """
         found = await _Desk(services, context, service).find()
         return {"happened": False} if found is None else {"happened": True, "result": found.model_dump()}
@@ -137,8 +136,9 @@ class _Desk:
         self._key = context.idempotency_key
 
     async def pay(self, wanted: dict[str, Any]) -> Payment:
-        """Raises `StepFailure`; `business_rule` for a payment that was refused,
-        and whose reservation is released.
+        """Pay.
+        Raises `StepFailure`; `business_rule` for a payment that was refused, and whose reservation is
+        released.
         """
         # First what there is: a service may well repeat its first answer to a key, however long ago that was true.
         try:
@@ -182,7 +182,9 @@ class _Desk:
         return None
 
     async def refund(self, reference: str) -> Refund:
-        """Raises `StepFailure`; `business_rule` where there is nothing to refund, or the service refuses."""
+        """Refund a payment.
+        Raises `StepFailure`; `business_rule` if it has no refundable sum, or the service refuses.
+        """
         if reference.endswith(OF_A_REFUND):
             raise StepFailure(
                 "business_rule", "this is a refund, and a refund is not refunded", happened=False
@@ -218,7 +220,7 @@ class _Desk:
             raise _in_doubt(error, what if moved else "") from error
 
     async def _known(self, reference: str) -> list[_Reservation]:
-        """All reservations of a payment, as they stand."""
+        """Return all reservations of a payment, as they stand."""
         answer = await self._send("GET", f"/reservations?reference={_part(reference)}", "", None)
         try:
             made = msgspec.json.decode(answer.body, type=_Reservations).reservations

@@ -26,8 +26,8 @@ Preview = Annotated[int, Field(ge=0, le=base.PREVIEW_ROWS, description="So many 
 
 
 class Pipelined(BaseModel):
-    """`row_count` is null where the result is no table. `notes` name what may be a mistake, such as a field that
-    no row has.
+    """`row_count` is null where the result is no table.
+    `notes` name what may be a mistake, such as a field that no row has.
     """
 
     result: Any
@@ -71,12 +71,12 @@ def declare(
 
 
 def of_steps(steps: Any, data: Mapping[str, Any], most_bytes: int, preview: int) -> Pipelined:
-    """What steps without requests make of data. Raises `StepFailure`."""
+    """Return the result of steps without requests for data. Raises `StepFailure`."""
     return _run(_read(steps, data, requests=False), data, {}, most_bytes, preview)
 
 
 def _read(steps: Any, data: Mapping[str, Any], *, requests: bool) -> pipeline.Plan:
-    """Raises `StepFailure`."""
+    """Parse the steps. Raises `StepFailure`."""
     try:
         return pipeline.read(steps, data, requests=requests)
     except PipelineFailed as error:
@@ -86,7 +86,7 @@ def _read(steps: Any, data: Mapping[str, Any], *, requests: bool) -> pipeline.Pl
 def _run(
     plan: pipeline.Plan, data: Mapping[str, Any], answers: Mapping[int, Any], most_bytes: int, preview: int
 ) -> Pipelined:
-    """Raises `StepFailure`."""
+    """Run the plan. Raises `StepFailure`."""
     try:
         made = pipeline.run(plan, data, answers, most_bytes=most_bytes, preview=preview)
     except PipelineFailed as error:

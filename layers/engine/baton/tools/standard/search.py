@@ -73,25 +73,27 @@ def _words(text: str) -> list[str]:
 
 
 def _rating(spec: ToolSpec, wanted: set[str]) -> int:
-    """How well a tool fits; 0: not at all."""
+    """Return the rating of a tool for a search; 0: it does not fit."""
     return _OF_NAME * _fit(spec.name, wanted) + _fit(spec.description, wanted)
 
 
 def _fit(text: str, wanted: Collection[str]) -> int:
-    """How many of the words are in a text."""
+    """Return the number of the words that are in a text."""
     said = _words(text)
     return sum(any(_same(word, one) for one in said) for word in wanted)
 
 
 def _named(spec: ToolSpec, name: str, kept: Mapping[str, Any]) -> FoundTool:
-    """A pipeline with a name. What it is described by are its operations and inputs, and no words of a model."""
+    """Return a pipeline with a name.
+    Its description has its operations and inputs, and no words of a model.
+    """
     does = ", ".join(op.removeprefix("table_") for op in kept["ops"])
     described = f'A pipeline: {does}. It takes `name`: "{name}", and as `data`: {", ".join(kept["inputs"])}.'
     return _found(spec).model_copy(update={"description": described})
 
 
 def _same(word: str, other: str) -> bool:
-    """Whether it is the word, or either begins with the other: `pay` and `payments`."""
+    """Return true if it is the word, or either begins with the other: `pay` and `payments`."""
     short, long = sorted((word, other), key=len)
     return word == other or (len(short) > _BEGINNING and long.startswith(short))
 

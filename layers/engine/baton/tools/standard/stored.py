@@ -1,9 +1,8 @@
-"""`std.upsert` and `std.get`: versioned entities; `std.put_object` and `std.get_object`: content under its own
-hash.
+"""`std.upsert` and `std.get`: versioned entities; `std.put_object` and `std.get_object`: content under its
+own hash.
 
 `std.restore` and `std.restore_object` take back what they have written. Where they are kept is the adapters'
-business. All of
-it belongs to the tenant of the step.
+business. All of it belongs to the tenant of the step.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ ContentType = Annotated[str, Field(pattern=r"^[\w.+-]+/[\w.+-]+(; ?charset=[\w-]
 
 
 class Before(BaseModel):
-    """What was there. Version 0 and no data: nothing."""
+    """Value before a write. Version 0 and no data: none."""
 
     version: Annotated[int, Field(ge=0)] = 0
     data: Any = None
