@@ -204,7 +204,7 @@ USER_DEEDS: Final = (
 
 
 async def users(visit: Visit, error: UserError | None = None) -> Html:
-    """What users have spent today, and what operators have decided about them; of one user, where it is named.
+    """Users with their spending of today and what operators have decided; one user, where it is named.
 
     A name may have slashes, so it stands in the query and in the fields of forms, and not in the path.
     """
