@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from baton.console.acting import Kind
-from baton.console.controls import BREAKER, SCHEDULE
+from baton.console.controls import BREAKER, SCHEDULE, USER_DEEDS
 from baton.console.troubles import INCIDENT, LETTER
 from baton.core.failures.breakers import Breaker, BreakerTerms, Failed, reported
 from baton.core.letters import Letter
@@ -23,6 +23,7 @@ EMPTY = {
     "dead-letters": "There is no dead letter.",
     "breakers": "Nothing is known of any circuit breaker",
     "schedules": "There is no schedule.",
+    "users": "no operator has decided about a user",
 }
 
 
@@ -174,6 +175,36 @@ def test_a_schedule_is_paused_resumed_and_starts_one_saga_for_a_form(http: Http,
     assert one.headers["location"].removeprefix("/console/sagas/") in troubled.get(page).text
 
 
+def test_a_deed_about_a_user_names_the_role_and_the_path_of_its_route() -> None:
+    routes = {route.id: route for route in ROUTES}
+    for deed in USER_DEEDS:
+        assert routes[deed.route].path == f"/users/{deed.name}"
+        assert routes[deed.route].roles == (deed.role,)
+
+
+def test_a_user_is_blocked_limited_and_unblocked(http: Http, browser: Browser) -> None:
+    name = "arn:aws:sts::1:assumed-role/dev/eve"
+    taken = browser.post("/console/users/block", {"user": name, "note": HOSTILE})
+    assert taken.status == 303
+    seen = browser.get(taken.headers["location"])
+    assert "The user is blocked." in seen.text
+    assert "&lt;script&gt;" in seen.html
+    assert 'action="/console/users/block"' not in seen.html
+    assert seen.field("user") == name
+    assert "blocked" in browser.get("/console/users").text
+    refused = browser.post("/console/users/limit", {"user": name, "limit_usd": "much"})
+    assert refused.status == 422
+    assert 'value="much"' in refused.html
+    assert browser.post("/console/users/limit", {"user": name, "limit_usd": "2"}).status == 303
+    (one,) = http.get("/users").body["users"]
+    assert (one["state"], one["own_limit_usd"]) == ("blocked", 2)
+    browser.post("/console/users/unblock", {"user": name})
+    browser.post("/console/users/limit", {"user": name})
+    (one,) = http.get("/users").body["users"]
+    assert (one["state"], one["own_limit_usd"]) == ("open", None)
+    assert browser.post("/console/users/block").status == 422
+
+
 PAGES = (
     "incidents",
     "dead-letters",
@@ -183,6 +214,7 @@ PAGES = (
     "breakers/payments",
     "schedules",
     "schedules/report",
+    "users",
 )
 
 
@@ -190,10 +222,15 @@ def test_a_viewer_sees_no_form_and_does_nothing(http: Http, troubled: Browser) -
     viewer = Browser(http, user="vera", roles=("read",))
     for path in PAGES:
         seen = viewer.get(f"/console/{path}")
-        assert seen.status == (403 if path.startswith("dead-letters") else 200)
+        assert seen.status == (403 if path.startswith(("dead-letters", "users")) else 200)
         assert 'method="post" action="/console/sign-out"' in seen.html
         assert seen.html.count('method="post"') == 1
-    for path in ("breakers/payments/open", "schedules/report/pause", "schedules/report/trigger"):
+    for path in (
+        "breakers/payments/open",
+        "schedules/report/pause",
+        "schedules/report/trigger",
+        "users/block",
+    ):
         seen = viewer.post(f"/console/{path}")
         assert seen.status == 403
         assert "needs the role" in seen.text

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from baton.adapters.memory.store import MemoryBudgets
 from baton.core.decide.builder import RunStep
 from baton.core.log.state import State
+from baton.core.money import UserRule
 from baton.ports import Account, Drawn, SagaRef, StepContext, Sums
 from baton.runtime.money.accounts import AccountQueue, Slices
 from baton.runtime.money.ledger import Ledger
@@ -44,6 +45,18 @@ def a_change_that_is_made_again_counts_again() -> Iterator[None]:
 
     real = AccountQueue._made
     with replaced(AccountQueue, "_made", made):
+        yield
+
+
+@contextmanager
+def a_block_does_not_reach_a_worker_that_is_at_it() -> Iterator[None]:
+    """Rule row: a worker hears of a block, and reserves for the user as if there were none."""
+
+    def heed(self: AccountQueue, rule: UserRule) -> None:
+        real(self, replace(rule, is_blocked=False))
+
+    real = AccountQueue.heed
+    with replaced(AccountQueue, "heed", heed):
         yield
 
 

@@ -19,6 +19,7 @@ from baton.ports import Account, Answer, Change, Sums
 from baton.runtime.requests.service import Service
 from tests.kit.corpus import patiently
 from tests.kit.faults import EVERYTHING, Chaos, Plan
+from tests.kit.money_bugs import a_block_does_not_reach_a_worker_that_is_at_it
 from tests.kit.oracles import MONEY, of_world
 from tests.kit.toolbox import Books, make_registry
 from tests.kit.virtual_time import VirtualClock, run_virtual
@@ -158,3 +159,9 @@ def test_through_faults_of_every_kind_it_is_so(seed: int) -> None:
     plan = Chaos(seed=seed, rate=0.02, budget=60, kinds=EVERYTHING)
     check(spend(plan, seed=seed, skew_ms=3_000, is_warm=True, reconciler_gap_s=20))
     assert len(plan.at) + len(plan.at_reads) > 10, "the chaos was too quiet to prove anything"
+
+
+def test_a_planted_bug_lets_a_blocked_user_go_on_spending_and_is_found() -> None:
+    with a_block_does_not_reach_a_worker_that_is_at_it():
+        seen = spend(Plan())
+    assert "after a reservation; -1 may be" in " ".join(seen.broken)

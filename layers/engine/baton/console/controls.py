@@ -1,12 +1,14 @@
-"""Pages of circuit breakers and of schedules."""
+"""Pages of circuit breakers, of schedules and of users."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from baton.console.acting import Deed, Input, Kind, asked, deed_done, offered, paged
 from baton.console.rendering import commands, part
-from baton.console.visits import Html, Visit, tag_of
+from baton.console.visits import Answer, Html, Redirect, Visit, tag_of
 from baton.errors import UserError
 
 
@@ -142,3 +144,112 @@ async def schedule(visit: Visit, error: UserError | None = None) -> Html:
 
 
 SCHEDULE: Final = Kind(at="schedules", parameter="name", deeds=SCHEDULE_DEEDS, page=schedule)
+
+
+def _named(visit: Visit) -> dict[str, Any]:
+    body = {"user": visit.said("user") or visit.query.get("user", "")}
+    return body | ({"note": visit.said("note")} if visit.said("note") else {})
+
+
+def _limited(visit: Visit) -> dict[str, Any]:
+    return _named(visit) | {"limit_usd": visit.said("limit_usd") or None}
+
+
+def _words(deed: str, body: Mapping[str, Any], *more: str) -> list[str]:
+    return ["users", deed, body["user"], *more, *(["--note", body["note"]] if "note" in body else [])]
+
+
+_USER: Final = Input("user", "User, as the list names it")
+_NOTE: Final = Input("note", "Note for operators (may be left empty)")
+USER_DEEDS: Final = (
+    Deed(
+        name="block",
+        title="Block a user",
+        does="No saga of this user starts, and none goes on to spend: it is parked before its next call that costs. Undoing goes on.",
+        done="The user is blocked.",
+        role="operate",
+        route="blockUser",
+        inputs=(_USER, _NOTE),
+        body=_named,
+        baton=lambda _, body: _words("block", body),
+        fits=lambda view: view.get("state") != "blocked",
+        danger=True,
+    ),
+    Deed(
+        name="unblock",
+        title="Unblock a user",
+        does="Sagas of this user start again. Those that were parked go on when the day turns (UTC), or when they are resumed.",
+        done="The user is not blocked.",
+        role="operate",
+        route="unblockUser",
+        inputs=(_USER, _NOTE),
+        body=_named,
+        baton=lambda _, body: _words("unblock", body),
+        fits=lambda view: view.get("state", "blocked") == "blocked",
+    ),
+    Deed(
+        name="limit",
+        title="Limit a user",
+        does="This amount is what the user may spend on a day, in the place of the limit of all users. Without one, that of all users holds again.",
+        done="The limit holds.",
+        role="operate",
+        route="limitUser",
+        inputs=(_USER, Input("limit_usd", "Dollars a day (empty: the limit of all users)"), _NOTE),
+        body=_limited,
+        baton=lambda _, body: (
+            _words("limit", body, str(body["limit_usd"])) if body["limit_usd"] else _words("unlimit", body)
+        ),
+    ),
+)
+
+
+async def users(visit: Visit, error: UserError | None = None) -> Html:
+    """Users with their spending of today and what operators have decided; one user, where it is named.
+
+    A name may have slashes, so it stands in the query and in the fields of forms, and not in the path.
+    """
+    kept, query = asked(visit, "user")
+    page = await visit.call("listUsers", query=query)
+    view = page["users"][0] if kept and page["users"] else {}
+    offers = []
+    for deed in USER_DEEDS:
+        if deed.role in visit.call.roles and deed.fits(view):
+            body, path = deed.body(visit), f"/users/{deed.name}"
+            said = {one.name: visit.said(one.name) for one in deed.inputs} | {"user": body["user"]}
+            offers.append(
+                {
+                    "deed": deed,
+                    "there": f"/console{path}",
+                    "said": said,
+                    "commands": commands(visit.api, path, deed.baton("", body), body),
+                }
+            )
+    there = f"/users?{urlencode(kept)}" if kept else "/users"
+    data = {
+        "users": page["users"],
+        "day": page["day"],
+        "only": kept.get("user", ""),
+        "error": error,
+        "done": deed_done(USER_DEEDS, visit),
+        "offered": offers,
+        "commands": commands(visit.api, there, ["users", *(["show", kept["user"]] if kept else [])]),
+        "key": "",
+        **paged(visit, "/console/users", kept, page["next"]),
+    }
+    status = 200 if error is None else error.status
+    tag = "" if error else tag_of(page["users"])
+    return Html(template="users.html", title="Users", data=data, status=status, tag=tag)
+
+
+def user_deed(deed: Deed) -> Callable[[Visit], Awaitable[Answer]]:
+    """The page that its form is sent to."""
+
+    async def page(visit: Visit) -> Answer:
+        body = deed.body(visit)
+        try:
+            await visit.call(deed.route, body=body)
+        except UserError as error:
+            return await users(visit, error)
+        return Redirect(f"/console/users?{urlencode({'user': body['user'], 'done': deed.name})}")
+
+    return page

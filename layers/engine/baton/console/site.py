@@ -98,6 +98,8 @@ PAGES: Final = (
     Page("POST", "dead-letters/redrive", troubles.redrive),
     Page("GET", "breakers", controls.breakers),
     Page("GET", "schedules", controls.schedules),
+    Page("GET", "users", controls.users),
+    *(Page("POST", f"users/{one.name}", controls.user_deed(one)) for one in controls.USER_DEEDS),
     *(page for kind in _KINDS for page in _of(kind)),
     Page("GET", "workflows", catalog.workflows),
     Page("GET", "workflows/{name}", catalog.workflow),
@@ -125,6 +127,7 @@ NAVIGATION: Final = (
     ("/workflows", "Workflows"),
     ("/tools", "Tools"),
     ("/money", "Money"),
+    ("/users", "Users"),
 )
 """Path below `/console` and label of each entry of the navigation."""
 
