@@ -2,7 +2,7 @@
 own, in a process of its own for each question.
 
 How such a process is limited, and what its outcomes mean.
-See docs/adr/0020-python-conditions-run-in-monty.md.
+See docs/adr/0020-each-python-condition-runs-in-a-monty-process-of-its-own.md.
 """
 
 from __future__ import annotations

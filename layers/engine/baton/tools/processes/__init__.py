@@ -2,5 +2,5 @@
 
 pool.py is the worker's side. forker.py is a process that imports the app once, forks helpers
 off itself, and kills them. forker.py is what runs in a helper. wire.py is what they say to
-each other. See docs/adr/0021-plain-functions-with-effects-run-in-helper-processes.md.
+each other. See docs/adr/0021-workers-run-plain-functions-with-effects-in-helper-processes.md.
 """
