@@ -39,7 +39,7 @@ async def at_once(
 def test_of_fifty_invocations_one_runs_the_saga_and_the_others_stop_or_leave_a_nudge(store: Store) -> None:
     held = Held()  # until all others have come
 
-    async def story() -> SagaRef:
+    async def main() -> SagaRef:
         ref = await store.begin(chain("fifty", 4, 0))
         worker = store.worker(performer=held)
         work = [
@@ -52,7 +52,7 @@ def test_of_fifty_invocations_one_runs_the_saga_and_the_others_stop_or_leave_a_n
         return ref
 
     with store.endings() as endings:
-        ref = store.run(story())
+        ref = store.run(main())
     counted = Counter(endings)
     assert counted.pop("finished") == 1
     assert counted.total() == MANY - 1
@@ -65,7 +65,7 @@ def test_of_fifty_invocations_one_runs_the_saga_and_the_others_stop_or_leave_a_n
 
 
 def test_of_fifty_invocations_that_find_a_dead_one_a_single_one_revives_the_saga(store: Store) -> None:
-    async def story() -> SagaRef:
+    async def main() -> SagaRef:
         ref = await store.begin(chain("revived", 3, 0.1))
         now = store.engine.clock.now()
         assert store.engine.log.take(ref, "dead", now - 5_000, 0, now - 1) is not None
@@ -73,7 +73,7 @@ def test_of_fifty_invocations_that_find_a_dead_one_a_single_one_revives_the_saga
         return ref
 
     with store.endings() as endings:
-        ref = store.run(story())
+        ref = store.run(main())
     assert Counter(endings)["finished"] == 1
     deaths = [event for event in store.events(ref) if isinstance(event, Revived)]
     assert [death.dead for death in deaths] == ["dead"]
@@ -85,7 +85,7 @@ def test_of_fifty_invocations_that_find_a_dead_one_a_single_one_revives_the_saga
 def test_fifty_invocations_at_every_hand_over_do_each_step_once(store: Store) -> None:
     nodes = [f"s{n}" for n in range(8)]
 
-    async def story() -> SagaRef:
+    async def main() -> SagaRef:
         ref = await store.begin(chain("handed-over", len(nodes), 0.3))
         rounds = 0
         while not ended(store, ref):
@@ -99,7 +99,7 @@ def test_fifty_invocations_at_every_hand_over_do_each_step_once(store: Store) ->
         return ref
 
     with store.endings() as endings:
-        ref = store.run(story())
+        ref = store.run(main())
     assert endings.count("finished") == 1
     assert store.head(ref).epoch >= 2
     assert steps(store, ref) == nodes
@@ -120,7 +120,7 @@ def test_signals_that_race_with_a_running_saga_are_all_in_the_log_once(store: St
         for _ in range(2):  # everyone repeats
             await store.service().signal(ref.id, "go", key, key)
 
-    async def story() -> SagaRef:
+    async def main() -> SagaRef:
         ref = await store.begin(document)
         await store.service().signal(ref.id, "go", "first", "first")
         work = [store.invoke(ref, 2, f"raced-{n}", 30_000) for n in range(10)]
@@ -129,7 +129,7 @@ def test_signals_that_race_with_a_running_saga_are_all_in_the_log_once(store: St
         await store.invoke(ref, store.entries(ref)[-1].version, "raced-last", 30_000)
         return ref
 
-    ref = store.run(story())
+    ref = store.run(main())
     found = [event.key for event in store.events(ref) if isinstance(event, SignalReceived)]
     assert sorted(found) == sorted(["first", *keys, "stop"])
     assert steps(store, ref) == [f"s{n}" for n in range(8)]
@@ -141,7 +141,7 @@ def test_signals_that_race_with_a_running_saga_are_all_in_the_log_once(store: St
 def test_of_fifty_cancels_of_a_running_saga_one_is_enough(store: Store) -> None:
     held = Held()
 
-    async def story() -> SagaRef:
+    async def main() -> SagaRef:
         ref = await store.begin(chain("cancelled", 3, 0))
         worker = store.worker(performer=held)
         running = asyncio.create_task(store.invoke(ref, 1, "cancelled-1", 120_000, worker))
@@ -155,7 +155,7 @@ def test_of_fifty_cancels_of_a_running_saga_one_is_enough(store: Store) -> None:
         await running
         return ref
 
-    ref = store.run(story())
+    ref = store.run(main())
     last = store.events(ref)[-1]
     assert isinstance(last, SagaEnded)
     assert last.status == "cancelled"
@@ -169,12 +169,12 @@ def test_of_fifty_cancels_of_a_running_saga_one_is_enough(store: Store) -> None:
 def test_of_fifty_starts_with_one_key_comes_one_saga(bodies: int, store: Store) -> None:
     key = f"one-key-{bodies}"
 
-    async def story() -> list[tuple[dict[str, object], bool] | BaseException]:
+    async def main() -> list[tuple[dict[str, object], bool] | BaseException]:
         await store.service().register(chain("started", 1, 0), json_only=False)
         work = (store.service().start("started", n % bodies, key) for n in range(MANY))
         return list(await asyncio.gather(*work, return_exceptions=True))
 
-    answers = store.run(story())
+    answers = store.run(main())
     accepted = [answer for answer in answers if isinstance(answer, tuple)]
     refused = [answer for answer in answers if not isinstance(answer, tuple)]
     (saga,) = {str(view["id"]) for view, _ in accepted}

@@ -82,7 +82,7 @@ def test_a_worker_process_that_was_frozen_beyond_its_lease_thaws_and_does_nothin
 def test_a_stale_invocation_is_stopped_by_the_log_if_not_by_its_clock(when: str, store: Store) -> None:
     """Its clock stands still, so that it believes in its lease; or it jumps, as after a thaw."""
 
-    async def story() -> tuple[SagaRef, Held, Held]:
+    async def main() -> tuple[SagaRef, Held, Held]:
         ref = await store.begin(chain("stale", 3, 0))
         slow, quick = Held(), Held()
         quick.let_go.set()
@@ -104,7 +104,7 @@ def test_a_stale_invocation_is_stopped_by_the_log_if_not_by_its_clock(when: str,
         return ref, slow, quick
 
     with store.endings() as endings:
-        ref, slow, quick = store.run(story())
+        ref, slow, quick = store.run(main())
     assert endings == ["finished", "superseded"]
     assert slow.begun == ["s0"]
     assert quick.begun == ["s0", "s1", "s2"]
@@ -113,7 +113,7 @@ def test_a_stale_invocation_is_stopped_by_the_log_if_not_by_its_clock(when: str,
 
 
 def test_past_its_lease_an_invocation_stops_though_no_other_took_over(store: Store) -> None:
-    async def story() -> tuple[SagaRef, Held]:
+    async def main() -> tuple[SagaRef, Held]:
         ref = await store.begin(chain("lonely", 2, 0))
         slow, clock = Held(), ShiftedClock()
         stale = asyncio.create_task(
@@ -127,7 +127,7 @@ def test_past_its_lease_an_invocation_stops_though_no_other_took_over(store: Sto
         return ref, slow
 
     with store.endings() as endings:
-        ref, slow = store.run(story())
+        ref, slow = store.run(main())
     assert endings == ["superseded"]
     assert slow.begun == ["s0"]
     assert [entry.version for entry in store.entries(ref)] == [1]
@@ -137,7 +137,7 @@ def test_past_its_lease_an_invocation_stops_though_no_other_took_over(store: Sto
 def test_an_invocation_that_was_superseded_leaves_the_lease_of_its_successor_alone(store: Store) -> None:
     """The successor is still at work when the stale one wakes."""
 
-    async def story() -> tuple[SagaRef, Held, Held]:
+    async def main() -> tuple[SagaRef, Held, Held]:
         ref = await store.begin(chain("both", 2, 0))
         slow, successor = Held(), Held()
         clock = ShiftedClock()
@@ -161,7 +161,7 @@ def test_an_invocation_that_was_superseded_leaves_the_lease_of_its_successor_alo
         return ref, slow, successor
 
     with store.endings() as endings:
-        ref, slow, successor = store.run(story())
+        ref, slow, successor = store.run(main())
     assert endings == ["superseded", "finished"]
     assert (slow.begun, successor.begun) == (["s0"], ["s0", "s1"])
     assert nodes_done(store, ref) == ["s0", "s1"]
