@@ -68,5 +68,5 @@ def test_what_goes_on_for_ever_is_found_and_says_what_went_round() -> None:
         found = trial(schedule)
     assert found.oracles == {LIVENESS, RESULT}
     assert "no end after " in found.broken[0]
-    assert "running is as it was, and the last calls were `read_tail` " in found.broken[0]
+    assert "running is as it was, and the last calls were `due` " in found.broken[0]
     assert any("step_succeeded" in line or "saga_started" in line for line in found.verdict.story)
