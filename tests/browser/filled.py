@@ -188,7 +188,18 @@ def fill(site: Site) -> tuple[str, ...]:
     incident = site.run(queries(site).incidents(status="open"))["incidents"][0]["id"]
     site.run(site.service().incidents.acknowledge(incident, hostile("incident note")))
     return (
-        *("./", "sagas", "inbox", "incidents", "dead-letters", "breakers", "schedules", "workflows", "money"),
+        *(
+            "./",
+            "sagas",
+            "inbox",
+            "incidents",
+            "dead-letters",
+            "breakers",
+            "schedules",
+            "workflows",
+            "money",
+            "users",
+        ),
         *(
             f"sagas?{urlencode({'workflow': hostile('query')})}",
             f"dead-letters?{urlencode({'reason': hostile('query')})}",
