@@ -271,7 +271,7 @@ class Names:
 
 
 def chain(tree: Tree, bound: frozenset[str]) -> tuple[str, Steps] | None:
-    """Root and steps of `ctx.a.output[0]["x"]`; None for an expression that does not begin with a variable."""
+    """Root and steps of `ctx.a.output[0]["x"]`; None for an expression that begins with no variable."""
     steps: list[str | int] = []
     while not isinstance(tree, Name):
         if isinstance(tree, Field) and not tree.is_test:

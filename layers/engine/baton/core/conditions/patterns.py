@@ -40,7 +40,7 @@ class BadPattern(Exception):
 
 
 def weight(pattern: str) -> int:
-    """Return the compiled size, roughly in characters. Each part counts once for each repetition around it."""
+    """Return the compiled size, roughly in characters. A part counts once for each repetition around it."""
     groups = [0]
     last = 0
     for token in _TOKENS.finditer(pattern):

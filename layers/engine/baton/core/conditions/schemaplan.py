@@ -197,7 +197,7 @@ def _weight_of(part: dict[str, Any]) -> int:
 
 
 class _Parts:
-    """The parts of a schema by the values that they apply to. A part that is referred to twice is one part."""
+    """The parts of a schema by the values that they apply to. A part with two references is one part."""
 
     def __init__(self, schema: Any) -> None:
         self._schema = schema
