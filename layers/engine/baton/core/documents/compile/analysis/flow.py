@@ -227,7 +227,7 @@ def members(mask: int) -> Iterator[int]:
 
 
 def in_most(masks: list[int], least: int) -> int:
-    """What is in at least so many of the sets."""
+    """Members of at least `least` of the sets."""
     if least <= 1:
         found = 0
         for mask in masks:
@@ -278,7 +278,9 @@ class Ended:
         return self._early.get(index, self.before[index]) | 1 << index
 
     def can_fail_early(self, index: int) -> bool:
-        """Whether it is a join that may fail before all edges have spoken, and the saga goes on."""
+        """Return true if the node is a join that may fail before all edges have arrived while the saga goes
+        on.
+        """
         spot = self._flow.spots[index]
         return spot.tolerated >= 0 and bool(spot.caught or self.tolerated >> index & 1)
 
