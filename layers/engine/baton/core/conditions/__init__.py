@@ -1,7 +1,7 @@
-"""Conditions: whether a node runs, which way it goes on, whether a loop goes round again.
+"""Conditions: decide if a node runs, which branch it takes and if a loop begins another round.
 
-model.py says what a condition is, document.py how it is written, one file for each kind how it is judged.
-These, and the libraries behind them, are imported by the first condition that needs them.
+model.py defines conditions, document.py reads them from documents, and one file for each kind judges them.
+The first condition that needs a file or its library imports it.
 """
 
 from __future__ import annotations
@@ -61,12 +61,14 @@ _encode = msgspec.json.encode
 
 @lru_cache(maxsize=len(_KINDS))
 def _kind(kind: type) -> Any:
-    """The module that judges conditions of this kind: `names`, `faults` and `judge`."""
+    """The module that judges conditions of this kind. It has `names`, `faults` and `judge`."""
     return import_module(f"{__name__}.{_KINDS[kind]}")
 
 
 def names_of(condition: Condition) -> tuple[Path, ...]:
-    """Every value that it reads, each once. Raises `ConditionError` for one that cannot be compiled."""
+    """Return each value that the condition reads, once.
+    Raises `ConditionError` for a condition that does not compile.
+    """
     return _names(_encode(condition))
 
 
@@ -83,7 +85,7 @@ def _decoder() -> Any:
 
 
 def blobs_of(condition: Condition) -> frozenset[str]:
-    """The blobs (`cas://…`) that it needs itself: schemas and functions."""
+    """The blobs (`cas://…`) with the condition's schemas and functions."""
     return frozenset(_references(condition))
 
 
@@ -94,7 +96,7 @@ def _references(condition: Condition) -> Iterator[str]:
 
 
 def faults_of(condition: Condition) -> list[Fault]:
-    """What is wrong with one that is made of no others; document.py asks."""
+    """Return the faults of a condition without inner conditions. document.py reads composites itself."""
     found: list[Fault] = _kind(type(condition)).faults(condition)
     return found
 
@@ -102,11 +104,11 @@ def faults_of(condition: Condition) -> list[Fault]:
 def judge(
     condition: Condition, lookup: Lookup, blobs: Mapping[str, Any], answers: Mapping[str, Answer]
 ) -> bool:
-    """Whether it holds.
-    `lookup` gives the value of a path's root, and raises `ExpressionError` if there is none.
+    """Return true if the condition holds.
 
-    Raises `ConditionError` for one that breaks, `Unanswered` for Python
-    that the sandbox has not been asked yet.
+    `lookup` gives the value of a path's root, and raises `ExpressionError` if there is none. Raises
+    `ConditionError` for a condition that breaks, and `Unanswered` for Python that the sandbox has not
+    evaluated yet.
     """
     facts = Facts(lookup, blobs, answers)
 

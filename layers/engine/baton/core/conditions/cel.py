@@ -1,7 +1,7 @@
-"""Conditions in the Common Expression Language: compiled once, held against no more data than they name.
+"""Conditions in the Common Expression Language: compiled once, evaluated on no more data than they name.
 
-The library answers with errors as values, which are true in Python: the
-type of an answer is looked at before the answer.
+The library returns errors as values, which are true in Python. The type of an answer is checked before its
+value.
 """
 
 from __future__ import annotations
@@ -59,25 +59,31 @@ _CONVERT = {"string", "bytes", "int", "uint", "double", "timestamp", "duration",
 
 
 class TooMuch(Exception):
-    """The bound is above what a condition may use."""
+    """The upper bound of an expression's work exceeds the limit of a condition."""
 
 
 def check_work(tree: Tree, shapes: Mapping[tuple[str, Steps], Shape]) -> None:
-    """Raises `TooMuch`. `shapes` are those of the values it reads; one that is not there has none."""
+    """Raise `TooMuch` if the expression can exceed the limit of work.
+
+    `shapes` are the shapes of the values that it reads. A value that is not in `shapes` is absent and has
+    no size.
+    """
     bound = _Bound(shapes)
     bound.of(tree, _Scope({}, 1))
 
 
 @dataclass(frozen=True)
 class _Scope:
-    """The variables of the loops around, and how often what stands here is asked."""
+    """The variables of the enclosing loops, and the number of times that the expression inside is
+    evaluated.
+    """
 
     variables: Mapping[str, Shape]
     times: int
 
 
 class _Bound:
-    """One pass over the tree."""
+    """Upper bound of the work of an expression, in one pass over its tree."""
 
     def __init__(self, shapes: Mapping[tuple[str, Steps], Shape]) -> None:
         self._shapes = shapes
@@ -89,7 +95,7 @@ class _Bound:
             raise TooMuch
 
     def of(self, tree: Tree, scope: _Scope) -> Shape:
-        """The shape of what it gives."""
+        """The shape of the expression's value. Raises `TooMuch`."""
         self._spend(scope, 1)
         shape = self._shape(tree, scope)
         if shape.size > model.CEL_BUILT:
@@ -170,7 +176,7 @@ class _Bound:
 
 
 def _down(shape: Shape, steps: int = 1) -> Shape:
-    """What is at most inside."""
+    """Return an upper bound of the shape of the values inside."""
     if steps >= len(shape.sizes):
         return SMALL
     return Shape(shape.sizes[steps:], shape.widths[steps:], shape.texts[steps:])
@@ -227,12 +233,11 @@ _FREE = (1_024, 256, 64, 16, 1)
 
 @dataclass(frozen=True)
 class Plan:
-    """A compiled expression, and what it reads.
+    """A compiled expression, with the values that it reads.
 
-    `reads` are whole keys only, for pruning, and `places` the same; `is_top` where none is inside of another.
-    With
-    data of no more units than `free` it cannot take long.
-    `asked_by_output`: nodes that `has(ctx.NODE.output)` asks for.
+    `reads` and `places` contain whole keys only, for pruning; `is_top` is true for a place that is not
+    inside another. With data of at most `free` units the work stays below the limit. `asked_by_output`:
+    nodes that `has(ctx.NODE.output)` tests.
     """
 
     program: Any
@@ -248,7 +253,7 @@ class Plan:
 
 
 class _Unfit(Exception):
-    """An expression that cannot be a condition; the arguments are message and suggestion."""
+    """An expression that cannot be a condition. The arguments are message and suggestion."""
 
 
 @lru_cache(maxsize=1)
@@ -261,7 +266,7 @@ def _library() -> Any:
 
 @lru_cache(maxsize=model.PLANS)
 def plan_of(expression: str) -> Plan:
-    """Raises `_Unfit`."""
+    """Compile an expression. Raises `_Unfit`."""
     if len(expression) > model.CEL_LENGTH:
         raise _Unfit(
             f"the expression has more than {model.CEL_LENGTH} characters", "split it with `all` and `any`"
@@ -302,7 +307,7 @@ def _is_inside(place: tuple[str, Steps], other: tuple[str, Steps]) -> bool:
 
 
 def _is_free(tree: Tree, places: tuple[tuple[str, Steps], ...], size: int) -> bool:
-    """Whether nothing of so many units, whatever their shape, is too much for it."""
+    """Return true if no data of `size` units, of any shape, exceeds the limit of work."""
     largest = Shape(*((size,) * model.DATA_DEPTH,) * 3)
     try:
         check_work(tree, dict.fromkeys(places, largest))
@@ -323,7 +328,7 @@ def _too_much() -> tuple[str, str]:
 
 
 def faults(condition: Cel) -> list[Fault]:
-    """What is wrong with it as it is written."""
+    """Return the faults of the expression."""
     from baton.core.conditions.celnames import unclear_division  # only what compiles documents asks
 
     try:
@@ -334,7 +339,7 @@ def faults(condition: Cel) -> list[Fault]:
 
 
 def names(condition: Cel) -> tuple[Path, ...]:
-    """What it reads; a node that it asks for with `has` may be missing."""
+    """Return the paths that the expression reads. A node that `has` tests may be missing."""
     return _ready(condition).names
 
 
@@ -346,7 +351,7 @@ def _ready(condition: Cel) -> Plan:
 
 
 def judge(condition: Cel, facts: Facts) -> bool:
-    """Raises `ConditionError`."""
+    """Return true if the expression holds. Raises `ConditionError`."""
     plan = _ready(condition)
     data = gather(plan.reads, facts.lookup, plan.asked)
     nodes: dict[str, Any] = data.setdefault("ctx", {})
@@ -388,7 +393,7 @@ def _check(plan: Plan, data: dict[str, Any], condition: Cel) -> None:
 
 
 def _broken(condition: Cel, text: str) -> ConditionError:
-    """The library's words, in ours: which code, and what is to be done."""
+    """Convert an error of the library to a failure code with a remedy."""
     code, hint = ERROR, text.split(": ", 1)[-1].replace(_LOOP, "loop").split("\n")[0]
     overload = _OVERLOAD.search(text)
     if "Iteration budget" in text:
@@ -416,7 +421,9 @@ def _short(condition: Cel) -> str:
 
 
 def _in_words(text: str, expression: str) -> tuple[str, str]:
-    """What the library says of an expression that it cannot compile, with the place, and what would be right."""
+    """Return message and suggestion for an error of the library's compiler, with the place in the
+    expression.
+    """
     place = _PLACE.search(text.replace(_LOOP, "loop"))
     if "recursion" in text:
         return "it is nested too deeply, or joins more than 30 parts", "split it with `all` and `any`"

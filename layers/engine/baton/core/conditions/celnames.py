@@ -1,6 +1,7 @@
-"""Which values a CEL expression names, and whether it uses only what an expression may use.
+"""The values that a CEL expression names, and the check that it uses only permitted functions and
+operators.
 
-The tree is walked once, after the library has found it well-formed. Its cost is in cel.py.
+The tree is walked once, after the library has compiled the expression. Its cost is in cel.py.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from baton.core.expressions import EVENT, ExpressionError, Path
 
 @dataclass(frozen=True)
 class Const:
-    """A literal; `value` of a text and of a whole number, null for all
-    others. `type` in JSON, if it has one there.
+    """A literal. `value` is set for texts and whole numbers and null for all others;
+    `type` is its JSON type, or empty.
     """
 
     value: str | int | None
@@ -27,7 +28,7 @@ class Const:
 
 @dataclass(frozen=True)
 class Name:
-    """A variable, of the condition or of a loop, or a type such as `int`."""
+    """A variable of the condition or of a loop, or a type such as `int`."""
 
     name: str
 
@@ -43,7 +44,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Call:
-    """A function or an operator; the target of a method is the first of `args`."""
+    """A function or an operator. The target of a method is the first of `args`."""
 
     function: str
     args: tuple[Tree, ...]
@@ -51,7 +52,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Items:
-    """A list, or an object with its keys and values one after the other; `message` for a protobuf message."""
+    """A list, or an object as alternating keys and values. `message` names a protobuf message."""
 
     items: tuple[Tree, ...]
     message: str = ""
@@ -59,7 +60,7 @@ class Items:
 
 @dataclass(frozen=True)
 class Loop:
-    """What a macro becomes: `all`, `exists`, `exists_one`, `map`, `filter`."""
+    """Expansion of a macro: `all`, `exists`, `exists_one`, `map` or `filter`."""
 
     variable: str
     over: Tree
@@ -74,12 +75,12 @@ Tree = Const | Name | Field | Call | Items | Loop
 
 
 def read_tree(serialized: bytes) -> Tree:
-    """The tree of `Expression.serialize()`: a `google.protobuf.Any` of a `CheckedExpr`."""
+    """Return the tree of `Expression.serialize()`: a `google.protobuf.Any` of a `CheckedExpr`."""
     return _expr(_message(_message(serialized, 2), 4))
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """(field number, value) of a message: a number, or bytes."""
+    """Yield (field number, value) of a message. A value is a number or bytes."""
     position = 0
     while position < len(data):
         key, position = _varint(data, position)
@@ -170,7 +171,7 @@ _READERS = {3: _const, 4: _name, 5: _field, 6: _call, 7: _list, 8: _object, 9: _
 
 VARIABLES = ("output", "input", "ctx", "saga", "loop", "join", "last_error")
 ALL_VARIABLES = (*VARIABLES, EVENT)
-"""With those that only a few conditions know."""
+"""The variables of all conditions, and those that only a few conditions have."""
 OPERATORS = frozenset(
     [
         "_&&_",
@@ -248,18 +249,16 @@ Steps = tuple[str | int, ...]
 
 
 class Refused(Exception):
-    """An expression that CEL allows and a condition does not; the arguments are message and suggestion."""
+    """An expression that CEL allows and a condition does not. The arguments are message and suggestion."""
 
 
 @dataclass
 class Names:
-    """What is found: the values that are read, in order, the nodes that
-    need not be there, the guarded fields.
+    """Names in an expression: the values that it reads, in order, the nodes that may be missing, and the
+    guarded fields.
 
-    `nodes`: outputs of which only is asked whether they are there.
-
-    `by_name` and `by_output`: those of the nodes that are asked for as `has(ctx.NODE)` and
-    `has(ctx.NODE.output)`.
+    `nodes`: outputs whose presence alone is tested. `by_name` and `by_output`: nodes that are tested as
+    `has(ctx.NODE)` and as `has(ctx.NODE.output)`.
     """
 
     reads: dict[tuple[str, Steps], None] = field(default_factory=dict)
@@ -272,7 +271,7 @@ class Names:
 
 
 def chain(tree: Tree, bound: frozenset[str]) -> tuple[str, Steps] | None:
-    """Root and steps of `ctx.a.output[0]["x"]`; None for anything that does not begin with a variable."""
+    """Root and steps of `ctx.a.output[0]["x"]`; None for an expression that begins with no variable."""
     steps: list[str | int] = []
     while not isinstance(tree, Name):
         if isinstance(tree, Field) and not tree.is_test:
@@ -292,9 +291,9 @@ def chain(tree: Tree, bound: frozenset[str]) -> tuple[str, Steps] | None:
 
 
 def known_part(steps: Steps) -> tuple[Steps, Steps]:
-    """The steps up to the first that no expression can write or no pruning follows, and the rest.
+    """Split the steps before the first that no expression can write or no pruning follows.
 
-    The first part is keys only: what is read of the root.
+    The first part has keys only: it is the part of the root that is read.
     """
     taken = 0
     for step in steps:
@@ -305,7 +304,7 @@ def known_part(steps: Steps) -> tuple[Steps, Steps]:
 
 
 def find_names(tree: Tree) -> Names:
-    """Raises `Refused`."""
+    """Return the names in an expression. Raises `Refused`."""
     found = Names()
     _visit(tree, frozenset(), found)
     for node in sorted(found.by_name & found.by_output):
@@ -314,8 +313,8 @@ def find_names(tree: Tree) -> Names:
 
 
 def paths(found: Names) -> tuple[Path, ...]:
-    """The paths to check and to fetch: without what `has(...)` asks for,
-    and with a mark if it asks for the node.
+    """Return the paths to check and to fetch, without the fields that `has(...)` tests.
+    A node that `has(...)` tests is marked as optional.
     """
     result: dict[Path, None] = {}
     for root, steps in [*found.reads, *found.nodes]:
@@ -427,7 +426,7 @@ _WHOLE_FUNCTIONS = frozenset({"int", "uint", "size"})
 
 
 def unclear_division(tree: Tree) -> tuple[str, str] | None:
-    """Message and suggestion for the first division that may drop a fraction without saying so."""
+    """Message and suggestion for the first division that may silently drop a fraction."""
     for call in _divisions(tree):
         kinds = [_kind(arg) for arg in call.args]
         left, right = call.args

@@ -1,7 +1,4 @@
-"""Conditions that compare two values, each JSON with expressions.
-
-Calculations are CEL's.
-"""
+"""Conditions that compare two values, each JSON with expressions. CEL does calculations."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ _UNKNOWN = ""
 
 
 def template_of(value: Any) -> Template:
-    """Compiled once. Raises `ExpressionError`."""
+    """Compile a template, with a cache. Raises `ExpressionError`."""
     return _template(msgspec.json.encode(value))
 
 
@@ -47,7 +44,7 @@ def _template(encoded: bytes) -> Template:
 
 
 def faults(condition: Compare) -> list[Fault]:
-    """What is wrong with it as it is written."""
+    """Return the faults of the comparison."""
     found = []
     for side, value in (("left", condition.left), ("right", condition.right)):
         for pointer, expression in expressions_in(value, f"compare/{side}"):
@@ -62,7 +59,7 @@ def faults(condition: Compare) -> list[Fault]:
 
 
 def _types(condition: Compare) -> list[Fault]:
-    """What can never be compared, whatever the expressions give."""
+    """Return the faults of a comparison that no values of its expressions can satisfy."""
     left, right = _type(condition.left), _type(condition.right)
     operator = condition.operator
     for side, kind in (("left", left), ("right", right)):
@@ -90,12 +87,12 @@ def _type(value: Any) -> str:
 
 
 def names(condition: Compare) -> tuple[Path, ...]:
-    """What it reads."""
+    """Return the paths that the comparison reads."""
     return template_of(condition.left).paths + template_of(condition.right).paths
 
 
 def judge(condition: Compare, facts: Facts) -> bool:
-    """Raises `ConditionError`."""
+    """Return true if the comparison holds. Raises `ConditionError`."""
     try:
         left, right = (template_of(value).render(facts.lookup) for value in (condition.left, condition.right))
     except ExpressionError as error:

@@ -1,6 +1,6 @@
-"""A condition as a document writes it: read, checked, and made into its model, with every problem at once.
+"""Read and check a condition of a document, and report all problems at once.
 
-What each kind may say is checked by the kind's own file.
+Each kind's own file checks the content of that kind.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "not": (),
     "python": ("of", "needs", "timeout", "max_memory_mb"),
 }
-"""The kinds of condition, each with what may stand beside it."""
+"""The kinds of condition, each with the fields that may stand beside it."""
 
 _KINDS = ", ".join(FIELDS)
 _REFERENCE = re.compile(r"cas://sha256/[0-9a-f]{64}")
@@ -40,11 +40,10 @@ _BLOB = "cas://"
 def read_condition(
     value: Any, pointer: str, schemas: Mapping[str, Any], *, of: str = "output"
 ) -> tuple[Condition | None, list[Problem]]:
-    """The condition, or everything that is wrong with it.
+    """Return the condition, or all problems of it.
 
-    `pointer` is where it stands, `schemas` are the document's by name, and `of` is what a query, a schema or
-    a function
-    is about where the condition does not say: in a `when`, that is `input`.
+    `pointer` is the place of the condition in the document, and `schemas` are the document's schemas by
+    name. `of` is the default subject of a query, a schema or a function; in a `when` it is `input`.
     """
     reader = _Reader(schemas, of)
     condition = reader.read(value, pointer, 0)
@@ -53,7 +52,7 @@ def read_condition(
 
 @dataclass
 class _Reader:
-    """One pass over a condition and those inside it."""
+    """One pass over a condition and its inner conditions."""
 
     schemas: Mapping[str, Any]
     default: str
@@ -269,7 +268,7 @@ def _comparing(operator: str) -> str:
 
 
 def _bare(text: str) -> str:
-    """An expression with or without `${…}` around it."""
+    """An expression, with or without `${…}` around it."""
     bare = text.strip()
     path = lone_path(bare)
     return path.text if path else bare
@@ -309,8 +308,8 @@ _COMPARISON = {
 }
 
 _CONDITION: dict[str, Any] = {
-    "description": "Whether something holds: a text is an expression in CEL over output, input, ctx, saga, loop, join "
-    "and last_error. A condition that breaks fails its node; it never counts as true.",
+    "description": "A text is a CEL expression over output, input, ctx, saga, loop, join and last_error. A condition"
+    " that breaks fails its node; it never counts as true.",
     "anyOf": [
         {**_CEL, "title": "CEL"},
         _form("cel", "An expression in CEL that gives true or false.", _CEL),
@@ -319,12 +318,12 @@ _CONDITION: dict[str, Any] = {
             "What a query (RFC 9535) finds, held by an operator.",
             {"type": "string", "maxLength": model.QUERY_LENGTH + 64, "examples": ["$.items[*].amount"]},
             operator={"enum": list(JSONPATH_OPERATORS), "default": "exists"},
-            value={"description": "What the operator compares with."},
+            value={"description": "Value that the operator compares with."},
             of=_OF,
         ),
         _form(
             "schema",
-            "Whether a value is valid by a JSON Schema: written here, named under `schemas`, or in a blob.",
+            "Holds when a value is valid by a JSON Schema: written here, named under `schemas`, or in a blob.",
             {"type": ["object", "boolean", "string"], "examples": [{"required": ["data"]}, "done"]},
             invert={"description": "Holds when the value is not valid.", "type": "boolean", "default": False},
             of=_OF,
@@ -339,7 +338,7 @@ _CONDITION: dict[str, Any] = {
             {"type": "string", "examples": ["def evaluate(output, context):\n    return output['n'] > 3\n"]},
             of=_OF,
             needs={
-                "description": "Expressions of what `context` holds: `context['search']['output']`.",
+                "description": "Expressions of the values in `context`, such as `context['search']['output']`.",
                 "type": "array",
                 "items": {"type": "string"},
                 "examples": [["ctx.search.output", "input.city"]],
@@ -358,13 +357,13 @@ _CONDITION: dict[str, Any] = {
 CONDITIONS: dict[str, dict[str, Any]] = {
     "condition": _CONDITION,
     "conditionOf": {
-        "description": "Expression of the value that is looked at. Without it, what the node has just given; in a `when`, "
-        "the saga's input.",
+        "description": "Expression of the value to judge. The default is the output that the node has just given; in a "
+        "`when` it is the saga's input.",
         "type": "string",
         "examples": ["${ctx.search.output}"],
     },
 }
-"""By the names that schemas refer to them by."""
+"""Definitions by the names that schemas refer to."""
 
 
 _DEEPEST = 20
@@ -380,7 +379,7 @@ _TEXTS = {
 
 
 def example_of(schema: Any) -> tuple[Any] | None:
-    """A value that the schema takes, as the only item, because it may be null; None where none was found."""
+    """Return a valid value of the schema, as the only item because it may be null; None if none is found."""
     given = schema.get("examples") if isinstance(schema, Mapping) else None
     for value in (*(given if isinstance(given, list) else ()), {}, _made(schema, schema, _DEEPEST)):
         if not violations(schema, value):
@@ -433,7 +432,7 @@ def _number(schema: Mapping[str, Any]) -> float:
 
 
 def _found(root: Any, ref: str) -> Any:
-    """What a reference inside the schema leads to; None for any other."""
+    """The target of a reference inside the schema; None for any other reference."""
     found = root if ref.startswith("#") else None
     for step in ref.lstrip("#").split("/")[1:]:
         found = found.get(step) if isinstance(found, Mapping) else None

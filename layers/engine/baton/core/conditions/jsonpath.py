@@ -87,7 +87,7 @@ _LENGTH = ".length()"
 
 @dataclass(frozen=True)
 class Plan:
-    """A compiled query. `is_length`: it is the length that counts."""
+    """A compiled query. `is_length`: the query ends in `.length()`."""
 
     query: Any
     is_singular: bool
@@ -96,7 +96,7 @@ class Plan:
 
 @lru_cache(maxsize=model.PLANS)
 def plan_of(text: str) -> Plan:
-    """Raises `queries.BadQuery`."""
+    """Compile a query. Raises `BadQuery`."""
 
     source = text.strip()
     query, is_singular = compile_query(source.removesuffix(_LENGTH))
@@ -104,7 +104,7 @@ def plan_of(text: str) -> Plan:
 
 
 def faults(condition: JsonPath) -> list[Fault]:
-    """What is wrong with it as it is written."""
+    """Return the faults of the condition."""
 
     found = []
     try:
@@ -126,7 +126,7 @@ _LISTED = f"{', '.join((*COMPARISONS, *MEMBERSHIPS, *UNARY, *_FIGURES))}, and su
 
 
 def _wanted(operator: str, value: Any) -> str:
-    """What the value would have to be, if it is not."""
+    """Return the type that the operator requires of `value`; empty if `value` has it."""
     if operator in AGGREGATES and not is_number(value):
         return "a number"
     if operator in ORDERINGS and not is_number(value) and not isinstance(value, str):
@@ -137,12 +137,12 @@ def _wanted(operator: str, value: Any) -> str:
 
 
 def names(condition: JsonPath) -> tuple[Path, ...]:
-    """What it reads."""
+    """Return the path that the query reads."""
     return (path_of(condition.of),)
 
 
 def judge(condition: JsonPath, facts: Facts) -> bool:
-    """Raises `ConditionError`."""
+    """Return true if the condition holds. Raises `ConditionError`."""
 
     try:
         plan = plan_of(condition.query)
@@ -226,7 +226,7 @@ def _figure(name: str, items: list[Any]) -> int | float:
 
 
 class BadQuery(Exception):
-    """What is wrong with a query, and what would be right."""
+    """A query that does not compile, with a suggestion."""
 
     def __init__(self, message: str, suggestion: str = "") -> None:
         super().__init__(message)
@@ -234,7 +234,7 @@ class BadQuery(Exception):
 
 
 class _Budget:
-    """The steps that are left to one run of a query."""
+    """The remaining steps of one run of a query."""
 
     def __init__(self) -> None:
         self._left = model.QUERY_STEPS
@@ -252,7 +252,7 @@ _budget: ContextVar[_Budget] = ContextVar("_budget")
 
 
 class _Node(JSONPathMatch):
-    """A match that costs a step, and remembers neither where it was found nor what was found below."""
+    """A match that costs a step. It keeps neither its place nor its children."""
 
     __slots__ = ()
 
@@ -261,7 +261,7 @@ class _Node(JSONPathMatch):
         return _node(obj, self.root)
 
     def add_child(self, *children: JSONPathMatch) -> None:
-        """Nothing reads children, and they would keep everything in memory that was looked at."""
+        """Drop the children: no caller reads them, and they would keep all visited data in memory."""
 
 
 def _node(obj: object, root: Any) -> _Node:
@@ -269,7 +269,7 @@ def _node(obj: object, root: Any) -> _Node:
 
 
 class _Query(JSONPath):
-    """The library's would parse a text as JSON. Starts with a node of ours."""
+    """A query that starts with a node of this module. The library's would parse a text as JSON."""
 
     __slots__ = ()
 
@@ -282,7 +282,7 @@ class _Query(JSONPath):
 
 
 class _Descent(JSONPathRecursiveDescentSegment):
-    """`..`, where items without anything inside cost, too."""
+    """`..`, with a cost for items without content, too."""
 
     __slots__ = ()
 
@@ -297,7 +297,7 @@ class _Descent(JSONPathRecursiveDescentSegment):
 
 
 class _Counted(FilterExpression):
-    """A filter that costs a step each time it is asked."""
+    """A filter that costs a step for each evaluation."""
 
     __slots__ = ()
 
@@ -323,7 +323,9 @@ class _Pattern(FilterFunction):
 
 
 class _Parser(Parser):
-    """Numbers as they are written: the library's makes every whole one of a float."""
+    """A parser that keeps numbers as they are written.
+    The library's converts every whole number from a float.
+    """
 
     def parse_integer_literal(self, stream: TokenStream) -> BaseExpression:
         text = stream.current().value
@@ -341,7 +343,7 @@ class _Parser(Parser):
 
 
 class _Environment(JSONPathEnvironment):
-    """Strict, and with comparisons by JSON's types."""
+    """A strict environment that compares by JSON's types."""
 
     parser_class = _Parser
 
@@ -362,7 +364,7 @@ class _Environment(JSONPathEnvironment):
 
 
 def _single(value: object) -> object:
-    """Nothing for an empty node list: it equals itself only."""
+    """Replace an empty node list by a marker that equals itself only."""
     return _NOTHING if isinstance(value, NodeList) or type(value).__name__ == "_Undefined" else value
 
 
@@ -381,7 +383,7 @@ def _environment() -> _Environment:
 
 
 def compile_query(text: str) -> tuple[Any, bool]:
-    """The query, and whether it can find one value only. Raises `BadQuery`."""
+    """Return the query, and true if it can find one value only. Raises `BadQuery`."""
     if len(text) > model.QUERY_LENGTH:
         raise BadQuery(f"the query has more than {model.QUERY_LENGTH} characters")
     try:
@@ -406,7 +408,7 @@ def _hint(text: str) -> str:
 
 
 def _counted(query: JSONPath) -> JSONPath:
-    """The same query, of parts that count."""
+    """The same query, built of parts that count steps."""
     segments = []
     for segment in query.segments:
         if isinstance(segment, JSONPathRecursiveDescentSegment):
@@ -434,7 +436,7 @@ def _mend(expression: FilterExpression) -> None:
 
 
 def run(query: Any, value: Any) -> list[Any]:
-    """What the query finds. Raises `ConditionError` for too much work."""
+    """Return the values that the query finds. Raises `ConditionError` for too much work."""
     token = _budget.set(_Budget())
     try:
         return [node.obj for node in query.finditer(value)]

@@ -1,7 +1,7 @@
-"""Conditions that hold a value against a JSON Schema: written here, or taken from a blob.
+"""Conditions that validate a value against a JSON Schema, written in the document or in a blob.
 
-What any schema may ask for is in schemaplan.py and matches.py.
-Validation of inputs and outputs, which reports what is wrong, is in schema.py.
+The limits of a schema are in schemaplan.py and in this file. Validation of inputs and outputs, with its
+violations, is in schema.py.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _FEW = 100_000  # bytes of the value times places of the schema: there is less t
 
 
 class TooMuch(Exception):
-    """Why a value is not held against a schema, and what to do."""
+    """A value that is too large or too deep for its schema, with the remedy."""
 
 
 @dataclass(slots=True, eq=False)
 class _Seen:
-    """The values at one path, all items of a list at the same: how many,
-    their texts, and all that is in them, in units.
+    """The values at one path, where all items of a list share a path: their count, and the units of their
+    texts and of all content.
 
     `more`: the fields of an object that has very many.
     """
@@ -47,13 +47,15 @@ class _Seen:
 
 
 def check_work(plan: Plan, value: Any) -> None:
-    """Raises `TooMuch` for more than a check may cost."""
+    """Raise `TooMuch` if a check would exceed the limit of work."""
     if plan.is_endless or _bytes(value) * plan.places > model.SCHEMA_WORK:
         _counted(plan, value)
 
 
 def can_tell(plan: Plan, value: Any) -> bool:
-    """Whether all violations may be told: the library copies the part of the value that each is about."""
+    """Return true if all violations may be reported.
+    For each, the library copies the part of the value that it is about.
+    """
     if not plan.is_endless and _bytes(value) * plan.places <= _FEW:
         return True
     try:
@@ -67,7 +69,9 @@ def _bytes(value: Any) -> int:
 
 
 def _counted(plan: Plan, value: Any) -> int:
-    """How much may be told of it, in units, and raises `TooMuch` for more than may be looked at."""
+    """Return the units that a report of all violations may copy.
+    Raises `TooMuch` for more work than the limit.
+    """
     seen = _Seen()
     try:
         _look(value, seen, 0)
@@ -83,7 +87,7 @@ def _counted(plan: Plan, value: Any) -> int:
 
 
 def _look(value: Any, seen: _Seen, depth: int) -> int:
-    """Adds a value; its size in units. Raises `TooMuch` for too deep a value."""
+    """Add a value and return its size in units. Raises `TooMuch` for a value that is nested too deeply."""
     size = 1
     if isinstance(value, str):
         size += len(value) >> 5
@@ -131,13 +135,13 @@ def _fields(value: dict[str, Any], seen: _Seen, depth: int) -> int:
 
 
 class _Count:
-    """Pairs of a part of the schema and a path of the value, each worked out once."""
+    """Work of pairs of a part of the schema and a path of the value, each computed once."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], tuple[int, int]] = {}
 
     def of(self, part: Part, seen: _Seen) -> tuple[int, int]:
-        """Looks, and units that are told. Raises `TooMuch`."""
+        """Return the places to check and the units to report. Raises `TooMuch`."""
         pair = (id(part), id(seen))
         known = self._known.get(pair)
         if known is not None:
@@ -166,13 +170,13 @@ class _Count:
         return looks, told
 
     def _most(self, parts: Iterable[Part], seen: _Seen) -> tuple[int, int]:
-        """Of parts of which each value is held against one."""
+        """The maximum over parts of which each value is validated against one."""
         each = [(0, 0), *(self.of(part, seen) for part in parts)]
         return max(one for one, _ in each), max(one for _, one in each)
 
 
 def faults(condition: Matches) -> list[Fault]:
-    """What is wrong with it as it is written."""
+    """Return the faults of the condition."""
     found = []
     if not condition.ref:
         try:
@@ -194,12 +198,12 @@ def _told(schema: Any) -> list[Fault]:
 
 
 def names(condition: Matches) -> tuple[Path, ...]:
-    """What it reads."""
+    """Return the path that the condition reads."""
     return (path_of(condition.of),)
 
 
 def judge(condition: Matches, facts: Facts) -> bool:
-    """Raises `ConditionError`."""
+    """Return true if the condition holds. Raises `ConditionError`."""
     schema = condition.schema
     if condition.ref:
         if condition.ref not in facts.blobs:

@@ -1,6 +1,6 @@
-"""What a condition is, once compiled: frozen data in the graph, one struct for each kind.
+"""Compiled conditions: frozen data in the graph, one struct for each kind.
 
-How a document writes them is in document.py, how each is judged in the file of its kind.
+document.py reads conditions from documents, and the file of each kind judges them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from baton.core.expressions import Lookup
 
 
 class _Condition(msgspec.Struct, frozen=True, tag_field="is", omit_defaults=True, kw_only=True):
-    """Root of the tagged union."""
+    """Root of the tagged union of conditions."""
 
 
 class Cel(_Condition, frozen=True, tag="cel", kw_only=True):
@@ -25,7 +25,7 @@ class Cel(_Condition, frozen=True, tag="cel", kw_only=True):
 
 
 class JsonPath(_Condition, frozen=True, tag="jsonpath", kw_only=True):
-    """What `query` (RFC 9535) finds in the value of the expression `of`, held by `operator` against `value`."""
+    """The values that `query` (RFC 9535) finds in the value of `of`, compared with `value` by `operator`."""
 
     query: str
     operator: str = "exists"
@@ -34,7 +34,7 @@ class JsonPath(_Condition, frozen=True, tag="jsonpath", kw_only=True):
 
 
 class Matches(_Condition, frozen=True, tag="schema", kw_only=True):
-    """Whether the value of `of` is valid by a JSON Schema: the one here, or the one in the blob `ref`."""
+    """Validation of the value of `of` by a JSON Schema: `schema`, or the blob `ref`."""
 
     schema: Any = None
     ref: str = ""
@@ -43,7 +43,7 @@ class Matches(_Condition, frozen=True, tag="schema", kw_only=True):
 
 
 class Compare(_Condition, frozen=True, tag="compare", kw_only=True):
-    """Two values, each JSON with expressions."""
+    """Comparison of two values, each JSON with expressions."""
 
     left: Any
     operator: str
@@ -51,27 +51,27 @@ class Compare(_Condition, frozen=True, tag="compare", kw_only=True):
 
 
 class AllOf(_Condition, frozen=True, tag="all", kw_only=True):
-    """Holds when all hold; asked in order, as far as needed."""
+    """Holds when all conditions hold. They are evaluated in order, up to the first that does not hold."""
 
     conditions: tuple[Condition, ...]
 
 
 class AnyOf(_Condition, frozen=True, tag="any", kw_only=True):
-    """Holds when one holds; asked in order, as far as needed."""
+    """Holds when one condition holds. They are evaluated in order, up to the first that holds."""
 
     conditions: tuple[Condition, ...]
 
 
 class Not(_Condition, frozen=True, tag="not", kw_only=True):
-    """Holds when the other does not."""
+    """Holds when the inner condition does not."""
 
     condition: Condition
 
 
 class Python(_Condition, frozen=True, tag="python", kw_only=True):
-    """`evaluate(output, context)` in a sandbox: the source here, or in the blob `ref`.
+    """`evaluate(output, context)` in a sandbox, from `code` or from the blob `ref`.
 
-    `of` is the expression of its first argument; `needs` are those whose values `context` holds.
+    `of` is the expression of its first argument. `needs` are the expressions whose values `context` has.
     """
 
     code: str = ""
@@ -89,7 +89,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """One evaluation of `evaluate(output, context)`. Equal questions have equal answers."""
 
     key: str
-    """SHA-256 of all the rest, in hexadecimal."""
+    """SHA-256 of all other fields, in hexadecimal."""
     code: str
     data: bytes
     """JSON `{"output": …, "context": …}`."""
@@ -98,7 +98,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it: `value`, or None with a failure's code and message, ready for the log."""
+    """Answer of the sandbox: `value`, or None with the code and message of a failure, ready for the log."""
 
     value: bool | None
     code: str = ""
@@ -117,7 +117,7 @@ CODES = (INVALID, MISSING, TYPE, NOT_BOOLEAN, TOO_LARGE, ERROR, TIMEOUT, MEMORY)
 
 
 class ConditionError(Exception):
-    """A condition that broke. It never counts as true, nor as false."""
+    """A condition that broke. It counts neither as true nor as false."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -126,7 +126,7 @@ class ConditionError(Exception):
 
 
 class Unanswered(Exception):
-    """The condition cannot be judged before these questions are answered."""
+    """The condition cannot be judged before the sandbox answers these questions."""
 
     def __init__(self, questions: frozenset[Question]) -> None:
         super().__init__(f"{len(questions)} questions are open")
@@ -134,7 +134,7 @@ class Unanswered(Exception):
 
 
 class Facts(Struct, frozen=True):
-    """What a condition is judged by. `lookup` gives the value of a path's root; `blobs` are by `cas://…`."""
+    """Inputs of a judgement. `lookup` gives the value of a path's root; `blobs` are by `cas://…`."""
 
     lookup: Lookup
     blobs: Mapping[str, Any]
@@ -142,7 +142,7 @@ class Facts(Struct, frozen=True):
 
 
 class Fault(Struct, frozen=True):
-    """What is wrong with a condition as it is written: `field` is the place of it, empty for all of it."""
+    """A mistake in a condition. `field` is its place in the condition, empty for the whole condition."""
 
     field: str
     message: str
@@ -153,14 +153,14 @@ Composite = AllOf | AnyOf | Not
 
 
 def parts(condition: Condition) -> tuple[Condition, ...]:
-    """The conditions right inside."""
+    """The direct inner conditions."""
     if isinstance(condition, (AllOf, AnyOf)):
         return condition.conditions
     return (condition.condition,) if isinstance(condition, Not) else ()
 
 
 def leaves(condition: Condition) -> Iterator[Condition]:
-    """All that are made of no others, in the order in which they would be asked."""
+    """Yield all conditions without inner conditions, in the order of evaluation."""
     inside = parts(condition)
     if not inside:
         yield condition
@@ -169,7 +169,7 @@ def leaves(condition: Condition) -> Iterator[Condition]:
 
 
 def judge_composite(condition: Composite, ask: Callable[[Condition], bool]) -> bool:
-    """Raises what `ask` raises."""
+    """Return true if the composite holds. Raises what `ask` raises."""
     if isinstance(condition, Not):
         return not ask(condition.condition)
     verdicts = map(ask, condition.conditions)
@@ -177,76 +177,74 @@ def judge_composite(condition: Composite, ask: Callable[[Condition], bool]) -> b
 
 
 DATA_DEPTH = 64
-"""Objects and lists inside each other, in the values that a condition reads. libcel crashes on deep data."""
+"""Levels of objects and lists in the values that a condition reads. libcel crashes on deep data."""
 
 DATA_UNITS = 200_000
-"""Size of the values that a condition reads, together."""
+"""Total size of the values that a condition reads, in units."""
 
 CEL_LENGTH = 4_096
-"""Characters of an expression."""
+"""Length of an expression, in characters."""
 
 CEL_WORK = 2_000_000
-"""Units that an expression may touch or build, by an upper bound that is worked out before it is run."""
+"""Units that an expression may touch or build. An upper bound is computed before the expression runs."""
 
 CEL_BUILT = 1_000_000
-"""Units of the largest value that an expression may build on its way."""
+"""Units of the largest value that an expression may build as an intermediate result."""
 
 CEL_ROUNDS = 10_000
-"""Rounds of all loops (`all`, `exists`, `map`, `filter`) together; libcel's own number."""
+"""Rounds of all loops (`all`, `exists`, `map`, `filter`) together; the limit of libcel itself."""
 
 PATTERN_WEIGHT = 20_000
-"""Length of a regular expression, each part times the counts of its repetitions."""
+"""Weight of a regular expression: its length, with each part times the counts of its repetitions."""
 
 QUERY_LENGTH = 2_000
-"""Characters of a JSONPath query."""
+"""Length of a JSONPath query, in characters."""
 
 QUERY_STEPS = 100_000
-"""Values that a query may look at, each as often as it does."""
+"""Values that a query may visit. Each visit counts."""
 
 SCHEMA_BYTES = 98_304
-"""Size of a JSON Schema."""
+"""Size of a JSON Schema, in bytes."""
 
 SCHEMA_DEPTH = 200
-"""Parts of a JSON Schema inside each other, references followed."""
+"""Nesting of a JSON Schema, with references followed."""
 
 SCHEMA_PLACES = 400_000
-"""Places of a JSON Schema, each as often as its references lead to it."""
+"""Places of a JSON Schema. A place counts once for each reference that leads to it."""
 
 SCHEMA_PATTERNS = 60_000
-"""The same of all regular expressions of a JSON Schema together; 500 bytes of memory each."""
+"""Weight of all regular expressions of a JSON Schema together; 500 bytes of memory for each unit."""
 
 SCHEMA_WORK = 5_000_000
-"""Places that a JSON Schema is looked at for a value, texts by their units; 20 to 100 ns each."""
+"""Places of a JSON Schema that are checked for a value, with texts by their units; 20 to 100 ns each."""
 
 SCHEMA_PAIRS = 50_000
-"""Parts of a value, each with every part of a JSON Schema that is held
-against it, while that work is counted.
-"""
+"""Pairs of a part of a value and a part of its JSON Schema, while their work is counted."""
 
 SCHEMA_TOLD = 600_000
-"""Units that the messages about a value may have to copy, at most; about 100 bytes each."""
+"""Units that the messages about a value may copy; about 100 bytes each."""
 
 COMPILED_BYTES = 33_554_432
-"""Memory of the compiled JSON Schemas that a process keeps, by estimate; and of the patterns of queries."""
+"""Estimated memory of the compiled JSON Schemas that a process keeps; the same for patterns of queries."""
 
 PROBLEMS = 100
-"""Violations of a JSON Schema that are told."""
+"""Violations of a JSON Schema that are reported."""
 
 PROBLEM_LENGTH = 300
-"""Characters of the message of a violation."""
+"""Length of the message of a violation, in characters."""
 
 CODE_LENGTH = 20_000
-"""Characters of a Python function."""
+"""Length of a Python function, in characters."""
 
 NESTING = 16
-"""Conditions inside each other."""
+"""Levels of conditions inside each other."""
 
 CONDITIONS = 200
-"""Conditions inside one condition."""
+"""Number of conditions inside one condition."""
 
 PYTHON_TIMEOUT_MS = (10, 10_000)
 PYTHON_MEMORY_MB = (10, 256)
-"""From and to: what a Python function may be given."""
+"""Minimum and maximum limit of a Python function."""
 
 PLANS = 2_048
 """Compiled conditions of each kind that a process keeps."""

@@ -1,7 +1,7 @@
-"""Regular expressions of JSONPath, by an engine whose time is linear, and how heavy a pattern is.
+"""Regular expressions of JSONPath, on an engine with linear time, and the weight of a pattern.
 
-The engine is that of the JSON Schema library (RE2's syntax, without
-look-around and back-references), so that no further package is needed.
+The engine is that of the JSON Schema library (RE2's syntax, without look-around and back-references), so
+that no further package is needed.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ _FOLDED = re.compile(r"\(\?[a-zA-Z]*i")
 _OF_LETTERS = 100  # what a class of Unicode's comes to, compiled, where one character is 1
 _OF_SET = 4
 PROGRAM_BYTES = 1 << 20
-"""Memory of a compiled pattern; a larger one is refused."""
+"""Memory of a compiled pattern, in bytes. A larger pattern is refused."""
 
 MACHINE_BYTES = 1 << 17
-"""Memory that one may take while it runs. With less it is slower, and linear all the same."""
+"""Memory of a running pattern, in bytes. With less memory a pattern is slower, and still linear."""
 
 _WEIGHT_BYTES = 500
 
 
 class BadPattern(Exception):
-    """What is wrong with a pattern."""
+    """A pattern that does not compile or is too large."""
 
 
 def weight(pattern: str) -> int:
-    """The compiled size, roughly in characters: each part as often as the counts around it say."""
+    """Return the compiled size, roughly in characters. A part counts once for each repetition around it."""
     groups = [0]
     last = 0
     for token in _TOKENS.finditer(pattern):
@@ -68,24 +68,24 @@ def weight(pattern: str) -> int:
 
 
 def time_of(pattern: str, length: int) -> int:
-    """Units of work of holding a pattern against a text of so many units."""
+    """Units of work to match a pattern against a text of `length` units."""
     return 1 + 4 * weight(pattern) + length * weight(pattern) // 6
 
 
 def size_of(total: int) -> int:
-    """Bytes of compiled patterns of a weight, by estimate."""
+    """Estimated bytes of compiled patterns with a total weight."""
     return _WEIGHT_BYTES * total
 
 
 def options() -> Any:
-    """The library's: an engine whose time is linear, within bounds."""
+    """The library's options for an engine with linear time and bounded memory."""
     import jsonschema_rs  # twelve megabytes, which most cold starts do not need
 
     return jsonschema_rs.RegexOptions(size_limit=PROGRAM_BYTES, dfa_size_limit=MACHINE_BYTES)
 
 
 def matcher(pattern: str, whole: bool) -> Any:
-    """A function that says whether a text matches, as a whole or anywhere. Raises `BadPattern`."""
+    """Return a function that tests if a text matches, as a whole or anywhere. Raises `BadPattern`."""
     if weight(pattern) > model.PATTERN_WEIGHT:
         raise BadPattern("the pattern is too large; repeat less: {1,1000} counts a thousand times")
     return _matcher((pattern, whole))[0]

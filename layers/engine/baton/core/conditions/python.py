@@ -1,7 +1,7 @@
-"""Conditions in Python: what is asked of the sandbox, and what its answer counts for.
+"""Conditions in Python: the question for the sandbox, and the verdict from its answer.
 
-The question is made of no more data than the condition names.
-The function is never run here; that is behind a port.
+The question contains no more data than the condition names. The function never runs here; the sandbox is
+behind a port.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SHAPE = "write `def evaluate(output, context):`"
 
 @lru_cache(maxsize=model.PLANS)
 def code_fault(code: str) -> tuple[str, str]:
-    """What is wrong with the source of a function, and what would be right; empty if nothing is."""
+    """Message and suggestion for a fault in the source of a function; empty if there is none."""
     if len(code) > model.CODE_LENGTH:
         return f"the function has more than {model.CODE_LENGTH} characters", "let a tool do it"
     try:
@@ -57,7 +57,7 @@ def code_fault(code: str) -> tuple[str, str]:
 
 
 def faults(condition: Python) -> list[Fault]:
-    """What is wrong with it as it is written."""
+    """Return the faults of the condition."""
     found = []
     message, suggestion = ("", "") if condition.ref else code_fault(condition.code)
     if message:
@@ -83,12 +83,12 @@ def faults(condition: Python) -> list[Fault]:
 
 
 def names(condition: Python) -> tuple[Path, ...]:
-    """What it reads."""
+    """Return the paths that the condition reads."""
     return tuple(dict.fromkeys(map(path_of, (condition.of, *condition.needs))))
 
 
 def question(condition: Python, facts: Facts) -> Question:
-    """Raises `ConditionError` if something of it is not there."""
+    """Return the question for the sandbox. Raises `ConditionError` if a value or the function is missing."""
     code: Any = condition.code
     if condition.ref:
         if condition.ref not in facts.blobs:
@@ -105,7 +105,7 @@ def question(condition: Python, facts: Facts) -> Question:
 
 
 def _asked(code: str, data: bytes, condition: Python) -> Question:
-    """Equal questions have one key, and so one answer."""
+    """Return a question with its key. Equal questions have one key, and so one answer."""
     whole = [code, hashlib.sha256(data).hexdigest(), condition.timeout_ms, condition.memory_mb]
     key = hashlib.sha256(msgspec.json.encode(whole)).hexdigest()
     return Question(
@@ -114,9 +114,7 @@ def _asked(code: str, data: bytes, condition: Python) -> Question:
 
 
 def _context(condition: Python, facts: Facts) -> dict[str, Any]:
-    """The nodes by name, and what else was named by its root:
-    `context["search"]["output"]`, `context["input"]`.
-    """
+    """The nodes by name, and all other values by root: `context["search"]["output"]`, `context["input"]`."""
     paths = [path_of(text) for text in condition.needs]
     for text in condition.needs:  # whatever is left out below, is missed here
         value_of(text, facts.lookup)
@@ -126,8 +124,8 @@ def _context(condition: Python, facts: Facts) -> dict[str, Any]:
 
 
 def judge(condition: Python, facts: Facts) -> bool:
-    """Raises `Unanswered` as long as the sandbox has not said anything,
-    `ConditionError` for what it could not do.
+    """Return the verdict of the sandbox. Raises `Unanswered` until there is one, and `ConditionError` if
+    the function failed.
     """
     asked = question(condition, facts)
     answer = facts.answers.get(asked.key)

@@ -1,6 +1,7 @@
-"""From expressions to the values they name: one at a time, or pruned to what is named of each.
+"""Values that expressions name: one at a time, or gathered and pruned to the named parts.
 
-Values are put together as CEL and Python see them. The grammar of expressions is in core/expressions.py.
+Values are composed in the form that CEL and Python read. The grammar of expressions is in
+core/expressions.py.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ path_of = lru_cache(maxsize=4_096)(parse)
 
 
 def text_of(root: str, steps: Iterable[str | int], optional: bool = False) -> str:
-    """The expression of these steps, as it is written between `${` and `}`."""
+    """The expression of these steps, as written between `${` and `}`."""
     text = root
     for index, step in enumerate(steps):
         if isinstance(step, int):
@@ -32,7 +33,7 @@ def text_of(root: str, steps: Iterable[str | int], optional: bool = False) -> st
 
 
 def value_of(text: str, lookup: Lookup) -> Any:
-    """Raises `ConditionError` if there is nothing."""
+    """Return the value of an expression. Raises `ConditionError` if there is none."""
     path = path_of(text)
     try:
         return walk(path.picked(lookup), lookup(path))
@@ -41,7 +42,7 @@ def value_of(text: str, lookup: Lookup) -> Any:
 
 
 def prune(value: Any, wanted: Collection[tuple[str, ...]]) -> Any:
-    """The value with only what lies on one of the ways; what is not there is left out."""
+    """Return the value with only the parts on one of the paths in `wanted`. Missing parts are left out."""
     if not isinstance(value, dict):
         return value if () in wanted else _hollow(value)
     parts: dict[str, list[tuple[str, ...]]] = {}
@@ -53,12 +54,12 @@ def prune(value: Any, wanted: Collection[tuple[str, ...]]) -> Any:
 
 
 def _hollow(value: Any) -> Any:
-    """A condition can read no key of it, but its type stays visible."""
+    """An empty value of the same type: a condition reads no key of it, but can see its type."""
     return type(value)() if isinstance(value, (list, str)) else value
 
 
 def _filled(value: Any, keys: tuple[str, ...], marks: Collection[int], taken: int = 1) -> Any:
-    """The value, with null for the first part on this way that is missing, if it may be."""
+    """The value, with null for the first missing part on this path if that part is optional."""
     if not keys or not isinstance(value, dict):
         return value
     key = keys[0]
@@ -68,7 +69,7 @@ def _filled(value: Any, keys: tuple[str, ...], marks: Collection[int], taken: in
 
 
 def keys_of(path: Path) -> tuple[str, ...]:
-    """The inner steps up to the first index: as far as pruning goes."""
+    """The inner steps up to the first index, which is the limit of pruning."""
     keys: list[str] = []
     for step in path.inner:
         if not isinstance(step, str):
@@ -78,9 +79,9 @@ def keys_of(path: Path) -> tuple[str, ...]:
 
 
 def gather(paths: Iterable[Path], lookup: Lookup, asked: Iterable[Path] = ()) -> dict[str, Any]:
-    """What the paths name, by root and pruned to it; nodes stand under `ctx`. What there is not, is left out.
+    """Values that the paths name, by root and pruned; nodes stand under `ctx`. Missing values are left out.
 
-    Of the paths in `asked` it only matters whether there is something; alone, they stand for null.
+    For paths in `asked` only the presence of a value matters; alone, they yield null.
     """
     named = tuple(paths)
     sources: dict[tuple[str, ...], list[Path]] = {}

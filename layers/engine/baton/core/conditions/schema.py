@@ -1,6 +1,6 @@
-"""JSON Schema: validation that reports every violation with its path, and never fetches anything.
+"""JSON Schema validation that reports every violation with its path and never fetches anything.
 
-Many sagas have no schema: what reads one is loaded with the first.
+Many sagas have no schema, so the first schema loads the modules that read one.
 """
 
 from __future__ import annotations
@@ -17,18 +17,17 @@ if TYPE_CHECKING:
 
 
 def check_schema(schema: Any) -> None:
-    """Raises `SchemaError` for what is not a JSON Schema, refers outside itself, or asks for too much."""
+    """Raise `SchemaError` if this is no JSON Schema, refers outside itself, or exceeds a limit."""
     from baton.core.conditions.schemaplan import plan_for
 
     plan_for(schema)
 
 
 def violations(schema: Any, value: Any, pointer: str = "") -> tuple[Problem, ...]:
-    """What in `value` `schema` (or its JSON, for one that is asked often)
-    does not allow; `pointer` is prefixed to each path.
+    """Return the violations of `schema` in `value`; `pointer` is prefixed to each path.
 
-    Everything, up to 100; only the first of a large value.
-    What would cost too much to check is a violation, too.
+    `schema` may be its JSON, for a schema that is used often. The result has up to 100 violations, and only
+    the first for a large value. A value that would cost too much to check is a violation, too.
     """
     from baton.core.conditions.matches import TooMuch, check_work
     from baton.core.conditions.schemaplan import SchemaError, plan_for, shortened
@@ -61,7 +60,7 @@ def _told(plan: Plan, value: Any) -> list[tuple[list[str | int], str]]:
 
 
 def _first(validator: Any, value: Any) -> tuple[list[str | int], str]:
-    """The first violation of a value that has one."""
+    """The first violation of a value that has at least one."""
     found: Any = None
     try:
         validator.validate(value)
@@ -71,7 +70,7 @@ def _first(validator: Any, value: Any) -> tuple[list[str | int], str]:
 
 
 def input_violations(schema: Any, value: Any) -> tuple[Problem, ...]:
-    """`violations` of a saga's input, which is null when it is left out."""
+    """`violations` of a saga's input. An input that is left out is null."""
     found = violations(schema, value, "/input")
     if not found or value is not None:
         return found

@@ -1,7 +1,7 @@
-"""What is wrong with a JSON Schema itself: each mistake with its place in the schema and what would be right.
+"""Mistakes in a JSON Schema itself, each with its place in the schema and a suggestion.
 
-Whether a schema can be used at all, and what is wrong with a value, is in schema.py.
-Imported only by what compiles documents.
+schema.py decides if a schema can be used at all, and reports the violations of a value. Only the compiler
+of documents imports this file.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _MOST = 20
 
 @dataclass(frozen=True)
 class Schema:
-    """A schema, or None where nothing is known, inside the one that holds its `$defs`."""
+    """A schema, or None if it is unknown, inside the root schema that has its `$defs`."""
 
     value: Any
     root: Any
 
     def resolved(self) -> Schema:
-        """What a reference into `$defs` refers to."""
+        """The target of a reference into `$defs`."""
         value = self.value
         for _ in range(_MOST):
             reference = value.get("$ref") if isinstance(value, dict) else None
@@ -51,7 +51,9 @@ class Schema:
         return Schema(None, self.root)
 
     def types(self) -> frozenset[str]:
-        """The types that its values can have, as JSON Schema names them; all of them where it does not say."""
+        """The types of its values, as JSON Schema names them; all types if the schema does not restrict
+        them.
+        """
         found: set[str] = set()
         seen: set[int] = set()
         look_at = [self]
@@ -70,13 +72,13 @@ class Schema:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The names of the fields that it lists."""
+        """The names of the fields that the schema lists."""
         listed = self.value.get("properties") if isinstance(self.value, dict) else None
         return tuple(listed) if isinstance(listed, dict) else ()
 
     def inside(self, step: str | int) -> Any:
-        """The schema of a field or an item; None where nothing is known. Raises
-        KeyError for what cannot be there.
+        """The schema of a field or an item; None if it is unknown.
+        Raises KeyError for a field or item that cannot exist.
         """
         if ("array" if isinstance(step, int) else "object") not in self.types():
             raise KeyError(step)
@@ -91,8 +93,8 @@ class Schema:
         return None if not isinstance(properties, dict) or is_open else properties[step]
 
     def follow(self, steps: Sequence[str | int]) -> tuple[Schema, int]:
-        """Where the steps lead, and how many of them could be taken; the schema
-        is that of the last one taken.
+        """Follow the steps as far as possible. Return the schema at the last step taken, and the number of
+        steps taken.
         """
         here = self.resolved()
         for taken, step in enumerate(steps):
@@ -103,9 +105,10 @@ class Schema:
         return here, len(steps)
 
     def never_fits(self, parameter: Schema) -> bool:
-        """Whether no value of this schema can be an argument for that one.
+        """Return true if no value of this schema can be an argument for that parameter.
 
-        pydantic makes numbers of text ("5"), and dates of numbers: what depends on the value is not plain.
+        pydantic converts text to numbers ("5") and numbers to dates, so that a case that depends on the
+        value returns false.
         """
         given, wanted = self.types(), parameter.types()
         if given & wanted or (given & _SCALAR and wanted & _NUMERIC):
@@ -122,19 +125,19 @@ def _said(value: Any) -> frozenset[str]:
 
 
 def _union(value: Any) -> list[Any]:
-    """The schemas of which its values match at least one."""
+    """The schemas of a union. A value matches at least one of them."""
     unions = (value.get(key) for key in ("anyOf", "oneOf")) if isinstance(value, dict) else ()
     return next((union[: _MOST + 1] for union in unions if isinstance(union, list)), [])
 
 
 def in_words(types: frozenset[str]) -> str:
-    """`a string or null`; an integer is not told apart from a number."""
+    """`a string or null`. An integer is not distinguished from a number."""
     told = types - {"integer"} if "number" in types else types
     return " or ".join(words for name, words in _WORDS.items() if name in told)
 
 
 def is_plain(schema: Any) -> TypeGuard[dict[str, Any]]:
-    """Whether a schema says itself which properties there are."""
+    """Return true if the schema itself lists its properties, without references or combinations."""
     return isinstance(schema, dict) and schema.keys().isdisjoint(("$ref", "allOf", "anyOf", "oneOf"))
 
 
@@ -187,7 +190,7 @@ _KINDS = {
 
 
 def misspelt(schema: Any) -> Iterator[Problem]:
-    """Words that JSON Schema does not have, and so does not look at, where another is meant."""
+    """Yield misspelt keywords, which JSON Schema would ignore, with the keyword that is meant."""
     left = _MOST_FAULTS
     for pointer, inner in _inside(schema, ""):
         if not isinstance(inner, dict) or left <= 0:
@@ -205,7 +208,7 @@ def misspelt(schema: Any) -> Iterator[Problem]:
 
 
 def faults(schema: dict[str, Any]) -> Iterator[Problem]:
-    """What makes it no schema."""
+    """Yield the reasons why this is no valid schema."""
     draft = str(schema.get("$schema", _DRAFT)).removesuffix("#")
     if draft not in _DRAFTS:
         message = f"`{draft[:80]}` is no version of JSON Schema that is known here"
@@ -231,7 +234,7 @@ def _violations(schema: Any, draft: str) -> Iterator[Any]:
 
 
 def _in_words(error: Any, path: list[Any]) -> tuple[str, str]:
-    """What is wrong, and what would be right."""
+    """Message and suggestion for an error of the library."""
     word = next((step for step in reversed(path) if isinstance(step, str)), "")
     kind, value = error.kind.name, error.instance
     if kind == "anyOf" and word == "type":
@@ -273,7 +276,7 @@ def _short(value: Any) -> str:
 
 
 def _references(schema: dict[str, Any]) -> Iterator[Problem]:
-    """References that lead nowhere, and out of the schema."""
+    """Yield references that lead nowhere or out of the schema."""
     anchors = {
         inner[key]
         for _, inner in _inside(schema, "")
@@ -311,7 +314,7 @@ def _leads(schema: Any, target: str) -> bool:
 
 
 def _inside(schema: Any, pointer: str) -> Iterator[tuple[str, Any]]:
-    """(JSON Pointer, schema) of the schema and of those in it."""
+    """Yield (JSON Pointer, schema) of the schema and of all schemas in it."""
     yield pointer, schema
     if not isinstance(schema, dict):
         return

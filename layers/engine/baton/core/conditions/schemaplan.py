@@ -1,10 +1,9 @@
-"""A JSON Schema as it is compiled: what is refused, and what its parts
-apply to, so that its work can be counted.
+"""A compiled JSON Schema: the limits it must keep, and the values that each part applies to, for the bound
+of work.
 
-All of it is known without a value; users write schemas, and what they write is bounded.
-What a schema costs for a value is in matches.py, the violations are in schema.py.
-The library that checks values never lets go of Python's lock, so a check
-cannot be given a time: what it may cost is bounded before it begins.
+All of it is computed without a value. Users write schemas, so each schema is bounded. The cost of a schema
+for a value is in matches.py; violations are in schema.py. The library that checks values never releases
+Python's lock, so that a check cannot have a time limit. Its cost is bounded before it begins.
 """
 
 from __future__ import annotations
@@ -36,21 +35,21 @@ _ENCODED = re.compile("(?:%[0-9A-Fa-f]{2})+")
 
 
 class SchemaError(Exception):
-    """The schema itself is not valid, or asks for too much."""
+    """The schema itself is not valid, or exceeds a limit."""
 
 
 class NoSchema(SchemaError):
-    """It is within all bounds, and no schema: what is wrong with it can be told one by one (schemafaults.py)."""
+    """The schema keeps all limits and is invalid. schemafaults.py reports its mistakes one by one."""
 
 
 @dataclass(slots=True, eq=False)
 class Part:
     """One schema inside another.
-    `weight`: what it costs for one value; `text`: further, for each unit of a text.
 
-    `here`: held against the same value, `again` times. `names`, `others`: against the fields of an object;
-    `items`: one
-    of them against each item of a list; `every`: all of them, too; `keys`: against the names of the fields.
+    `weight`: cost for one value; `text`: additional cost for each unit of a text. `here`: parts that are
+    checked against the same value, `again` times. `names` and `others`: parts for the fields of an object.
+    `items`: parts of which one is checked against each item of a list; `every`: parts that are all checked
+    against each item. `keys`: parts for the names of the fields.
     """
 
     weight: int = 1
@@ -64,18 +63,17 @@ class Part:
     keys: list[Part] = field(default_factory=list)
 
     def inside(self) -> Iterator[Part]:
-        """All that it leads to."""
+        """Yield all parts that this part leads to."""
         for parts in (self.here, self.names.values(), self.others, self.items, self.every, self.keys):
             yield from parts
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A compiled schema, and how many places it has once its references stand where they lead.
+    """A compiled schema, with the number of its places when references are expanded.
 
-    `is_endless`: it refers to itself, so the value says how often they are looked at. `has_unions`: a single
-    violation
-    may hold those of many parts.
+    `is_endless`: the schema refers to itself, so the number of visits depends on the value. `has_unions`: a
+    single violation may contain those of many parts.
     """
 
     validator: Any
@@ -87,8 +85,9 @@ class Plan:
 
 
 def plan_for(schema: Any) -> Plan:
-    """Of a schema, or of its JSON.
-    Raises `SchemaError` for what is no schema, refers outside itself, or asks for too much.
+    """Return the plan of a schema, or of its JSON.
+
+    Raises `SchemaError` for a value that is no schema, refers outside itself, or exceeds a limit.
     """
     if isinstance(schema, bytes):
         return plan_of(schema)
@@ -101,7 +100,7 @@ def plan_for(schema: Any) -> Plan:
 
 
 def is_schema(schema: Any) -> bool:
-    """Whether it is a JSON Schema that refers only into itself."""
+    """Return true if this is a JSON Schema that refers only into itself."""
     try:
         plan_for(schema)
     except SchemaError:
@@ -138,7 +137,7 @@ plan_of = Kept(_compiled, model.COMPILED_BYTES, lambda plan: plan.bytes)
 
 
 def shortened(message: str) -> str:
-    """A message that can be read: those of the library hold whole values."""
+    """A message of readable length. Messages of the library contain whole values."""
     is_long = len(message) > model.PROBLEM_LENGTH
     return f"{message[: model.PROBLEM_LENGTH]}…" if is_long else message
 
@@ -148,7 +147,9 @@ def _refuse(uri: str) -> Any:
 
 
 def _check(schema: Any) -> int:
-    """The weight of all patterns. Raises `SchemaError` for what cannot be counted, wherever it stands."""
+    """Return the weight of all patterns. Raises `SchemaError` for parts that cannot be counted, at any
+    place.
+    """
     total, depth, level = 0, 0, [schema]
     while level:
         if depth > model.SCHEMA_DEPTH:
@@ -181,7 +182,7 @@ def _patterns(part: dict[str, Any], *, is_root: bool) -> int:
 
 
 def _weight_of(part: dict[str, Any]) -> int:
-    """The patterns of one part, together. Raises `SchemaError`."""
+    """Return the weight of the patterns of one part. Raises `SchemaError`."""
     named = part.get("patternProperties")
     found = [*named] if isinstance(named, dict) else []
     if isinstance(part.get("pattern"), str):
@@ -196,7 +197,7 @@ def _weight_of(part: dict[str, Any]) -> int:
 
 
 class _Parts:
-    """The parts of a schema by what they apply to. A part that is referred to twice is one part."""
+    """The parts of a schema by the values that they apply to. A part with two references is one part."""
 
     def __init__(self, schema: Any) -> None:
         self._schema = schema
@@ -205,8 +206,8 @@ class _Parts:
         self.has_unions = False
 
     def of(self, schema: Any) -> Part:
-        """Raises `SchemaError` for a reference that leads elsewhere, and for
-        too deep a way through references.
+        """Return the part of a schema. Raises `SchemaError` for a reference that leads elsewhere or through
+        too many references.
         """
         if not isinstance(schema, dict):
             return Part()
@@ -265,7 +266,9 @@ _HASHED.others = _HASHED.items = [_HASHED]
 
 
 class _Places:
-    """Counts places: a part as often as a reference leads to it, but one that is inside itself once."""
+    """Counter of places. A part counts once for each reference that leads to it; a recursive part counts
+    once.
+    """
 
     def __init__(self) -> None:
         self._known: dict[int, int] = {id(_HASHED): 4}
@@ -273,7 +276,7 @@ class _Places:
         self.is_endless = False
 
     def of(self, part: Part, depth: int = 0) -> int:
-        """Raises `SchemaError` for too many places."""
+        """Return the number of places of a part. Raises `SchemaError` for too many."""
         known = self._known.get(id(part))
         if known is not None:
             return known
@@ -296,7 +299,7 @@ class _Places:
 
 
 def _size(literal: Any) -> int:
-    """Values in it, and a further one for each 32 characters of text."""
+    """Number of values in the literal, plus one for each 32 characters of text."""
     if isinstance(literal, str):
         return 1 + (len(literal) >> 5)
     if isinstance(literal, dict):
@@ -305,7 +308,7 @@ def _size(literal: Any) -> int:
 
 
 def _targets(schema: Any, reference: str) -> Iterator[Any]:
-    """What a JSON Pointer or an anchor leads to."""
+    """Yield the targets of a JSON Pointer or an anchor."""
     if not reference.startswith("#/"):
         if reference == "#":
             yield schema

@@ -1,6 +1,6 @@
-"""JSON values as conditions see them: how large they are, what equals what, what is less than what.
+"""JSON values in conditions: their size, equality and order.
 
-`compare` and `jsonpath` share the comparisons. CEL's are made by its library.
+`compare` and `jsonpath` share the comparisons. The library of CEL makes those of CEL.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Shape:
 
 
 def unknown_operator(operator: str, known: tuple[str, ...], listed: str) -> tuple[str, str]:
-    """What is said of an operator that there is not, and the one that may be meant."""
+    """Message and suggestion for an unknown operator."""
     hint = f"did you mean `{_MEANT[operator]}`?" if operator in _MEANT else nearest(operator, known)
     return f"there is no operator `{operator[:40]}`", hint or f"there are {listed}"
 
@@ -56,7 +56,7 @@ def units(text: str) -> int:
 
 
 def measure(value: Any) -> Shape:
-    """Raises `ConditionError` for what is too deep or too large to be looked at."""
+    """Return the shape of a value. Raises `ConditionError` for a value that is too deep or too large."""
     levels = [[0] * (model.DATA_DEPTH + 1) for _ in range(3)]
     sizes, widths, texts = levels
     if isinstance(value, (dict, list)):
@@ -114,12 +114,12 @@ def type_of(value: Any) -> str:
 
 
 def is_number(value: Any) -> bool:
-    """Numbers only: in JSON, true is not 1."""
+    """Return true if the value is a number. In JSON, true is not 1."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def equal(left: Any, right: Any) -> bool:
-    """Whether two JSON values are the same: 1 is 1.0, but not true. For values that were measured."""
+    """Return true if two JSON values are equal: 1 is 1.0, but not true. Both must have been measured."""
     if isinstance(left, dict):
         return (
             isinstance(right, dict)
@@ -208,5 +208,5 @@ class Kept(Generic[K, V]):
             held -= size
 
     def cache_info(self) -> Info:
-        """What was made, and what is there."""
+        """Misses, number of results and held bytes."""
         return Info(self._misses, len(self._kept), sum(map(self._size, self._kept.values())))

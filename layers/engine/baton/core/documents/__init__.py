@@ -1,4 +1,4 @@
-"""What was written: documents as text, their models, their schema, and the compiler (compile/).
+"""Documents: their text, models and schema, and the compiler (compile/).
 
-Only what reads documents imports this room: it needs pydantic.
+Only code that reads documents imports this package: it needs pydantic.
 """

@@ -102,7 +102,7 @@ def _checked(
 
 
 def as_polls(problems: Iterable[Problem], nodes: Mapping[str, NodeModel]) -> Iterator[Problem]:
-    """What is told of the loop that a poll is, where the poll is written."""
+    """Move the problems of a poll's loop to the place of the poll in the document."""
     for problem in problems:
         _, *steps = problem.path.split("/")
         node = nodes.get(steps[1]) if steps[:1] == ["nodes"] and steps[2:3] == ["loop"] else None

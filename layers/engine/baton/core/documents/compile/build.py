@@ -202,7 +202,7 @@ def _caps(limits: dict[str, LimitModel]) -> dict[str, Cap]:
 
 
 def check_kinds(source: Source) -> Iterator[Problem]:
-    """What is wrong with nodes of their kinds."""
+    """Yield the problems of nodes that their kinds find."""
     compiler = _Compiler(source)
     own = inner_name("", source.within.graph) if source.within.graph else compiler.workflow
     for name, node in source.nodes.items():

@@ -1,4 +1,4 @@
-"""Where it goes on from a node and what a node waits for: the shapes of `branch`, `loop` and `join`.
+"""Shapes of `branch`, `loop` and `join`: the followers of a node and the nodes that it waits for.
 
 What they mean is on docs/semantics.md. Whether the names exist is the compiler's.
 """
@@ -251,17 +251,17 @@ class Share:
 
     @property
     def tolerated_failures(self) -> int | None:
-        """So many, if it says a number."""
+        """Number of tolerated failures, if `tolerated` is a number."""
         return self.tolerated if isinstance(self.tolerated, int) else None
 
     @property
     def tolerated_share(self) -> int | None:
-        """So many of a hundred, if it says a share."""
+        """Percentage of tolerated failures, if `tolerated` is a share."""
         return int(self.tolerated[:-1]) if isinstance(self.tolerated, str) else None
 
 
 class JoinModel(Share, Model):
-    """What a node with several nodes before it waits for."""
+    """Condition for a node with several nodes before it to start."""
 
     short: ClassVar[str] = "wait_for"
 

@@ -100,12 +100,12 @@ class MapModel(Share, Model):
 
     @property
     def goes_on(self) -> bool:
-        """Whether what comes after it begins before all items have ended, and these run on."""
+        """True if the saga goes on before all items have ended, and the other items run on."""
         return self.rest == "run" and self.wait_for != "all"
 
     @property
     def tells_all(self) -> bool:
-        """Whether not all items have to succeed, so that the output says of each what became of it."""
+        """True if not all items have to succeed, so that the output has the result of each item."""
         return self.wait_for != "all" or self.tolerated is not None
 
 
@@ -113,7 +113,7 @@ SHORTEST_HEARTBEAT_MS = 10_000  # a few times what clocks differ and a request t
 
 
 class CallbackModel(Model):
-    """How long work elsewhere may take, and be silent."""
+    """Limits of the time and the silence of work outside the engine."""
 
     short: ClassVar[str] = "timeout"
 
@@ -170,7 +170,7 @@ Dollars = Annotated[int, BeforeValidator(_dollars)]
 
 
 class PriceModel(Model):
-    """What a million tokens cost, in dollars."""
+    """Price of a million tokens, in dollars."""
 
     input: Dollars
     output: Dollars
@@ -210,7 +210,7 @@ def _said(value: Any) -> Any:
 
 
 class Asking(Model):
-    """What is asked of which model."""
+    """Request to a model: the prompt, its limits and the models to fall back to."""
 
     fallbacks: Annotated[list[ModelName] | None, Given] = Field(
         default=None,
@@ -244,14 +244,14 @@ class Asking(Model):
 
 
 def given(model: str, asking: Asking) -> dict[str, Any]:
-    """What is rendered when the node is ready."""
+    """Return the arguments that are rendered when the node is ready."""
     names = {"instructions", "prompt", "max_output", "temperature", "price"}
     said: dict[str, Any] = asking.model_dump(include=names, exclude_unset=True)
     return {"model": model, **{name: value for name, value in said.items() if value is not None}}
 
 
 def spoken(key: str, asking: Asking) -> Iterator[tuple[str, Any]]:
-    """What may have expressions in it, with its place below the node."""
+    """Yield the values that may have expressions, each with its place below the node."""
     for name in ("instructions", "prompt"):
         if (value := getattr(asking, name)) is not None:
             yield f"/{key}/{name}", value

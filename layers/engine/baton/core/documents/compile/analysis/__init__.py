@@ -1,3 +1,3 @@
-"""What is found out about a document before it is judged: its edges,
-loops, what must run and what each node can read.
+"""Facts about a document for its checks: edges, loops, nodes that must run, and outputs that each node can
+read.
 """

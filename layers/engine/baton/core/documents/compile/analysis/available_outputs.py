@@ -58,7 +58,9 @@ class Produced:
             lost = fewer
 
     def has(self, reader: str, node: str, *, is_failed: bool = False) -> bool:
-        """Whether `node` has certainly given an output when `reader` is ready, or when that has failed."""
+        """Return true if `node` has certainly given an output when `reader` is ready, or when `reader` has
+        failed.
+        """
         if reader in self._flow.ends:
             return self._at_ends.has(reader, node, is_failed=is_failed)
         by_then = self._ended.before[self._flow.at[reader]]
@@ -112,7 +114,7 @@ class Produced:
         return Produced(self._flow.without_ends(), self._go_on)
 
     def has_at_the_end(self, node: str) -> bool:
-        """Whether `node` has certainly given something in a saga that completes."""
+        """Return true if `node` has certainly given an output in a saga that completes."""
         return bool(self._sure.start >> self._flow.at[node] & 1)
 
     def has_at_every_end(self, node: str) -> bool:
@@ -124,7 +126,7 @@ class Produced:
         return known.has_at_the_end(node) and all(known.has(end, node) for end in ends)
 
     def is_sure_edge(self, src: str, dst: str) -> bool:
-        """Whether the edge is alive whenever `src` is done, or nothing else leads to `dst`."""
+        """Return true if the edge is alive whenever `src` is done, or nothing else leads to `dst`."""
         spot, receiver = self._flow.spots[self._flow.at[src]], self._flow.at[dst]
         return len(self._flow.spots[receiver].before) == 1 or all(receiver in way for way in spot.ways)
 
@@ -144,7 +146,7 @@ class Known:
         self._flow, self._ended, self._lost, self._sure = flow, ended, lost, sure
         self._firsts = frozenset(first for first, _ in flow.loops.values())
         self.at: list[int] = []
-        """When the node is ready."""
+        """The sure facts when the node is ready."""
         self._at_failed: dict[int, int] = {}
         for index in range(len(flow.spots)):
             go_on()
@@ -153,7 +155,7 @@ class Known:
                 self._at_failed[index] = self.at[index] & self._from_failed(index)
 
     def _at(self, index: int) -> int:
-        """What is sure when the node is ready."""
+        """Return the sure facts when the node is ready."""
         spot = self._flow.spots[index]
         if not spot.before:
             return self._sure.start
@@ -184,7 +186,7 @@ class Known:
         return known
 
     def _from_failed(self, index: int) -> int:
-        """What is sure when any of the edges has failed, which is tolerated."""
+        """Return the sure facts when any of the edges has failed, which is tolerated."""
         known = -1
         for before in self._flow.spots[index].before:
             if before in self._at_failed:
@@ -202,7 +204,7 @@ class Known:
         return self.at[index] & self._from_failed(index) & (self._sure.start if is_lost else -1)
 
     def _along(self, src: int, dst: int) -> int:
-        """What is sure when an edge is alive."""
+        """Return the sure facts when an edge is alive."""
         spot = self._flow.spots[src]
         if any(dst in way for way in spot.caught):
             # The sender has failed.
@@ -214,5 +216,5 @@ class Known:
 
 
 def in_all(masks: list[int]) -> int:
-    """What is in all of the sets; nothing, if there are none."""
+    """Intersection of the sets; empty if there are none."""
     return in_most(masks, len(masks))

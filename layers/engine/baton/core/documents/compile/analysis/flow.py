@@ -126,9 +126,7 @@ class Flow:
         return True
 
     def shared(self, first: int, second: int) -> int:
-        """How many loops are around both, the first one's own loop not counted:
-        that is left by all its edges.
-        """
+        """Number of loops around both nodes, without the first one's own loop, which all its edges leave."""
         mine = self.spots[first].around
         mine = mine[:-1] if self.spots[first].is_tail else mine
         count = 0
@@ -139,7 +137,7 @@ class Flow:
         return count
 
     def level(self, index: int) -> int:
-        """How many loops are around what comes after the node when it leaves none but its own."""
+        """Number of loops around the followers of a node that leaves no loop but its own."""
         spot = self.spots[index]
         return len(spot.around) - spot.is_tail
 
@@ -171,7 +169,7 @@ def waits_for(join: JoinModel | MapModel | None, edges: int) -> tuple[int, int, 
 
 
 def is_always(condition: object) -> bool:
-    """Whether a condition is written as one that always holds."""
+    """Return true if the condition is written as one that always holds."""
     return isinstance(condition, str) and condition.strip() == "true"
 
 
@@ -229,7 +227,7 @@ def members(mask: int) -> Iterator[int]:
 
 
 def in_most(masks: list[int], least: int) -> int:
-    """What is in at least so many of the sets."""
+    """Members of at least `least` of the sets."""
     if least <= 1:
         found = 0
         for mask in masks:
@@ -280,7 +278,9 @@ class Ended:
         return self._early.get(index, self.before[index]) | 1 << index
 
     def can_fail_early(self, index: int) -> bool:
-        """Whether it is a join that may fail before all edges have spoken, and the saga goes on."""
+        """Return true if the node is a join that may fail before all edges have arrived while the saga goes
+        on.
+        """
         spot = self._flow.spots[index]
         return spot.tolerated >= 0 and bool(spot.caught or self.tolerated >> index & 1)
 
@@ -326,7 +326,7 @@ class Ended:
         return found
 
     def _ended_when_left(self, last: int) -> int:
-        """Which nodes of a loop have certainly ended when a round does."""
+        """Nodes of a loop that have certainly ended when a round ends."""
         flow = self._flow
         _, body = flow.loops[last]
         ended = self.by(last)

@@ -78,7 +78,7 @@ class Lost:
         return Lost(self._flow, self._go_on, self._tolerated, self._ending | lossy) if lossy else self
 
     def _along(self, src: int, dst: int) -> int:
-        """What may be on the edge."""
+        """Causes that may be on the edge."""
         flow = self._flow
         if dst in self._handlers.get(src, ()):
             return 0
@@ -94,7 +94,7 @@ class Lost:
         return found
 
     def _passed_on(self, index: int) -> int:
-        """What the node may be skipped for, and sends on then."""
+        """Causes for which the node may be skipped and that it then passes on."""
         spot, found = self._flow.spots[index], self.into[index]
         if spot.tolerated >= 0 and not spot.need:
             return 0
@@ -143,7 +143,7 @@ class Lost:
         return is_handler and is_inside and spot.need <= 1 and spot.tolerated < 0
 
     def _is_plain(self, src: int, dst: int) -> bool:
-        """Whether the edge is alive whenever its sender is done, and leads out of no loop."""
+        """Return true if the edge is alive whenever its sender is done, and leads out of no loop."""
         sender, receiver = self._flow.spots[src], self._flow.spots[dst]
         is_inside = sender.around == receiver.around and not sender.is_tail
         return is_inside and all(dst in way for way in sender.ways)
@@ -161,7 +161,7 @@ class Lost:
         )
 
     def _is_harmless(self, cause: int, src: int, dst: int) -> bool:
-        """Whether the cause has not happened if this edge is alive, or is rescued at the node."""
+        """Return true if the cause has not happened when this edge is alive, or is rescued at the node."""
         failed, handlers = self.causes[cause]
         return (
             src == failed
@@ -436,7 +436,7 @@ class Sure:
         return found
 
     def _caught(self, index: int, spot: Spot) -> int:
-        """What follows when the node fails and a rule of its `catch` fits."""
+        """Facts that follow when the node fails and a rule of its `catch` fits."""
         after = _NEVER
         for rule, way in enumerate(spot.caught):
             level, going = self._flow.going(index, way)
@@ -468,7 +468,7 @@ class Sure:
         return self.calls[dst].get(src, 0) if dst in self.calls else 0
 
     def _losing(self, index: int, rule: int) -> int:
-        """What follows from the edges that are lost when this rule of the node's `catch` fits."""
+        """Facts that follow from the lost edges when this rule of the node's `catch` fits."""
         facts, cause = 0, self._lost.first_of[index] + rule
         for src, dst in self._lost.losing(cause, self._may_be_stopped):
             spot = self._flow.spots[dst]
@@ -522,7 +522,7 @@ class Sure:
         return self._closed(facts)
 
     def _out_of(self, last: int) -> int:
-        """What follows when a loop is left, whichever way, or stopped by a join behind it."""
+        """Facts that follow when a loop is left on any way, or stopped by a join behind it."""
         facts = self._left[last]
         body = self._flow.loops[last][1]
         for index in members(body):

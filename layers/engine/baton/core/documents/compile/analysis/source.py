@@ -341,7 +341,7 @@ class Source:
                 yield f"{place}/when/if", policy.when.if_, "last_error", names
 
     def ways(self, tool: str) -> tuple[Alternative, ...]:
-        """How else the work of a tool can be done, by tools that may run."""
+        """Alternatives for the work of a tool, by tools that may run."""
         if tool not in self._ways:
             self._ways[tool] = ways_of(tool, self.allowed)
         return self._ways[tool]
@@ -381,7 +381,7 @@ class Placed(NamedTuple):
 
 
 def may_run(tool: str, patterns: Iterable[str] | None) -> bool:
-    """Whether a tool is one of those that may run; `*` stands for any text."""
+    """Return true if the tool may run; `*` in a pattern stands for any text."""
     return patterns is None or any(
         re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), tool) for pattern in patterns
     )
@@ -429,7 +429,7 @@ def output_schema(source: Source, name: str) -> Any:
 
 
 def problems(place: str, schema: Any) -> Iterator[Problem]:
-    """What is no JSON Schema there."""
+    """Yield the problems of a JSON Schema at a place."""
     try:
         check_schema(schema)
     except SchemaError as error:

@@ -1,1 +1,1 @@
-"""What can be wrong with a document, one file for each kind of mistake."""
+"""Checks of a document, one file for each kind of mistake."""

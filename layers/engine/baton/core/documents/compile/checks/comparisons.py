@@ -51,7 +51,7 @@ class _Side:
 
     @property
     def described(self) -> str:
-        """What it is, in words."""
+        """Description of the side, in words."""
         if self.is_literal:
             return f"{self.text} is {in_words(self.types)}".removeprefix(" is ")
         if self.values is not None:
@@ -60,7 +60,7 @@ class _Side:
 
 
 def check(source: Source, place: str, condition: Condition, node: str) -> Iterator[Problem]:
-    """What of a condition at a node never holds, or always."""
+    """Yield the comparisons of a node's condition that never hold, or always."""
     for leaf in model.leaves(condition):
         for operator, left, right in _compared(source, leaf, node):
             if (told := _told(operator, left, right)) is not None:
