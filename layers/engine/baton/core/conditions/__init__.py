@@ -94,7 +94,10 @@ def _references(condition: Condition) -> Iterator[str]:
 
 
 def faults_of(condition: Condition) -> list[Fault]:
-    """What is wrong with one that is made of no others; document.py asks."""
+    """Return the faults of a condition without inner conditions.
+
+    Faults of composite conditions are found in document.py.
+    """
     found: list[Fault] = _kind(type(condition)).faults(condition)
     return found
 
@@ -102,11 +105,12 @@ def faults_of(condition: Condition) -> list[Fault]:
 def judge(
     condition: Condition, lookup: Lookup, blobs: Mapping[str, Any], answers: Mapping[str, Answer]
 ) -> bool:
-    """Whether it holds.
-    `lookup` gives the value of a path's root, and raises `ExpressionError` if there is none.
+    """Return true if the condition holds.
 
-    Raises `ConditionError` for one that breaks, `Unanswered` for Python
-    that the sandbox has not been asked yet.
+    `lookup` returns the value of a path's root and raises `ExpressionError` where the root has none.
+
+    Raises `ConditionError` if the condition breaks, `Unanswered` for Python code
+    that the sandbox has not run yet.
     """
     facts = Facts(lookup, blobs, answers)
 

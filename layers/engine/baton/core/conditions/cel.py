@@ -170,7 +170,7 @@ class _Bound:
 
 
 def _down(shape: Shape, steps: int = 1) -> Shape:
-    """What is at most inside."""
+    """Return the upper bound of the values inside a value of this shape."""
     if steps >= len(shape.sizes):
         return SMALL
     return Shape(shape.sizes[steps:], shape.widths[steps:], shape.texts[steps:])
@@ -302,7 +302,7 @@ def _is_inside(place: tuple[str, Steps], other: tuple[str, Steps]) -> bool:
 
 
 def _is_free(tree: Tree, places: tuple[tuple[str, Steps], ...], size: int) -> bool:
-    """Whether nothing of so many units, whatever their shape, is too much for it."""
+    """Return true if every value of at most `size` units, whatever its shape, is cheap enough."""
     largest = Shape(*((size,) * model.DATA_DEPTH,) * 3)
     try:
         check_work(tree, dict.fromkeys(places, largest))
@@ -323,7 +323,7 @@ def _too_much() -> tuple[str, str]:
 
 
 def faults(condition: Cel) -> list[Fault]:
-    """What is wrong with it as it is written."""
+    """Return the faults of a CEL condition that are visible without data."""
     from baton.core.conditions.celnames import unclear_division  # only what compiles documents asks
 
     try:
@@ -334,7 +334,7 @@ def faults(condition: Cel) -> list[Fault]:
 
 
 def names(condition: Cel) -> tuple[Path, ...]:
-    """What it reads; a node that it asks for with `has` may be missing."""
+    """Paths that the condition reads. A node tested with `has` may be missing."""
     return _ready(condition).names
 
 
@@ -416,7 +416,7 @@ def _short(condition: Cel) -> str:
 
 
 def _in_words(text: str, expression: str) -> tuple[str, str]:
-    """What the library says of an expression that it cannot compile, with the place, and what would be right."""
+    """Return the compiler's message for an expression, with its place, and a suggestion."""
     place = _PLACE.search(text.replace(_LOOP, "loop"))
     if "recursion" in text:
         return "it is nested too deeply, or joins more than 30 parts", "split it with `all` and `any`"

@@ -1,4 +1,4 @@
-"""Which values a CEL expression names, and whether it uses only what an expression may use.
+"""Names that a CEL expression reads, and the check that it uses only permitted language features.
 
 The tree is walked once, after the library has found it well-formed. Its cost is in cel.py.
 """
@@ -59,7 +59,7 @@ class Items:
 
 @dataclass(frozen=True)
 class Loop:
-    """What a macro becomes: `all`, `exists`, `exists_one`, `map`, `filter`."""
+    """Loop that a macro compiles to: `all`, `exists`, `exists_one`, `map`, `filter`."""
 
     variable: str
     over: Tree
@@ -253,13 +253,11 @@ class Refused(Exception):
 
 @dataclass
 class Names:
-    """What is found: the values that are read, in order, the nodes that
-    need not be there, the guarded fields.
+    """Names found in an expression: values read, in order, nodes that may be missing, guarded fields.
 
-    `nodes`: outputs of which only is asked whether they are there.
+    `nodes`: outputs that are only tested for presence.
 
-    `by_name` and `by_output`: those of the nodes that are asked for as `has(ctx.NODE)` and
-    `has(ctx.NODE.output)`.
+    `by_name` and `by_output`: nodes tested with `has(ctx.NODE)` and with `has(ctx.NODE.output)`.
     """
 
     reads: dict[tuple[str, Steps], None] = field(default_factory=dict)

@@ -47,7 +47,7 @@ def _template(encoded: bytes) -> Template:
 
 
 def faults(condition: Compare) -> list[Fault]:
-    """What is wrong with it as it is written."""
+    """Return the faults of a comparison that are visible without data."""
     found = []
     for side, value in (("left", condition.left), ("right", condition.right)):
         for pointer, expression in expressions_in(value, f"compare/{side}"):
@@ -62,7 +62,7 @@ def faults(condition: Compare) -> list[Fault]:
 
 
 def _types(condition: Compare) -> list[Fault]:
-    """What can never be compared, whatever the expressions give."""
+    """Return the faults of operands whose types can never be compared, whatever the expressions give."""
     left, right = _type(condition.left), _type(condition.right)
     operator = condition.operator
     for side, kind in (("left", left), ("right", right)):
@@ -90,7 +90,7 @@ def _type(value: Any) -> str:
 
 
 def names(condition: Compare) -> tuple[Path, ...]:
-    """What it reads."""
+    """Paths that the condition reads."""
     return template_of(condition.left).paths + template_of(condition.right).paths
 
 

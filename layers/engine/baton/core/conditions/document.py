@@ -433,7 +433,7 @@ def _number(schema: Mapping[str, Any]) -> float:
 
 
 def _found(root: Any, ref: str) -> Any:
-    """What a reference inside the schema leads to; None for any other."""
+    """Return the schema that a reference inside `root` points to; None for any other reference."""
     found = root if ref.startswith("#") else None
     for step in ref.lstrip("#").split("/")[1:]:
         found = found.get(step) if isinstance(found, Mapping) else None

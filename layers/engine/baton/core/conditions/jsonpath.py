@@ -1,23 +1,21 @@
-"""Conditions that look for values with a JSONPath query and hold them by an operator.
-
-The query language and its library are in jsonpath.py.
+"""Conditions that select values with a JSONPath query and compare them by an operator.
 
 | operator | holds when | none found | more than one found |
 |---|---|---|---|
-| `==` `!=` `<` `<=` `>` `>=` `in` `not_in` | the one value compares so with `value` | `condition_missing` | `condition_type` |
+| `==` `!=` `<` `<=` `>` `>=` `in` `not_in` | the value compares so | `condition_missing` | `condition_type` |
 | `exists`, `not_exists` | something, or nothing, is found; takes no `value` | | |
 | `contains` | `value` is among the values | does not hold | |
-| `count` | there are so many values | 0 | |
-| `sum` | the numbers add up to it | 0 | |
-| `min`, `max`, `avg` | the least, the greatest, the mean is it | `condition_missing` | |
+| `count` | the number of values equals `value` | 0 | |
+| `sum` | the sum of the numbers equals `value` | 0 | |
+| `min`, `max`, `avg` | the least, the greatest, the mean equals `value` | `condition_missing` | |
 
-`count` to `avg` mean equality, and with `_eq`, `_ne`, `_gt`, `_gte`, `_lt` or `_lte` behind them, that
-comparison.
-From `contains` on, a query that can find one value only, and finds a
-list, stands for the items of that list; what
-`contains` finds otherwise is looked into. `.length()` at the end: the length of the value that such a query
-finds,
-or else the number of values. Of what is not a number there is no sum: `condition_type`.
+Operators `count` to `avg` compare for equality. With `_eq`, `_ne`, `_gt`, `_gte`, `_lt` or `_lte` appended
+they make that comparison.
+From `contains` on, a query that can find only one value and finds a list stands for the items of that list.
+`contains` also searches inside any other value that such a query finds.
+`.length()` at the end gives the length of the value that such a query finds.
+After any other query it gives the number of values.
+A value that is not a number has no sum: `condition_type`.
 """
 
 from __future__ import annotations
@@ -104,7 +102,7 @@ def plan_of(text: str) -> Plan:
 
 
 def faults(condition: JsonPath) -> list[Fault]:
-    """What is wrong with it as it is written."""
+    """Return the faults of a JSONPath condition that are visible without data."""
 
     found = []
     try:
@@ -126,7 +124,7 @@ _LISTED = f"{', '.join((*COMPARISONS, *MEMBERSHIPS, *UNARY, *_FIGURES))}, and su
 
 
 def _wanted(operator: str, value: Any) -> str:
-    """What the value would have to be, if it is not."""
+    """Return the type that the operator requires of `value`; empty if `value` has that type."""
     if operator in AGGREGATES and not is_number(value):
         return "a number"
     if operator in ORDERINGS and not is_number(value) and not isinstance(value, str):
@@ -137,7 +135,7 @@ def _wanted(operator: str, value: Any) -> str:
 
 
 def names(condition: JsonPath) -> tuple[Path, ...]:
-    """What it reads."""
+    """Paths that the condition reads."""
     return (path_of(condition.of),)
 
 
@@ -226,7 +224,7 @@ def _figure(name: str, items: list[Any]) -> int | float:
 
 
 class BadQuery(Exception):
-    """What is wrong with a query, and what would be right."""
+    """Fault of a query, with a suggestion."""
 
     def __init__(self, message: str, suggestion: str = "") -> None:
         super().__init__(message)
@@ -434,7 +432,7 @@ def _mend(expression: FilterExpression) -> None:
 
 
 def run(query: Any, value: Any) -> list[Any]:
-    """What the query finds. Raises `ConditionError` for too much work."""
+    """Return the values that the query finds. Raises `ConditionError` for too much work."""
     token = _budget.set(_Budget())
     try:
         return [node.obj for node in query.finditer(value)]

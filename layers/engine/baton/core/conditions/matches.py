@@ -26,7 +26,7 @@ _FEW = 100_000  # bytes of the value times places of the schema: there is less t
 
 
 class TooMuch(Exception):
-    """Why a value is not held against a schema, and what to do."""
+    """Refusal to validate a value against a schema because of the cost, with a suggestion."""
 
 
 @dataclass(slots=True, eq=False)
@@ -53,7 +53,10 @@ def check_work(plan: Plan, value: Any) -> None:
 
 
 def can_tell(plan: Plan, value: Any) -> bool:
-    """Whether all violations may be told: the library copies the part of the value that each is about."""
+    """Return true if all violations may be reported.
+
+    The library copies the part of the value that each violation is about.
+    """
     if not plan.is_endless and _bytes(value) * plan.places <= _FEW:
         return True
     try:
@@ -67,7 +70,10 @@ def _bytes(value: Any) -> int:
 
 
 def _counted(plan: Plan, value: Any) -> int:
-    """How much may be told of it, in units, and raises `TooMuch` for more than may be looked at."""
+    """Return the units that the violations may take.
+
+    Raises `TooMuch` if validation would exceed `SCHEMA_WORK`.
+    """
     seen = _Seen()
     try:
         _look(value, seen, 0)
@@ -172,7 +178,7 @@ class _Count:
 
 
 def faults(condition: Matches) -> list[Fault]:
-    """What is wrong with it as it is written."""
+    """Return the faults of a schema condition that are visible without data."""
     found = []
     if not condition.ref:
         try:
@@ -194,7 +200,7 @@ def _told(schema: Any) -> list[Fault]:
 
 
 def names(condition: Matches) -> tuple[Path, ...]:
-    """What it reads."""
+    """Paths that the condition reads."""
     return (path_of(condition.of),)
 
 

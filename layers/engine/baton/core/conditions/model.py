@@ -1,6 +1,6 @@
-"""What a condition is, once compiled: frozen data in the graph, one struct for each kind.
+"""Compiled conditions: frozen data in the graph, one struct for each kind.
 
-How a document writes them is in document.py, how each is judged in the file of its kind.
+Their form in a document is in document.py; the file of each kind judges it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Cel(_Condition, frozen=True, tag="cel", kw_only=True):
 
 
 class JsonPath(_Condition, frozen=True, tag="jsonpath", kw_only=True):
-    """What `query` (RFC 9535) finds in the value of the expression `of`, held by `operator` against `value`."""
+    """Values that `query` (RFC 9535) finds in the value of `of`, compared by `operator` with `value`."""
 
     query: str
     operator: str = "exists"
@@ -34,7 +34,7 @@ class JsonPath(_Condition, frozen=True, tag="jsonpath", kw_only=True):
 
 
 class Matches(_Condition, frozen=True, tag="schema", kw_only=True):
-    """Whether the value of `of` is valid by a JSON Schema: the one here, or the one in the blob `ref`."""
+    """Test of the value of `of` against a JSON Schema: `schema`, or the schema in the blob `ref`."""
 
     schema: Any = None
     ref: str = ""
@@ -98,7 +98,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it: `value`, or None with a failure's code and message, ready for the log."""
+    """Answer to a question: `value`, or None with the code and message of a failure, ready for the log."""
 
     value: bool | None
     code: str = ""
@@ -134,7 +134,10 @@ class Unanswered(Exception):
 
 
 class Facts(Struct, frozen=True):
-    """What a condition is judged by. `lookup` gives the value of a path's root; `blobs` are by `cas://…`."""
+    """Data by which a condition is judged.
+
+    `lookup` returns the value of a path's root; `blobs` are keyed by `cas://…`.
+    """
 
     lookup: Lookup
     blobs: Mapping[str, Any]
@@ -142,7 +145,7 @@ class Facts(Struct, frozen=True):
 
 
 class Fault(Struct, frozen=True):
-    """What is wrong with a condition as it is written: `field` is the place of it, empty for all of it."""
+    """Fault of a condition; `field` is its place in the condition, empty for the whole condition."""
 
     field: str
     message: str

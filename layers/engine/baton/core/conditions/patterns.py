@@ -36,7 +36,7 @@ _WEIGHT_BYTES = 500
 
 
 class BadPattern(Exception):
-    """What is wrong with a pattern."""
+    """Fault of a pattern."""
 
 
 def weight(pattern: str) -> int:

@@ -35,7 +35,7 @@ _SHAPE = "write `def evaluate(output, context):`"
 
 @lru_cache(maxsize=model.PLANS)
 def code_fault(code: str) -> tuple[str, str]:
-    """What is wrong with the source of a function, and what would be right; empty if nothing is."""
+    """Return the fault in the source of a function and a suggestion; both empty if the source is valid."""
     if len(code) > model.CODE_LENGTH:
         return f"the function has more than {model.CODE_LENGTH} characters", "let a tool do it"
     try:
@@ -57,7 +57,7 @@ def code_fault(code: str) -> tuple[str, str]:
 
 
 def faults(condition: Python) -> list[Fault]:
-    """What is wrong with it as it is written."""
+    """Return the faults of a Python condition that are visible without data."""
     found = []
     message, suggestion = ("", "") if condition.ref else code_fault(condition.code)
     if message:
@@ -83,7 +83,7 @@ def faults(condition: Python) -> list[Fault]:
 
 
 def names(condition: Python) -> tuple[Path, ...]:
-    """What it reads."""
+    """Paths that the condition reads."""
     return tuple(dict.fromkeys(map(path_of, (condition.of, *condition.needs))))
 
 

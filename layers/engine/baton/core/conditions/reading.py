@@ -78,9 +78,10 @@ def keys_of(path: Path) -> tuple[str, ...]:
 
 
 def gather(paths: Iterable[Path], lookup: Lookup, asked: Iterable[Path] = ()) -> dict[str, Any]:
-    """What the paths name, by root and pruned to it; nodes stand under `ctx`. What there is not, is left out.
+    """Return the values at the paths, by root and pruned to the paths.
 
-    Of the paths in `asked` it only matters whether there is something; alone, they stand for null.
+    Nodes are under `ctx`; missing values are left out.
+    For paths in `asked` only presence matters; a path that is only there has the value null.
     """
     named = tuple(paths)
     sources: dict[tuple[str, ...], list[Path]] = {}

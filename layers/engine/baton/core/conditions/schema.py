@@ -24,11 +24,11 @@ def check_schema(schema: Any) -> None:
 
 
 def violations(schema: Any, value: Any, pointer: str = "") -> tuple[Problem, ...]:
-    """What in `value` `schema` (or its JSON, for one that is asked often)
-    does not allow; `pointer` is prefixed to each path.
+    """Return the violations of `schema` in `value`, at most 100; `pointer` is prefixed to each path.
 
-    Everything, up to 100; only the first of a large value.
-    What would cost too much to check is a violation, too.
+    `schema` may be given as JSON text if it is used often.
+    Of a large value only the first violation is returned.
+    A check that would cost too much is a violation, too.
     """
     from baton.core.conditions.matches import TooMuch, check_work
     from baton.core.conditions.schemaplan import SchemaError, plan_for, shortened

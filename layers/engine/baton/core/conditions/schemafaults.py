@@ -1,7 +1,7 @@
-"""What is wrong with a JSON Schema itself: each mistake with its place in the schema and what would be right.
+"""Faults of a JSON Schema itself, each with its place in the schema and a suggestion.
 
-Whether a schema can be used at all, and what is wrong with a value, is in schema.py.
-Imported only by what compiles documents.
+Usability of a schema and violations in a value are in schema.py.
+Only the compiler of documents imports this module.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Schema:
     root: Any
 
     def resolved(self) -> Schema:
-        """What a reference into `$defs` refers to."""
+        """Return the schema with references into `$defs` resolved."""
         value = self.value
         for _ in range(_MOST):
             reference = value.get("$ref") if isinstance(value, dict) else None
@@ -91,8 +91,9 @@ class Schema:
         return None if not isinstance(properties, dict) or is_open else properties[step]
 
     def follow(self, steps: Sequence[str | int]) -> tuple[Schema, int]:
-        """Where the steps lead, and how many of them could be taken; the schema
-        is that of the last one taken.
+        """Return the schema that the steps lead to and the number of steps taken.
+
+        At a step that cannot be taken, the schema is that of the last step taken.
         """
         here = self.resolved()
         for taken, step in enumerate(steps):
@@ -103,9 +104,10 @@ class Schema:
         return here, len(steps)
 
     def never_fits(self, parameter: Schema) -> bool:
-        """Whether no value of this schema can be an argument for that one.
+        """Return true if no value of this schema can be an argument for `parameter`.
 
-        pydantic makes numbers of text ("5"), and dates of numbers: what depends on the value is not plain.
+        pydantic makes numbers of text ("5"), and dates of numbers.
+        Return false where the result depends on the value.
         """
         given, wanted = self.types(), parameter.types()
         if given & wanted or (given & _SCALAR and wanted & _NUMERIC):
@@ -134,7 +136,7 @@ def in_words(types: frozenset[str]) -> str:
 
 
 def is_plain(schema: Any) -> TypeGuard[dict[str, Any]]:
-    """Whether a schema says itself which properties there are."""
+    """Return true if the schema lists its properties itself."""
     return isinstance(schema, dict) and schema.keys().isdisjoint(("$ref", "allOf", "anyOf", "oneOf"))
 
 
@@ -205,7 +207,7 @@ def misspelt(schema: Any) -> Iterator[Problem]:
 
 
 def faults(schema: dict[str, Any]) -> Iterator[Problem]:
-    """What makes it no schema."""
+    """Yield the faults that make `schema` an invalid JSON Schema."""
     draft = str(schema.get("$schema", _DRAFT)).removesuffix("#")
     if draft not in _DRAFTS:
         message = f"`{draft[:80]}` is no version of JSON Schema that is known here"
@@ -231,7 +233,7 @@ def _violations(schema: Any, draft: str) -> Iterator[Any]:
 
 
 def _in_words(error: Any, path: list[Any]) -> tuple[str, str]:
-    """What is wrong, and what would be right."""
+    """Return the message for a fault, and a suggestion."""
     word = next((step for step in reversed(path) if isinstance(step, str)), "")
     kind, value = error.kind.name, error.instance
     if kind == "anyOf" and word == "type":

@@ -40,7 +40,7 @@ class SchemaError(Exception):
 
 
 class NoSchema(SchemaError):
-    """It is within all bounds, and no schema: what is wrong with it can be told one by one (schemafaults.py)."""
+    """Invalid schema within all bounds. schemafaults.py lists its faults one by one."""
 
 
 @dataclass(slots=True, eq=False)
@@ -101,7 +101,7 @@ def plan_for(schema: Any) -> Plan:
 
 
 def is_schema(schema: Any) -> bool:
-    """Whether it is a JSON Schema that refers only into itself."""
+    """Return true if `schema` is a JSON Schema that refers only into itself."""
     try:
         plan_for(schema)
     except SchemaError:
@@ -305,7 +305,7 @@ def _size(literal: Any) -> int:
 
 
 def _targets(schema: Any, reference: str) -> Iterator[Any]:
-    """What a JSON Pointer or an anchor leads to."""
+    """Yield the schemas that a JSON Pointer or an anchor points to."""
     if not reference.startswith("#/"):
         if reference == "#":
             yield schema

@@ -45,7 +45,7 @@ class Shape:
 
 
 def unknown_operator(operator: str, known: tuple[str, ...], listed: str) -> tuple[str, str]:
-    """What is said of an operator that there is not, and the one that may be meant."""
+    """Return the message for an unknown operator, and a suggestion."""
     hint = f"did you mean `{_MEANT[operator]}`?" if operator in _MEANT else nearest(operator, known)
     return f"there is no operator `{operator[:40]}`", hint or f"there are {listed}"
 
@@ -119,7 +119,10 @@ def is_number(value: Any) -> bool:
 
 
 def equal(left: Any, right: Any) -> bool:
-    """Whether two JSON values are the same: 1 is 1.0, but not true. For values that were measured."""
+    """Return true if two JSON values are equal: 1 equals 1.0, but not true.
+
+    The caller must have measured both values.
+    """
     if isinstance(left, dict):
         return (
             isinstance(right, dict)
@@ -208,5 +211,5 @@ class Kept(Generic[K, V]):
             held -= size
 
     def cache_info(self) -> Info:
-        """What was made, and what is there."""
+        """Return misses, entries and total size of the cache."""
         return Info(self._misses, len(self._kept), sum(map(self._size, self._kept.values())))
