@@ -73,7 +73,7 @@ _SECRETS = r"^(/?([A-Za-z0-9_.-]{1,100}/){1,4})?$"
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Outside:
-    """What the standard tools reach."""
+    """Services that the standard tools reach."""
 
     mail_from: Annotated[
         str,
@@ -125,7 +125,7 @@ class Outside:
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Models:
-    """Where language models are."""
+    """Access to language models."""
 
     plain_http_hosts: Annotated[
         str,
@@ -157,7 +157,7 @@ class Models:
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class SignIn:
-    """Who signs people in to the console."""
+    """Sign-in of people to the console."""
 
     console_issuer: Annotated[
         str,

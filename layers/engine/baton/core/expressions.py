@@ -39,12 +39,12 @@ _STEP = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)|\[([0-9]{1,9})\]|\[\"([^\"\\]*)\
 
 
 PICK = r"(?:loop\.iteration|(?:input|item|ctx\.[A-Za-z_][A-Za-z0-9_]*\.output)(?:\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]{1,9}\])*)"
-"""What can stand for an index, as a regular expression: an expression in its plainest spelling."""
+"""Regular expression of an expression that can stand for an index, in its plainest spelling."""
 _PICK = re.compile(rf"\[({PICK})\]")
 
 
 class ExpressionError(Exception):
-    """What is wrong with an expression, or with the data it was applied to."""
+    """Fault of an expression, or of the data that it was applied to."""
 
 
 class UnknownRoot(ExpressionError):
@@ -79,7 +79,7 @@ class Path(Struct, frozen=True, dict=True):
 
     @cached_property
     def is_previous(self) -> bool:
-        """Whether it names what the node gave in the round before."""
+        """Return true if the path names the node's output in the round before."""
         return self.root == "ctx" and self.steps[1] == "previous"
 
     @cached_property
@@ -91,7 +91,7 @@ class Path(Struct, frozen=True, dict=True):
 
     @cached_property
     def may_be_null(self) -> bool:
-        """Whether there may be nothing, which is then null all the way."""
+        """Return true if the path's value may be missing; the path then gives null, however far it goes."""
         return self.optional or self.is_previous or self.root == "last_error"
 
     @cached_property
@@ -167,7 +167,7 @@ def _step_at(source: str, position: int) -> tuple[str | int | Path, int]:
 
 
 def _may_be_missing(root: str, steps: list[str | int | Path]) -> bool:
-    """Whether `?` may stand behind these steps."""
+    """Return true if `?` may follow these steps."""
     if root == "ctx":
         return len(steps) == 2
     return isinstance(steps[-1], str) and (root in {"input", EVENT} or (root == "step" and len(steps) > 1))

@@ -37,7 +37,7 @@ class Assumed(Decimal):
 
 
 def assumed_in(amounts: Collection[Decimal]) -> int:
-    """How much of their sum is assumed, in micro-dollars."""
+    """Return the assumed part of the sum, in micro-dollars."""
     return micro_dollars([one for one in amounts if isinstance(one, Assumed)]) if amounts else 0
 
 

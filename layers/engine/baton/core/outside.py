@@ -24,7 +24,7 @@ _DATA = ("data", "data_base64")
 
 
 def problems_of(event: Any, place: str = "") -> list[Problem]:
-    """What is wrong with it; nothing where it is an event."""
+    """Return the faults of an event; empty if it is valid."""
     if not isinstance(event, Mapping):
         return [Problem(place, "an event is a JSON object with `specversion`, `id`, `source` and `type`")]
     return list(_problems(event, place))

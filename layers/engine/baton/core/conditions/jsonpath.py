@@ -2,7 +2,7 @@
 
 | operator | holds when | none found | more than one found |
 |---|---|---|---|
-| `==` `!=` `<` `<=` `>` `>=` `in` `not_in` | the value compares so | `condition_missing` | `condition_type` |
+| `==` `!=` `<` to `>=` `in` `not_in` | compares so with `value` | `condition_missing` | `condition_type` |
 | `exists`, `not_exists` | something, or nothing, is found; takes no `value` | | |
 | `contains` | `value` is among the values | does not hold | |
 | `count` | the number of values equals `value` | 0 | |

@@ -49,8 +49,9 @@ def most_used(model: str, read: int, written: int) -> Usage:
 
 
 def is_credible(usage: Usage, read: int, written: int) -> bool:
-    """Whether a request of up to `read` tokens, with an answer of up to
-    `written`, can have used this: something, and no absurd amount.
+    """Return true if a request can have used this: some tokens, and no absurd amount.
+
+    The request has up to `read` tokens, its answer up to `written`.
     """
     figures = (usage.input, usage.cached, usage.written, usage.output, usage.reasoning)
     if {*map(type, figures)} != {int} or min(figures) < 0 or not usage.input + usage.output:
@@ -103,13 +104,11 @@ DOMAIN: Final = "model_call"
 REFUSED: Final = "answer_invalid"
 """The code of an answer that is not what was asked for."""
 TIMEOUT_MS: Final = 300_000
-"""How long an answer may take where the document does not say: a model
-that thinks takes longer than other tools.
-"""
+"""Default milliseconds for an answer: a model that thinks takes longer than other tools."""
 LONGEST_MS: Final = 3_600_000
 """The same of a request in the background, for which no worker waits."""
 HANDOVER_MS: Final = 30_000
-"""How long it may take to hand such a request over, or to fetch its answer."""
+"""Milliseconds to hand over such a request, or to fetch its answer."""
 LEAST_COST: Final = 1
 """Micro-dollars: so much is held for any request before more is known."""
 

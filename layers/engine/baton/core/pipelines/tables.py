@@ -270,8 +270,9 @@ def _chosen(condition: Mapping[str, Any], rows: Sequence[Row], places: list[int]
 
 
 def _test(op: str, wanted: Any, values: Sequence[Any], work: Work) -> Callable[[Any], bool]:
-    """Whether it holds for a value.
-    Raises `ConditionError` for a type that it cannot take; null never is one.
+    """Return the test of a value.
+
+    The test raises `ConditionError` for a type that it cannot take; null never raises.
     """
     if op in {"eq", "ne"}:
         key = key_of(wanted, work)
