@@ -1,6 +1,4 @@
-"""When is a workflow started by itself? The ticks of schedules
-(schedules.py), and what becomes of each (schedules.py).
-"""
+"""Starts of a workflow by itself: the ticks of schedules, and the outcome of each tick."""
 
 from __future__ import annotations
 
@@ -163,8 +161,9 @@ STARTED, SKIPPED, MISSED, REFUSED, FAILED, TRIGGERED = (
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What became of a tick, or (`count`) of so many up to this one.
-    `saga`: that was started, or was in the way.
+    """Outcome of a tick, or of the `count` ticks up to this one.
+
+    `saga`: the saga that was started, or was in the way.
     """
 
     tick: int
@@ -215,7 +214,7 @@ class ScheduleRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
 
     @property
     def overlap(self) -> str:
-        """What becomes of a tick while a saga of the schedule is at work."""
+        """Treatment of a tick while a saga of the schedule is at work."""
         return ALLOW if self.schedule is None else self.schedule.overlap
 
 
@@ -278,8 +277,9 @@ def resumed(there: ScheduleRecord, now: int) -> ScheduleRecord | None:
 
 
 def decided(there: ScheduleRecord, at_work: tuple[str, ...], now: int) -> ScheduleRecord:
-    """What becomes of what is overdue at `now`, when nothing is being started.
-    `at_work`: those of `running` that have not ended.
+    """Decide the overdue ticks at `now` while nothing is being started.
+
+    `at_work`: sagas of `running` that have not ended.
     """
     there, schedule = replace(there, running=at_work), there.schedule
     if schedule is None or not 0 < there.next <= now:

@@ -51,7 +51,7 @@ class Schema:
         return Schema(None, self.root)
 
     def types(self) -> frozenset[str]:
-        """The types that its values can have, as JSON Schema names them; all of them where it does not say."""
+        """Return the types that its values can have, as JSON Schema names them; all where it names none."""
         found: set[str] = set()
         seen: set[int] = set()
         look_at = [self]

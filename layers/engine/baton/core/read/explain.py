@@ -91,7 +91,10 @@ def way(story: Story, after: int, limit: int, room: int) -> dict[str, Any]:
 
 
 def has_page(story: Story, after: int, limit: int) -> bool:
-    """Whether a page of `way` ends before what is known: what the saga did later does not change it."""
+    """Return true if a page of `way` ends before the last known slot.
+
+    Later entries of the saga do not change such a page.
+    """
     known: list[int] = []
     for slot in reversed(story.ended):
         version = end_of(story.places[slot]).when.version
@@ -102,9 +105,9 @@ def has_page(story: Story, after: int, limit: int) -> bool:
 
 
 def explain(story: Story, name: str, room: int) -> dict[str, Any]:
-    """Why a node ran, or did not, in each of its iterations that could have
-    come: the last ones if there is no more
-    `room` (bytes). Raises `NotFound` with the nearest name.
+    """Return the reasons why a node ran or did not run, for each of its possible iterations.
+
+    The last iterations if all take more than `room` bytes. Raises `NotFound` with the nearest name.
     """
     nodes = story.program.nodes
     if name not in nodes:
@@ -200,7 +203,7 @@ def _alive(place: Place) -> list[Arrival]:
 
 
 def _onward(story: Story, place: Place) -> str:
-    """What it failed with, and where it went on."""
+    """Return the failure of a slot, and the nodes that followed."""
     end = end_of(place)
     failed = said(end.failure) if end.became == FAILED and end.failure is not None else ""
     skipped = unhandled(story.places, end.to) if end.failure is not None else ()
@@ -244,7 +247,7 @@ def _why(reasons: Reasons, story: Story, name: str, iteration: tuple[int, ...]) 
 
 
 def _items(reasons: Reasons, story: Story, place: Place) -> list[dict[str, Any]]:
-    """What a node has done one by one: of very much, the first and the last."""
+    """Return the items of a node one by one; of more than `SHOWN`, the first and the last."""
     found = list(story.items.get(place.slot, ()))
     if len(found) > SHOWN:
         found = [found[0], *found[-SHOWN + 1 :]]

@@ -45,7 +45,7 @@ class Claims:
         return cls(nodes, calls)
 
     def has(self, event: ev.Event) -> bool:
-        """Whether the event, the next one of its log, is about an attempt with a claim."""
+        """Return true if the event, the next one of its log, is about an attempt with a claim."""
         if isinstance(event, ev.CallsBegan):
             for one in event.calls:
                 self._called[slot_of(event.node, event.iteration, one.item)] = one.tool
@@ -82,7 +82,10 @@ class DueRow(Struct, kw_only=True):
             self.due = until if self.due is None else min(self.due, until)
 
     def is_moved_by_take(self, at: int) -> bool:
-        """Whether it is due only after the lease. At 0: a take of what was due, which stays where it is."""
+        """Return true if a take moves the row: it is due only after the lease.
+
+        A take at 0 is of a due row, which stays in its place.
+        """
         limits = self.limits
         end = at + limits.worker_timeout_s * 1_000 + limits.lease_grace_ms + limits.clock_skew_ms
         if self.due is not None and (not at or self.due <= end):
@@ -91,7 +94,7 @@ class DueRow(Struct, kw_only=True):
         return True
 
     def give_back(self, state: State, status: str, at: int, times: Sequence[int]) -> None:
-        """A release at a moment (0: when it was due); `times` are those at which something is due by itself."""
+        """Release the saga at `at` (0: its due time); at each of `times` something is due by itself."""
         self.quiet_since, self.timer = None, min(times, default=None)
         if state.ended is not None:
             self.due = None
@@ -106,7 +109,7 @@ class DueRow(Struct, kw_only=True):
                 self.quiet_since = state.last_at
 
     def looks(self, until: int) -> int:
-        """How many looks without a lease there were before that."""
+        """Return the number of looks without a lease before `until`."""
         since, count, pace = self.quiet_since, 0, Pace.of(self.limits, is_quiet=True)
         while since is not None and self.due is not None and self.due < until:
             if self.timer is not None and self.timer - self.due <= self.limits.timer_by_message_ms:
@@ -322,7 +325,7 @@ class Ledger:
         self._reads += self._load() + (0 if is_told else 2 * open_children)
 
     def _end(self, turn: _Turn, dead: ev.Revived | None) -> None:
-        """What became of a lease: given back, or left behind by `dead`."""
+        """Record the end of a lease: given back, or left behind by `dead`."""
         lasted = turn.last - turn.first
         if dead is not None and dead.dead_epoch == turn.epoch:
             # To the end of its time. One that wrote nothing began no earlier than the entry before it.
@@ -419,8 +422,9 @@ class Ledger:
 
 
 def _times(state: State) -> list[int]:
-    """When something is due by itself: the end of a wait, a step's next
-    attempt, a question's end, more money.
+    """Return the times at which something is due by itself.
+
+    They are the end of a wait, a step's next attempt, a question's end, and more money.
     """
     if state.parked is not None:
         return [state.parked.until] if state.parked.until else []
@@ -435,5 +439,5 @@ def fork_of(entry: ev.Entry) -> ev.Forked | None:
 
 
 def _is_engines(event: ev.Event, parent: str) -> bool:
-    """Whether the engine itself put this from outside, and not a request to the API."""
+    """Return true if the engine itself added this outside event, and no request to the API."""
     return isinstance(event, ev.CancelRequested) and bool(parent) and event.by == parent
