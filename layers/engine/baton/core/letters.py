@@ -20,7 +20,7 @@ SOURCES = (WAKES, RELAY)
 REDRIVES = 3
 """Redrives of a letter before one has to be forced."""
 KEPT_MS = 30 * 86_400_000
-"""A letter expires so long after its last change."""
+"""Milliseconds after its last change at which a letter expires."""
 MESSAGE = "message~"
 """Prefix of the id of a letter that names no saga. No saga's id has a `~`."""
 _BODY = 2_000  # characters that are kept of a message; one that names a saga is shorter

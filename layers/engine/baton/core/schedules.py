@@ -140,9 +140,9 @@ def _meant(text: str) -> str:
 
 
 GRACE_MS = 5 * MINUTE_MS
-"""A tick that is less late than this is started, whatever `catch_up` says: no outage is as short as that."""
+"""Lateness up to which a tick is started, whatever `catch_up` says: no outage is as short as that."""
 AGAIN_MS = MINUTE_MS
-"""After so long it is tried again what was refused, and looked again whether the saga before has ended."""
+"""Milliseconds until a refused start is tried again, or the end of the saga before is looked for again."""
 MOST_CATCH_UP = 100
 AT_ONCE = 1_000  # overdue ticks that one look judges
 _NOT_YET = MOST_CATCH_UP + GRACE_MS // MINUTE_MS  # of more than that, as many may still be started
@@ -174,7 +174,7 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Opening(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A tick that was decided to be started, and with what. `why`: it was refused so far."""
+    """Tick that was decided to be started, and its input. `why`: reason of its refusals so far."""
 
     tick: int
     given: Any = None
@@ -183,13 +183,13 @@ class Opening(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ScheduleRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The schedule of one workflow. `number`: of its writes. `schedule` None: the version has none any more.
+    """Schedule of one workflow. `number` counts its writes.
 
-    `by`: who registered the version, and starts its sagas. `anchor`: where rates are counted from. `next`:
-    the oldest tick that
-    nothing was decided about.
-    `due`: when it is looked at (0: not, by itself).
-    `running`: sagas of it that may be at work, where that matters.
+    `schedule` None: the version has no schedule any more.
+    `by`: the user who registered the version, and starts its sagas.
+    `anchor`: origin from which rates are counted.
+    `next`: the oldest undecided tick. `due`: time of the next look (0: none by itself).
+    `running`: sagas of the schedule that may be at work, where that matters.
     The counts are of ticks.
     """
 

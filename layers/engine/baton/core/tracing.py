@@ -62,7 +62,7 @@ def parent_of(traceparent: str) -> tuple[str, str] | None:
 
 
 def is_chosen_by_model(item: str) -> bool:
-    """Tell whether an item of a node is a call that a model has asked for, or planned in place of a step."""
+    """Return true if an item of a node is a call that a model asked for, or planned in place of a step."""
     return _CHOSEN.fullmatch(item) is not None
 
 

@@ -1,7 +1,7 @@
-"""Conditions: whether a node runs, which way it goes on, whether a loop goes round again.
+"""Conditions: the decision to run a node, the choice of edges, the decision to repeat a loop.
 
-model.py says what a condition is, document.py how it is written, one file for each kind how it is judged.
-These, and the libraries behind them, are imported by the first condition that needs them.
+model.py has the compiled form, document.py the form in documents, one file for each kind its judgement.
+The first condition that needs them imports these modules and their libraries.
 """
 
 from __future__ import annotations

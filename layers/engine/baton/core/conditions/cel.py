@@ -1,7 +1,6 @@
-"""Conditions in the Common Expression Language: compiled once, held against no more data than they name.
+"""Conditions in the Common Expression Language: compiled once, evaluated on only the data that they name.
 
-The library answers with errors as values, which are true in Python: the
-type of an answer is looked at before the answer.
+The library returns errors as values, which are true in Python: check the type of an answer first.
 """
 
 from __future__ import annotations
@@ -227,12 +226,11 @@ _FREE = (1_024, 256, 64, 16, 1)
 
 @dataclass(frozen=True)
 class Plan:
-    """A compiled expression, and what it reads.
+    """A compiled expression, and the values that it reads.
 
-    `reads` are whole keys only, for pruning, and `places` the same; `is_top` where none is inside of another.
-    With
-    data of no more units than `free` it cannot take long.
-    `asked_by_output`: nodes that `has(ctx.NODE.output)` asks for.
+    `reads` and `places` are whole keys only, for pruning; `is_top` is true for a place inside no other place.
+    Data of at most `free` units cannot make it slow.
+    `asked_by_output`: nodes that `has(ctx.NODE.output)` tests.
     """
 
     program: Any

@@ -40,11 +40,10 @@ _BLOB = "cas://"
 def read_condition(
     value: Any, pointer: str, schemas: Mapping[str, Any], *, of: str = "output"
 ) -> tuple[Condition | None, list[Problem]]:
-    """The condition, or everything that is wrong with it.
+    """Return the condition, or all its faults.
 
-    `pointer` is where it stands, `schemas` are the document's by name, and `of` is what a query, a schema or
-    a function
-    is about where the condition does not say: in a `when`, that is `input`.
+    `pointer` is its place, `schemas` are the document's by name.
+    `of` is the subject of a query, a schema or a function that names none: in a `when`, that is `input`.
     """
     reader = _Reader(schemas, of)
     condition = reader.read(value, pointer, 0)

@@ -1,7 +1,7 @@
-"""Conditions in Python: what is asked of the sandbox, and what its answer counts for.
+"""Conditions in Python: the question to the sandbox, and the meaning of its answer.
 
-The question is made of no more data than the condition names.
-The function is never run here; that is behind a port.
+The question contains only the data that the condition names.
+The function never runs here; the sandbox is behind a port.
 """
 
 from __future__ import annotations
@@ -114,9 +114,7 @@ def _asked(code: str, data: bytes, condition: Python) -> Question:
 
 
 def _context(condition: Python, facts: Facts) -> dict[str, Any]:
-    """The nodes by name, and what else was named by its root:
-    `context["search"]["output"]`, `context["input"]`.
-    """
+    """Return the nodes by name and other values by root: `context["a"]["output"]`, `context["input"]`."""
     paths = [path_of(text) for text in condition.needs]
     for text in condition.needs:  # whatever is left out below, is missed here
         value_of(text, facts.lookup)
@@ -126,9 +124,7 @@ def _context(condition: Python, facts: Facts) -> dict[str, Any]:
 
 
 def judge(condition: Python, facts: Facts) -> bool:
-    """Raises `Unanswered` as long as the sandbox has not said anything,
-    `ConditionError` for what it could not do.
-    """
+    """Raises `Unanswered` until the sandbox has answered, `ConditionError` for a failure of the sandbox."""
     asked = question(condition, facts)
     answer = facts.answers.get(asked.key)
     if answer is None:

@@ -75,8 +75,9 @@ class Schema:
         return tuple(listed) if isinstance(listed, dict) else ()
 
     def inside(self, step: str | int) -> Any:
-        """The schema of a field or an item; None where nothing is known. Raises
-        KeyError for what cannot be there.
+        """Return the schema of a field or an item; None where nothing is known.
+
+        Raises KeyError for a field or an item that cannot exist.
         """
         if ("array" if isinstance(step, int) else "object") not in self.types():
             raise KeyError(step)

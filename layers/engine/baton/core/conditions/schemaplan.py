@@ -1,10 +1,9 @@
-"""A JSON Schema as it is compiled: what is refused, and what its parts
-apply to, so that its work can be counted.
+"""Compiled form of a JSON Schema: refusals, and the parts by subject, so that its work can be counted.
 
-All of it is known without a value; users write schemas, and what they write is bounded.
-What a schema costs for a value is in matches.py, the violations are in schema.py.
-The library that checks values never lets go of Python's lock, so a check
-cannot be given a time: what it may cost is bounded before it begins.
+All of it is known without a value; users write schemas, so their size is bounded.
+matches.py has the cost of a schema for a value, schema.py the violations.
+The library that checks values never releases Python's lock, so a check cannot be given a time:
+its cost is bounded before it begins.
 """
 
 from __future__ import annotations
@@ -46,11 +45,11 @@ class NoSchema(SchemaError):
 @dataclass(slots=True, eq=False)
 class Part:
     """One schema inside another.
-    `weight`: what it costs for one value; `text`: further, for each unit of a text.
 
-    `here`: held against the same value, `again` times. `names`, `others`: against the fields of an object;
-    `items`: one
-    of them against each item of a list; `every`: all of them, too; `keys`: against the names of the fields.
+    `weight`: cost for one value; `text`: additional cost for each unit of a text.
+    `here`: parts for the same value, checked `again` times.
+    `names`, `others`: parts for the fields of an object; `keys`: parts for the names of the fields.
+    `items`: parts of which one is for each item of a list; `every`: parts for every item.
     """
 
     weight: int = 1
@@ -71,11 +70,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Plan:
-    """A compiled schema, and how many places it has once its references stand where they lead.
+    """A compiled schema, and its number of places once references are followed.
 
-    `is_endless`: it refers to itself, so the value says how often they are looked at. `has_unions`: a single
-    violation
-    may hold those of many parts.
+    `is_endless`: the schema refers to itself, so the value determines the number of checks.
+    `has_unions`: a single violation may hold the violations of many parts.
     """
 
     validator: Any

@@ -39,8 +39,9 @@ class _Rule(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbi
 
 
 class StartRule(_Rule, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """Such an event starts a saga; of `user`, a template of the event, or
-    without one of the user who has registered the rule.
+    """Rule by which an event starts a saga.
+
+    `user` is a template of the event; without one, the saga is of the user who has registered the rule.
     """
 
     input: Any = None
@@ -49,7 +50,7 @@ class StartRule(_Rule, frozen=True, omit_defaults=True, kw_only=True, forbid_unk
 
 
 class SignalRule(_Rule, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """Such an event is a signal for the saga that was started with the same correlation key."""
+    """Rule by which an event is a signal for the saga that was started with the same correlation key."""
 
     signal: str
     payload: Any = None
@@ -76,10 +77,10 @@ The tick is skipped, waits for the end of the saga, or starts a saga beside it.
 
 
 class Schedule(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """Ticks by a cron expression of five fields, or (`rate`, in ms) one after so long.
+    """Ticks by a cron expression of five fields, or one tick every `rate` ms.
 
-    `catch_up`: of ticks that are overdue, so many are started, the newest ones. `input` is a template.
-    `labels` are those of its sagas.
+    `catch_up`: number of overdue ticks that are started, the newest ones. `input` is a template.
+    `labels` are the labels of its sagas.
     """
 
     cron: str = ""
@@ -121,8 +122,9 @@ class Branch(_Part, frozen=True, kw_only=True):
 
 
 class Pause(_Part, frozen=True, kw_only=True):
-    """Between two rounds: `ms`, each time `factor` times as long, up to
-    `most_ms`; or `of`, a template of a duration.
+    """Pause between two rounds: `ms`, each time `factor` times as long, up to `most_ms`.
+
+    `of`, a template of a duration, takes their place.
     """
 
     ms: int = 0
@@ -132,19 +134,19 @@ class Pause(_Part, frozen=True, kw_only=True):
 
 
 class Poll(_Part, frozen=True, kw_only=True):
-    """Of a loop that is one node which asks again: no round begins later
-    than `within_ms` after the first (0: there is no deadline).
+    """Loop of one node that asks again.
 
-    Where it gives up, it fails as a poll does.
+    No round begins later than `within_ms` after the first (0: no deadline).
+    A loop that gives up fails as a poll does.
     """
 
     within_ms: int = 0
 
 
 class Loop(_Part, frozen=True, kw_only=True):
-    """Stands at the last node of a loop. `max_iterations` counts rounds.
+    """Loop, held by its last node. `max_iterations` counts rounds.
 
-    `initial`: a template of what the node has given before the first round, for those that read it.
+    `initial`: a template of the node's output before the first round, for nodes that read it.
     """
 
     condition: Condition
@@ -200,7 +202,7 @@ class Catch(_Part, frozen=True, kw_only=True):
 
     @property
     def fits_all(self) -> bool:
-        """Tell whether it is for every failure."""
+        """Return true if the rule is for every failure."""
         return not self.codes and not self.kinds and self.condition is None
 
     def fits(self, code: str, kind: str) -> bool:
@@ -230,8 +232,9 @@ class CallbackTimes(_Part, frozen=True, kw_only=True):
 
 class Node(_Part, frozen=True, kw_only=True):
     """One node.
-    A flat struct, whatever its kind: the order of the fields is that of the
-    stored bytes, so new ones are appended.
+
+    A flat struct for every kind: the order of the fields is that of the stored bytes.
+    New fields are appended.
     """
 
     name: str
@@ -363,10 +366,10 @@ class Each(_Part, frozen=True, kw_only=True):
 
 
 class AgentParts(_Part, frozen=True, kw_only=True):
-    """The steps of an agent: `turn`, one for all its turns, and `calls`,
-    one for each tool that it may call. And its limits.
+    """Steps and limits of an agent.
 
-    `tokens` 0: as many as it takes. `repeatable`: tools that are called again with the same arguments.
+    `turn` is the step of all its turns; `calls` has one step for each tool that the agent may call.
+    `tokens` 0: no limit. `repeatable`: tools that are called again with the same arguments.
     """
 
     turn: Node
@@ -396,8 +399,9 @@ class ReplanParts(_Part, frozen=True, kw_only=True):
 
 
 class Handler(_Part, frozen=True, kw_only=True):
-    """The workflow, or named graph, that is started when a saga has failed for good.
-    `arguments` None: it gets a report.
+    """Workflow or named graph that is started when a saga has failed for good.
+
+    `arguments` None: its input is a report.
     """
 
     workflow: str
@@ -466,9 +470,7 @@ def hash_of(data: bytes) -> str:
 
 
 INPUT, OUTER = "input", "outer"
-"""The two parts of what a named graph is started with: its input, and
-what its expressions name of the place that starts it.
-"""
+"""Keys of a named graph's start: its input, and the values that its expressions name of its starter."""
 WHOLE_INPUT = "${input}"
 """The input of a named graph that is given no other one: that of its starter."""
 HANDLER = "failure-handler"
@@ -494,8 +496,9 @@ def starter_of(workflow: str) -> str:
 
 
 def written_for(saga: str, workflow: str) -> tuple[str, str]:
-    """The saga that `saga` stands for where expressions say so, and its
-    workflow: to a failure handler in the document, the one that has failed.
+    """Return the saga and workflow that stand for `saga` in expressions.
+
+    For a failure handler in the document they are those of the failed saga.
     """
     if not (name_of(workflow) and saga.endswith(f".{HANDLER}")):
         return saga, workflow
@@ -511,8 +514,9 @@ def inner_graph(graph: str, name: str) -> str:
 
 
 def parts_of(graph: str) -> tuple[str, str]:
-    """The hash of the document's graph, and the name of the graph in it
-    that a saga runs; empty for that itself.
+    """Return the hash of the document's graph, and the name of the named graph that a saga runs.
+
+    The name is empty for the document's own graph.
     """
     whole, _, name = graph.partition(_IN)
     return whole, name
@@ -527,7 +531,8 @@ def started(given: Any, seen: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def split(workflow: str, given: Any) -> tuple[Any, Any]:
-    """The input of what is started, and for a named graph what it names of
-    its starter, or None: as far as neither is passed by reference.
+    """Return the input of a started saga, and the values that a named graph names of its starter, or None.
+
+    Either is returned only if it is not passed by reference.
     """
     return (given.get(INPUT), given.get(OUTER)) if name_of(workflow) else (given, None)

@@ -99,8 +99,9 @@ def turn(
 
 
 def _arguments(call: Mapping[str, Any]) -> str:
-    """The arguments of a call as they go back: providers refuse a history
-    in which they are no object, for good.
+    """Return the arguments of a call for the history.
+
+    Providers refuse a history for good in which they are no object.
     """
     text = call.get("text")
     if not text:
@@ -202,10 +203,10 @@ FROM, AT = "$from", "at"
 
 
 def filled(value: Any, source: Callable[[int], Any]) -> Any:
-    """The value with what it refers to: of a step by its number, 0 for the
-    arguments of the one that has failed.
+    """Return the value with its references replaced.
 
-    Raises `ValueError` for what is not there.
+    A reference is the number of a step; 0 stands for the arguments of the failed step.
+    Raises `ValueError` for a reference that leads nowhere.
     """
     if isinstance(value, list):
         return [filled(one, source) for one in value]

@@ -34,9 +34,9 @@ class Wrong(ValueError):
 
 @dataclass(frozen=True)
 class Shape:
-    """`says` completes "this must be …". `read` gives the value as the primitives take it; what it is after a
-    problem was
-    told does not matter.
+    """Shape of a field's value. `says` completes "this must be …".
+
+    `read` returns the value as the primitives take it; after a problem the returned value does not matter.
     """
 
     says: str

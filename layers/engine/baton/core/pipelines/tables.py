@@ -54,8 +54,9 @@ _KEYS = some(_KEY, base.FIELDS)
 
 
 def ordered(call: Call, keys: Sequence[Any], order: str) -> list[Row]:
-    """The rows by these keys, the first one first; equal rows stay as they
-    are, and nulls are last either way.
+    """Return the rows sorted by these keys, the first key first.
+
+    The sort is stable, and nulls are last either way.
     """
     rows = call.rows
     places = list(range(len(rows)))
@@ -172,7 +173,7 @@ _TEST = ("field", "op", "value")
 
 
 class _Reader:
-    """Reads one condition. `left`: so many more may be in it."""
+    """Reader of one condition. `left`: number of conditions that may still be in it."""
 
     def __init__(self, told: Told) -> None:
         self._told, self._left = told, base.CONDITIONS

@@ -82,8 +82,9 @@ def units(size: int, of: int = WRITE_BYTES) -> int:
 
 
 def stored_bytes(data: bytes, around: int) -> int:
-    """Bytes of an item with this JSON and `around` bytes of other
-    attributes: compressed if that saves a unit.
+    """Return the bytes of an item with this JSON and `around` bytes of other attributes.
+
+    The JSON is compressed if that saves a unit.
     """
     plain = around + len(data)
     if units(plain) == 1:
@@ -224,9 +225,7 @@ def _dollars(usd: float) -> float:
 
 
 class ModelCosts:
-    """Sums over a log, whatever branch an entry is in: what was asked in a
-    branch that was left is paid for, too.
-    """
+    """Sums over a log, whatever branch an entry is in: requests of an abandoned branch are paid for, too."""
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, str], list[int]] = {}

@@ -90,9 +90,7 @@ UNITS: Final = {"wall_time": "wall_time_ms", "cost": "cost_usd"}
 
 
 def graph_view(graph: Graph, kinds: Kinds = KINDS) -> dict[str, Any]:
-    """A workflow's shape: what it takes, its nodes in an order in which
-    they can run, its edges, and those of its named graphs.
-    """
+    """Return the shape of a workflow: input, nodes in an order in which they can run, edges, named graphs."""
     return {
         "input": graph.input_schema,
         **_shape(graph, kinds),

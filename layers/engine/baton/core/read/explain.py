@@ -1,6 +1,6 @@
-"""The path that a saga took, and why a node ran or did not: answers from the log and the graph alone.
+"""Path of a saga, and the reasons why a node ran or did not, from the log and the graph alone.
 
-story.py gathers the facts, story.py follows them to their cause.
+story.py gathers the facts and follows them to their cause.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ _SAID = 5  # of edges, of causes, or of what a node waits for, in one sentence
 
 
 def way(story: Story, after: int, limit: int, room: int) -> dict[str, Any]:
-    """The path: slots in the order in which they were settled, by entries above `after`.
+    """Return the path: slots in the order in which they were settled, by entries above `after`.
 
-    A page has about `limit` of them, never a part of an entry's, and no
-    more than `room` bytes but for its first entry. `next` continues it.
+    A page has about `limit` slots, all slots of each of its entries, and at most `room` bytes after its first
+    entry. `next` continues it.
     """
     reasons = Reasons(story)
     start = {"start": f"by {sent(story.sent)}" if story.sent and not after else None}
@@ -137,8 +137,9 @@ def _size(value: Any) -> int:
 
 
 def _iterations(story: Story, name: str) -> list[tuple[int, ...]]:
-    """The rounds in which the node has its place: those of the loops around
-    it that have begun; of a loop that has not, the first.
+    """Return the rounds in which the node can run.
+
+    They are the begun rounds of the loops around it, and the first round of a loop that has not begun.
     """
     found: list[tuple[int, ...]] = [()]
     for depth, tail in enumerate(story.program.nodes[name].loops):
@@ -192,7 +193,7 @@ def _open(reasons: Reasons, place: Place) -> dict[str, Any]:
 
 
 def _child(place: Place) -> dict[str, Any]:
-    """The saga that it has started, if it starts any."""
+    """Return the child saga that the slot has started, as the field `child`; empty if it has none."""
     child = getattr(place.opened, "child", "")
     return {"child": child} if child else {}
 

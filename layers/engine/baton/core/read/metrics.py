@@ -253,10 +253,9 @@ def _documents(tally: Tally, now: int, deployment: str, workflow: str, tool: str
 
 
 def document(now: int, named: Mapping[str, str], values: Mapping[str, int | list[int]]) -> Document:
-    """One document: `values` by the names of METRICS, once for each of
-    their sets of dimensions that are in `named`.
+    """Return one document: `values` by the names of METRICS, for each of their sets of dimensions in `named`.
 
-    One that has no row is a count by tool.
+    A name without a row is a count by tool.
     """
     metrics: dict[Sets, list[dict[str, str]]] = {}
     for name in values:

@@ -38,10 +38,10 @@ class Moment(Struct, frozen=True, gc=False):
 
 
 class Arrival(Struct, frozen=True, gc=False):
-    """A token that came.
-    `cause` is the slot that sent it, or that left a loop around the sender; empty: the start.
+    """Token that arrived.
 
-    `late`: the join had fired already, and it was absorbed.
+    `cause`: the slot that sent the token, or that left a loop around the sender; empty: the start.
+    `late`: true if the join had fired already and absorbed the token.
     """
 
     src: str
@@ -60,7 +60,7 @@ class End(Struct, frozen=True, gc=False):
     `way`: the log's word for the choice of edges.
     `to` and `not_to`: receivers of the slot's own edges, taken and not taken.
     `leaves`: the loops whose rounds ended with the slot, by their tails.
-    `closed_by`: `time` or `signal`, the end of a wait.
+    `closed_by`: key of the outside event that ended a wait, or `time`.
     `recorded`: true if a tool that may act only once had acted before.
     `blocked_ms`: milliseconds for which the last attempt held the event loop.
     `until`: begin of the next round of the slot's loop, if that is not at once.
@@ -82,12 +82,10 @@ class End(Struct, frozen=True, gc=False):
 
 
 class Attempt(Struct, gc=False):
-    """An attempt that failed, but was not the step's last word.
-    `lasted` and `blocked` (of the event loop, by it) in ms.
+    """Failed attempt that was not the step's last. `lasted` and `blocked` (of the event loop) are in ms.
 
-    `then` is what was done about it: more than one thing where a question was not answered. `answers`: what
-    became of
-    questions, by their ids.
+    `then`: the actions after it, more than one where a question was not answered.
+    `answers`: the ends of questions, by their ids.
     """
 
     number: int
@@ -267,8 +265,9 @@ def moved(program: Program, place: Place) -> str:
 
 
 def unhandled(places: Mapping[str, Place], slots: Iterable[str]) -> tuple[str, ...]:
-    """The handlers at these slots, where each was skipped by its own
-    `when`: a failure was caught, and nothing ran.
+    """Return the handlers at these slots if each was skipped by its own `when`; empty if not.
+
+    A failure was then caught, and nothing ran.
     """
     found = [places[slot] for slot in slots]
     if any(place.end is None or place.end.why != "when" for place in found):

@@ -58,7 +58,7 @@ _OfUndoing = ev.UndoBegan | ev.UndoStepBegan | ev.UndoPassed | ev.ChildUndone | 
 
 
 class Story:
-    """The history of a saga: what is seen while the entries of its lineage are folded in their order."""
+    """History of a saga, gathered while the entries of its lineage are folded in their order."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -428,9 +428,7 @@ class Reasons:
         return [self.dead(arrival) for arrival in self.lacking(place) or dead]
 
     def lacking(self, place: Place) -> list[Arrival]:
-        """The edges because of which a join of all was skipped: those that have
-        failed; else those that are lost.
-        """
+        """Return the edges for which a join of all was skipped: failed edges, or else lost edges."""
         join, ways, arrived = self._program.nodes[place.node].join, self._program.index, place.heard
         if join is not None and join.need:
             return []
@@ -503,7 +501,7 @@ class Reasons:
         return f", and so nothing handles the failure of {listed(senders)}" if senders else ""
 
     def round_over(self, by: str) -> Cause:
-        """The round that a slot was in has ended with another."""
+        """Return the cause of a slot whose round has ended with another slot."""
         place = self._story.places[by]
         end = end_of(place)
         if end.became == SKIPPED:
@@ -596,7 +594,7 @@ class Reasons:
         return [src for src in self._program.nodes[place.node].before if src not in place.arrivals]
 
     def held_up_by(self, place: Place) -> list[Place]:
-        """The open slots, with something to do, that the edges which have not spoken come from."""
+        """Return the open slots with work from which the missing edges come."""
         nodes, ways = self._program.nodes, self._program.index
         around = nodes[place.node].loops
         names: dict[str, None] = {}

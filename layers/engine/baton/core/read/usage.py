@@ -61,11 +61,11 @@ class Claims:
 
 
 class DueRow(Struct, kw_only=True):
-    """For one saga, from its start on. Times are epoch ms; `due` None: it is not in the index.
+    """Row of one saga in the due index, from its start on.
 
-    `quiet_since` is when something last happened, where a look at it takes no lease; `timer`, when something
-    is due by
-    itself; None: nothing is.
+    Times are epoch ms; `due` None: the saga is not in the index.
+    `quiet_since`: time of the last event, if a look at the saga takes no lease.
+    `timer`: time at which something is due by itself; None: nothing is.
     """
 
     limits: Limits
@@ -134,8 +134,8 @@ _encode = msgspec.json.Encoder().encode
 class _Turn(msgspec.Struct, kw_only=True):
     """One lease on the saga, as its entries show it. `first` and `last` are epoch ms.
 
-    `state`, `data`, `size`, `armed` are the ledger's after the last of them; `owner`: length of the holder's
-    name.
+    `state`, `data`, `size` and `armed` are the ledger's after the last entry.
+    `owner`: length of the holder's name.
     """
 
     epoch: int = 0
@@ -168,10 +168,10 @@ class Ledger:
         cuts: Collection[int] | None = None,
         claims: Claims | None = None,
     ) -> None:
-        """`turns` is the saga's program. `cuts` are the versions at which forks cut the log; None: any may be
-        one.
+        """`turns` is the saga's program; `claims` knows the tools that may act only once.
 
-        Only the past states at cuts are kept in memory. `claims` knows what may act only once.
+        `cuts` are the versions at which forks cut the log; None: any may be a cut.
+        Only the past states at cuts are kept in memory.
         """
         self._claims = claims or Claims()
         self.steps = 0
@@ -409,9 +409,7 @@ class Ledger:
         return units(self._head + start + lease)
 
     def _load(self) -> int:
-        """Read units of the head, the newest snapshot, and the entries behind
-        it; a snapshot's blob is counted, too.
-        """
+        """Return the read units of the head, the newest snapshot with its blob, and the entries behind it."""
         self._gets += self._is_blob
         return 1 + self._snapshot + units(self._size, READ_BYTES)
 

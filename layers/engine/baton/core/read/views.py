@@ -402,8 +402,9 @@ def _error(state: State) -> dict[str, str] | None:
 
 
 def tool_view(spec: ToolSpec) -> dict[str, Any]:
-    """A tool as `GET /tools` shows it; `timeout_ms` None: the engine's
-    default. `cost_usd`: of one attempt, at most.
+    """Return a tool as `GET /tools` shows it; `timeout_ms` None: the engine's default.
+
+    `cost_usd`: maximum of one attempt.
     """
     return {
         "name": spec.name,
