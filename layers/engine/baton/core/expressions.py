@@ -1,11 +1,9 @@
 """Expressions in documents: `${ctx.search.output.tables[0].id}` inside any JSON value.
 
-A string that is one expression keeps the type of what it names; inside a longer string it becomes text.
+A string that is one expression keeps the type of its value; inside a longer string the value becomes text.
 `$${` is a literal `${`. No operators: a path that does not exist is an error, never null.
-
-In this room is how values are written.
-Beside expressions these are durations and times (expressions.py), and names
-that were misspelt (expressions.py). It needs no other room of the core.
+This module also has durations, times and suggestions for misspelt names.
+It needs no other room of the core.
 """
 
 from __future__ import annotations
@@ -39,12 +37,12 @@ _STEP = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)|\[([0-9]{1,9})\]|\[\"([^\"\\]*)\
 
 
 PICK = r"(?:loop\.iteration|(?:input|item|ctx\.[A-Za-z_][A-Za-z0-9_]*\.output)(?:\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]{1,9}\])*)"
-"""What can stand for an index, as a regular expression: an expression in its plainest spelling."""
+"""Regular expression of an expression that can stand for an index, in its plainest spelling."""
 _PICK = re.compile(rf"\[({PICK})\]")
 
 
 class ExpressionError(Exception):
-    """What is wrong with an expression, or with the data it was applied to."""
+    """Fault of an expression, or of the data that it was applied to."""
 
 
 class UnknownRoot(ExpressionError):
@@ -58,12 +56,11 @@ class UnknownRoot(ExpressionError):
 class Path(Struct, frozen=True, dict=True):
     """A parsed expression: its text, its root and the keys and indexes that follow.
 
-    `optional` (`ctx.<node>.output?`, `input.<name>?`, `event.<name>?`): null when the node gave nothing, or
+    `optional` (`ctx.<node>.output?`, `input.<name>?`, `event.<name>?`): null when the node has no output, or
     the input is without the part.
-    `marks`: how many inner steps lead to the parts that may be missing. A step that is a path itself, as in
-    `input.items[loop.iteration]`, is the index or the key that its value is. What a path comes to is worked
-    out once, because a
-    step asks for it at each turn.
+    `marks`: numbers of inner steps that lead to the parts that may be missing.
+    A step that is a path itself, as in `input.items[loop.iteration]`, stands for its value: index or key.
+    Derived facts are computed once, because a step needs them at each turn.
     """
 
     text: str
@@ -79,19 +76,17 @@ class Path(Struct, frozen=True, dict=True):
 
     @cached_property
     def is_previous(self) -> bool:
-        """Whether it names what the node gave in the round before."""
+        """Return true if the path names the node's output in the round before."""
         return self.root == "ctx" and self.steps[1] == "previous"
 
     @cached_property
     def inner(self) -> tuple[str | int | Path, ...]:
-        """The steps inside the value itself: behind `ctx.<node>.output`,
-        `step.input` or `step.output`, or behind the root.
-        """
+        """Steps inside the value: after `ctx.<node>.output`, `step.input`, `step.output`, or the root."""
         return self.steps[2:] if self.root == "ctx" else self.steps[1:] if self.root == "step" else self.steps
 
     @cached_property
     def may_be_null(self) -> bool:
-        """Whether there may be nothing, which is then null all the way."""
+        """Return true if the path's value may be missing; the path then gives null, however far it goes."""
         return self.optional or self.is_previous or self.root == "last_error"
 
     @cached_property
@@ -100,7 +95,7 @@ class Path(Struct, frozen=True, dict=True):
         return tuple(step for step in self.steps if isinstance(step, Path))
 
     def up_to(self, taken: int) -> str:
-        """The text of the expression with only so many of its inner steps."""
+        """Return the text of the expression with only the first inner steps."""
         position = len(self.root)
         for _ in range(len(self.steps) - len(self.inner) + taken):
             _, position = _step_at(self.text, position)
@@ -167,7 +162,7 @@ def _step_at(source: str, position: int) -> tuple[str | int | Path, int]:
 
 
 def _may_be_missing(root: str, steps: list[str | int | Path]) -> bool:
-    """Whether `?` may stand behind these steps."""
+    """Return true if `?` may follow these steps."""
     if root == "ctx":
         return len(steps) == 2
     return isinstance(steps[-1], str) and (root in {"input", EVENT} or (root == "step" and len(steps) > 1))
@@ -241,9 +236,7 @@ class Template(Struct, frozen=True):
         return _render(self.value, lookup) if self.paths else self.value
 
     def alone(self) -> Iterator[tuple[tuple[str, ...], Path]]:
-        """The fields of an object, at any depth, that are one expression and
-        nothing else: their keys, and that.
-        """
+        """Fields of an object, at any depth, that are a single expression: their keys, and the expression."""
         return _alone(self.value, ())
 
     def without(self, fields: Collection[tuple[str, ...]]) -> Template:
@@ -267,7 +260,7 @@ def compile_template(value: Any) -> Template:
 
 
 def lone_path(value: Any) -> Path | None:
-    """The path of a text that is one expression and nothing else, which keeps the type of what it names."""
+    """Return the path of a text that is a single expression, which keeps the type of its value."""
     try:
         compiled = _compile(value) if isinstance(value, str) else None
     except ExpressionError:

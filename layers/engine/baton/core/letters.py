@@ -1,10 +1,9 @@
-"""What becomes of a dead letter: when messages die, when it is redriven, when it is discarded.
-Pure rules over one record.
+"""States of a dead letter: the death of messages, redriving, discarding.
 
-A letter is of a saga: all its wakes that died say the same, that it cannot be brought on.
-A message that names no saga has one of its own.
-Where letters are kept is ports/operators.py, and who changes them
-runtime/dead_letters.py and runtime/requests/operators.py.
+Pure rules over one record.
+A letter is about a saga: all its dead wakes mean the same, that the saga cannot go on.
+A message that names no saga has its own letter.
+ports/operators.py stores letters; runtime/dead_letters.py and runtime/requests/operators.py change them.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ SOURCES = (WAKES, RELAY)
 REDRIVES = 3
 """Redrives of a letter before one has to be forced."""
 KEPT_MS = 30 * 86_400_000
-"""A letter expires so long after its last change."""
+"""Milliseconds after its last change at which a letter expires."""
 MESSAGE = "message~"
-"""How the id of a letter begins that names no saga. No saga's id has a `~`."""
+"""Prefix of the id of a letter that names no saga. No saga's id has a `~`."""
 _BODY = 2_000  # characters that are kept of a message; one that names a saga is shorter
 _SEEN = 16  # ids of messages that are kept: one that comes twice does so soon
 
@@ -141,7 +140,7 @@ def _decided(letter: Letter, status: str, by: str, why: str, now: int) -> Letter
 
 
 def cut(body: str) -> str:
-    """What a letter keeps of a message."""
+    """Return the part of a message that a letter keeps."""
     return body if len(body) <= _BODY else f"{body[:_BODY]}… (cut: it had {len(body)} characters)"
 
 

@@ -15,7 +15,7 @@ from msgspec import Meta
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Failing:
-    """How a step that failed is tried again."""
+    """Retries of a failed step."""
 
     retry_inside_ms: Annotated[
         int,
@@ -48,7 +48,7 @@ class Failing:
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class LastResort:
-    """What is done about a step that retries and other ways do not help."""
+    """Treatment of a failed step after retries and alternatives."""
 
     on_failure: Annotated[
         str,
@@ -73,7 +73,7 @@ DAY_MS = 86_400_000
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Execution:
-    """How an invocation uses its time."""
+    """Use of an invocation's time."""
 
     step_timeout_ms: Annotated[
         int,
@@ -159,7 +159,7 @@ class Execution:
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Effects:
-    """How long it is remembered what a tool that acts only once has done."""
+    """Retention of the results of tools that may act only once."""
 
     effect_ttl_days: Annotated[
         int,
@@ -186,7 +186,7 @@ _USD = r"^(0|[1-9][0-9]{0,5})(\.[0-9]{1,6})?$"  # up to 999,999.999999 dollars
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Money:
-    """What tools may spend; 0: any amount."""
+    """Money that tools may spend; 0: any amount."""
 
     saga_budget_usd: Annotated[
         str,
@@ -205,7 +205,7 @@ class Money:
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Liveness:
-    """How often an unfinished saga is looked at where nothing happens to it."""
+    """Intervals between looks at an unfinished saga to which nothing happens."""
 
     sweep_shortest_ms: Annotated[
         int,
@@ -228,7 +228,7 @@ class Liveness:
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Lifetime:
-    """How long sagas last, and how long what is stored of them."""
+    """Lifetime of sagas and of their stored data."""
 
     saga_days: Annotated[
         int,
@@ -252,7 +252,7 @@ class Lifetime:
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Values:
-    """How large what steps say may be."""
+    """Size of the values that steps return."""
 
     inline_bytes: Annotated[
         int,
@@ -269,7 +269,7 @@ class Values:
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Signals:
-    """What a saga keeps of what it was told."""
+    """Signals that a saga keeps."""
 
     signals_kept: Annotated[
         int,
@@ -281,7 +281,7 @@ class Signals:
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class People:
-    """What people are asked."""
+    """Questions to people."""
 
     pending_per_person: Annotated[
         int,
@@ -295,7 +295,7 @@ class People:
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Tenants:
-    """What one tenant may have, so that there is something left for the others."""
+    """Shares of one tenant, which leave capacity to the others."""
 
     tenant_sagas: Annotated[
         int,
@@ -310,7 +310,7 @@ class Tenants:
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Stores:
-    """How a store that asks for a pause, or does not answer, is tried again."""
+    """Retries of a store that asks for a pause or does not answer."""
 
     store_pause_first_ms: Annotated[
         int,
@@ -328,7 +328,7 @@ class Stores:
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Estimates:
-    """What is known of the worker where it does not run."""
+    """Facts about the worker for code that runs elsewhere."""
 
     worker_timeout_s: Annotated[
         int,
@@ -346,7 +346,7 @@ class Estimates:
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Code:
-    """Which code is deployed."""
+    """Identity of the deployed code."""
 
     build: Annotated[
         str,

@@ -37,7 +37,7 @@ class Assumed(Decimal):
 
 
 def assumed_in(amounts: Collection[Decimal]) -> int:
-    """How much of their sum is assumed, in micro-dollars."""
+    """Return the assumed part of the sum, in micro-dollars."""
     return micro_dollars([one for one in amounts if isinstance(one, Assumed)]) if amounts else 0
 
 
@@ -84,13 +84,14 @@ class UserRule(msgspec.Struct, frozen=True):
 
     @property
     def short(self) -> UserRule:
-        """The part of the rule that the account of a day repeats: enough to spend by it."""
+        """Part of the rule that the account of a day repeats: enough to spend by it."""
         limit = None if self.is_blocked else self.limit
         return UserRule(self.version, self.is_blocked, limit)
 
     def most(self, of_all: int) -> int:
-        """Micro-dollars that the user may spend on a day, where all users may
-        spend `of_all`; `BLOCKED`: nothing. 0 for all: nothing is counted.
+        """Return the micro-dollars that the user may spend on a day if all users may spend `of_all`.
+
+        `BLOCKED`: nothing. 0 for all: nothing is counted.
         """
         if not of_all:
             return 0

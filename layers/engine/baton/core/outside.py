@@ -1,4 +1,4 @@
-"""Events from outside: what one is. What a workflow does with them is in core/graph/graph.py."""
+"""Events from outside: their form. core/graph/graph.py has the rules by which a workflow handles them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DATA = ("data", "data_base64")
 
 
 def problems_of(event: Any, place: str = "") -> list[Problem]:
-    """What is wrong with it; nothing where it is an event."""
+    """Return the faults of an event; empty if it is valid."""
     if not isinstance(event, Mapping):
         return [Problem(place, "an event is a JSON object with `specversion`, `id`, `source` and `type`")]
     return list(_problems(event, place))
@@ -69,7 +69,7 @@ def _elsewhere(name: str) -> str:
 
 
 def identity_of(event: Mapping[str, Any]) -> str:
-    """By what a repetition is known: source and id, which CloudEvents wants to be unique together."""
+    """Key of a repeated event: source and id, which CloudEvents requires to be unique together."""
     named = msgspec.json.encode([event["source"], event["id"]])
     return hashlib.sha256(named).hexdigest()[:32]
 
@@ -80,5 +80,5 @@ _USER = re.compile(USER_PATTERN)
 
 
 def is_user(name: object) -> bool:
-    """Tell whether a user can have this name."""
+    """Return true if a user can have this name."""
     return isinstance(name, str) and _USER.fullmatch(name) is not None

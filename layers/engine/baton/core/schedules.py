@@ -1,6 +1,4 @@
-"""When is a workflow started by itself? The ticks of schedules
-(schedules.py), and what becomes of each (schedules.py).
-"""
+"""Starts of a workflow by itself: the ticks of schedules, and the outcome of each tick."""
 
 from __future__ import annotations
 
@@ -142,9 +140,9 @@ def _meant(text: str) -> str:
 
 
 GRACE_MS = 5 * MINUTE_MS
-"""A tick that is less late than this is started, whatever `catch_up` says: no outage is as short as that."""
+"""Lateness up to which a tick is started, whatever `catch_up` says: no outage is as short as that."""
 AGAIN_MS = MINUTE_MS
-"""After so long it is tried again what was refused, and looked again whether the saga before has ended."""
+"""Milliseconds until a refused start is tried again, or the end of the saga before is looked for again."""
 MOST_CATCH_UP = 100
 AT_ONCE = 1_000  # overdue ticks that one look judges
 _NOT_YET = MOST_CATCH_UP + GRACE_MS // MINUTE_MS  # of more than that, as many may still be started
@@ -163,8 +161,9 @@ STARTED, SKIPPED, MISSED, REFUSED, FAILED, TRIGGERED = (
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What became of a tick, or (`count`) of so many up to this one.
-    `saga`: that was started, or was in the way.
+    """Outcome of a tick, or of the `count` ticks up to this one.
+
+    `saga`: the saga that was started, or was in the way.
     """
 
     tick: int
@@ -175,7 +174,7 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Opening(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A tick that was decided to be started, and with what. `why`: it was refused so far."""
+    """Tick that was decided to be started, and its input. `why`: reason of its refusals so far."""
 
     tick: int
     given: Any = None
@@ -184,13 +183,13 @@ class Opening(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ScheduleRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The schedule of one workflow. `number`: of its writes. `schedule` None: the version has none any more.
+    """Schedule of one workflow. `number` counts its writes.
 
-    `by`: who registered the version, and starts its sagas. `anchor`: where rates are counted from. `next`:
-    the oldest tick that
-    nothing was decided about.
-    `due`: when it is looked at (0: not, by itself).
-    `running`: sagas of it that may be at work, where that matters.
+    `schedule` None: the version has no schedule any more.
+    `by`: the user who registered the version, and starts its sagas.
+    `anchor`: origin from which rates are counted.
+    `next`: the oldest undecided tick. `due`: time of the next look (0: none by itself).
+    `running`: sagas of the schedule that may be at work, where that matters.
     The counts are of ticks.
     """
 
@@ -215,7 +214,7 @@ class ScheduleRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
 
     @property
     def overlap(self) -> str:
-        """What becomes of a tick while a saga of the schedule is at work."""
+        """Treatment of a tick while a saga of the schedule is at work."""
         return ALLOW if self.schedule is None else self.schedule.overlap
 
 
@@ -278,8 +277,9 @@ def resumed(there: ScheduleRecord, now: int) -> ScheduleRecord | None:
 
 
 def decided(there: ScheduleRecord, at_work: tuple[str, ...], now: int) -> ScheduleRecord:
-    """What becomes of what is overdue at `now`, when nothing is being started.
-    `at_work`: those of `running` that have not ended.
+    """Decide the overdue ticks at `now` while nothing is being started.
+
+    `at_work`: sagas of `running` that have not ended.
     """
     there, schedule = replace(there, running=at_work), there.schedule
     if schedule is None or not 0 < there.next <= now:

@@ -1,6 +1,6 @@
-"""How much a value of the engine's own making may be: what expressions put together can grow without end.
+"""Bounds of values that the engine itself builds: expressions put together can grow without end.
 
-A loop that wraps or doubles what its last round gave would otherwise fill the memory
+A loop that wraps or doubles the output of its last round would otherwise fill the memory
 of every worker that takes the saga, or leave an entry that no worker can read.
 """
 
@@ -19,9 +19,9 @@ _encode = msgspec.json.Encoder().encode
 
 
 def excess_of(value: Any, most_bytes: int) -> str:
-    """What is too much about a JSON value, in words; empty when nothing is. Looks no further than it has to.
+    """Return the excess of a JSON value, in words; empty if within bounds. Stops at the first excess.
 
-    `most_bytes` is how many it may have as JSON.
+    `most_bytes` is the limit of its size as JSON.
     """
     items = size = 0
     level: list[Any] = [value]

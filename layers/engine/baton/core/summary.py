@@ -17,7 +17,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _Detail(NamedTuple):
-    """How much is shown: characters of a text, items of a list, keys of an object, and how deep."""
+    """Detail of a summary: characters of a text, items of a list, keys of an object, and depth."""
 
     text: int
     items: int

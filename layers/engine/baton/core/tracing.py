@@ -19,7 +19,7 @@ from msgspec import Meta, Struct
 CLIENT, INTERNAL = 3, 1
 """The kinds of a span, by their numbers in OTLP."""
 FINISHES: Mapping[str, str] = {"calls": "tool_calls"}
-"""Why an answer ended, where the conventions have another word than ports/models.py."""
+"""Reasons why an answer ended for which the conventions have another word than ports/models.py."""
 Attribute = str | int | float | list[str]
 
 _TRACE = re.compile("00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f][13579bdf]")
@@ -29,7 +29,7 @@ _CHOSEN = re.compile("[ta][0-9]+-[0-9]+")
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Tracing:
-    """Where spans are sent."""
+    """Destination of spans."""
 
     traces_url: Annotated[
         str,
@@ -62,10 +62,10 @@ def parent_of(traceparent: str) -> tuple[str, str] | None:
 
 
 def is_chosen_by_model(item: str) -> bool:
-    """Tell whether an item of a node is a call that a model has asked for, or planned in place of a step."""
+    """Return true if an item of a node is a call that a model asked for, or planned in place of a step."""
     return _CHOSEN.fullmatch(item) is not None
 
 
 def is_call(item: str) -> bool:
-    """Whether an item of a node is a call of a tool that a model has asked for."""
+    """Return true if an item of a node is a call of a tool that a model has asked for."""
     return _CALL.fullmatch(item) is not None

@@ -1,4 +1,4 @@
-"""What is to run: the compiled graph, and what follows from its shape alone.
+"""Compiled graphs, and facts derived from their shape alone.
 
-Nothing here knows a log: what has happened is in core/log/.
+Nothing here knows a log. Past events are in core/log/.
 """

@@ -34,13 +34,14 @@ class _Rule(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbi
     correlation_key: str = ""
 
     def is_for(self, type: str, source: str) -> bool:
-        """Whether only the condition can still say no."""
+        """Return true if the rule is for this type and source; its condition may still refuse the event."""
         return self.type == type and self.source in ("", source)
 
 
 class StartRule(_Rule, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """Such an event starts a saga; of `user`, a template of the event, or
-    without one of the user who has registered the rule.
+    """Rule by which an event starts a saga.
+
+    `user` is a template of the event; without one, the saga is of the user who has registered the rule.
     """
 
     input: Any = None
@@ -49,7 +50,7 @@ class StartRule(_Rule, frozen=True, omit_defaults=True, kw_only=True, forbid_unk
 
 
 class SignalRule(_Rule, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """Such an event is a signal for the saga that was started with the same correlation key."""
+    """Rule by which an event is a signal for the saga that was started with the same correlation key."""
 
     signal: str
     payload: Any = None
@@ -69,16 +70,17 @@ class Events(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forb
 
 SKIP, QUEUE, ALLOW = "skip", "queue", "allow"
 OVERLAPS = (SKIP, QUEUE, ALLOW)
-"""What becomes of a tick while a saga of the schedule is still at work:
-it is passed over, waits for its end, or is started beside it.
+"""Treatments of a tick while a saga of the schedule is still at work.
+
+The tick is skipped, waits for the end of the saga, or starts a saga beside it.
 """
 
 
 class Schedule(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """Ticks by a cron expression of five fields, or (`rate`, in ms) one after so long.
+    """Ticks by a cron expression of five fields, or one tick every `rate` ms.
 
-    `catch_up`: of ticks that are overdue, so many are started, the newest ones. `input` is a template.
-    `labels` are those of its sagas.
+    `catch_up`: number of overdue ticks that are started, the newest ones. `input` is a template.
+    `labels` are the labels of its sagas.
     """
 
     cron: str = ""
@@ -106,7 +108,7 @@ class Rule(_Part, frozen=True, kw_only=True):
 
 
 class Branch(_Part, frozen=True, kw_only=True):
-    """Where to go on: the first rule that holds, or (`choose`) what an expression names among `among`."""
+    """Choice of the next nodes: the first rule that holds, or the node of `among` that `choose` names."""
 
     rules: tuple[Rule, ...] = ()
     default: tuple[str, ...] = ()
@@ -120,8 +122,9 @@ class Branch(_Part, frozen=True, kw_only=True):
 
 
 class Pause(_Part, frozen=True, kw_only=True):
-    """Between two rounds: `ms`, each time `factor` times as long, up to
-    `most_ms`; or `of`, a template of a duration.
+    """Pause between two rounds: `ms`, each time `factor` times as long, up to `most_ms`.
+
+    `of`, a template of a duration, takes their place.
     """
 
     ms: int = 0
@@ -131,19 +134,19 @@ class Pause(_Part, frozen=True, kw_only=True):
 
 
 class Poll(_Part, frozen=True, kw_only=True):
-    """Of a loop that is one node which asks again: no round begins later
-    than `within_ms` after the first (0: there is no deadline).
+    """Loop of one node that asks again.
 
-    Where it gives up, it fails as a poll does.
+    No round begins later than `within_ms` after the first (0: no deadline).
+    A loop that gives up fails as a poll does.
     """
 
     within_ms: int = 0
 
 
 class Loop(_Part, frozen=True, kw_only=True):
-    """Stands at the last node of a loop. `max_iterations` counts rounds.
+    """Loop, held by its last node. `max_iterations` counts rounds.
 
-    `initial`: a template of what the node has given before the first round, for those that read it.
+    `initial`: a template of the node's output before the first round, for nodes that read it.
     """
 
     condition: Condition
@@ -157,11 +160,12 @@ class Loop(_Part, frozen=True, kw_only=True):
 
 
 class Join(_Part, frozen=True, kw_only=True):
-    """What a node with several incoming edges waits for.
+    """Condition under which a node with several incoming edges runs.
 
-    `need`: so many live edges, 0 for all edges. `tolerated`: so many of them may fail, -1 when it does not
-    say,
-    so that the first failure is one of the saga. `rest`: `cancel` or `run` what is not done when it fires.
+    `need`: number of live edges, 0 for all edges.
+    `tolerated`: number of edges that may fail; -1 if the document gives none, so that the first failure fails
+    the saga.
+    `rest`: `cancel` or `run` the nodes that are not done when the join fires.
     """
 
     need: int = 0
@@ -170,10 +174,11 @@ class Join(_Part, frozen=True, kw_only=True):
 
 
 def can_go_on(need: int, tolerated: int, edges: int, *, cancels: bool) -> bool:
-    """Whether a join can go on although one of its edges fails.
+    """Return true if a join can go on although one of its edges fails.
 
-    One that waits for a number has others to wait for, if it does not wait for each of them.
-    Where it tolerates none, the edge must fail when it has fired, and what is stopped then does not fail.
+    A join that waits for a number of edges has others to wait for, unless the number is all of them.
+    Where it tolerates no failure, the edge must fail after the join has fired, and a node that `rest` cancels
+    does not fail.
     """
     if tolerated == 0 and cancels:
         return False
@@ -188,7 +193,7 @@ class Cap(_Part, frozen=True, kw_only=True):
 
 
 class Catch(_Part, frozen=True, kw_only=True):
-    """Where it goes on from a failed node: to these nodes, if the failure fits. What is empty fits all."""
+    """Rule for a failed node: `then` come next if the failure fits. An empty field fits every failure."""
 
     codes: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
@@ -197,19 +202,19 @@ class Catch(_Part, frozen=True, kw_only=True):
 
     @property
     def fits_all(self) -> bool:
-        """Tell whether it is for every failure."""
+        """Return true if the rule is for every failure."""
         return not self.codes and not self.kinds and self.condition is None
 
     def fits(self, code: str, kind: str) -> bool:
-        """Whether it is for failures of this code and class; its condition may still say no."""
+        """Return true if the rule is for this code and class of failure; its condition may still refuse."""
         return (not self.codes or code in self.codes) and (not self.kinds or kind in self.kinds)
 
 
 class Asks(_Part, frozen=True, kw_only=True):
-    """What a node asks a person.
-    `says` is a template: title, message, details, options, takeover, and whom it is `to`.
+    """Question that a node asks a person.
 
-    `type` is one of TYPES of core/log/questions.py. `schema` is that of the data that is asked for.
+    `says` is a template: title, message, details, options, takeover, and the recipient `to`.
+    `type` is one of TYPES of core/log/questions.py. `schema` is the JSON Schema of the answer's data.
     """
 
     type: str
@@ -219,7 +224,7 @@ class Asks(_Part, frozen=True, kw_only=True):
 
 
 class CallbackTimes(_Part, frozen=True, kw_only=True):
-    """How long a node waits for work elsewhere, and how often that must give a sign of life (0: never)."""
+    """Milliseconds that a node waits for work elsewhere, and between its heartbeats (0: no heartbeat)."""
 
     timeout_ms: int
     heartbeat_ms: int = 0
@@ -227,8 +232,9 @@ class CallbackTimes(_Part, frozen=True, kw_only=True):
 
 class Node(_Part, frozen=True, kw_only=True):
     """One node.
-    A flat struct, whatever its kind: the order of the fields is that of the
-    stored bytes, so new ones are appended.
+
+    A flat struct for every kind: the order of the fields is that of the stored bytes.
+    New fields are appended.
     """
 
     name: str
@@ -278,11 +284,11 @@ class Node(_Part, frozen=True, kw_only=True):
 
     @property
     def work(self) -> Node:
-        """What is done there: the node itself, or what is done for each item of its list."""
+        """The work of the node: the node itself, or the node that runs for each item of its list."""
         return self if self.each is None else self.each.do
 
     def inverse(self, tool: str, item: str = "") -> Undo | None:
-        """What takes back what a tool has done for the node, or in one of its items."""
+        """Return the inverse of a tool's work for the node, or for one of its items; None if it has none."""
         if not item:
             return self.undo.get(tool)
         if self.each is not None:
@@ -294,7 +300,7 @@ class Node(_Part, frozen=True, kw_only=True):
 
     @property
     def undoes(self) -> bool:
-        """Whether something undoes what it does."""
+        """True if an inverse exists for any of the node's work."""
         parts = self.agent or self.replan
         if self.each is not None:
             return bool(self.each.do.undo)
@@ -304,9 +310,7 @@ class Node(_Part, frozen=True, kw_only=True):
 
     @property
     def takes_failures(self) -> bool:
-        """Whether it is a join that can go on although a node before it has
-        failed, or whose own failure may be caught.
-        """
+        """True for a join that can go on after a failure before it, or has a catch for its own failure."""
         join = self.join
         if join is None:
             return False
@@ -317,13 +321,12 @@ class Node(_Part, frozen=True, kw_only=True):
 
 
 class Undo(_Part, frozen=True, kw_only=True):
-    """What takes back what a step has done: `step`, whose arguments may
-    name the input and the output of the step that is undone.
+    """Inverse of a step: `step`, whose arguments may name the input and the output of the undone step.
 
-    `keeps`: the arguments of that step that are named there; None: all of them. `in_doubt`: `call` where it
-    may be called although it is not
-    known whether that step has happened; empty: a person is asked. `keyed`: it gets the
-    idempotency key of that step.
+    `keeps`: arguments of the undone step that are named there; None: all of them.
+    `in_doubt`: `call` if the inverse may be called while the outcome of the undone step is unknown;
+    empty: a person is asked.
+    `keyed`: the inverse gets the idempotency key of the undone step.
     """
 
     step: Node
@@ -332,19 +335,20 @@ class Undo(_Part, frozen=True, kw_only=True):
     keyed: bool = False
 
     def needed(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """What of the arguments of the step that is undone has to be kept for it."""
+        """Return the arguments of the undone step that the inverse needs."""
         keeps = arguments if self.keeps is None else self.keeps
         return {name: arguments[name] for name in keeps if name in arguments}
 
 
 class Each(_Part, frozen=True, kw_only=True):
-    """What a map does for each item (`do`), at how many at a time, and when it is done.
+    """Work of a map for each item (`do`), its concurrency, and the condition under which it is done.
 
-    `need`: so many have to succeed, 0 for all. `tolerated`: so many may fail, and of a hundred so many
-    (`share`); -1 where it does not
-    say.
-    `rest`, when the outcome is known: `cancel` what is left, `run` it first,
-    or go on with it `beside` what comes after. `most`: the longest list.
+    `need`: number of items that must succeed, 0 for all.
+    `tolerated`: number of items that may fail; `share`: percentage that may fail.
+    Both are -1 where the document gives none.
+    `rest`, when the outcome is known: `cancel` the rest, `run` it first,
+    or go on with it `beside` the next nodes.
+    `most`: items of the longest list.
     """
 
     do: Node
@@ -357,15 +361,15 @@ class Each(_Part, frozen=True, kw_only=True):
 
     @property
     def tells_all(self) -> bool:
-        """Whether its output says of each item what became of it, because not all have to succeed."""
+        """True if the output gives the outcome of each item, because not all items must succeed."""
         return self.need > 0 or self.tolerated >= 0 or self.share >= 0
 
 
 class AgentParts(_Part, frozen=True, kw_only=True):
-    """The steps of an agent: `turn`, one for all its turns, and `calls`,
-    one for each tool that it may call. And its limits.
+    """Steps and limits of an agent.
 
-    `tokens` 0: as many as it takes. `repeatable`: tools that are called again with the same arguments.
+    `turn` is the step of all its turns; `calls` has one step for each tool that the agent may call.
+    `tokens` 0: no limit. `repeatable`: tools that are called again with the same arguments.
     """
 
     turn: Node
@@ -378,12 +382,12 @@ class AgentParts(_Part, frozen=True, kw_only=True):
 
 
 class ReplanParts(_Part, frozen=True, kw_only=True):
-    """What a model may put in the place of a step: `plan`, the step that
-    asks it, and `calls`, one for each tool that it may call.
+    """Alternatives that a model may put in the place of a step.
 
+    `plan` is the step that asks the model; `calls` has one step for each tool that the model may call.
     No alternative begins later than `within_ms`.
     `repeatable`: tools that are called again with the same arguments.
-    `by_person`: a person chooses one.
+    `by_person`: a person chooses the alternative.
     """
 
     plan: Node
@@ -395,8 +399,9 @@ class ReplanParts(_Part, frozen=True, kw_only=True):
 
 
 class Handler(_Part, frozen=True, kw_only=True):
-    """The workflow, or named graph, that is started when a saga has failed for good.
-    `arguments` None: it gets a report.
+    """Workflow or named graph that is started when a saga has failed for good.
+
+    `arguments` None: its input is a report.
     """
 
     workflow: str
@@ -426,12 +431,12 @@ class Graph(_Part, frozen=True, kw_only=True, dict=True):
 
     @property
     def work(self) -> tuple[Node, ...]:
-        """What is done at each node."""
+        """The work of each node, in order."""
         return tuple(node.work for node in self.nodes)
 
     @cached_property
     def costs(self) -> bool:
-        """Whether some node says what it costs, or may ask a model."""
+        """True if some node gives a cost, or may ask a model."""
         return any(node.cost or node.replan is not None for node in self.work)
 
 
@@ -465,9 +470,7 @@ def hash_of(data: bytes) -> str:
 
 
 INPUT, OUTER = "input", "outer"
-"""The two parts of what a named graph is started with: its input, and
-what its expressions name of the place that starts it.
-"""
+"""Keys of a named graph's start: its input, and the values that its expressions name of its starter."""
 WHOLE_INPUT = "${input}"
 """The input of a named graph that is given no other one: that of its starter."""
 HANDLER = "failure-handler"
@@ -493,8 +496,9 @@ def starter_of(workflow: str) -> str:
 
 
 def written_for(saga: str, workflow: str) -> tuple[str, str]:
-    """The saga that `saga` stands for where expressions say so, and its
-    workflow: to a failure handler in the document, the one that has failed.
+    """Return the saga and workflow that stand for `saga` in expressions.
+
+    For a failure handler in the document they are those of the failed saga.
     """
     if not (name_of(workflow) and saga.endswith(f".{HANDLER}")):
         return saga, workflow
@@ -502,25 +506,33 @@ def written_for(saga: str, workflow: str) -> tuple[str, str]:
 
 
 def inner_graph(graph: str, name: str) -> str:
-    """What stands for the hash of a named graph in the saga that runs it. `graph`: the same of its starter."""
+    """Return the name that stands for the hash of a named graph in the saga that runs it.
+
+    `graph` is the same name of the starter.
+    """
     return f"{graph.partition(_IN)[0]}{_IN}{name}"
 
 
 def parts_of(graph: str) -> tuple[str, str]:
-    """The hash of the document's graph, and the name of the graph in it
-    that a saga runs; empty for that itself.
+    """Return the hash of the document's graph, and the name of the named graph that a saga runs.
+
+    The name is empty for the document's own graph.
     """
     whole, _, name = graph.partition(_IN)
     return whole, name
 
 
 def started(given: Any, seen: Mapping[str, Any]) -> dict[str, Any]:
-    """What a named graph is started with. `seen`: a template of what it names of the place that starts it."""
+    """Return the input of a named graph.
+
+    `seen` is a template of the values that the graph names of its place of start.
+    """
     return {INPUT: given, **({OUTER: dict(seen)} if seen else {})}
 
 
 def split(workflow: str, given: Any) -> tuple[Any, Any]:
-    """The input of what is started, and for a named graph what it names of
-    its starter, or None: as far as neither is passed by reference.
+    """Return the input of a started saga, and the values that a named graph names of its starter, or None.
+
+    Either is returned only if it is not passed by reference.
     """
     return (given.get(INPUT), given.get(OUTER)) if name_of(workflow) else (given, None)

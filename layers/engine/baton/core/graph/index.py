@@ -1,8 +1,8 @@
-"""What follows from the shape of a graph alone: rounds of loops, edges out of them, what a join may cancel.
+"""Facts derived from the shape of a graph alone: rounds of loops, edges out of them, joins that may cancel.
 
-Facts about nodes and edges, derived once in a process.
-Tokens and values are in core/decide/program.py and
-core/decide/context.py, what a document may say is in compile/.
+They are derived once in a process.
+Tokens and values are in core/decide/program.py and core/decide/context.py.
+The rules of documents are in compile/.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class GraphIndex:
         """For each node that catches failures: all that they can lead to."""
         self._only_through: dict[tuple[str, tuple[str, ...]], frozenset[str]] = {}
         self.hurries = any(node.join and (node.join.need or node.join.tolerated >= 0) for node in graph.nodes)
-        """Whether some join can become ready before every edge has arrived."""
+        """True if some join can become ready before every edge has arrived."""
         self.can_fail = self._find_tolerated(graph)
         self.stopped_by = self._find_rests(graph)
 
     def shared(self, first: str, second: str) -> int:
-        """How many loops are around both nodes."""
+        """Return the number of loops around both nodes."""
         count = 0
         for mine, other in zip(self.nodes[first].loops, self.nodes[second].loops, strict=False):
             if mine != other:

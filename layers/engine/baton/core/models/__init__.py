@@ -1,3 +1,3 @@
-"""What is said to models, and what it costs: tokens, prices, messages.
-Pure; who calls them is in runtime/models/model_caller.py.
+"""Messages to models, tokens and prices.
+Pure; runtime/models/model_caller.py calls the models.
 """

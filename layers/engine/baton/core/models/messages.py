@@ -1,7 +1,6 @@
-"""What a model is told, as messages: a prompt, and turn for turn what
-it has answered and what came of its calls.
+"""Messages to a model: a prompt, then for each turn its answer and the results of its calls.
 
-Equal turns are equal messages, so that a request begins with all that the one before it had.
+Equal turns are equal messages, so that a request begins with everything in the one before it.
 Messages have the form of the chat completions API.
 """
 
@@ -40,7 +39,7 @@ def plain(text: str) -> str:
 
 
 def parsed(text: str) -> Any:
-    """What a model has written as JSON. Raises `ValueError` that says what is wrong with it."""
+    """Return the JSON value that a model has written. Raises `ValueError` with the fault."""
     try:
         value = msgspec.json.decode(text)
     except RecursionError:
@@ -100,8 +99,9 @@ def turn(
 
 
 def _arguments(call: Mapping[str, Any]) -> str:
-    """The arguments of a call as they go back: providers refuse a history
-    in which they are no object, for good.
+    """Return the arguments of a call for the history.
+
+    Providers refuse a history for good in which they are no object.
     """
     text = call.get("text")
     if not text:
@@ -113,12 +113,12 @@ def _arguments(call: Mapping[str, Any]) -> str:
 
 
 def heard(values: Iterable[Any]) -> list[Message]:
-    """What its user has said while it was at work."""
+    """Return the messages of the user's signals to the agent."""
     return [{"role": "user", "content": _cut(text_of(value))} for value in values]
 
 
 def result_of(messages: Iterable[Message], call: str) -> Any:
-    """What a model was told of a call, if that is among these messages."""
+    """Return the content of the tool message for a call; None if these messages do not have it."""
     return next((one["content"] for one in messages if one.get("tool_call_id") == call), None)
 
 
@@ -132,20 +132,21 @@ def parted(messages: Sequence[Message], share: int) -> tuple[list[Message], list
 
 
 def in_place_of(count: int, summary: str = "") -> Message:
-    """What stands where `count` messages are left out.
-    A summary is data: its author has read what tools and users wrote.
+    """Return the message in place of `count` messages that are left out.
+
+    A summary is data: its author has read text of tools and users.
     """
     text = SUMMARY.format(count=count, text=_cut(summary)) if summary else LEFT_OUT.format(count=count)
     return {"role": "user", "content": text}
 
 
 def to_summarise(messages: Sequence[Message]) -> list[Message]:
-    """What a model is told that is to summarise these messages."""
+    """Return the messages that ask a model to summarise `messages`."""
     return [{"role": "system", "content": SUMMARY_PROMPT}, {"role": "user", "content": text_of(messages)}]
 
 
 def correction(why: str) -> Message:
-    """What is said after an answer that is not what was asked for."""
+    """Return the message after an answer that does not have the requested form."""
     return {
         "role": "user",
         "content": f"Your last answer was refused: {why}\nAnswer again, and mend only this.",
@@ -166,9 +167,7 @@ def size_of(messages: Sequence[Message], more: Any = None, known: int = 0) -> in
 
 
 def since_answer(messages: Sequence[Message]) -> Sequence[Message]:
-    """What a request adds to the one before it: the last answer, and what was said after it.
-    All, if there is no answer.
-    """
+    """Return the last answer and everything after it; all messages if they have no answer."""
     for index in range(len(messages) - 1, -1, -1):
         if messages[index]["role"] == "assistant":
             return messages[index:]
@@ -204,10 +203,10 @@ FROM, AT = "$from", "at"
 
 
 def filled(value: Any, source: Callable[[int], Any]) -> Any:
-    """The value with what it refers to: of a step by its number, 0 for the
-    arguments of the one that has failed.
+    """Return the value with its references replaced.
 
-    Raises `ValueError` for what is not there.
+    A reference is the number of a step; 0 stands for the arguments of the failed step.
+    Raises `ValueError` for a reference that leads nowhere.
     """
     if isinstance(value, list):
         return [filled(one, source) for one in value]
@@ -228,7 +227,7 @@ def filled(value: Any, source: Callable[[int], Any]) -> Any:
 
 
 def is_reference(value: Any) -> bool:
-    """Whether a value of a plan stands for what another step has given."""
+    """Return true if a value of a plan stands for the output of another step."""
     return (
         isinstance(value, dict)
         and value.keys() <= {FROM, AT}

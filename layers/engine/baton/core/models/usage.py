@@ -42,15 +42,14 @@ def tokens_of(usage: Iterable[Usage]) -> int:
 
 
 def most_used(model: str, read: int, written: int) -> Usage:
-    """The most that a request can have used that reads up to `read` tokens
-    and writes up to `written`: the dearest kind of input.
-    """
+    """Return the largest possible usage: `read` tokens of the dearest input, `written` tokens of output."""
     return Usage(model=model, input=read, written=read, output=written)
 
 
 def is_credible(usage: Usage, read: int, written: int) -> bool:
-    """Whether a request of up to `read` tokens, with an answer of up to
-    `written`, can have used this: something, and no absurd amount.
+    """Return true if a request can have used this: some tokens, and no absurd amount.
+
+    The request has up to `read` tokens, its answer up to `written`.
     """
     figures = (usage.input, usage.cached, usage.written, usage.output, usage.reasoning)
     if {*map(type, figures)} != {int} or min(figures) < 0 or not usage.input + usage.output:
@@ -88,9 +87,7 @@ def cost_of(usage: Usage, price: Price) -> int:
 
 
 def most_of(price: Price, input_tokens: int, output_tokens: int) -> int:
-    """The most that a request of up to so many tokens may cost, in
-    micro-dollars: the dearest kind of input, the whole output.
-    """
+    """Return the maximum cost of a request, in micro-dollars: the dearest kind of input, the whole output."""
     dearest = max(price.input, price.cached or 0, price.written or 0)
     most = -(-(input_tokens * dearest + output_tokens * price.output) // _PER)
     if price.then is not None and input_tokens > price.above:
@@ -103,23 +100,19 @@ DOMAIN: Final = "model_call"
 REFUSED: Final = "answer_invalid"
 """The code of an answer that is not what was asked for."""
 TIMEOUT_MS: Final = 300_000
-"""How long an answer may take where the document does not say: a model
-that thinks takes longer than other tools.
-"""
+"""Default milliseconds for an answer: a model that thinks takes longer than other tools."""
 LONGEST_MS: Final = 3_600_000
 """The same of a request in the background, for which no worker waits."""
 HANDOVER_MS: Final = 30_000
-"""How long it may take to hand such a request over, or to fetch its answer."""
+"""Milliseconds to hand over such a request, or to fetch its answer."""
 LEAST_COST: Final = 1
-"""Micro-dollars: so much is held for any request before more is known."""
+"""Micro-dollars held for any request before more is known."""
 
 
 SHARE: Final = "share"
-"""The argument of a turn whose transcript is cut: to the last part of so many."""
+"""Argument of a turn whose transcript is cut: only the last `1/share` stays."""
 SUMMARISE: Final = "summarise"
-"""The argument of a turn that has the part which is cut off summarised:
-by which `model`, in how many tokens (`max_output`).
-"""
+"""Argument of a turn that summarises the part cut off: the `model`, and its tokens (`max_output`)."""
 
 
 def model_tool(fallbacks: tuple[str, ...] = (), context: str = "") -> ToolSpec:

@@ -1,6 +1,4 @@
-"""What every primitive is made of: its description, the call that it
-gets, and the counter that bounds its work.
-"""
+"""Parts of every primitive: its description, its call, and the counter that bounds its work."""
 
 from __future__ import annotations
 
@@ -20,14 +18,14 @@ REQUIRED: Final[Any] = object()
 
 
 class Told(list[Problem]):
-    """What was found to be wrong so far."""
+    """Faults found so far."""
 
     def wrong(self, path: str, message: str, right: str = "") -> None:
         self.append(Problem(path, message, right))
 
 
 class Wrong(ValueError):
-    """What is wrong with one value, and what would be right."""
+    """Fault of one value, with a suggestion."""
 
     def __init__(self, message: str, right: str = "") -> None:
         super().__init__(message)
@@ -36,9 +34,9 @@ class Wrong(ValueError):
 
 @dataclass(frozen=True)
 class Shape:
-    """`says` completes "this must be …". `read` gives the value as the primitives take it; what it is after a
-    problem was
-    told does not matter.
+    """Shape of a field's value. `says` completes "this must be …".
+
+    `read` returns the value as the primitives take it; after a problem the returned value does not matter.
     """
 
     says: str
@@ -259,9 +257,7 @@ PREVIEW_ROWS = 50
 PREVIEW_ITEMS = 20
 PREVIEW_TEXT = 200
 PREVIEW_LEVELS = 4
-"""What a preview shows: rows, items of lists and objects, characters of
-texts, lists and objects inside each other.
-"""
+"""Size of a preview: rows, items of lists and objects, characters of texts, levels of nesting."""
 
 PROBLEMS = 20
 """Problems that one failure tells."""
@@ -352,7 +348,7 @@ class Work:
 
 @dataclass
 class Call:
-    """What a primitive is run with. `others` are the values that its fields name as further inputs."""
+    """Call of a primitive. `others` are the values that its fields name as further inputs."""
 
     value: Any
     fields: Mapping[str, Any]
@@ -402,8 +398,9 @@ def table(value: Any, what: str, at: str = "") -> Rows:
 
 
 def getter(path: str) -> Callable[[Row], Any]:
-    """What reads a field of a row: by its name, or by the way to it
-    (`price.total`, `legs.0.from`); null for none.
+    """Return the function that reads a field of a row by name or by path; null for none.
+
+    Paths are `price.total`, `legs.0.from`.
     """
     if "." not in path:
         return lambda row: row.get(path)
@@ -440,7 +437,7 @@ class Primitive(NamedTuple):
 
 
 def key_of(value: Any, work: Work) -> Any:
-    """What is equal for equal JSON values and can be looked up: 1 is 1.0, and not true."""
+    """Return a hashable key that is equal for equal JSON values: 1 equals 1.0, but not true."""
     kind = type(value)
     if kind is str or value is None:
         return value

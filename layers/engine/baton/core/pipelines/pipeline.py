@@ -89,8 +89,9 @@ _COMMON: Final = (
 
 
 class Step(NamedTuple):
-    """`sources`: by the field that names it, where a value comes from: the name of an input, or the number of a
-    step.
+    """One step of a plan.
+
+    `sources`: origin of each value by the field that names it: name of an input, or number of a step.
     """
 
     primitive: Primitive
@@ -227,7 +228,7 @@ class _Reader:
         return primitive
 
     def _source(self, name: Any, path: str, field: str, place: int) -> str | int:
-        """Where a step's input comes from."""
+        """Return the origin of a step's input: the name of an input, or the number of a step."""
         if isinstance(name, str):
             if name not in self._known:
                 hint = nearest(name, self._known) or f"there are {', '.join(self._known) or 'none'}"
@@ -262,9 +263,10 @@ def run(
     most_bytes: int,
     preview: int = 5,
 ) -> Result:
-    """What the last step gives. `answers` are the bodies of the requests, by the number of their step.
+    """Return the result of the last step.
 
-    Raises `PipelineFailed`; nothing else, whatever the data are. Changes nothing of what it is given.
+    `answers` are the bodies of the requests, by the number of their step.
+    Raises `PipelineFailed` and no other exception, whatever the data are. The arguments stay unchanged.
     """
     answers = {} if answers is None else answers
     _check({"data": dict(data), "answers": list(answers.values())}, most_bytes, "the data of a pipeline", "")

@@ -54,8 +54,9 @@ _KEYS = some(_KEY, base.FIELDS)
 
 
 def ordered(call: Call, keys: Sequence[Any], order: str) -> list[Row]:
-    """The rows by these keys, the first one first; equal rows stay as they
-    are, and nulls are last either way.
+    """Return the rows sorted by these keys, the first key first.
+
+    The sort is stable, and nulls are last either way.
     """
     rows = call.rows
     places = list(range(len(rows)))
@@ -172,7 +173,7 @@ _TEST = ("field", "op", "value")
 
 
 class _Reader:
-    """Reads one condition. `left`: so many more may be in it."""
+    """Reader of one condition. `left`: number of conditions that may still be in it."""
 
     def __init__(self, told: Told) -> None:
         self._told, self._left = told, base.CONDITIONS
@@ -270,8 +271,9 @@ def _chosen(condition: Mapping[str, Any], rows: Sequence[Row], places: list[int]
 
 
 def _test(op: str, wanted: Any, values: Sequence[Any], work: Work) -> Callable[[Any], bool]:
-    """Whether it holds for a value.
-    Raises `ConditionError` for a type that it cannot take; null never is one.
+    """Return the test of a value.
+
+    The test raises `ConditionError` for a type that it cannot take; null never raises.
     """
     if op in {"eq", "ne"}:
         key = key_of(wanted, work)

@@ -132,7 +132,10 @@ def _read_date(value: Any, written: str, zone: tzinfo) -> datetime:
 
 
 def _utc(value: Any, formats: tuple[str, ...], zone: tzinfo) -> str | None:
-    """`2026-11-21T10:00:00.000Z`, always as long, so that texts sort like moments. None for what is no date."""
+    """Return `2026-11-21T10:00:00.000Z`, always of the same length, so that texts sort as moments.
+
+    None if `value` is not a date.
+    """
     if isinstance(value, str) and len(value) > base.DATE:
         return None
     for written in formats:
@@ -222,7 +225,7 @@ class Expression:
             raise Wrong(f"not a JMESPath expression: {_line(error)}") from error
 
     def of(self, value: Any, work: Work) -> Any:
-        """What it makes of a value. Raises `Broken`."""
+        """Return the result of the expression for a value. Raises `Broken`."""
         try:
             return _Counting(work).visit(self._tree, value)
         except RecursionError as error:

@@ -25,12 +25,12 @@ REQUESTS_PER_MESSAGE = 3  # it is sent, received and deleted; batches make it le
 
 
 class Deployment(msgspec.Struct, frozen=True, kw_only=True):
-    """What a bill depends on besides the log. Memory in MB, times in ms, sizes in bytes.
+    """Facts that a bill depends on besides the log. Memory in MB, times in ms, sizes in bytes.
 
     Four times are assumptions, for a DynamoDB that answers within 5 to 10 ms:
-    `init`, what a new process of the worker is billed for before it begins;
-    `handover`, from a worker's start to its first step and from its last entry to its end; `request` and
-    `passing`, one invocation of the API and of the relay.
+    `init`, the billed time of a new process of the worker before it begins;
+    `handover`, from a worker's start to its first step and from its last entry to its end;
+    `request` and `passing`, one invocation of the API and of the relay.
     """
 
     worker_mb: int = 1_024
@@ -64,7 +64,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """What was used. `gb_seconds`: Lambda's time by its memory, all functions together."""
+    """Resources used. `gb_seconds`: Lambda's time by its memory, all functions together."""
 
     write_units: int = 0
     read_units: int = 0
@@ -82,8 +82,9 @@ def units(size: int, of: int = WRITE_BYTES) -> int:
 
 
 def stored_bytes(data: bytes, around: int) -> int:
-    """Bytes of an item with this JSON and `around` bytes of other
-    attributes: compressed if that saves a unit.
+    """Return the bytes of an item with this JSON and `around` bytes of other attributes.
+
+    The JSON is compressed if that saves a unit.
     """
     plain = around + len(data)
     if units(plain) == 1:
@@ -224,9 +225,7 @@ def _dollars(usd: float) -> float:
 
 
 class ModelCosts:
-    """Sums over a log, whatever branch an entry is in: what was asked in a
-    branch that was left is paid for, too.
-    """
+    """Sums over a log, whatever branch an entry is in: requests of an abandoned branch are paid for, too."""
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, str], list[int]] = {}
@@ -283,9 +282,9 @@ def budget_view(
     tenant: tuple[int, int] = (0, 0),
     rule: UserRule = NO_RULE,
 ) -> dict[str, Any]:
-    """What `GET /budget` shows. Where there is no limit nothing is counted.
+    """Return the answer of `GET /budget`. Without a limit nothing is counted.
 
-    `tenant`: what its users together have told to be spent, and what they have drawn besides.
+    `tenant`: the money that all its users together have reported as spent, and the money drawn besides.
     """
     return {
         "user": user,
@@ -343,15 +342,19 @@ class ErrorBudgets:
         self._sums: dict[str, list[int]] = {}
 
     def add(self, workflow: str, status: str, count: int = 1) -> None:
-        """So many more sagas that have come to an end.
-        One that was rolled back has failed, one that was cancelled is neither.
+        """Add `count` ended sagas.
+
+        A saga that was rolled back counts as failed; a cancelled saga counts as neither.
         """
         status = "failed" if status in _ROLLED_BACK else status
         if status in ENDS:
             self._sums.setdefault(workflow, [0, 0])[ENDS.index(status)] += count
 
     def rows(self) -> list[dict[str, Any]]:
-        """What has failed most in front. `left`: so many more may fail; below 0, so many more have than may."""
+        """Return the rows, the workflow with the most failures first.
+
+        `left`: number of sagas that may still fail; below 0, the number of failures over the budget.
+        """
         ordered = sorted(self._sums.items(), key=lambda pair: (-pair[1][1], pair[0]))
         return [
             {

@@ -10,7 +10,7 @@ from typing import Any
 
 BY = ("workflow", "user", "model")
 OF = MODELS, AWS = ("models", "aws")
-"""Whose bill it is."""
+"""Bills that a sum may be of."""
 
 
 class DayCosts:

@@ -1,5 +1,4 @@
-"""What the outside sees of a definition: its shape, the graphs that its
-document names, and its failure handler.
+"""Public views of a definition: its shape, the graphs that its document names, and its failure handler.
 
 Everything that draws a workflow draws this: `baton check`, `baton workflows`, the console.
 """
@@ -25,7 +24,7 @@ from baton.core.nodes.registry import KINDS
 
 
 def control_view(node: Node) -> dict[str, Any]:
-    """Whether it runs, what it waits for, and where it goes on; conditions as the graph has them."""
+    """Return the condition, join, branch and next nodes of a node; conditions as the graph has them."""
     shown: dict[str, Any] = {}
     if node.when is not None:
         shown["when"] = plain(node.when)
@@ -91,9 +90,7 @@ UNITS: Final = {"wall_time": "wall_time_ms", "cost": "cost_usd"}
 
 
 def graph_view(graph: Graph, kinds: Kinds = KINDS) -> dict[str, Any]:
-    """A workflow's shape: what it takes, its nodes in an order in which
-    they can run, its edges, and those of its named graphs.
-    """
+    """Return the shape of a workflow: input, nodes in an order in which they can run, edges, named graphs."""
     return {
         "input": graph.input_schema,
         **_shape(graph, kinds),
@@ -123,7 +120,7 @@ def _handler(handler: Handler) -> dict[str, Any]:
 
 
 def _edges(graph: Graph) -> list[dict[str, Any]]:
-    """The edges by their receivers, with what decides whether they are taken; a loop's back edge behind them."""
+    """Return the edges by their receivers, with their deciders; a loop's back edge follows them."""
     nodes = {node.name: node for node in graph.nodes}
     forward = [
         {"from": before, "to": node.name, "kind": _kind(nodes[before], node.name)}
@@ -186,11 +183,11 @@ Steps = list[tuple[Strategy, str]]
 
 
 def foretold(program: Program, *, handled: bool = False, last: str = "") -> dict[str, Any]:
-    """What a task of the graph does about a failure after retries and alternatives.
+    """Return the treatment of a failure after retries and alternatives, for the tasks of the graph.
 
-    `steps` is what a task does that has no rules of its own, empty where there is none; `nodes` are those
-    that do something
-    else, each with its words, the first `MOST` of them. `handled` and `last` are those of the saga's start.
+    `steps` is the treatment by a task without rules of its own, empty where the graph has no such task.
+    `nodes` maps the first `MOST` tasks that do something else to their words.
+    `handled` and `last` are those of the saga's start.
     """
     known: dict[tuple[str, bool], str] = {}
 
@@ -217,13 +214,11 @@ def foretold(program: Program, *, handled: bool = False, last: str = "") -> dict
 
 
 def by_class(program: Program) -> dict[str, Any]:
-    """How often a task is tried, over how long, and whether the saga undoes
-    what it has done in the end: by class of failure.
+    """Return attempts, time of retries and undoing of a task, by class of failure.
 
-    As `foretold`: `steps` of a task without rules of its own, `nodes` of
-    each that does something else. Each maps a class to
-    `attempts`, the milliseconds that their pauses last (`over_ms`), and `undone`. Codes of the failure matrix
-    may have other numbers.
+    As in `foretold`, `steps` is for a task without rules of its own, `nodes` for each task that differs.
+    Each maps a class to `attempts`, the milliseconds of all pauses (`over_ms`), and `undone`:
+    true if the saga undoes its steps in the end. Codes of the failure matrix may have other numbers.
     """
     tasks = [node for node in program.graph.nodes if node.tool and program.kinds[node.kind].has_attempts]
     usual = _classes(program, Node(name="", kind=""))
@@ -293,8 +288,9 @@ def _course(program: Program, node: Node, code: str, kind: str, *, handled: bool
 
 
 def _undoes(program: Program, node: Node, code: str, kind: str) -> bool:
-    """Whether the saga undoes what it has done when it fails so: something
-    can be, and no rule of the document leaves it out.
+    """Return true if the saga undoes its steps after this failure.
+
+    Some step must have an inverse, and no rule of the document may leave the undoing out.
     """
     levels = (program.graph.failures, node.failures)
     ladder = entry_of(code, kind, node.domain, levels).ladder

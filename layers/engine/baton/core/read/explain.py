@@ -1,6 +1,6 @@
-"""The path that a saga took, and why a node ran or did not: answers from the log and the graph alone.
+"""Path of a saga, and the reasons why a node ran or did not, from the log and the graph alone.
 
-story.py gathers the facts, story.py follows them to their cause.
+story.py gathers the facts and follows them to their cause.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ _SAID = 5  # of edges, of causes, or of what a node waits for, in one sentence
 
 
 def way(story: Story, after: int, limit: int, room: int) -> dict[str, Any]:
-    """The path: slots in the order in which they were settled, by entries above `after`.
+    """Return the path: slots in the order in which they were settled, by entries above `after`.
 
-    A page has about `limit` of them, never a part of an entry's, and no
-    more than `room` bytes but for its first entry. `next` continues it.
+    A page has about `limit` slots, all slots of each of its entries, and at most `room` bytes after its first
+    entry. `next` continues it.
     """
     reasons = Reasons(story)
     start = {"start": f"by {sent(story.sent)}" if story.sent and not after else None}
@@ -91,7 +91,10 @@ def way(story: Story, after: int, limit: int, room: int) -> dict[str, Any]:
 
 
 def has_page(story: Story, after: int, limit: int) -> bool:
-    """Whether a page of `way` ends before what is known: what the saga did later does not change it."""
+    """Return true if a page of `way` ends before the last known slot.
+
+    Later entries of the saga do not change such a page.
+    """
     known: list[int] = []
     for slot in reversed(story.ended):
         version = end_of(story.places[slot]).when.version
@@ -102,9 +105,9 @@ def has_page(story: Story, after: int, limit: int) -> bool:
 
 
 def explain(story: Story, name: str, room: int) -> dict[str, Any]:
-    """Why a node ran, or did not, in each of its iterations that could have
-    come: the last ones if there is no more
-    `room` (bytes). Raises `NotFound` with the nearest name.
+    """Return the reasons why a node ran or did not run, for each of its possible iterations.
+
+    The last iterations if all take more than `room` bytes. Raises `NotFound` with the nearest name.
     """
     nodes = story.program.nodes
     if name not in nodes:
@@ -134,8 +137,9 @@ def _size(value: Any) -> int:
 
 
 def _iterations(story: Story, name: str) -> list[tuple[int, ...]]:
-    """The rounds in which the node has its place: those of the loops around
-    it that have begun; of a loop that has not, the first.
+    """Return the rounds in which the node can run.
+
+    They are the begun rounds of the loops around it, and the first round of a loop that has not begun.
     """
     found: list[tuple[int, ...]] = [()]
     for depth, tail in enumerate(story.program.nodes[name].loops):
@@ -189,7 +193,7 @@ def _open(reasons: Reasons, place: Place) -> dict[str, Any]:
 
 
 def _child(place: Place) -> dict[str, Any]:
-    """The saga that it has started, if it starts any."""
+    """Return the child saga that the slot has started, as the field `child`; empty if it has none."""
     child = getattr(place.opened, "child", "")
     return {"child": child} if child else {}
 
@@ -200,7 +204,7 @@ def _alive(place: Place) -> list[Arrival]:
 
 
 def _onward(story: Story, place: Place) -> str:
-    """What it failed with, and where it went on."""
+    """Return the failure of a slot, and the nodes that followed."""
     end = end_of(place)
     failed = said(end.failure) if end.became == FAILED and end.failure is not None else ""
     skipped = unhandled(story.places, end.to) if end.failure is not None else ()
@@ -244,7 +248,7 @@ def _why(reasons: Reasons, story: Story, name: str, iteration: tuple[int, ...]) 
 
 
 def _items(reasons: Reasons, story: Story, place: Place) -> list[dict[str, Any]]:
-    """What a node has done one by one: of very much, the first and the last."""
+    """Return the items of a node one by one; of more than `SHOWN`, the first and the last."""
     found = list(story.items.get(place.slot, ()))
     if len(found) > SHOWN:
         found = [found[0], *found[-SHOWN + 1 :]]

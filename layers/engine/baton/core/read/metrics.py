@@ -76,7 +76,7 @@ A set of which a figure has not every dimension is left out of it.
 _QUIET = frozenset(
     {"Attempts", "Succeeded", "WorkTime", "SagasCompleted", "InputTokens", "OutputTokens", "ModelTime"}
 )
-"""What tells of no failure: it may wait for its minute, and is lost with its process."""
+"""Metrics that report no failure: they may wait for their minute, and are lost with their process."""
 
 _ENDS = {
     "completed": "SagasCompleted",
@@ -90,9 +90,9 @@ About = tuple[str, str] | tuple[()]
 
 
 class Tally:
-    """What one tool did in one workflow since `since` (epoch ms).
+    """Figures of one tool in one workflow since `since` (epoch ms).
 
-    Its figures have a name and, where they are about one more thing, that dimension: `("code", "timeout")`.
+    A figure has a name and, where it is about one more thing, that dimension: `("code", "timeout")`.
     """
 
     def __init__(self, since: int) -> None:
@@ -102,7 +102,7 @@ class Tally:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether everything succeeded at its first attempt."""
+        """True if everything succeeded at its first attempt."""
         return all(name in _QUIET for name, _ in (*self.sums, *self.values))
 
     def add(self, name: str, value: int = 1, about: About = ()) -> None:
@@ -253,10 +253,9 @@ def _documents(tally: Tally, now: int, deployment: str, workflow: str, tool: str
 
 
 def document(now: int, named: Mapping[str, str], values: Mapping[str, int | list[int]]) -> Document:
-    """One document: `values` by the names of METRICS, once for each of
-    their sets of dimensions that are in `named`.
+    """Return one document: `values` by the names of METRICS, for each of their sets of dimensions in `named`.
 
-    One that has no row is a count by tool.
+    A name without a row is a count by tool.
     """
     metrics: dict[Sets, list[dict[str, str]]] = {}
     for name in values:

@@ -1,6 +1,6 @@
-"""What is known of one slot of a saga: what arrived there, the attempts, and how it ended.
+"""Facts about one slot of a saga: its arrivals, its attempts, and its end.
 
-story.py gathers it from the log.
+story.py gathers them from the log.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class Moment(Struct, frozen=True, gc=False):
 
 
 class Arrival(Struct, frozen=True, gc=False):
-    """A token that came.
-    `cause` is the slot that sent it, or that left a loop around the sender; empty: the start.
+    """Token that arrived.
 
-    `late`: the join had fired already, and it was absorbed.
+    `cause`: the slot that sent the token, or that left a loop around the sender; empty: the start.
+    `late`: true if the join had fired already and absorbed the token.
     """
 
     src: str
@@ -53,15 +53,17 @@ class Arrival(Struct, frozen=True, gc=False):
 
 
 class End(Struct, frozen=True, gc=False):
-    """What became of a slot. `by` is the slot that ended the round of one that was dropped.
+    """End of a slot.
 
-    `why` is that of a skipped node, `way` the log's word for what was chosen. `to` and `not_to` are the
-    receivers of
-    its own edges, `leaves` the loops whose rounds ended with it, by their tails.
-    `closed_by` ended a wait.
-    `recorded`: what may happen only once had happened before.
-    `blocked_ms`: its last attempt held the event loop.
-    `until`: when the next round of its loop begins, where that is not at once.
+    `by`: the slot that ended the round of a dropped slot.
+    `why`: the reason of a skipped node.
+    `way`: the log's word for the choice of edges.
+    `to` and `not_to`: receivers of the slot's own edges, taken and not taken.
+    `leaves`: the loops whose rounds ended with the slot, by their tails.
+    `closed_by`: key of the outside event that ended a wait, or `time`.
+    `recorded`: true if a tool that may act only once had acted before.
+    `blocked_ms`: milliseconds for which the last attempt held the event loop.
+    `until`: begin of the next round of the slot's loop, if that is not at once.
     """
 
     became: str
@@ -80,12 +82,10 @@ class End(Struct, frozen=True, gc=False):
 
 
 class Attempt(Struct, gc=False):
-    """An attempt that failed, but was not the step's last word.
-    `lasted` and `blocked` (of the event loop, by it) in ms.
+    """Failed attempt that was not the step's last. `lasted` and `blocked` (of the event loop) are in ms.
 
-    `then` is what was done about it: more than one thing where a question was not answered. `answers`: what
-    became of
-    questions, by their ids.
+    `then`: the actions after it, more than one where a question was not answered.
+    `answers`: the ends of questions, by their ids.
     """
 
     number: int
@@ -99,7 +99,7 @@ class Attempt(Struct, gc=False):
 
 
 class Failed(Struct, frozen=True, gc=False):
-    """What the saga fails with: the slot's failure, or (no slot) a limit of the saga."""
+    """Failure of the saga: the failure of the slot, or (no slot) of a limit of the saga."""
 
     slot: str
     failure: ev.Failure
@@ -137,17 +137,17 @@ class Place(Struct, gc=False):
 
     @property
     def name(self) -> str:
-        """What it is called in a sentence."""
+        """Name of the slot in a sentence."""
         return f"{self.label} of `{slot_of(self.node, self.iteration)}`" if self.label else f"`{self.slot}`"
 
     @property
     def heard(self) -> dict[str, bool]:
-        """What arrived before the join fired: sender to alive."""
+        """Edges that arrived before the join fired: sender to alive."""
         return {src: arrival.alive for src, arrival in self.arrivals.items() if not arrival.late}
 
     @property
     def errors(self) -> dict[str, tuple[ev.Failure, ...]]:
-        """What came with it, by sender."""
+        """Failures that arrived before the join fired, by sender."""
         told = self.arrivals.items()
         return {src: arrival.errors for src, arrival in told if arrival.errors and not arrival.late}
 
@@ -189,7 +189,7 @@ def _json(value: Any) -> str:
 
 
 def condition_words(condition: Condition) -> str:
-    """An expression, a query or a comparison as it is written; nothing of a condition that has no short form."""
+    """Return a CEL expression, a query or a comparison as written; empty for any other condition."""
     if isinstance(condition, Cel):
         text = " ".join(condition.expression.split())
     elif isinstance(condition, JsonPath):
@@ -203,8 +203,9 @@ def condition_words(condition: Condition) -> str:
 
 
 def choice(program: Program, place: Place) -> str:
-    """How the edges from a slot were chosen: by its loop, by its branch, or by leaving a loop.
-    Empty: they were not.
+    """Return the reason for the choice of edges: its loop, its branch, or leaving a loop.
+
+    Empty if no choice was made.
     """
     end = place.end
     assert end is not None, "it is done"
@@ -243,7 +244,7 @@ def _at(place: Place) -> str:
 
 
 def moved(program: Program, place: Place) -> str:
-    """Where it went on from a slot that was ready, and where not; empty where nothing follows."""
+    """Return the words for the edges taken and not taken from a slot that was ready; empty without edges."""
     end = place.end
     assert end is not None, "it is done"
     receivers = list(dict.fromkeys(node_of(slot)[0] for slot in (*end.to, *end.not_to)))
@@ -264,8 +265,9 @@ def moved(program: Program, place: Place) -> str:
 
 
 def unhandled(places: Mapping[str, Place], slots: Iterable[str]) -> tuple[str, ...]:
-    """The handlers at these slots, where each was skipped by its own
-    `when`: a failure was caught, and nothing ran.
+    """Return the handlers at these slots if each was skipped by its own `when`; empty if not.
+
+    A failure was then caught, and nothing ran.
     """
     found = [places[slot] for slot in slots]
     if any(place.end is None or place.end.why != "when" for place in found):
@@ -274,7 +276,7 @@ def unhandled(places: Mapping[str, Place], slots: Iterable[str]) -> tuple[str, .
 
 
 def opened(program: Program, place: Place) -> str:
-    """What a node waits for."""
+    """Return the words for the wait of a node."""
     assert place.opened is not None, "it has begun"
     return program.kinds[program.doing(place.slot).kind].words(place.opened) + asked_since(place.moves)
 
@@ -285,7 +287,7 @@ def held(event: ev.StepHeld) -> str:
 
 
 def asked_since(moves: Sequence[ev.QuestionEscalated | ev.QuestionClaimed]) -> str:
-    """What has happened to a question since it was asked; of much, the last."""
+    """Return the words for the events of a question since it was asked; of more than `_LISTED`, the last."""
     more = len(moves) - _LISTED
     earlier = f"; {counted(more, 'thing')} before that" if more > 0 else ""
     return earlier + "".join(f"; {_move(event)} {iso(event.at)}" for event in moves[-_LISTED:])
@@ -303,7 +305,7 @@ Seen: TypeAlias = ev.UndoBegan | ev.UndoStepBegan | ev.UndoPassed | ev.ChildUndo
 
 
 class StoryPlaces(Protocol):
-    """What is changed here of the story in story.py."""
+    """Parts of the story in story.py that this module changes."""
 
     program: Program
     places: dict[str, Place]
@@ -463,7 +465,7 @@ def _held(blocked_ms: int) -> str:
 
 
 def _done(attempt: Attempt, chosen: ev.StrategyChosen) -> str:
-    """What was done about it, why not something else, and how a question was answered."""
+    """Return the action after a failed attempt, the reasons against others, and the answer to a question."""
     text = _words(chosen)
     if chosen.policy:
         text += f", by the policy `{chosen.policy}`" + (f": {chosen.message}" if chosen.message else "")
@@ -492,7 +494,7 @@ def _words(chosen: ev.StrategyChosen) -> str:
 
 
 def history(place: Place) -> str:
-    """How a step that is done came to its last attempt; empty if that was its first."""
+    """Return the words for the attempts before the last of an ended step; empty if it had only one."""
     end = place.end
     assert end is not None, "it has ended"
     recorded = "it had happened before, so what came of it then was taken" if end.recorded else ""
@@ -507,7 +509,7 @@ def history(place: Place) -> str:
 
 
 def outlook(place: Place) -> str:
-    """What a step that has failed before waits for now; empty if it has not, or if it runs again."""
+    """Return the next event of a step that has failed before; empty if it has not, or if it runs again."""
     if not place.attempts:
         return ""
     last = place.attempts[-1]
@@ -527,7 +529,7 @@ def outlook(place: Place) -> str:
 
 
 def is_asking(place: Place) -> bool:
-    """Whether a question about it is open."""
+    """Return true if a question about the slot is open."""
     if not place.attempts or not place.attempts[-1].then:
         return False
     ask = place.attempts[-1].then[-1].ask

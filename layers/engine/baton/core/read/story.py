@@ -1,8 +1,7 @@
-"""What a log says of each slot: what arrived there and why, what became of it, and which edges it went on by.
+"""Facts of a log about each slot: its arrivals and their causes, its end, and the edges taken.
 
-Facts, seen while the entries are folded; values are let go, so that a long log fits.
-What an entry changes is in log/folding/fold.py, explain.py draws
-conclusions from the facts, places.py words them.
+The facts are gathered while the entries are folded; values are dropped, so that a long log fits.
+log/folding/fold.py applies the entries, explain.py draws conclusions from the facts, places.py words them.
 """
 
 from __future__ import annotations
@@ -59,12 +58,12 @@ _OfUndoing = ev.UndoBegan | ev.UndoStepBegan | ev.UndoPassed | ev.ChildUndone | 
 
 
 class Story:
-    """The history of a saga: what is seen while the entries of its lineage are folded in their order."""
+    """History of a saga, gathered while the entries of its lineage are folded in their order."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
         self.state = State()
-        """What was read comes to, but for the saga's end: with that its slots would be gone."""
+        """State of the entries read, but for the saga's end: the end would remove its slots."""
         self.places: dict[str, Place] = {}
         self.ended: list[str] = []
         """The slots that are done, skipped, failed or dropped, in that order."""
@@ -89,7 +88,7 @@ class Story:
         self.end: tuple[ev.SagaEnded, Moment] | None = None
         self.undoing: tuple[ev.UndoBegan, Moment] | None = None
         self.reopened: list[tuple[Place, End]] = []
-        """What had ended, and has a fresh start."""
+        """Slots that had ended and start afresh."""
         for slot in self.state.tokens:
             place = self.places.get(slot)
             if place is not None and place.end is not None:
@@ -98,10 +97,10 @@ class Story:
                 self.ended.remove(slot)
 
     def agree_with(self, state: State) -> None:
-        """What its entries alone do not say: that a branch has just begun, and
-        which children and work elsewhere it has no more.
+        """Take over the facts that the entries alone do not give.
 
-        No entry can be added after it.
+        They are the begin of a branch, and the children and work elsewhere that the branch no longer has.
+        No entry can be added afterwards.
         """
         if state.lineage.branch != self._branch:
             self._come_to(state.lineage.branch)
@@ -206,7 +205,7 @@ class Story:
         blame: tuple[ev.Failure, ...] = (),
         carried_by: Collection[tuple[str, str]] = (),
     ) -> None:
-        """What was emitted has arrived, or was absorbed."""
+        """Record that the tokens have arrived, or were absorbed."""
         for token in emits:
             slot = slot_of(token.dst, token.iteration)
             place = self.place(slot, token.dst, token.iteration)
@@ -266,7 +265,7 @@ class Story:
         self._drop((*event.drops, *of_it), slot, when)
 
     def _drop(self, slots: Iterable[str], by: str, when: Moment) -> None:
-        """What has not ended stops there."""
+        """Close the slots that have not ended as dropped."""
         for slot in slots:
             if self.places[slot].end is None:
                 self.close(slot, End(DROPPED, when, by=by))
@@ -276,8 +275,9 @@ class Story:
         self.ended.append(slot)
 
     def _level(self, event: ev.Settles) -> int:
-        """How many loops are still around what comes after it in this round:
-        fewer than around it, if one is left.
+        """Return the number of loops around the next nodes in this round.
+
+        The number is smaller than around the node itself if a loop is left.
         """
         node, shared = self.program.nodes[event.node], self.program.index.shared
         depth = len(node.loops) - (node.loop is not None)
@@ -321,8 +321,9 @@ _NO_TAILS: frozenset[str] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why something did not happen.
-    `then`: the slot whose own cause is asked for next; empty: this is the root.
+    """Reason why something did not happen.
+
+    `then`: the slot whose own cause comes next; empty: this is the root.
     """
 
     slot: str
@@ -345,7 +346,7 @@ class Reasons:
         self._program = story.program
 
     def stopped(self) -> Cause | None:
-        """What ends the saga as a whole, or has ended it, and what it undoes then."""
+        """Return the cause that ends or has ended the saga as a whole, with the state of its rollback."""
         cause, undoing = self._stopped(), self._story.undoing
         if undoing is None:
             return cause
@@ -355,7 +356,7 @@ class Reasons:
         return Cause("" if cause is None else cause.slot, f"{text}; {self._undone()}", when)
 
     def _undone(self) -> str:
-        """How far the undoing is, or what came of it."""
+        """Return the words for the progress or the result of the rollback."""
         end = self._story.end
         if end is None or (found := end[0].undone) is None:
             return "it undoes what it has done"
@@ -390,7 +391,7 @@ class Reasons:
         return None
 
     def _held_up(self) -> str:
-        """Why a saga that was stopped does not come to its end."""
+        """Return the reason why a stopped saga does not come to its end; empty if it is not parked."""
         return f"; {_parked(self._story.state.parked)}" if self._story.state.parked is not None else ""
 
     # ---- what did not run
@@ -412,7 +413,7 @@ class Reasons:
         return []
 
     def direct(self, place: Place) -> list[Cause]:
-        """What a slot that was skipped or dropped is due to, at first hand."""
+        """Return the direct causes of a skipped or dropped slot."""
         end = end_of(place)
         if end.became == DROPPED:
             return [self.round_over(end.by)]
@@ -427,9 +428,7 @@ class Reasons:
         return [self.dead(arrival) for arrival in self.lacking(place) or dead]
 
     def lacking(self, place: Place) -> list[Arrival]:
-        """The edges because of which a join of all was skipped: those that have
-        failed; else those that are lost.
-        """
+        """Return the edges for which a join of all was skipped: failed edges, or else lost edges."""
         join, ways, arrived = self._program.nodes[place.node].join, self._program.index, place.heard
         if join is not None and join.need:
             return []
@@ -452,7 +451,7 @@ class Reasons:
         return Cause(slot, f"the join `{slot}` has fired without it{by}", when)
 
     def dead(self, arrival: Arrival) -> Cause:
-        """Why an edge was not taken."""
+        """Return the cause for which an edge was not taken."""
         if arrival.errors:
             failure = arrival.errors[0]
             source = failure.node or arrival.src
@@ -475,8 +474,9 @@ class Reasons:
         return Cause(place.slot, text, end.when)
 
     def _handled(self, failure: ev.Failure, arrival: Arrival) -> str:
-        """What became of a failure that was caught: its handlers, or that their
-        conditions have skipped them all.
+        """Return the words for the handlers of a caught failure, or for their conditions that skipped all.
+
+        Empty if no rule caught the failure.
         """
         if not failure.handled:
             return ""
@@ -491,7 +491,7 @@ class Reasons:
         return f", which is for {names}, whose `when` says no" if is_skipped else f", which {names} handles"
 
     def _left_by(self, place: Place) -> str:
-        """What failures are handled by nothing, since this node and the other handlers were skipped."""
+        """Return the words for failures left unhandled: this node and the other handlers were skipped."""
         places = self._story.places
         senders = [
             places[arrival.cause].node
@@ -501,7 +501,7 @@ class Reasons:
         return f", and so nothing handles the failure of {listed(senders)}" if senders else ""
 
     def round_over(self, by: str) -> Cause:
-        """The round that a slot was in has ended with another."""
+        """Return the cause of a slot whose round has ended with another slot."""
         place = self._story.places[by]
         end = end_of(place)
         if end.became == SKIPPED:
@@ -513,8 +513,9 @@ class Reasons:
         return Cause(by, text, end.when)
 
     def ended_round(self, place: Place) -> list[Cause]:
-        """Why a slot that was never reached cannot be reached any more: its round is over.
-        Empty if it goes on.
+        """Return the causes that keep a never reached slot out of reach: its round is over.
+
+        Empty if the round goes on.
         """
         loops = self._program.nodes[place.node].loops
         for depth, tail in enumerate(loops, 1):
@@ -527,7 +528,7 @@ class Reasons:
     # ---- what is not over
 
     def state(self, place: Place) -> str:
-        """What a slot that has not ended is doing."""
+        """Return the word for the present state of a slot that has not ended."""
         if not place.arrivals:
             return UNREACHED
         if place.opened is not None:
@@ -541,7 +542,7 @@ class Reasons:
         return JOINING if self._turn(place) == WAITS else READY
 
     def at_work(self, place: Place) -> list[str]:
-        """What the items of a node are called that are not over."""
+        """Return the labels of a node's items that have not ended."""
         return [one.label for one in self._story.items.get(place.slot, ()) if one.end is None]
 
     def doing(self, place: Place) -> str:
@@ -582,7 +583,7 @@ class Reasons:
         return f"{failed}; it was not done" if failed else "was not done"
 
     def had_turn(self, place: Place) -> bool:
-        """Whether its edges let a slot run, which may have been stopped since."""
+        """Return true if its edges let the slot run. It may have been stopped since."""
         return bool(place.arrivals) and self._turn(place) == FIRES
 
     def _turn(self, place: Place) -> str:
@@ -593,7 +594,7 @@ class Reasons:
         return [src for src in self._program.nodes[place.node].before if src not in place.arrivals]
 
     def held_up_by(self, place: Place) -> list[Place]:
-        """The open slots, with something to do, that the edges which have not spoken come from."""
+        """Return the open slots with work from which the missing edges come."""
         nodes, ways = self._program.nodes, self._program.index
         around = nodes[place.node].loops
         names: dict[str, None] = {}

@@ -45,7 +45,7 @@ class Claims:
         return cls(nodes, calls)
 
     def has(self, event: ev.Event) -> bool:
-        """Whether the event, the next one of its log, is about an attempt with a claim."""
+        """Return true if the event, the next one of its log, is about an attempt with a claim."""
         if isinstance(event, ev.CallsBegan):
             for one in event.calls:
                 self._called[slot_of(event.node, event.iteration, one.item)] = one.tool
@@ -61,11 +61,11 @@ class Claims:
 
 
 class DueRow(Struct, kw_only=True):
-    """For one saga, from its start on. Times are epoch ms; `due` None: it is not in the index.
+    """Row of one saga in the due index, from its start on.
 
-    `quiet_since` is when something last happened, where a look at it takes no lease; `timer`, when something
-    is due by
-    itself; None: nothing is.
+    Times are epoch ms; `due` None: the saga is not in the index.
+    `quiet_since`: time of the last event, if a look at the saga takes no lease.
+    `timer`: time at which something is due by itself; None: nothing is.
     """
 
     limits: Limits
@@ -82,7 +82,10 @@ class DueRow(Struct, kw_only=True):
             self.due = until if self.due is None else min(self.due, until)
 
     def is_moved_by_take(self, at: int) -> bool:
-        """Whether it is due only after the lease. At 0: a take of what was due, which stays where it is."""
+        """Return true if a take moves the row: it is due only after the lease.
+
+        A take at 0 is of a due row, which stays in its place.
+        """
         limits = self.limits
         end = at + limits.worker_timeout_s * 1_000 + limits.lease_grace_ms + limits.clock_skew_ms
         if self.due is not None and (not at or self.due <= end):
@@ -91,7 +94,7 @@ class DueRow(Struct, kw_only=True):
         return True
 
     def give_back(self, state: State, status: str, at: int, times: Sequence[int]) -> None:
-        """A release at a moment (0: when it was due); `times` are those at which something is due by itself."""
+        """Release the saga at `at` (0: its due time); at each of `times` something is due by itself."""
         self.quiet_since, self.timer = None, min(times, default=None)
         if state.ended is not None:
             self.due = None
@@ -106,7 +109,7 @@ class DueRow(Struct, kw_only=True):
                 self.quiet_since = state.last_at
 
     def looks(self, until: int) -> int:
-        """How many looks without a lease there were before that."""
+        """Return the number of looks without a lease before `until`."""
         since, count, pace = self.quiet_since, 0, Pace.of(self.limits, is_quiet=True)
         while since is not None and self.due is not None and self.due < until:
             if self.timer is not None and self.timer - self.due <= self.limits.timer_by_message_ms:
@@ -131,8 +134,8 @@ _encode = msgspec.json.Encoder().encode
 class _Turn(msgspec.Struct, kw_only=True):
     """One lease on the saga, as its entries show it. `first` and `last` are epoch ms.
 
-    `state`, `data`, `size`, `armed` are the ledger's after the last of them; `owner`: length of the holder's
-    name.
+    `state`, `data`, `size` and `armed` are the ledger's after the last entry.
+    `owner`: length of the holder's name.
     """
 
     epoch: int = 0
@@ -165,10 +168,10 @@ class Ledger:
         cuts: Collection[int] | None = None,
         claims: Claims | None = None,
     ) -> None:
-        """`turns` is the saga's program. `cuts` are the versions at which forks cut the log; None: any may be
-        one.
+        """`turns` is the saga's program; `claims` knows the tools that may act only once.
 
-        Only the past states at cuts are kept in memory. `claims` knows what may act only once.
+        `cuts` are the versions at which forks cut the log; None: any may be a cut.
+        Only the past states at cuts are kept in memory.
         """
         self._claims = claims or Claims()
         self.steps = 0
@@ -322,7 +325,7 @@ class Ledger:
         self._reads += self._load() + (0 if is_told else 2 * open_children)
 
     def _end(self, turn: _Turn, dead: ev.Revived | None) -> None:
-        """What became of a lease: given back, or left behind by `dead`."""
+        """Record the end of a lease: given back, or left behind by `dead`."""
         lasted = turn.last - turn.first
         if dead is not None and dead.dead_epoch == turn.epoch:
             # To the end of its time. One that wrote nothing began no earlier than the entry before it.
@@ -406,9 +409,7 @@ class Ledger:
         return units(self._head + start + lease)
 
     def _load(self) -> int:
-        """Read units of the head, the newest snapshot, and the entries behind
-        it; a snapshot's blob is counted, too.
-        """
+        """Return the read units of the head, the newest snapshot with its blob, and the entries behind it."""
         self._gets += self._is_blob
         return 1 + self._snapshot + units(self._size, READ_BYTES)
 
@@ -419,8 +420,9 @@ class Ledger:
 
 
 def _times(state: State) -> list[int]:
-    """When something is due by itself: the end of a wait, a step's next
-    attempt, a question's end, more money.
+    """Return the times at which something is due by itself.
+
+    They are the end of a wait, a step's next attempt, a question's end, and more money.
     """
     if state.parked is not None:
         return [state.parked.until] if state.parked.until else []
@@ -435,5 +437,5 @@ def fork_of(entry: ev.Entry) -> ev.Forked | None:
 
 
 def _is_engines(event: ev.Event, parent: str) -> bool:
-    """Whether the engine itself put this from outside, and not a request to the API."""
+    """Return true if the engine itself added this outside event, and no request to the API."""
     return isinstance(event, ev.CancelRequested) and bool(parent) and event.by == parent

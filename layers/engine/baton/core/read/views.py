@@ -1,4 +1,4 @@
-"""What the outside sees of a saga: JSON made from state and entries. Times as ISO 8601, money in dollars."""
+"""Public views of a saga: JSON made from state and entries. Times as ISO 8601, money in dollars."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _claim(state: State, ask: Ask) -> dict[str, Any] | None:
 
 
 def _step(state: State, step: Escalation) -> dict[str, Any]:
-    """What happens next while there is no answer."""
+    """Return the view of the next step of an escalation, for the case that nobody answers."""
     action = "decide" if step.decide else "remind" if step.to is None else "hand_on"
     return {
         "at": iso(step.at),
@@ -95,8 +95,9 @@ def question_view(node: str, iteration: tuple[int, ...], ask: Ask) -> dict[str, 
 
 
 def asked_for(type_: str, kind: str) -> str | None:
-    """What a person is asked for where the type alone, which is `error`, does not say it.
-    Of any other question `kind` repeats it.
+    """Return the kind of the question where the type alone, `error`, does not tell it.
+
+    None for any other question, whose `kind` repeats the type.
     """
     return kind if type_ == ERROR else None
 
@@ -215,7 +216,7 @@ _MAYBE = frozenset({"due_at", "expires_at", "until", "due"})
 
 
 def saga_view(state: State, program: Program, tools: Mapping[str, ToolSpec] = _NO_TOOLS) -> dict[str, Any]:
-    """What `GET /sagas/{id}` shows of a saga; `result` as the log has it: `v`, or `ref` and `size` of a blob.
+    """Return the answer of `GET /sagas/{id}`; `result` as in the log: `v`, or `ref` and `size` of a blob.
 
     `tools` give the schemas of arguments that an answer may change.
     """
@@ -263,7 +264,7 @@ def handler_view(state: State) -> dict[str, Any] | None:
 
 
 def _used(state: State, program: Program) -> dict[str, Any]:
-    """What was used of the limits that count, and until when the saga has time."""
+    """Return the use of the limits that count, and the end of the saga's time."""
     rows = []
     for scope, limits in program.caps.of.items() if program.caps is not None else ():
         for name, cap in limits.items():
@@ -318,7 +319,7 @@ def failure_view(failure: Failure) -> dict[str, Any]:
 
 
 def _parked(state: State) -> dict[str, Any] | None:
-    """Why it is parked, and until when if it goes on by itself."""
+    """Return the reason for parking, and the end of the parking if the saga goes on by itself."""
     parked = state.parked
     if parked is None or state.ended is not None:
         return None
@@ -385,7 +386,7 @@ def _reason(state: State) -> str | None:
 
 
 def _error(state: State) -> dict[str, str] | None:
-    """Why it failed: the message, and the meaning of its code to a person."""
+    """Return the failure of the saga: its message, and the meaning of its code to a person."""
     failure = state.ended.failure if state.ended else state.failure
     if failure is None:
         return None
@@ -401,8 +402,9 @@ def _error(state: State) -> dict[str, str] | None:
 
 
 def tool_view(spec: ToolSpec) -> dict[str, Any]:
-    """A tool as `GET /tools` shows it; `timeout_ms` None: the engine's
-    default. `cost_usd`: of one attempt, at most.
+    """Return a tool as `GET /tools` shows it; `timeout_ms` None: the engine's default.
+
+    `cost_usd`: maximum of one attempt.
     """
     return {
         "name": spec.name,
