@@ -16,7 +16,7 @@ from typing import Any
 from baton import tool
 from baton.adapters.memory.store import MemoryBlobs
 from baton.core.models.usage import Price, Usage
-from baton.core.read.costs import Deployment as Assumed
+from baton.core.read.costs import BillingSettings as Assumed
 from baton.ports import Appended, Message, Record, SagaRef, Wake
 from baton.ports.models import CALLS, ModelAnswer, ModelCall, ModelRequest, Over
 from baton.runtime.engine.parts import Engine

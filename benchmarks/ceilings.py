@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from baton.adapters.dynamo.items import DUE_INDEX, STATUS_INDEX
-from baton.core.read.costs import Deployment, units
+from baton.core.read.costs import BillingSettings, units
 from baton.runtime import reconcile
 from baton.runtime.starting import start
 from benchmarks import quotas
@@ -30,7 +30,7 @@ ROUND_TRIP_S = 0.005  # of a request to DynamoDB or SQS, as in cost.py
 INVOKE_S = 0.05  # of an asynchronous invocation, from the reconciler's side; an assumption
 WRITE_CPU_S = 0.0018  # of the worker for a step and its write over HTTP: the median of the bench `overhead`
 WRITES_AROUND = 4  # as much again for taking a saga, reading it, and giving it back
-API_S = Deployment().request / 1_000
+API_S = BillingSettings().request / 1_000
 STATE_MACHINE = Path(__file__).parents[1] / "statemachine/reconcile.asl.json"
 
 
@@ -222,7 +222,7 @@ def counts_of_tenant(load: Load, setup: Setup, counts: Counts) -> float:
 
 def relayed_per_s(load: Load, setup: Setup, counts: Counts) -> float:
     """Wakes a second that the relay can pass on. A stream has a shard for each partition, a table as many as its load takes."""
-    one_s = Deployment().passing / 1_000 + relay_batch() / quotas.QUEUE_BATCH.value * ROUND_TRIP_S
+    one_s = BillingSettings().passing / 1_000 + relay_batch() / quotas.QUEUE_BATCH.value * ROUND_TRIP_S
     units_per_s = max(setup.warm_writes, load.starts * max(use_of(load, setup, counts).writes.values()))
     shards = units_per_s / quotas.PARTITION_WRITES.value
     return shards * setup["RelayParallelization"] * relay_batch() / one_s

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from baton.adapters.aws import Aws
 from baton.core.read import costs
-from baton.core.read.costs import Deployment as Assumed
+from baton.core.read.costs import BillingSettings as Assumed
 from baton.core.read.costs import Usage, bill, per_million_steps
 from benchmarks import asked
 from benchmarks.figures import Bench, Figure, Sample

@@ -23,7 +23,7 @@ from baton.core.limits import Limits
 from baton.core.log.events import Event, Value
 from baton.core.read.costs import units
 from baton.ports import Appended, Head, Message, Record, Release, SagaRef, Wake
-from baton.runtime.engine.parts import Engine, Parts
+from baton.runtime.engine.parts import Engine, InvocationScope
 from baton.runtime.engine.request import Caller
 from baton.runtime.invocation.context import Invocation
 from baton.runtime.log.history import History
@@ -198,9 +198,9 @@ async def _memory(made: _Deployment, parent: SagaRef) -> float:
     """Megabytes that a worker allocates to read the parent's whole log, its list and all results: more than any invocation of it has."""
     now, head = made.engine.clock.now(), made.log.read_head(parent)
     assert head is not None, "it has run"
-    parts = Parts(made.engine, Invocation("memory", now, now + HOUR_MS))
+    scope = InvocationScope(made.engine, Invocation("memory", now, now + HOUR_MS))
     tracemalloc.start()
-    history = History(made.log, made.blobs, parts.call, parent)
+    history = History(made.log, made.blobs, scope.call, parent)
     entries = await history.load(msgspec.structs.replace(head, snapshot=0))
     values = [value for entry in entries for event in entry.events for value in _values_of(event)]
     content = [msgspec.json.decode(made.blobs.get(TENANT, value.ref)) for value in values if value.ref]

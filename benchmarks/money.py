@@ -19,7 +19,7 @@ from baton.adapters.memory.store import MemoryBudgets
 from baton.core.limits import Limits
 from baton.core.read.costs import units
 from baton.errors import Throttled
-from baton.ports import Account, Answer, Budgets, Change, Offload
+from baton.ports import Account, BudgetAnswer, Budgets, Offload, ReservationChange
 from baton.runtime.invocation.context import StoreRetrier, Threads
 from baton.runtime.money.accounts import AccountQueue
 from benchmarks.figures import Bench, Figure, Sample
@@ -79,7 +79,7 @@ class OneKey(MemoryBudgets):
         self.units = 0
         self._left, self._at = 0.0, 0.0
 
-    def move(self, account: Account, change: Change, now: int) -> Answer:
+    def move(self, account: Account, change: ReservationChange, now: int) -> BudgetAnswer:
         at, item = asyncio.get_running_loop().time(), self._item(account)
         self._left = min(KEY_UNITS, self._left + (at - self._at) * KEY_UNITS)
         self._at = at

@@ -11,7 +11,7 @@ from typing import Any
 
 from baton.core.limits import Limits
 from baton.core.read import costs
-from baton.core.read.costs import Deployment
+from baton.core.read.costs import BillingSettings
 from baton.runtime import reconcile
 from benchmarks import quotas
 from benchmarks.ceilings import (
@@ -37,7 +37,7 @@ GB = 1e9
 MONTH_DAYS = 30
 LOADS = (100, 1_000, 10_000)
 CALM = Setup({"SweepShortestMs": 2 * DAY_S * 1_000, "SweepLongestMs": 7 * DAY_S * 1_000})  # where 100 M wait
-HANDOVER_S = Deployment().handover / 1_000
+HANDOVER_S = BillingSettings().handover / 1_000
 SPARE = 1.25
 TIGHT = {
     "SagaDays": 7.0,
@@ -135,8 +135,8 @@ def a_day(load: Load, setup: Setup, counts: Counts, sharing: float | None = None
     relayed = sagas * use.relayed / passed
     worker_s = sagas * (load.lasts_s + use.invocations * HANDOVER_S) / share
     gb_s = (
-        sagas * API_S * Deployment().api_mb
-        + relayed * Deployment().passing / 1_000 * Deployment().relay_mb
+        sagas * API_S * BillingSettings().api_mb
+        + relayed * BillingSettings().passing / 1_000 * BillingSettings().relay_mb
         + worker_s * setup["WorkerMemory"]
     ) / 1_024
     return {

@@ -21,7 +21,7 @@ from baton.adapters.monty_sandbox import MontySandbox
 from baton.adapters.s3 import S3Blobs
 from baton.core.limits import Limits
 from baton.ports import Blobs, Clock, Entropy, Message, Offload, SagaRef, Store
-from baton.runtime.engine.parts import Engine, Parts
+from baton.runtime.engine.parts import Engine, InvocationScope
 from baton.runtime.engine.request import Caller
 from baton.runtime.invocation.context import DurationEstimator, Invocation, Threads, inline
 from baton.runtime.requests.service import Service
@@ -125,9 +125,9 @@ async def sagas_of(engine: Engine, document: str, given: Any, count: int) -> lis
     return [SagaRef(TENANT, view["id"]) for view in views]
 
 
-def invocation(engine: Engine, name: str, last_ms: int = HOUR_MS) -> Parts:
+def invocation(engine: Engine, name: str, last_ms: int = HOUR_MS) -> InvocationScope:
     now = engine.clock.now()
-    return Parts(engine, Invocation(name, now, now + last_ms))
+    return InvocationScope(engine, Invocation(name, now, now + last_ms))
 
 
 async def run_all(engine: Engine, refs: list[SagaRef], name: str = "bench") -> None:

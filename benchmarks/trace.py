@@ -26,7 +26,7 @@ from baton.ports import Record, SagaRef
 from baton.runtime.engine.parts import Engine
 from baton.runtime.invocation.context import Invocation
 from baton.runtime.worker.worker import Delivery, Worker
-from baton.settings import ApiSettings, read
+from baton.settings import ApiSettings, read_settings
 from baton.testing import loop
 from baton.web.app import Api
 from benchmarks.stage import HOUR_MS, REGISTRY, chain_of, memory_engine, start
@@ -151,7 +151,7 @@ def step() -> Trace:
 def post() -> Trace:
     """From the event of `POST /sagas` to its answer."""
     engine = _engine()
-    config = read(ApiSettings, _SETTINGS)
+    config = read_settings(ApiSettings, _SETTINGS)
     api = Api(engine, config, engine.store.rates, None, None)  # type: ignore[arg-type]  # both are the console's
 
     def send(path: str, body: Any, type: str = "application/json") -> None:

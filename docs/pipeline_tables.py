@@ -6,7 +6,7 @@ Markers and pages are in generate.py.
 from __future__ import annotations
 
 from baton.core.pipelines import base
-from baton.core.pipelines.base import REQUIRED, Field
+from baton.core.pipelines.base import REQUIRED, PrimitiveField
 from baton.core.pipelines.pipeline import PRIMITIVES
 
 
@@ -19,7 +19,7 @@ def pipeline_steps() -> str:
     return "\n".join(lines)
 
 
-def _field(field: Field) -> str:
+def _field(field: PrimitiveField) -> str:
     if field.default is REQUIRED:
         return f"`{field.name}`: {_cell(field.says)}"
     default = field.default[0] if isinstance(field.default, tuple) else field.default

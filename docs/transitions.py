@@ -13,9 +13,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core.conditions import Answer
+from baton.core.conditions import SandboxAnswer
 from baton.core.decide.commands import CancelChildren, JudgeConditions
-from baton.core.decide.context import Found
+from baton.core.decide.context import FetchedValues
 from baton.core.decide.decide import advance
 from baton.core.decide.outcomes import HELD, Outcome
 from baton.core.decide.program import Program
@@ -27,7 +27,7 @@ from baton.core.log.folding.fold import apply, closed
 from baton.core.log.folding.forks import fork_to
 from baton.core.log.folding.received import CALLBACK, callback_of, completed_with
 from baton.core.log.folding.workflow_limits import counts_of
-from baton.core.log.questions import WHOLE, asked
+from baton.core.log.questions import WHOLE, unclosed_questions
 from baton.core.log.scopes import PLAN, is_turn, turn_item
 from baton.core.log.state import ANSWER, Held, State, item_of, node_of, status_of
 from baton.core.log.work import Callback
@@ -179,7 +179,7 @@ def _shape(state: State) -> Shape:
         frozenset((slot, frozenset(arrived.items())) for slot, arrived in state.tokens.items()),
         frozenset(state.open),
         frozenset(state.held),
-        tuple((bool(ask.candidates), len(ask.escalate)) for _, ask in asked(state)),
+        tuple((bool(ask.candidates), len(ask.escalate)) for _, ask in unclosed_questions(state)),
         frozenset((slot, child.status) for slot, child in state.children.items()),
         tuple(signal.key for signal in state.signals),
         frozenset(state.keys),
@@ -269,7 +269,7 @@ def _from_outside(program: Program, state: State) -> Iterator[ev.Event]:
             yield ev.CancelRequested(reason="", by="ann", at=now, grace_ms=0, undo=True)
     yield from _answers(state)
     yield from _from_elsewhere(state, now)
-    for slot, ask in asked(state):
+    for slot, ask in unclosed_questions(state):
         if ask.to.startswith("group:"):  # claims and reminders are the same whatever else goes on
             node, iteration = node_of(slot)
             about: dict[str, Any] = {
@@ -300,7 +300,7 @@ def _from_elsewhere(state: State, now: int) -> Iterator[ev.Event]:
 
 def _answers(state: State) -> Iterator[ev.Event]:
     """What a person says to an open question; one answer is enough."""
-    for slot, ask in asked(state):
+    for slot, ask in unclosed_questions(state):
         # What answers about a parked saga lead to comes by resumes and cancels already, and each parking asks anew.
         if slot != WHOLE and not any(key.startswith(ANSWER) for key in state.keys):
             for action in (ask.actions[0], ask.actions[-1]):
@@ -344,9 +344,11 @@ def _advance(
 ) -> tuple[ev.Event, ...]:
     state = life.state
     now = state.last_at + after
-    step = advance(program, state, outcomes, now, running, Found(entries=life.entries))
+    step = advance(program, state, outcomes, now, running, FetchedValues(entries=life.entries))
     if asked := step.decision.of(JudgeConditions):
-        found = Found(answers={question.key: Answer(value=True) for question in asked.questions})
+        found = FetchedValues(
+            answers={question.key: SandboxAnswer(value=True) for question in asked.questions}
+        )
         step = advance(program, state, outcomes, now, running, found)
     # Open children are cancelled first; the end that this decision holds is appended right after.
     return (*step.events, *step.decision.record) if step.decision.of(CancelChildren) else step.events

@@ -25,6 +25,16 @@ BEGINNING = re.compile(
 )
 MOST_COLUMNS = 110
 MOST_HOMES = 2
+OF_A_PROTOCOL = {
+    # Modules that a registry loads by their kind answer to the same names, as methods of a class would.
+    "faults": "core/conditions/",
+    "judge": "core/conditions/",
+    "names": "core/conditions/",
+    # Each file of standard tools declares its tools in the registry that it is given.
+    "declare": "tools/standard/",
+    # A program begins there.
+    "main": "",
+}
 DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -70,7 +80,9 @@ def found(root: Path) -> dict[str, dict[str, list[str]]]:
                 if len(line) > MOST_COLUMNS
             ]
         for defined in tree.body:
-            if isinstance(defined, DEFINITIONS) and not defined.name.startswith("_"):
+            if not isinstance(defined, DEFINITIONS) or defined.name.startswith("_"):
+                continue
+            if OF_A_PROTOCOL.get(defined.name, " ") not in path.as_posix():
                 homes[defined.name][path] = f"{path}:{defined.lineno}"
     many = {name: list(at.values()) for name, at in sorted(homes.items()) if len(at) > MOST_HOMES}
     return {"wh-words": dict(wh), "wide lines": {room: at for room, at in wide.items() if at}, "names": many}

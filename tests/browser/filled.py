@@ -9,11 +9,11 @@ from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
-from baton.core.failures.breakers import Breaker, BreakerTerms, Failed, Move, reported
+from baton.core.failures.breakers import Breaker, BreakerTerms, FailureReport, Move, with_reports
 from baton.core.letters import Letter
 from baton.core.log.codec import SCHEME
 from baton.core.log.questions import Answer
-from baton.core.schedules import Outcome
+from baton.core.schedules import TickOutcome
 from baton.runtime.engine.request import Caller
 from baton.runtime.requests.queries import Queries
 from tests.browser.hostile import MEGABYTE, hostile, plain, url
@@ -116,7 +116,7 @@ def fill(site: Site) -> tuple[str, ...]:
         "source": plain("event-source"),
         "specversion": "1.0",
     }
-    site.run(site.service().event_desk.take(event))
+    site.run(site.service().event_service.take(event))
     site.settle()
     given = {
         field: hostile(field)
@@ -176,13 +176,13 @@ def fill(site: Site) -> tuple[str, ...]:
         at=now,
     )
     assert engine.store.letters.write(letter, 0)
-    told = (Failed(now, hostile("breaker code"), 9, 9, "i-1"),)
-    breaker = reported(Breaker(), told, BreakerTerms(failures=2), now, 0.0)
+    told = (FailureReport(now, hostile("breaker code"), 9, 9, "i-1"),)
+    breaker = with_reports(Breaker(), told, BreakerTerms(failures=2), now, 0.0)
     breaker = replace(breaker, moves=(Move(now, "open", hostile("breaker why"), "ada"),))
     assert engine.store.breakers.write_breaker("acme", "hostile", breaker, now) is None
     record = engine.store.schedules.read_schedule("acme", "hostile-heard")
     assert record is not None
-    ticks = (Outcome(now, "refused", why=hostile("tick")),)
+    ticks = (TickOutcome(now, "refused", why=hostile("tick")),)
     assert engine.store.schedules.write_schedule(replace(record, number=record.number + 1, recent=ticks))
     heard = site.run(queries(site).sagas(workflow="hostile-heard"))["sagas"][0]["id"]
     incident = site.run(queries(site).incidents(status="open"))["incidents"][0]["id"]

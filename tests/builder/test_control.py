@@ -204,7 +204,7 @@ def test_every_field_of_a_document_has_a_parameter() -> None:
     assert parameters(Workflow.workflow) == {"workflow", "with"}
     assert set(workflow.OF_CHILD) == set(workflow.ChildFields.__annotations__) - more
     assert set(workflow.OF_CHILD) == set(Child.own) - {"with", "map"}
-    asking = set(workflow.Asking.__annotations__) - more
+    asking = set(workflow.ModelOptions.__annotations__) - more
     assert asking - workflow.OF_MODEL == {"timeout", *FAILING}
     assert parameters(Workflow.model) == {"model", "prompt"}
     assert keys(ModelModel) == {"name", "prompt"} | workflow.OF_MODEL

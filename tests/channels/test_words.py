@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from baton.adapters.channels.aws import MailNotices, address_of, cloud_event
-from baton.adapters.channels.words import data_of, id_of, kind_of, letter_of, line, subject_of
+from baton.adapters.channels.words import id_of, letter_of, line, notice_data, notice_kind, subject_of
 from baton.core.log.events import Ask, Notice
 from baton.core.log.records import Escalation, Option
 from baton.ports import Telling
@@ -188,7 +188,7 @@ def test_a_mail_goes_to_whom_the_notice_is_for_if_they_have_an_address(to: str, 
 
 
 def test_programs_get_the_question_without_what_only_those_may_see_who_answer() -> None:
-    assert data_of(TOLD) == {
+    assert notice_data(TOLD) == {
         "tenant": "acme",
         "saga": "s1",
         "user": "ada@a.example",
@@ -205,12 +205,13 @@ def test_programs_get_the_question_without_what_only_those_may_see_who_answer() 
             "expires_at": "2026-09-21T15:13:20.000Z",
         },
     }
-    assert "question" not in data_of(replace(TOLD, ask=None))
+    assert "question" not in notice_data(replace(TOLD, ask=None))
     linked = replace(TOLD, link="https://a.example")
-    assert "link" not in data_of(linked), "who listens to a bus may not answer"
-    assert data_of(linked, linked=True)["link"] == "https://a.example"
+    assert "link" not in notice_data(linked), "who listens to a bus may not answer"
+    assert notice_data(linked, linked=True)["link"] == "https://a.example"
     kinds = [
-        kind_of(replace(TOLD, notice=replace(NOTICE, **one))) for one in ({}, {"incident": True}, {"ask": ""})
+        notice_kind(replace(TOLD, notice=replace(NOTICE, **one)))
+        for one in ({}, {"incident": True}, {"ask": ""})
     ]
     assert kinds == ["baton.question.asked", "baton.incident.opened", "baton.notice.given"]
 
@@ -247,4 +248,4 @@ def test_the_end_that_is_told_is_that_of_the_escalation_where_this_decides_earli
     early = replace(TOLD, ask=replace(ASK, escalate=(Escalation(at=AT + 60_000, decide="card"),)))
     end = "2026-09-21T14:14:20.000Z"
     assert f"Until: {end}" in letter_of(early)
-    assert data_of(early)["question"]["expires_at"] == end
+    assert notice_data(early)["question"]["expires_at"] == end

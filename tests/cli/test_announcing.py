@@ -62,7 +62,7 @@ def test_what_it_prints_starts_a_saga_with_that_input_twice(
     typed = " ".join(f"'{word}'" if " " in word else word for word in BATON).replace(
         "name='baton'", 'name="baton"'
     )
-    monkeypatch.setattr(announcing, "typed", lambda arguments: f"{typed} {arguments}")
+    monkeypatch.setattr(announcing, "command_line", lambda arguments: f"{typed} {arguments}")
     script = "\n".join(running.commands(Trial("it-s", (given,))))
     environment = {"PATH": "/usr/bin:/bin"} | (
         {} if owner else {"BATON_URL": api.url, "BATON_TOKEN": "secret"}

@@ -11,7 +11,7 @@ import pytest
 from baton.cli.documents.app import load_app, sources_of
 from baton.cli.documents.workflows import check_documents
 from baton.cli.machine import running
-from baton.client.exits import NO, Failed
+from baton.client.exits import NO, CommandFailed
 from tests.cli.conftest import FakeApi
 
 TOOL = """
@@ -56,7 +56,7 @@ def test_all_problems_of_all_documents_are_listed_and_nothing_is_started(
     (app / "a.yaml").write_text(BAD.format("a"))
     (app / "b.yaml").write_text("name: [")
     (app / "c.yaml").write_text(GOOD.format("c"))
-    with pytest.raises(Failed) as failed:
+    with pytest.raises(CommandFailed) as failed:
         checked(tmp_path)
     assert (failed.value.exit_code, failed.value.message) == (
         NO,
@@ -69,10 +69,10 @@ def test_all_problems_of_all_documents_are_listed_and_nothing_is_started(
 
 def test_a_standard_tool_that_is_off_is_found_before_anything_is_started(app: Path, tmp_path: Path) -> None:
     (app / "fetch.yaml").write_text(FETCH)
-    with pytest.raises(Failed) as failed:
+    with pytest.raises(CommandFailed) as failed:
         checked(tmp_path)
     assert "--parameter StandardTools=std.http --parameter HttpHosts=…" in failed.value.more[0]
-    with pytest.raises(Failed):
+    with pytest.raises(CommandFailed):
         checked(tmp_path, {"StandardTools": "std.http=another"})
     checked(tmp_path, {"StandardTools": "std.http"})
     (tmp_path / "template.yaml").write_text(TEMPLATE % "std.*")

@@ -7,7 +7,15 @@ from typing import Any
 
 from baton.cli.text.render import helping, waits
 from baton.cli.text.tables import breaker_lines, breaker_rows
-from baton.core.failures.breakers import Breaker, BreakerTerms, Failed, forced_open, judged, probed, reported
+from baton.core.failures.breakers import (
+    Breaker,
+    BreakerTerms,
+    FailureReport,
+    forced_open,
+    with_probe,
+    with_reports,
+    with_verdict,
+)
 from baton.runtime.requests.operators import breaker_view
 from baton.words.event_words import EventWords
 from tests.cli.conftest import Baton, FakeApi
@@ -17,9 +25,9 @@ TERMS = BreakerTerms(failures=2, pause_ms=30_000)
 
 
 def views() -> list[dict[str, Any]]:
-    opened = reported(Breaker(), (Failed(NOW, "timeout", 2, 3, "i-1"),), TERMS, NOW, 0.0)
-    probing = probed(opened, "p", NOW + 99_000, TERMS, NOW + 40_000)
-    closed = judged(probing, "p", "", TERMS, NOW + 41_000, 0.0)
+    opened = with_reports(Breaker(), (FailureReport(NOW, "timeout", 2, 3, "i-1"),), TERMS, NOW, 0.0)
+    probing = with_probe(opened, "p", NOW + 99_000, TERMS, NOW + 40_000)
+    closed = with_verdict(probing, "p", "", TERMS, NOW + 41_000, 0.0)
     forced = forced_open(Breaker(), "ann", 0, NOW)
     named = {"payments": opened, "a": probing, "b": closed, "c": forced, "d": Breaker(version=1)}
     return [breaker_view(name, there) for name, there in named.items()]

@@ -16,12 +16,12 @@ from baton.client.connection import (
     Connection,
     Owner,
     find_connection,
-    owner_of,
+    other_run,
     project_root,
     remove_local,
     write_local,
 )
-from baton.client.exits import Failed
+from baton.client.exits import CommandFailed
 from tests.cli.conftest import Baton, FakeApi
 
 HERE = Connection("http://127.0.0.1:8080", "local-token")
@@ -62,7 +62,7 @@ def test_what_was_said_beats_the_file(project: Path) -> None:
 
 def test_the_local_token_is_not_shown_to_another_address(project: Path) -> None:
     write_local(project, HERE)
-    with pytest.raises(Failed, match="no token") as failure:
+    with pytest.raises(CommandFailed, match="no token") as failure:
         find_connection("https://api.example", None)
     assert failure.value.exit_code == 4
 
@@ -73,7 +73,7 @@ def test_the_local_token_goes_with_the_local_address(project: Path) -> None:
 
 
 def test_without_any_address_the_way_out_is_named(project: Path) -> None:
-    with pytest.raises(Failed, match="no address") as failure:
+    with pytest.raises(CommandFailed, match="no address") as failure:
         find_connection(None, None)
     assert (failure.value.exit_code, "baton up" in failure.value.more[0]) == (4, True)
 
@@ -81,7 +81,7 @@ def test_without_any_address_the_way_out_is_named(project: Path) -> None:
 @pytest.mark.parametrize("text", ["{", "[]"])
 def test_a_damaged_file_is_named_or_passed_over(project: Path, text: str) -> None:
     write_local(project, HERE).write_text(text)
-    with pytest.raises(Failed, match=r"local\.json|no address"):
+    with pytest.raises(CommandFailed, match=r"local\.json|no address"):
         find_connection(None, None)
 
 
@@ -98,7 +98,7 @@ def test_leaving_removes_only_ones_own_file(project: Path) -> None:
 
 def test_outside_a_project_the_template_is_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(Failed, match=r"no template.yaml"):
+    with pytest.raises(CommandFailed, match=r"no template.yaml"):
         project_root()
 
 
@@ -134,7 +134,7 @@ def neighbour(project: Path) -> Iterator[Owner]:
 
 
 def test_another_live_run_owns_the_file(project: Path, neighbour: Owner) -> None:
-    assert owner_of(project) == neighbour
+    assert other_run(project) == neighbour
 
 
 def test_up_refuses_the_directory_of_another_run_and_says_how_to_run_beside_it(
@@ -152,14 +152,14 @@ def test_up_refuses_the_directory_of_another_run_and_says_how_to_run_beside_it(
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"pid": "x", "url": "u"}', '{"pid": 1e400, "url": "u"}'])
 def test_a_file_that_says_nothing_has_no_owner(project: Path, text: str) -> None:
     write_local(project, HERE).write_text(text)
-    assert owner_of(project) is None
+    assert other_run(project) is None
 
 
 def test_a_run_that_was_killed_owns_nothing(project: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         ended.wait()
     write_local(project, HERE).write_text(json.dumps({"url": HERE.url, "token": "t", "pid": ended.pid}))
-    assert owner_of(project) is None
+    assert other_run(project) is None
 
 
 def test_a_number_that_another_process_has_now_owns_nothing(project: Path) -> None:
@@ -167,9 +167,9 @@ def test_a_number_that_another_process_has_now_owns_nothing(project: Path) -> No
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
     write_local(project, HERE).write_text(json.dumps({"url": url, "token": "t", "pid": os.getppid()}))
-    assert owner_of(project) is None
+    assert other_run(project) is None
 
 
 def test_ones_own_file_has_no_other_owner(project: Path) -> None:
     write_local(project, HERE)
-    assert owner_of(project) is None
+    assert other_run(project) is None

@@ -11,13 +11,13 @@ import pytest
 
 from baton.core.read.costs import per_million_steps
 from baton.demo import report
-from baton.demo.evidence import Invocation, kind_of, reduce_invocation, size_of
+from baton.demo.evidence import FunctionRun, item_bytes, item_kind, reduce_invocation
 from baton.demo.figures import (
     Approval,
-    Change,
+    ChangedPlans,
     Planning,
-    Undoing,
-    Work,
+    UndoFigures,
+    WorkFigures,
     approvals_of,
     bill,
     compute,
@@ -89,8 +89,8 @@ def test_what_the_agent_of_the_recorded_run_did_is_counted_in_its_log_and_in_the
     assert figures.agent == Planning(
         turns=6, calls=10, failed=4, repeated=2, tokens=4275, usd=0.001715, requests=8, answers=6
     )
-    assert figures.guest == Change(confirmed=2, given_back=2)
-    assert figures.undone == Undoing(sagas=1, steps=7, effects=7, deposits=1)
+    assert figures.guest == ChangedPlans(confirmed=2, given_back=2)
+    assert figures.undone == UndoFigures(sagas=1, steps=7, effects=7, deposits=1)
 
 
 def test_each_kill_of_the_recorded_run_is_matched_with_the_sagas_it_hit() -> None:
@@ -175,15 +175,15 @@ def test_a_quantile_is_a_value_that_was_measured(values: list[int], share: float
 
 def test_only_what_changes_something_is_on_the_bill() -> None:
     evidence = recorded()
-    looking = Invocation("ApiFunction", "r", "ok", cold=False, duration_ms=1e9, changes=False)
-    reconciling = Invocation("ReconcilerFunction", "r", "ok", cold=False, duration_ms=1e9)
+    looking = FunctionRun("ApiFunction", "r", "ok", cold=False, duration_ms=1e9, changes=False)
+    reconciling = FunctionRun("ReconcilerFunction", "r", "ok", cold=False, duration_ms=1e9)
     before = compute(evidence).usd_per_million_steps
     evidence.invocations.extend([looking, reconciling])
     assert compute(evidence).usd_per_million_steps == before
 
 
 def test_the_bill_is_the_counts_times_the_prices() -> None:
-    work = Work(
+    work = WorkFigures(
         steps=100,
         log_units=110,
         starts=10,
@@ -245,18 +245,18 @@ def test_an_invocation_keeps_what_the_figures_need_of_its_event(
 
 def test_items_are_counted_by_kind_and_size() -> None:
     kinds = [
-        kind_of(key)
+        item_kind(key)
         for key in ("HEAD", "LOG#0000#0000000001", "SNAP#0000#0000000008", "V#000001", "EFFECT", "ASK#1")
     ]
     assert kinds == ["head", "entry", "snapshot", "definition", "effect", "other"]
     assert (
-        size_of({"pk": {"S": "é"}, "n": {"N": "-1234"}, "d": {"B": b"abc"}, "b": {"BOOL": True}})
+        item_bytes({"pk": {"S": "é"}, "n": {"N": "-1234"}, "d": {"B": b"abc"}, "b": {"BOOL": True}})
         == 4 + 4 + 4 + 2
     )
 
 
 def test_programs_get_every_figure_as_json() -> None:
-    document = json.loads(json.dumps(report.document(compute(recorded()), ["one thing"])))
+    document = json.loads(json.dumps(report.figures_document(compute(recorded()), ["one thing"])))
     assert (document["kept"], document["problems"]) == (False, ["one thing"])
     figures = document["figures"]
     assert len(figures["survivals"]) == 3

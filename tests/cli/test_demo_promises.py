@@ -342,7 +342,7 @@ def test_a_broken_promise_is_named(break_it: Callable[[Evidence], str]) -> None:
 def shown(evidence: Evidence) -> str:
     out = StringIO()
     console = Console(file=out, width=120, markup=False, highlight=False)
-    report.show(console, compute(evidence), judged(evidence))
+    report.print_figures(console, compute(evidence), judged(evidence))
     return out.getvalue()
 
 

@@ -22,10 +22,10 @@ from baton.demo.scenario import (
     KILLS,
     LARGE,
     WORDS,
-    Plan,
+    DemoPlan,
     Scenario,
     evening,
-    faults,
+    service_faults,
 )
 from baton.local.processes import ProcessInfo
 from tests.cli.conftest import FakeApi
@@ -86,7 +86,7 @@ def prepared(api: FakeApi, *answers: list[tuple[int, dict[str, Any]]]) -> None:
         api.on(f"GET /sagas/s{n}/events", (200, {"entries": entries, "next": None}))
     api.on("GET /books/unanswered", (200, {"effects": []}))
     api.on("GET /questions", (200, {"questions": [], "next": None}))
-    for place in faults():
+    for place in service_faults():
         api.on(f"PUT /faults/{place}", (200, {}))
 
 
@@ -94,7 +94,7 @@ async def holder(saga: str) -> str:
     return "its-request.abc" if saga == "planned" else "the-request.abc"
 
 
-def play(api: FakeApi, plan: Plan, workers: Workers) -> tuple[Scenario, Screen]:
+def play(api: FakeApi, plan: DemoPlan, workers: Workers) -> tuple[Scenario, Screen]:
     screen = Screen()
 
     async def run() -> Scenario:
@@ -113,10 +113,10 @@ def test_the_evening_that_falls_through_is_not_cancelled_and_is_the_one_whose_sn
 ) -> None:
     done = [saga(0, "completed", 14)], [saga(1, "completed", 14)]
     prepared(api, *done, [saga(2, "running", 9), saga(2, "rolled_back", 11)])
-    scenario, _ = play(api, Plan(sagas=3, tick_s=TICK_S), Workers())
+    scenario, _ = play(api, DemoPlan(sagas=3, tick_s=TICK_S), Workers())
     assert scenario.course.falling in {"s0", "s1", "s2"}
     assert scenario.course.falling != scenario.course.cancelled
-    (sold_out,) = faults()[f"{evening(FALLING)['city'].lower()}/dumplings"]
+    (sold_out,) = service_faults()[f"{evening(FALLING)['city'].lower()}/dumplings"]
     assert sold_out["at"] == "2026-12-01T22:30:00+00:00", "at the bar, three hours later"
     assert [n for n in range(200) if evening(n) == evening(FALLING)] == [FALLING]
 
@@ -125,7 +125,7 @@ def test_it_starts_every_saga_cancels_one_under_way_and_ends_with_the_last(api: 
     """Of five only the last is needed for nothing else: two are to have their workers killed, one falls through, one asks."""
     # Which id the last one gets depends on whose start comes first; and two look at it.
     prepared(api, *([saga(n, "running", 5)] * 6 + [saga(n, "completed", 14)] for n in range(5)))
-    scenario, screen = play(api, Plan(sagas=5, tick_s=TICK_S), Workers())
+    scenario, screen = play(api, DemoPlan(sagas=5, tick_s=TICK_S), Workers())
     # They are started concurrently, so whose answer comes first is not said.
     assert sorted(scenario.course.sagas) == ["planned", "s0", "s1", "s2", "s3", "s4"]
     given = [asked.json["input"] for asked in api.of("POST", "/sagas")]
@@ -152,7 +152,7 @@ def test_a_question_is_seen_left_alone_and_approved_once_by_another_person(api: 
     prepared(api, [saga(0, "suspended", 1)] * 4 + [saga(0, "completed", 14)])
     api.on("GET /questions", NOT_YET, ASKED)
     api.on("POST /sagas/s0/answer", (202, {"id": "s0", "status": "suspended", "version": 9}))
-    scenario, screen = play(api, Plan(sagas=1, thinks_s=0, tick_s=TICK_S), Workers())
+    scenario, screen = play(api, DemoPlan(sagas=1, thinks_s=0, tick_s=TICK_S), Workers())
     (answer,) = api.of("POST", "/sagas/s0/answer")
     assert answer.json == {"ask": "0.hold.f1", "action": "approve"}
     assert answer.headers["authorization"] == "Bearer of-another"
@@ -165,7 +165,7 @@ def test_a_question_is_seen_left_alone_and_approved_once_by_another_person(api: 
 def test_a_question_is_not_answered_before_its_moment_has_passed(api: FakeApi) -> None:
     prepared(api, [saga(0, "suspended", 1)] * 3 + [saga(0, "completed", 14)])
     api.on("GET /questions", ASKED)
-    scenario, _ = play(api, Plan(sagas=1, thinks_s=60, tick_s=TICK_S), Workers())
+    scenario, _ = play(api, DemoPlan(sagas=1, thinks_s=60, tick_s=TICK_S), Workers())
     assert (scenario.course.asking, scenario.course.approved_ms) == ("s0", 0)
     assert api.of("POST", "/sagas/s0/answer") == []
 
@@ -177,7 +177,7 @@ def test_the_saga_that_asks_is_neither_cancelled_nor_struck(
     monkeypatch.setattr("baton.demo.scenario.LARGE", 0)
     monkeypatch.setattr("baton.demo.scenario.KILLS", ())
     prepared(api, [saga(0, "running", 9)] * 2 + [saga(0, "completed", 14)])
-    scenario, _ = play(api, Plan(sagas=1, tick_s=TICK_S), Workers())
+    scenario, _ = play(api, DemoPlan(sagas=1, tick_s=TICK_S), Workers())
     assert (scenario.course.asking, scenario.course.cancelled) == ("s0", "")
 
 
@@ -185,7 +185,7 @@ def test_a_worker_is_killed_when_a_service_has_acted_for_it_unheard(api: FakeApi
     prepared(api, [saga(0, "running", 1), saga(0, "running", 2), saga(0, "completed", 14)])
     api.on("GET /books/unanswered", (200, {"effects": [effect("hold"), effect("deposit")]}))
     workers = Workers(busy(7, 1500, "another"), busy(8, 1500, "the-request"))
-    scenario, _ = play(api, Plan(sagas=1, tick_s=TICK_S), workers)
+    scenario, _ = play(api, DemoPlan(sagas=1, tick_s=TICK_S), workers)
     (kill,) = scenario.course.kills
     assert (workers.killed, kill.pid, kill.request_id) == ([8], 8, "the-request")
     assert (kill.saga, kill.effect) == ("s0", "deposit")
@@ -197,14 +197,14 @@ def test_no_worker_is_killed_for_an_effect_of_another_kind_or_city(api: FakeApi)
     prepared(api, [saga(0, "running", 1), saga(0, "running", 2), saga(0, "completed", 14)])
     api.on("GET /books/unanswered", (200, {"effects": [effect("hold"), effect("confirm")]}))
     workers = Workers(busy(8, 1500, "the-request"))
-    scenario, _ = play(api, Plan(sagas=1, tick_s=TICK_S), workers)
+    scenario, _ = play(api, DemoPlan(sagas=1, tick_s=TICK_S), workers)
     assert (workers.killed, scenario.course.kills) == ([], [])
 
 
 def test_every_kill_is_of_a_worker_whose_answer_a_fault_holds_back(api: FakeApi) -> None:
     late = {
         (place, *fault["operations"])
-        for place, found in faults().items()
+        for place, found in service_faults().items()
         for fault in found
         if fault["kind"] == "late"
     }
@@ -218,7 +218,7 @@ def test_a_saga_whose_worker_was_or_will_be_killed_has_to_go_on_and_is_not_cance
     either = [effect("deposit") | {"identity": {"reference": saga}} for saga in ("s0", "s1")]
     api.on("GET /books/unanswered", (200, {"effects": either}))  # one of them is in the city
     workers = Workers(busy(8, 1500, "the-request"))
-    scenario, _ = play(api, Plan(sagas=2, tick_s=TICK_S), workers)
+    scenario, _ = play(api, DemoPlan(sagas=2, tick_s=TICK_S), workers)
     assert (workers.killed, scenario.course.cancelled) == ([8], "")
 
 
@@ -237,7 +237,7 @@ def test_the_worker_of_the_agent_is_killed_once_when_it_holds_a_table(api: FakeA
     prepared(api, [saga(0, "running", 1)] * 4 + [saga(0, "completed", 14)])
     planning(api, effect("deposit"), effect("hold"))
     workers = Workers(busy(7, 5000, "another"), busy(8, 5000, "its-request"), busy(9, 1500, "its-request"))
-    scenario, screen = play(api, Plan(sagas=1, tick_s=TICK_S), workers)
+    scenario, screen = play(api, DemoPlan(sagas=1, tick_s=TICK_S), workers)
     (kill,) = scenario.course.kills
     assert (len(workers.killed), kill.saga, kill.effect) == (1, "planned", "hold")
     assert "when the guest's hold was done and not yet known" in screen.said[-1]
@@ -249,13 +249,13 @@ def test_the_worker_of_the_agent_is_left_alone_while_nothing_is_done_for_it_and_
     prepared(api, [saga(0, "running", 1)] * 2 + [saga(0, "completed", 14)])
     planning(api)
     workers = Workers(busy(8, 5000, "its-request"))
-    scenario, _ = play(api, Plan(sagas=1, tick_s=TICK_S), workers)
+    scenario, _ = play(api, DemoPlan(sagas=1, tick_s=TICK_S), workers)
     assert (workers.killed, scenario.course.kills, scenario.course.cancelled) == ([], [], "")
 
 
 def test_when_the_time_is_up_it_stops_and_says_what_it_saw(api: FakeApi) -> None:
     prepared(api, [saga(0, "running", 1)])
-    scenario, _ = play(api, Plan(sagas=1, limit_s=0.1, tick_s=TICK_S), Workers())
+    scenario, _ = play(api, DemoPlan(sagas=1, limit_s=0.1, tick_s=TICK_S), Workers())
     assert scenario.course.ended_ms >= scenario.course.asked_to_end_by_ms
 
 

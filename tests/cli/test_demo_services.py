@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from baton.cli.machine.example import MODULES, Services
-from baton.client.exits import Failed
+from baton.client.exits import CommandFailed
 from baton.client.transport import Reader
 
 ROOT = Path(__file__).parents[2]
@@ -41,7 +41,7 @@ def test_a_service_that_does_not_start_is_named_and_the_others_are_ended() -> No
         async with services:
             pass
 
-    with pytest.raises(Failed, match=r"examples\.no_such did not start"):
+    with pytest.raises(CommandFailed, match=r"examples\.no_such did not start"):
         asyncio.run(run())
     assert services._running == []
 

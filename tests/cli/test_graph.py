@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baton.cli.text import graph
-from baton.cli.text.graph import Box, Part, Shape, draw, layers, mermaid
+from baton.cli.text.graph import Box, DrawnPart, GraphShape, draw, layers, mermaid
 
 _UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
 _SIDES = {line: sides for sides, line in graph._LINES.items() if sides}
@@ -261,7 +261,7 @@ def test_mermaid_gets_ids_that_are_no_words_of_its_language() -> None:
         Box("b", "wait", "wait", ("end",)),
         Box("c", "workflow", "", ("b",)),
     ]
-    assert mermaid(Shape([Part("", shape)])) == "\n".join(
+    assert mermaid(GraphShape([DrawnPart("", shape)])) == "\n".join(
         [
             "flowchart TD",
             '  n0["end<br/>say #quot;hi#quot;"]',

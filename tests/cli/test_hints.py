@@ -9,7 +9,7 @@ import pytest
 
 from baton.cli.documents.app import Source
 from baton.cli.documents.workflows import check_names
-from baton.client.exits import Failed
+from baton.client.exits import CommandFailed
 from tests.cli.conftest import Baton, FakeApi
 
 NO_SUCH = {"title": "No", "status": 404, "detail": "there is no workflow `greting`. Did you mean `greeting`?"}
@@ -99,7 +99,7 @@ def test_a_parked_saga_is_resumed_by_its_id(api: FakeApi, baton: Baton) -> None:
 def test_two_documents_of_one_name_are_named_with_what_to_do(tmp_path: Path) -> None:
     file = Source("sagas/greeting.yaml", "name: greeting\nnodes: {}\n")
     built = Source("sagas.agreement:greeting", "name: greeting\nnodes: {}\n")
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(CommandFailed) as caught:
         check_names([file, Source("bad.yaml", "name: ["), Source("odd.yaml", "[]"), built])
     assert caught.value.message == (
         "the workflow `greeting` is there twice: sagas/greeting.yaml and sagas.agreement:greeting"

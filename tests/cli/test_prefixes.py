@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from baton.client.connection import whole
-from baton.client.exits import Failed
+from baton.client.connection import full_saga_id
+from baton.client.exits import CommandFailed
 from tests.cli.conftest import Baton, FakeApi
 from tests.cli.test_lists import page, saga
 from tests.cli.test_show import SAGA
@@ -41,7 +41,7 @@ def missing(name: str) -> tuple[int, dict[str, Any]]:
 def test_a_beginning_means_the_only_saga_that_has_it_and_not_its_children(
     given: str, meant: str | None
 ) -> None:
-    assert whole(given, LIST) == meant
+    assert full_saga_id(given, LIST) == meant
 
 
 def test_a_beginning_of_several_sagas_names_them(api: FakeApi, baton: Baton) -> None:
@@ -55,8 +55,8 @@ def test_a_beginning_of_several_sagas_names_them(api: FakeApi, baton: Baton) -> 
 
 
 def test_many_sagas_of_one_beginning_are_counted() -> None:
-    with pytest.raises(Failed) as refused:
-        whole("k", [saga(f"k{n}") for n in range(12)])
+    with pytest.raises(CommandFailed) as refused:
+        full_saga_id("k", [saga(f"k{n}") for n in range(12)])
     assert refused.value.more[-1] == "and 2 more"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from baton.client.connection import program, typed
+from baton.client.connection import command_line, program
 from tests.kit.patience import PATIENCE_S
 
 
@@ -26,7 +26,7 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_without_the_venv_activated_it_is_a_path(script: Path) -> None:
-    assert (program(), typed("up")) == (".venv/bin/baton", ".venv/bin/baton up")
+    assert (program(), command_line("up")) == (".venv/bin/baton", ".venv/bin/baton up")
 
 
 def test_with_the_venv_activated_it_is_the_name(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from baton.cli.machine.running import changed, changes, files_of
+from baton.cli.machine.running import changed_files, changes, files_of
 from tests.kit.patience import PATIENCE_S
 
 
@@ -22,7 +22,7 @@ def test_files_that_are_new_gone_or_other_have_changed_and_what_programs_leave_h
         (tmp_path / name).write_text("1")
     (tmp_path / "__pycache__").mkdir()
     (tmp_path / "__pycache__/a.py").write_text("1")
-    names = [str(path.relative_to(tmp_path)) for path in changed(before, files_of([tmp_path]))]
+    names = [str(path.relative_to(tmp_path)) for path in changed_files(before, files_of([tmp_path]))]
     assert names == ["deep/new.yaml", "gone.yaml", "other.py"]
 
 

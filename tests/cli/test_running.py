@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from baton.cli.machine.running import _removal_of, _until_stopped
-from baton.client.exits import NO, REFUSED, Failed
+from baton.client.exits import NO, REFUSED, CommandFailed
 from tests.kit.patience import PATIENCE_S
 
 
@@ -47,8 +47,8 @@ def test_under_nohup_it_outlives_its_terminal() -> None:
     [
         (None, False),
         (KeyboardInterrupt(), False),
-        (Failed(REFUSED, "the document has problems"), False),
-        (Failed(NO, "a function did not start"), True),
+        (CommandFailed(REFUSED, "the document has problems"), False),
+        (CommandFailed(NO, "a function did not start"), True),
         (OSError("disk"), True),
     ],
 )

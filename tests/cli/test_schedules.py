@@ -17,8 +17,8 @@ from baton.core.schedules import (
     STARTED,
     TRIGGERED,
     Opening,
-    Outcome,
     ScheduleRecord,
+    TickOutcome,
 )
 from baton.runtime.requests.schedules import schedule_view
 from tests.cli.conftest import Baton, FakeApi
@@ -40,12 +40,12 @@ RECORD = ScheduleRecord(
     missed=1_002,
     refused=1,
     recent=(
-        Outcome(NOW - 6, STARTED, "s-1"),
-        Outcome(NOW - 5, SKIPPED, "s-1", count=3),
-        Outcome(NOW - 4, MISSED, count=1_002),
-        Outcome(NOW - 3, REFUSED, why="full"),
-        Outcome(NOW - 2, FAILED, why="too large"),
-        Outcome(NOW - 1, TRIGGERED, "s-2"),
+        TickOutcome(NOW - 6, STARTED, "s-1"),
+        TickOutcome(NOW - 5, SKIPPED, "s-1", count=3),
+        TickOutcome(NOW - 4, MISSED, count=1_002),
+        TickOutcome(NOW - 3, REFUSED, why="full"),
+        TickOutcome(NOW - 2, FAILED, why="too large"),
+        TickOutcome(NOW - 1, TRIGGERED, "s-2"),
     ),
 )
 PAUSED = replace(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.cli.text.graph import Part, Shape, boxes, draw, mermaid
+from baton.cli.text.graph import DrawnPart, GraphShape, boxes, draw, mermaid
 
 
 def shown(*nodes: dict[str, Any], edges: str) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def test_branches_loops_and_joins_say_what_they_do() -> None:
 
 
 def test_mermaid_says_which_edges_are_taken_when() -> None:
-    lines = mermaid(Shape([Part("", boxes(CONTROL))])).splitlines()
+    lines = mermaid(GraphShape([DrawnPart("", boxes(CONTROL))])).splitlines()
     assert '  n0("get<br/>value")' in lines
     assert {line.strip() for line in lines if "." in line or "break" in line} >= {
         "n2 -. timeout .-> n3",
@@ -84,4 +84,4 @@ def test_where_a_failure_leads_is_part_of_the_drawing() -> None:
     failing = {"name": "a", "catch": [{"then": ["b"]}, {"then": ["c", "d"]}]}
     found = boxes(shown(failing, {"name": "b"}, edges="a>b:catch"))
     assert found[0].note == "! b | c, d"
-    assert "-. catch .->" in mermaid(Shape([Part("", found)]))
+    assert "-. catch .->" in mermaid(GraphShape([DrawnPart("", found)]))

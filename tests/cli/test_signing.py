@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from baton.client.connection import Connection, find_connection, region_of
-from baton.client.exits import Failed
+from baton.client.exits import CommandFailed
 from tests.cli.conftest import Baton, FakeApi
 from tests.cli.sigv4 import is_signed, scope_of, signed_headers
 
@@ -161,7 +161,7 @@ def test_an_address_of_api_gateway_without_a_token_is_signed_for() -> None:
 
 
 def test_no_other_address_is_signed_for_unasked() -> None:
-    with pytest.raises(Failed, match="no token") as failure:
+    with pytest.raises(CommandFailed, match="no token") as failure:
         find_connection("https://api.example", None)
     assert "--aws" in failure.value.more[0]
     assert find_connection("https://api.example", None, "aws") == Connection(
@@ -170,7 +170,7 @@ def test_no_other_address_is_signed_for_unasked() -> None:
 
 
 def test_a_token_can_be_insisted_on() -> None:
-    with pytest.raises(Failed, match="no token"):
+    with pytest.raises(CommandFailed, match="no token"):
         find_connection(EXECUTE, None, "token")
 
 

@@ -10,7 +10,7 @@ import pytest
 from baton.cli.text.render import EventLines, helping
 from baton.core.log import events as ev
 from baton.core.read.views import entry_view
-from baton.words.event_words import declared, undo_lines
+from baton.words.event_words import undo_declarations, undo_lines
 
 T0 = 1_795_458_562_846
 FAILED: dict[str, Any] = {
@@ -131,9 +131,9 @@ def test_check_says_what_would_be_undone_and_what_stays() -> None:
         {"name": "tell", "tool": "m", "effect": "idempotent"},
         {"name": "wait"},
     ]
-    assert declared({"nodes": nodes}) == "hold by u; nothing undoes tell"
-    assert declared({"nodes": nodes[:1]}) == "hold by u"
-    assert declared({"nodes": nodes[1:]}) == ""
+    assert undo_declarations({"nodes": nodes}) == "hold by u; nothing undoes tell"
+    assert undo_declarations({"nodes": nodes[:1]}) == "hold by u"
+    assert undo_declarations({"nodes": nodes[1:]}) == ""
 
 
 def test_check_names_each_inverse_that_may_be_called_where_nothing_has_happened() -> None:
@@ -148,6 +148,6 @@ def test_check_names_each_inverse_that_may_be_called_where_nothing_has_happened(
         },
         {"name": "pay", "tool": "p", "effect": "once", "undo": {"p": "q"}},
     ]
-    assert declared({"nodes": nodes}) == (
+    assert undo_declarations({"nodes": nodes}) == (
         "hold by u, seat by v, w, pay by q; called also where it may not have happened: u for hold, w for seat"
     )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baton.console.forms import MOST_FIELDS, Field, data_of, fields_of, places
+from baton.console.forms import MOST_FIELDS, FormField, fields_of, form_data, places
 from baton.errors import Problem
 
 TRIP = {
@@ -39,7 +39,7 @@ def said(**fields: str) -> dict[str, list[str]]:
     return {f"/data/{name.replace('__', '/')}": [value] for name, value in fields.items()}
 
 
-def by_name(form: Field) -> dict[str, Field]:
+def by_name(form: FormField) -> dict[str, FormField]:
     return {form.name: form} | {name: found for one in form.of for name, found in by_name(one).items()}
 
 
@@ -84,7 +84,7 @@ def test_what_was_filled_in_comes_as_data_of_its_types_and_nothing_else() -> Non
         "/data/guests/1/name": [" "],
         "other": ["x"],
     }
-    data, problems = data_of(TRIP, form)
+    data, problems = form_data(TRIP, form)
     assert problems == []
     assert data == {
         "seats": 4,
@@ -99,7 +99,7 @@ def test_what_was_filled_in_comes_as_data_of_its_types_and_nothing_else() -> Non
 
 def test_what_is_wrong_is_said_at_its_field_and_what_was_written_stays() -> None:
     form = said(seats="four", price="1.2.3", address__zip="1010", any="{")
-    _, problems = data_of(TRIP, form)
+    _, problems = form_data(TRIP, form)
     wrong = {one.path: one.message for one in problems}
     assert wrong["/data/seats"] == "must be a whole number"
     assert wrong["/data/price"] == "must be a number"
@@ -114,7 +114,7 @@ def test_what_is_wrong_is_said_at_its_field_and_what_was_written_stays() -> None
 
 
 def test_an_optional_group_that_was_left_empty_misses_nothing() -> None:
-    data, problems = data_of(TRIP, said(seats="1", quiet="true"))
+    data, problems = form_data(TRIP, said(seats="1", quiet="true"))
     assert (data, problems) == ({"seats": 1, "quiet": True}, [])
 
 
@@ -128,7 +128,7 @@ def test_a_name_with_a_slash_is_one_field() -> None:
     schema = {"type": "object", "properties": {"a/b~c": {"type": "string"}}}
     (field,) = fields_of(schema, None).of
     assert field.name == "/data/a~1b~0c"
-    assert data_of(schema, {field.name: ["x"]}) == ({"a/b~c": "x"}, [])
+    assert form_data(schema, {field.name: ["x"]}) == ({"a/b~c": "x"}, [])
 
 
 def test_references_are_followed_as_far_as_a_form_goes() -> None:
@@ -159,7 +159,7 @@ def test_a_schema_that_is_too_large_has_a_bounded_form() -> None:
 )
 def test_what_no_field_can_say_is_json(schema: Any) -> None:
     assert fields_of(schema, None).kind == "json"
-    assert data_of(schema, {"/data": ["[1]"]}) == ([1], [])
+    assert form_data(schema, {"/data": ["[1]"]}) == ([1], [])
 
 
 def test_what_the_api_says_elsewhere_is_not_lost() -> None:
@@ -204,4 +204,4 @@ JSON = st.recursive(
 def test_no_schema_and_no_form_breaks_it(schema: Any, form: dict[str, list[str]]) -> None:
     fields_of(schema, None)
     fields_of(schema, form)
-    data_of(schema, form)
+    form_data(schema, form)

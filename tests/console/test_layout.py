@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baton.console.drawing import HEIGHT, WIDTH, Became, Edge, Layout, became, draw, lay_out
+from baton.console.drawing import HEIGHT, WIDTH, Became, Edge, Layout, became, draw_svg, lay_out
 
 
 def of(edges: list[tuple[int, int]], count: int) -> Layout:
@@ -78,7 +78,7 @@ def wide(count: int) -> dict[str, Any]:
 
 def test_two_hundred_nodes_are_drawn_quickly_and_in_little() -> None:
     began = time.process_time()
-    drawn = draw(
+    drawn = draw_svg(
         wide(200), {f"step_{number}": Became("ran", number + 2) for number in range(80)}, "/console/sagas/s"
     )
     assert time.process_time() - began < 5
@@ -88,7 +88,7 @@ def test_two_hundred_nodes_are_drawn_quickly_and_in_little() -> None:
 def test_names_are_shown_as_text_and_links_stay_inside() -> None:
     name = '"><script>alert(1)</script>'
     workflow = {"name": name, "nodes": [{"name": name, "kind": name}], "edges": []}
-    drawn = draw(workflow, {}, "/console/sagas/s")
+    drawn = draw_svg(workflow, {}, "/console/sagas/s")
     assert "<script>" not in drawn
     assert 'href="/console/sagas/s/nodes/%22%3E%3Cscript' in drawn
 
@@ -108,7 +108,7 @@ def test_a_map_is_folded_into_its_counts_and_a_graph_is_zoomed_by_its_size() -> 
         "nodes": [{"name": name, "kind": "map", "loops": ()} for name in ("each", "think")],
         "edges": [{"from": "each", "to": "think", "kind": ""}],
     }
-    whole, half, fitted = (draw(workflow, known, "/console/sagas/s", zoom) for zoom in (100, 50, None))
+    whole, half, fitted = (draw_svg(workflow, known, "/console/sagas/s", zoom) for zoom in (100, 50, None))
     assert "each: map, ran, 3 items, 1 failed" in whole
     assert "think: map, running<" in whole
     sizes = [re.search(r'width="(\d+%?)"', one) for one in (whole, half, fitted)]

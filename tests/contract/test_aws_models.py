@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import UnknownServiceError
 from botocore.loaders import Loader
 
-from baton.adapters.aws import Aws, Models, later, uncollected
+from baton.adapters.aws import Aws, ServiceModels, later, without_garbage_collection
 
 SERVICES = ("dynamodb", "lambda", "s3", "sns", "sqs")
 
@@ -16,17 +16,19 @@ SERVICES = ("dynamodb", "lambda", "s3", "sns", "sqs")
 @pytest.mark.parametrize("service", SERVICES)
 @pytest.mark.parametrize("kind", ["service-2", "endpoint-rule-set-1", "paginators-1"])
 def test_a_service_is_described_as_botocore_describes_it(service: str, kind: str) -> None:
-    assert Models(*SERVICES).load_service_model(service, kind) == Loader().load_service_model(service, kind)
+    assert ServiceModels(*SERVICES).load_service_model(service, kind) == Loader().load_service_model(
+        service, kind
+    )
 
 
 @pytest.mark.parametrize("name", ["endpoints", "partitions", "sdk-default-configuration", "_retry"])
 def test_what_all_services_share_is_the_same_too(name: str) -> None:
-    assert Models(*SERVICES).load_data(name) == Loader().load_data(name)
+    assert ServiceModels(*SERVICES).load_data(name) == Loader().load_data(name)
 
 
 def test_a_service_without_users_is_not_known() -> None:
     with pytest.raises(UnknownServiceError):
-        Models(*SERVICES).load_service_model("iam", "service-2")
+        ServiceModels(*SERVICES).load_service_model("iam", "service-2")
 
 
 def test_a_client_is_created_once() -> None:
@@ -64,15 +66,15 @@ def test_a_request_names_baton_as_its_sender() -> None:
 
 
 def test_the_collector_is_as_it_was_afterwards() -> None:
-    with uncollected():
+    with without_garbage_collection():
         assert not gc.isenabled()
     assert gc.isenabled()
-    with pytest.raises(KeyError), uncollected():
+    with pytest.raises(KeyError), without_garbage_collection():
         raise KeyError
     assert gc.isenabled()
     gc.disable()
     try:
-        with uncollected():
+        with without_garbage_collection():
             assert not gc.isenabled()
         assert not gc.isenabled()
     finally:

@@ -12,13 +12,13 @@ from baton.core.failures.breakers import (
     OPEN,
     Breaker,
     BreakerTerms,
-    Failed,
+    FailureReport,
     Move,
     Probe,
     forced_open,
-    probed,
-    reported,
     reset,
+    with_probe,
+    with_reports,
 )
 from tests.contract.stores import AwsStores, Stores
 
@@ -30,7 +30,7 @@ FULL = Breaker(
     since=NOW,
     until=NOW + 30_000,
     rounds=2,
-    failed=(Failed(NOW, "timeout", 3, 4, "i-1"),),
+    failed=(FailureReport(NOW, "timeout", 3, 4, "i-1"),),
     probes=(Probe("i-2/saga/pay", NOW + 5),),
     passed=1,
     moves=(Move(NOW, OPEN, "3 of 4 calls failed", "i-1"),),
@@ -74,7 +74,7 @@ def _report(stores: Stores, who: int) -> Breaker:
     """One failure, by an invocation that has seen nothing yet; returns the state that it has agreed on."""
     there = Breaker()
     while True:
-        after = reported(there, (Failed(NOW, "timeout", 1, 1, f"i-{who}"),), TERMS, NOW, 0.0)
+        after = with_reports(there, (FailureReport(NOW, "timeout", 1, 1, f"i-{who}"),), TERMS, NOW, 0.0)
         if after is there:
             return there
         refused = stores.breakers.write_breaker("acme", "payments", after, NOW)
@@ -94,7 +94,7 @@ def test_fifty_invocations_agree_that_it_is_open_and_let_one_probe_through(concu
     def probe(who: int) -> bool:
         seen = there
         while True:
-            after = probed(seen, f"i-{who}", later + 5_000, TERMS, later)
+            after = with_probe(seen, f"i-{who}", later + 5_000, TERMS, later)
             if after is seen:
                 return False
             refused = concurrent_stores.breakers.write_breaker("acme", "payments", after, later)

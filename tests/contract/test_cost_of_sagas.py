@@ -16,7 +16,7 @@ from baton.core.limits import Limits
 from baton.core.log.codec import decode_entry
 from baton.core.log.events import ChildReported
 from baton.core.nodes.registry import KINDS
-from baton.core.read.costs import Deployment, Usage
+from baton.core.read.costs import BillingSettings, Usage
 from baton.core.read.usage import Ledger
 from baton.ports import Head
 from tests.kit.corpus import CORPUS, Scenario, start
@@ -87,7 +87,7 @@ def metered(scenario: Scenario, meter: Meter) -> tuple[MeteredWorld, dict[str, F
         found = {}
         for head in world.log.heads():
             limits = replace(scenario.limits, worker_timeout_s=round(world.timeout_s))
-            says, outside = read_log(world, head, Deployment.of(limits))
+            says, outside = read_log(world, head, BillingSettings.of(limits))
             pk, reports = str(head.ref), world.events(head.ref.id)
             own = _sum(written, pk) + sum(one.units for one in written if one.sk.endswith(f"#{head.ref.id}"))
             told = sum(isinstance(event, ChildReported) for event in reports)
@@ -101,7 +101,7 @@ def _sum(spent: list[Spent], pk: str) -> float:
     return sum(one.units for one in spent if one.pk == pk)
 
 
-def read_log(world: World, head: Head, deployment: Deployment) -> tuple[Usage, int]:
+def read_log(world: World, head: Head, deployment: BillingSettings) -> tuple[Usage, int]:
     graph = world.blobs.get(head.ref.tenant, f"cas://sha256/{head.graph}")
     ledger = Ledger(Program(decode_graph(graph, KINDS), KINDS), deployment)
     outside = 0

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from baton.adapters.clock import SystemClock
 from baton.adapters.dynamo.letters import DynamoLetters
-from baton.core.letters import DISCARDED, PENDING, REDRIVEN, Letter, discarded
-from baton.ports import Cause, SagaRef, Wake
+from baton.core.letters import DISCARDED, PENDING, REDRIVEN, Letter, discard_letter
+from baton.ports import DeadMessageCause, SagaRef, Wake
 from baton.ports.operators import Outstanding
 from tests.contract.dead_queues import dead_queue
 from tests.contract.stores import AwsStores, Stores
@@ -144,7 +144,7 @@ def test_a_letter_that_has_expired_is_not_there(stores: Stores) -> None:
 
 
 def test_what_the_worker_said_comes_with_a_dead_message(stores: Stores) -> None:
-    cause = Cause(code="unreadable_log", version=4, node="pay", attempts=3)
+    cause = DeadMessageCause(code="unreadable_log", version=4, node="pay", attempts=3)
     stores.dead_letters.send('{"saga":"s"}', "CorruptLog: a gap", cause)
     (message,) = dead_queue(stores).receive(10)
     assert (message.body, message.reason) == ('{"saga":"s"}', "CorruptLog: a gap")
@@ -206,7 +206,7 @@ def test_one_letter_that_cannot_be_read_keeps_no_other_from_being_listed_and_can
     ]
     read = letters.read("acme", "dinner-1")
     assert read is not None
-    assert letters.write(discarded(read, "ada", "nonsense", SOON), read.number)
+    assert letters.write(discard_letter(read, "ada", "nonsense", SOON), read.number)
     again = letters.read("acme", "dinner-1")
     assert again is not None
     assert (again.status, again.why) == (DISCARDED, "nonsense")

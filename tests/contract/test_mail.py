@@ -18,7 +18,7 @@ from baton.core.limits import Limits
 from baton.ports import Clock, StepContext
 from baton.ports.outside import Entities, HttpClient, Letter, Objects
 from baton.runtime.invocation.context import Invocation, InvocationContext, StoreRetrier, Threads
-from baton.runtime.steps.effects import Done, EffectClaims
+from baton.runtime.steps.effects import EffectClaims, EffectResult
 from baton.tools.perform import ToolPerformer
 from baton.tools.standard import Services, standard_tools
 from tests.contract.stores import Stores
@@ -62,12 +62,12 @@ class Desk:
     def notify(self, sagas: range, letter: dict[str, str]) -> list[str]:
         """What each of these sagas, all at once and each of a user of its own, has as the name of its message."""
 
-        async def together() -> list[Done]:
+        async def together() -> list[EffectResult]:
             return list(await asyncio.gather(*(self._attempt(number, letter) for number in sagas)))
 
         return [cast("dict[str, str]", done.value.v)["message"] for done in asyncio.run(together())]
 
-    async def _attempt(self, number: int, letter: dict[str, str]) -> Done:
+    async def _attempt(self, number: int, letter: dict[str, str]) -> EffectResult:
         saga, user, clock = f"s{number}", f"u{number}", cast("Clock", self.clock)
         who: dict[str, Any] = {"tenant": "acme", "user": user, "saga": saga, "node": "tell"}
         rule = self._spec.key

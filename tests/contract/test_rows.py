@@ -19,7 +19,7 @@ from baton.core.effects.rows import (
     RESERVED,
     Row,
     check_row,
-    size_of,
+    row_bytes,
 )
 from baton.errors import RowsRefused, Throttled
 from baton.ports import Record, StepContext, Wake
@@ -91,7 +91,7 @@ def test_what_may_be_a_row_at_most_is_taken(stores: Stores) -> None:
 
 def test_the_largest_step_fits_into_an_entry_of_its_own(stores: Stores) -> None:
     largest = Row("k" * MAX_KEY_BYTES, "s" * MAX_KEY_BYTES, {"a": "x" * (MAX_BYTES - 4)})
-    assert size_of(check_row(largest)) > MAX_BYTES
+    assert row_bytes(check_row(largest)) > MAX_BYTES
     assert stores.log.limits.rows.takes((largest,) * MAX_PER_STEP)
 
 

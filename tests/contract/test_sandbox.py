@@ -17,7 +17,7 @@ import pytest
 
 from baton.adapters import monty_sandbox
 from baton.adapters.monty_sandbox import MontySandbox
-from baton.core.conditions.model import Answer, Question
+from baton.core.conditions.model import SandboxAnswer, SandboxQuestion
 from baton.errors import EngineFault, SandboxUnavailable
 from baton.ports import Sandbox
 from baton.runtime.invocation.context import Threads, inline
@@ -27,14 +27,16 @@ CASES = ORDINARY | MISTAKES | HOSTILE
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
 
-def question(case: Case) -> Question:
+def question(case: Case) -> SandboxQuestion:
     data = msgspec.json.encode({"output": case.output, "context": case.context})
     key = hashlib.sha256(case.code.encode() + data).hexdigest()
-    return Question(key=key, code=case.code, data=data, timeout_ms=case.timeout_ms, memory_mb=case.memory_mb)
+    return SandboxQuestion(
+        key=key, code=case.code, data=data, timeout_ms=case.timeout_ms, memory_mb=case.memory_mb
+    )
 
 
-def ask(*cases: Case, at_once: int = 2) -> list[Answer]:
-    async def main() -> list[Answer]:
+def ask(*cases: Case, at_once: int = 2) -> list[SandboxAnswer]:
+    async def main() -> list[SandboxAnswer]:
         sandbox: Sandbox = MontySandbox(Threads(at_once))
         return await asyncio.gather(*(sandbox.answer(question(case)) for case in cases))
 
@@ -55,18 +57,18 @@ def handles() -> int:
 
 
 @pytest.fixture(scope="module")
-def answers() -> Mapping[str, Answer]:
+def answers() -> Mapping[str, SandboxAnswer]:
     return dict(zip(CASES, ask(*CASES.values(), at_once=4), strict=True))
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_whatever_the_code_does_there_is_an_answer(name: str, answers: Mapping[str, Answer]) -> None:
+def test_whatever_the_code_does_there_is_an_answer(name: str, answers: Mapping[str, SandboxAnswer]) -> None:
     case, answer = CASES[name], answers[name]
     if isinstance(case.wanted, bool):
-        assert answer == Answer(value=case.wanted)
+        assert answer == SandboxAnswer(value=case.wanted)
         return
     if answer.value is not None:
-        assert answer == Answer(value=answer.value)
+        assert answer == SandboxAnswer(value=answer.value)
         assert answer.value in case.wanted
         return
     assert answer.code in case.wanted, answer
@@ -74,7 +76,7 @@ def test_whatever_the_code_does_there_is_an_answer(name: str, answers: Mapping[s
     assert 10 < len(answer.message) < 700
 
 
-def test_a_limit_that_is_reached_is_named_with_what_to_change(answers: Mapping[str, Answer]) -> None:
+def test_a_limit_that_is_reached_is_named_with_what_to_change(answers: Mapping[str, SandboxAnswer]) -> None:
     late, large = answers["an endless loop"], answers["a large text"]
     assert "150 ms" in late.message
     assert "`timeout` (10s at most)" in late.message
@@ -83,7 +85,7 @@ def test_a_limit_that_is_reached_is_named_with_what_to_change(answers: Mapping[s
 
 
 def test_what_the_interpreter_itself_cannot_stop_is_killed_in_its_time() -> None:
-    async def main() -> tuple[Answer, float]:
+    async def main() -> tuple[SandboxAnswer, float]:
         loop = asyncio.get_running_loop()
         began = loop.time()
         # By itself it takes half a minute.
@@ -102,7 +104,7 @@ def test_more_than_the_most_is_never_given() -> None:
 
 def test_a_memory_that_is_given_can_be_used() -> None:
     case = Case(body("return len('x' * 12_000_000) > 0"), True, memory_mb=16)
-    assert ask(case) == [Answer(value=True)]
+    assert ask(case) == [SandboxAnswer(value=True)]
 
 
 def test_equal_questions_have_equal_answers() -> None:
@@ -114,7 +116,7 @@ def test_equal_questions_have_equal_answers() -> None:
 
 
 def test_two_at_once_do_not_disturb_each_other_nor_the_event_loop() -> None:
-    async def main() -> tuple[Answer, Answer, int]:
+    async def main() -> tuple[SandboxAnswer, SandboxAnswer, int]:
         sandbox = MontySandbox(Threads(2))
         turns = 0
         endless = asyncio.ensure_future(sandbox.answer(question(HOSTILE["an endless loop"])))
@@ -174,7 +176,7 @@ def test_a_process_lives_as_long_as_its_question_with_an_empty_environment_and_t
 
 
 @linux
-def test_neither_processes_nor_handles_are_left(answers: Mapping[str, Answer]) -> None:
+def test_neither_processes_nor_handles_are_left(answers: Mapping[str, SandboxAnswer]) -> None:
     assert answers
     before = children(), handles()
     ask(*[ORDINARY["a comparison"], HOSTILE["a large text"], HOSTILE["an exit"]] * 4)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from baton.adapters.rules import shard_of
 from baton.core.graph.graph import QUEUE, Schedule
-from baton.core.schedules import Opening, Outcome, ScheduleRecord
+from baton.core.schedules import Opening, ScheduleRecord, TickOutcome
 from baton.errors import CorruptLog
 from baton.ports import SWEEP, TIMER, WORK, Due
 from baton.ports.triggers import schedule_ref
@@ -32,7 +32,7 @@ RECORD = ScheduleRecord(
     skipped=3,
     missed=2,
     refused=1,
-    recent=(Outcome(NOW - 9, "started", "s-1"), Outcome(NOW - 3, "missed", count=2)),
+    recent=(TickOutcome(NOW - 9, "started", "s-1"), TickOutcome(NOW - 3, "missed", count=2)),
 )
 
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import partial
 
 from baton.errors import Throttled
-from baton.ports import Account, Change, Drawn, Sums
+from baton.ports import Account, Drawn, ReservationChange, Sums
 from tests.contract.stores import Stores
 from tests.contract.test_budgets import ADA, CENT, LIMIT, NOW, closing, one, opened
 from tests.contract.test_concurrency import at_once
@@ -58,7 +58,7 @@ def test_what_is_spent_beyond_all_limits_is_told_all_the_same(stores: Stores) ->
 
 def test_a_reservation_may_ask_for_what_its_account_has_drawn(stores: Stores) -> None:
     budgets = stores.budgets
-    asking = Change("a", None, one(), limit=100 * CENT, drawn=100 * CENT)
+    asking = ReservationChange("a", None, one(), limit=100 * CENT, drawn=100 * CENT)
     assert not budgets.move(ADA, asking, NOW).is_done
     budgets.draw(ADA, Sums(), 100 * CENT, LIMIT)
     answer = budgets.move(ADA, asking, NOW)

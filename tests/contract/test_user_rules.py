@@ -8,7 +8,7 @@ import pytest
 
 from baton.core.money import BLOCKED, NO_RULE, UserRule, blocking, limiting, unblocking
 from baton.errors import CorruptLog
-from baton.ports import Account, Change, Sums
+from baton.ports import Account, ReservationChange, Sums
 from tests.contract.stores import AwsStores, Stores
 from tests.contract.test_budgets import ADA, CENT, LIMIT, NOW, one, opened, opening
 from tests.contract.test_concurrency import at_once
@@ -75,17 +75,17 @@ def test_the_account_of_a_day_says_the_latest_rule_that_it_was_told(stores: Stor
 @pytest.mark.parametrize("known", [0, 1, 2])
 def test_a_change_with_a_limit_is_refused_until_it_heeds_the_rule(stores: Stores, known: int) -> None:
     stores.budgets.tell_rule(ADA, FULL)
-    change = Change("a", None, one(CENT), limit=LIMIT, rule=known)
+    change = ReservationChange("a", None, one(CENT), limit=LIMIT, rule=known)
     assert stores.budgets.move(ADA, change, NOW).is_done is (known == 2)
 
 
 def test_what_was_held_before_is_settled_whatever_the_rule_says(stores: Stores) -> None:
     change = opened(stores.budgets)
     stores.budgets.tell_rule(ADA, FULL)
-    answer = stores.budgets.move(ADA, Change("a", change.after, None, 70 * CENT), NOW)
+    answer = stores.budgets.move(ADA, ReservationChange("a", change.after, None, 70 * CENT), NOW)
     assert answer.is_done
     assert answer.sums == Sums(70 * CENT, 70 * CENT, 0, rule=UserRule(2, True))
-    more = Change("a", None, one(1), limit=BLOCKED, rule=2)
+    more = ReservationChange("a", None, one(1), limit=BLOCKED, rule=2)
     assert not stores.budgets.move(ADA, more, NOW).is_done, "nothing more is held for a user who is blocked"
     assert not stores.budgets.move(Account("acme", "new", 1), more, NOW).is_done, "nor on an empty account"
 

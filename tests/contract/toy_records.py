@@ -13,13 +13,13 @@ from baton.core.money import NO_RULE, UserRule, newer
 from baton.errors import ChannelRefused, Throttled
 from baton.ports import (
     Account,
-    Answer,
-    Change,
+    BudgetAnswer,
     Drawn,
     Head,
     LiveTexts,
     QuestionRow,
     Reservation,
+    ReservationChange,
     SagaRef,
     Spot,
     Sums,
@@ -66,7 +66,7 @@ class ToyBudgets:
         self._kept.put("money", *_place(account), money)
         return money.sums
 
-    def move(self, account: Account, change: Change, now: int) -> Answer:
+    def move(self, account: Account, change: ReservationChange, now: int) -> BudgetAnswer:
         def may() -> bool:
             sums, is_as_before = money.sums, money.held_by.get(change.holder) == change.before
             has_place = change.opened <= 0 or sums.open < self._most_open
@@ -82,7 +82,7 @@ class ToyBudgets:
                 money.spent += change.spent
                 money.held_by.pop(change.holder, None)
                 money.held_by |= {change.holder: change.after} if change.after else {}
-            return Answer(is_done, self._write(account, money), money.held_by.get(change.holder))
+            return BudgetAnswer(is_done, self._write(account, money), money.held_by.get(change.holder))
 
     def draw(self, account: Account, seen: Sums, drawn: int, limit: int | None = None) -> Drawn:
         with self._kept.alone():
@@ -95,11 +95,11 @@ class ToyBudgets:
                 user.drawn, user.told = drawn, seen.spent
             return Drawn(is_done, self._write(account, user), self._write(account.of_tenant, tenant))
 
-    def expire(self, account: Account, now: int, holder: str = "") -> Answer:
+    def expire(self, account: Account, now: int, holder: str = "") -> BudgetAnswer:
         with self._kept.alone():
             money = self._read(account)
             money.free(now)
-            return Answer(True, self._write(account, money), money.held_by.get(holder))
+            return BudgetAnswer(True, self._write(account, money), money.held_by.get(holder))
 
     def read(self, account: Account) -> Sums:
         sums = self._read(account).sums

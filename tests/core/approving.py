@@ -11,7 +11,7 @@ from baton.core.decide.outcomes import APPROVAL, Outcome
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.effects.risk import Risk
-from baton.core.effects.toolspec import Request, ToolSpec, request_for
+from baton.core.effects.toolspec import ApprovalRequest, ToolSpec, request_for
 from baton.core.log import events as ev
 from baton.core.log.questions import open_questions
 from baton.core.nodes.registry import KINDS
@@ -42,7 +42,7 @@ def paying(given: Any = None, **more: Any) -> Saga:
     return Saga(compiled(**more), {"amount": 600} if given is None else given)
 
 
-def request_of(step: RunStep, **changes: Any) -> Request | None:
+def request_of(step: RunStep, **changes: Any) -> ApprovalRequest | None:
     """What the runtime finds before the call."""
     approval = step.node.approval
     found = request_for(
@@ -55,7 +55,7 @@ def request_of(step: RunStep, **changes: Any) -> Request | None:
     return None if found is None else msgspec.structs.replace(found, **changes)
 
 
-def unapproved(saga: Saga, step: RunStep, request: Request | None = None) -> Outcome:
+def unapproved(saga: Saga, step: RunStep, request: ApprovalRequest | None = None) -> Outcome:
     found = request or request_of(step)
     assert found is not None, "it needs none"
     return Outcome(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baton.core.conditions import Question
+from baton.core.conditions import SandboxQuestion
 from baton.core.decide.builder import RunStep
 from baton.core.decide.commands import (
     CancelChildren,
@@ -15,7 +15,7 @@ from baton.core.decide.commands import (
     TendChildren,
 )
 from baton.core.log import events as ev
-from baton.core.log.folding.received import Owed
+from baton.core.log.folding.received import PendingNotices
 from baton.core.log.records import Child
 
 
@@ -36,12 +36,12 @@ def cancels_of(decision: Decision) -> tuple[tuple[str, Child], ...]:
 
 
 def notices_of(decision: Decision) -> tuple[ev.Notice, ...]:
-    return (decision.of(SendNotices) or SendNotices(Owed())).owed.notices
+    return (decision.of(SendNotices) or SendNotices(PendingNotices())).pending.notices
 
 
 def needs_of(decision: Decision) -> frozenset[str]:
     return (decision.of(FetchValues) or FetchValues(frozenset())).refs
 
 
-def questions_of(decision: Decision) -> frozenset[Question]:
+def questions_of(decision: Decision) -> frozenset[SandboxQuestion]:
     return (decision.of(JudgeConditions) or JudgeConditions(frozenset())).questions

@@ -16,15 +16,15 @@ import msgspec
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from baton.core.conditions import Answer
-from baton.core.decide.context import Found, Standing
+from baton.core.conditions import SandboxAnswer
+from baton.core.decide.context import FetchedValues, Standing
 from baton.core.decide.decide import Decision, advance
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.decide.spending import ANY_AMOUNT, DEFAULT, Bounds
 from baton.core.documents.compile import compile_document
 from baton.core.effects.toolspec import ToolSpec
-from baton.core.failures.policy import ANY, Change, Rules
+from baton.core.failures.policy import ANY, PolicyChange, Rules
 from baton.core.graph.graph import Graph, Node
 from baton.core.log import codec
 from baton.core.log import events as ev
@@ -71,7 +71,7 @@ def child(name: str, *before: str, workflow: str = "other", **more: Any) -> Node
     )
 
 
-AT_ONCE = {ANY: Change(ladder=(ROLLBACK,))}
+AT_ONCE = {ANY: PolicyChange(ladder=(ROLLBACK,))}
 """Rules by which a step that fails has failed, for tests of something else than what is done about it."""
 
 
@@ -212,7 +212,7 @@ class Saga:
         *outcomes: Outcome,
         running: Iterable[str] = (),
         blobs: Mapping[str, Any] | None = None,
-        answers: Mapping[str, Answer] | None = None,
+        answers: Mapping[str, SandboxAnswer] | None = None,
         looked: Mapping[str, tuple[int, bool]] | None = None,
         standing: Standing | None = None,
         after_ms: int = 0,
@@ -229,7 +229,9 @@ class Saga:
                 if self.program.undoes or self.state.undo.head
                 else {}
             )
-            found = Found(blobs or {}, answers or {}, looked=looked or {}, entries=entries, standing=standing)
+            found = FetchedValues(
+                blobs or {}, answers or {}, looked=looked or {}, entries=entries, standing=standing
+            )
             step = advance(
                 self.program,
                 self.state,
@@ -271,13 +273,13 @@ class Saga:
 
     def note_told(self) -> None:
         """Say that everything was told and listed."""
-        owed = received.owed(self.state)
+        pending = received.pending_notices(self.state)
         shown = {
             ask.id: ev.Shown(to=received.audience_of(self.state, ask), until=ask.ends_at, told=True)
-            for ask in owed.asks.values()
+            for ask in pending.asks.values()
         }
-        keys = tuple(notice.key for notice in owed.notices)
-        self.put(ev.NoticesSent(keys=keys, shown=shown, withdrawn=owed.stale))
+        keys = tuple(notice.key for notice in pending.notices)
+        self.put(ev.NoticesSent(keys=keys, shown=shown, withdrawn=pending.stale))
 
     def die(self) -> None:
         """The invocation died; the next one has taken the lease and says so."""

@@ -7,7 +7,7 @@ from typing import Any
 from baton.core.decide.decide import Decision
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
-from baton.core.failures.policy import CUSTOM, Change, RetryChange
+from baton.core.failures.policy import CUSTOM, PolicyChange, RetryChange
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.state import ANSWER
@@ -25,16 +25,16 @@ def broken(slot: str, code: str = "service_unavailable", *, attempt: int = 1, **
     )
 
 
-def one(node: Node, **failures: Change) -> Program:
+def one(node: Node, **failures: PolicyChange) -> Program:
     return program(node, failures=failures)
 
 
-def schedule(*pauses: int) -> Change:
+def schedule(*pauses: int) -> PolicyChange:
     """So many pauses between attempts, and then the end of the step."""
     policy = RetryChange(
         backoff=CUSTOM, schedule=pauses, max_attempts=len(pauses) + 1, max_delay_ms=max(pauses)
     )
-    return Change(retry=policy, ladder=(RETRY, ROLLBACK))
+    return PolicyChange(retry=policy, ladder=(RETRY, ROLLBACK))
 
 
 def chosen(saga: Saga) -> list[str]:

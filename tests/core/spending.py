@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from baton.core.log import codec
-from baton.core.read.costs import Deployment, Usage
+from baton.core.read.costs import BillingSettings, Usage
 from baton.core.read.usage import Ledger
 from tests.core.build import Saga, done
 
@@ -17,10 +17,10 @@ AROUND = 60  # bytes of an entry's item besides its data
 START, TAKE, YIELD, FINISH, TO_WAIT = 4, 1, 3, 4, 5
 EARLY = 3  # a take before the saga is due
 # Times that do not matter here are none, so that what is left is what the log says.
-BARE = Deployment(worker_mb=1_024, api_mb=0, relay_mb=0, handover=0, init=0)
+BARE = BillingSettings(worker_mb=1_024, api_mb=0, relay_mb=0, handover=0, init=0)
 
 
-def used(saga: Saga, takes: int = 0, *, held: bool = False, deployment: Deployment = BARE) -> Usage:
+def used(saga: Saga, takes: int = 0, *, held: bool = False, deployment: BillingSettings = BARE) -> Usage:
     ledger = Ledger(saga.program, deployment)
     for entry in saga.entries:
         data = codec.encode_entry(entry)

@@ -11,7 +11,7 @@ import pytest
 
 from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
-from baton.core.log.questions import MOST_ITEMS, open_questions, shown
+from baton.core.log.questions import MOST_ITEMS, open_questions, visible_arguments
 from baton.core.log.records import Option
 from baton.core.log.snapshots import decode_state, encode_state
 from baton.core.log.state import status_of
@@ -109,7 +109,7 @@ SECRET = {
 
 
 def test_what_is_shown_has_no_secrets_and_is_cut() -> None:
-    found = shown({**SECRET, "password": {"a": "b"}, "deep": [[[[[[[1]]]]]]], "token": ["tok"], "many": dict.fromkeys(map(str, range(60)), 1)})  # fmt: skip
+    found = visible_arguments({**SECRET, "password": {"a": "b"}, "deep": [[[[[[[1]]]]]]], "token": ["tok"], "many": dict.fromkeys(map(str, range(60)), 1)})  # fmt: skip
     assert found["api_key"] == found["password"] == found["token"] == "[redacted]"
     assert found["note"] == "x" * 500 + "…"
     assert (len(found["to"]), found["to"][-1]) == (MOST_ITEMS + 1, "… 10 more")

@@ -11,7 +11,7 @@ from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.effects.risk import LEVELS, RiskRule, least
 from baton.core.log import events as ev
-from baton.core.log.questions import closed_by_time, may_answer, open_questions, question
+from baton.core.log.questions import awaited_question, closed_by_time, may_answer, open_questions
 from baton.core.log.records import Escalation
 from baton.core.nodes.registry import KINDS
 from baton.core.read.views import saga_view
@@ -89,7 +89,7 @@ def test_its_last_step_approves_what_is_of_low_or_medium_risk() -> None:
     assert run(saga).approved == (ask.digest,)
     assert closed_by_time(saga.state, ask.id) == "policy"
     with pytest.raises(NotAllowedNow, match="was decided without an answer"):
-        question(saga.state, ask.id, saga.now)
+        awaited_question(saga.state, ask.id, saga.now)
     story(saga)
 
 

@@ -14,14 +14,14 @@ from baton.core.log.folding.fold import apply
 from baton.core.log.questions import (
     TYPES,
     Answer,
-    asked,
+    answer_refusal,
     check_answer,
     is_answered,
     may_answer,
     notice_again,
     notice_of,
     open_questions,
-    refusal,
+    unclosed_questions,
 )
 from baton.core.log.records import Option, Takeover
 from baton.core.log.snapshots import decode_state, encode_state
@@ -55,7 +55,7 @@ def waiting(one: Ask) -> State:
 
 def test_a_question_of_a_node_is_open_until_an_answer_has_come_and_suspends_the_saga() -> None:
     state = waiting(ask())
-    assert list(asked(state)) == list(open_questions(state)) == [("ask", ask())]
+    assert list(unclosed_questions(state)) == list(open_questions(state)) == [("ask", ask())]
     assert status_of(state) == "suspended"
     said = SignalReceived(name=ANSWER, key="0.ask/k", payload=Value(), by="bob", at=T0)
     answered = apply(state, said)
@@ -121,7 +121,7 @@ def test_a_question_to_operators_is_for_them_alone(to: str) -> None:
 def test_a_question_to_a_group_is_answered_by_its_members(
     user: str, roles: set[str], groups: set[str], may: bool
 ) -> None:
-    why = refusal(waiting(ask()), ask(to="group:finance"), user, roles, groups)
+    why = answer_refusal(waiting(ask()), ask(to="group:finance"), user, roles, groups)
     named = "the group `finance` or the role `operate`"
     assert why == ("" if may else f"question `0.ask` is for {named}; the caller is the user `{user}`")
 

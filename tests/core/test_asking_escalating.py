@@ -9,7 +9,7 @@ import pytest
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
-from baton.core.log.questions import closed_by_time, may_answer, open_questions, question
+from baton.core.log.questions import awaited_question, closed_by_time, may_answer, open_questions
 from baton.core.log.records import Escalation
 from baton.core.log.snapshots import decode_state, encode_state
 from baton.core.nodes.registry import KINDS
@@ -97,12 +97,14 @@ def test_from_its_last_step_on_an_answer_is_refused_and_one_that_is_in_the_log_c
     ask = open_ask(saga)
     saga.now += 3 * HOUR
     with pytest.raises(NotAllowedNow, match="was decided without an answer"):
-        question(saga.state, ask.id, saga.now)
-    assert question(saga.state, ask.id, saga.now - 1)[0] == "a"
+        awaited_question(saga.state, ask.id, saga.now)
+    assert awaited_question(saga.state, ask.id, saga.now - 1)[0] == "a"
     answer(saga, "retry")
     assert ready(saga.go()) == ["a"]
     late = asking(REMINDS)
-    assert question(late.state, open_ask(late).id, late.now + 2 * DAY)[0] == "a", "until a worker has looked"
+    assert awaited_question(late.state, open_ask(late).id, late.now + 2 * DAY)[0] == "a", (
+        "until a worker has looked"
+    )
 
 
 def test_a_worker_that_slept_does_all_steps_in_one_entry_and_tells_people_of_the_last() -> None:

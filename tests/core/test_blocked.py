@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from baton.core.failures.policy import Change
+from baton.core.failures.policy import PolicyChange
 from baton.core.log import events as ev
 from baton.core.log.codec import decode_entry, encode_entry
 from tests.core.build import T0, Saga, done, program, task
@@ -17,7 +17,7 @@ from tests.kit.sentences import Says
 DOWN = "service_unavailable: it broke"
 
 
-def of(any: Change) -> Saga:
+def of(any: PolicyChange) -> Saga:
     saga = Saga(program(task("a"), failures={"any": any}))
     saga.go()
     return saga
@@ -25,7 +25,7 @@ def of(any: Change) -> Saga:
 
 @pytest.mark.parametrize("is_last", [True, False])
 def test_an_attempt_that_failed_says_for_how_long_it_held_the_loop(is_last: bool, says: Says) -> None:
-    saga = of(Change(ladder=(ROLLBACK,)) if is_last else schedule(0))
+    saga = of(PolicyChange(ladder=(ROLLBACK,)) if is_last else schedule(0))
     saga.go(broken("a", at=T0 + 20_500, blocked_ms=20_000))
     if is_last:
         assert f"it held the event loop for 20 s: {DOWN}" in why(saga, "a")

@@ -9,7 +9,7 @@ import pytest
 from baton.core.decide.program import Program
 from baton.core.graph.graph import Graph, Node
 from baton.core.log import events as ev
-from baton.core.log.folding.received import call_off
+from baton.core.log.folding.received import cancelling_signal
 from baton.core.nodes.child import ChildKind
 from baton.core.nodes.registry import KINDS
 from tests.core.asked import children_of, needs_of
@@ -32,7 +32,7 @@ def test_a_child_that_is_called_off_is_waited_for() -> None:
     saga = called_off()
     ((slot, child),) = children_of(saga.go())
     assert (slot, child.signal, child.status) == ("c", "off", "")
-    assert call_off(saga.state, child) == saga.state.signals[0]
+    assert cancelling_signal(saga.state, child) == saga.state.signals[0]
 
 
 @pytest.mark.parametrize("status", ["cancelled", "completed"])

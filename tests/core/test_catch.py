@@ -8,7 +8,7 @@ import pytest
 
 from baton.core.conditions.model import Cel
 from baton.core.decide.program import Program
-from baton.core.failures.policy import Change
+from baton.core.failures.policy import PolicyChange
 from baton.core.graph.graph import Catch, Join
 from baton.core.log.state import status_of
 from tests.core.asked import steps_of
@@ -64,7 +64,7 @@ def test_where_the_failure_is_caught_no_person_is_asked_but_it_is_retried() -> N
     b = program(
         task("a", catch=(Catch(then=("h",)),)),
         task("h", "a"),
-        failures={"any": Change(retry=schedule(0).retry)},
+        failures={"any": PolicyChange(retry=schedule(0).retry)},
     )
     saga = Saga(b)
     saga.go(broken("a", "timeout"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from baton.core.decide.context import NOTHING
-from baton.core.decide.decide import CANCELLED_TOGETHER, advance, decide, recorded
+from baton.core.decide.decide import CANCELLED_TOGETHER, advance, children_cancelled, decide
 from baton.core.decide.spending import DEFAULT
 from baton.core.decide.unknown_outcomes import left_by
 from baton.core.graph.graph import Join
@@ -222,7 +222,7 @@ def test_children_that_a_fork_left_are_cancelled_in_parts_too() -> None:
 
 def test_the_largest_part_fits_into_an_entry_however_long_its_ids_are() -> None:
     ids = [f"{number:0{LONGEST_ID}d}" for number in range(CANCELLED_TOGETHER)]
-    part = recorded(Child(saga=one, workflow="w", input=ev.Value()) for one in ids)
+    part = children_cancelled(Child(saga=one, workflow="w", input=ev.Value()) for one in ids)
     assert len(codec.encode_entry(entry(2, *part))) < DEFAULT.entry_bytes
 
 
@@ -230,7 +230,7 @@ def test_only_those_for_which_there_was_time_are_recorded_and_the_rest_follows()
     saga = crowd()
     saga.cancel()
     first, second = list(saga.state.children.values())[:2]
-    saga.put(*recorded([first, second], left_by(saga.program, saga.state, NOTHING)))
+    saga.put(*children_cancelled([first, second], left_by(saga.program, saga.state, NOTHING)))
     assert (len(saga.state.children), saga.state.undo.can) == (MANY - 2, 2)
     assert part_of(saga)[0] == "s1.0.c2"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.core.outside import identity_of, problems_of
+from baton.core.outside import event_problems, identity_of
 from tests.kit.sentences import Says
 
 EVENT = {"specversion": "1.0", "id": "e1", "source": "shop", "type": "paid"}
@@ -28,7 +28,7 @@ EVENT = {"specversion": "1.0", "id": "e1", "source": "shop", "type": "paid"}
     ],
 )
 def test_an_event_has_no_problems(more: dict[str, Any]) -> None:
-    assert problems_of({**EVENT, **more}) == []
+    assert event_problems({**EVENT, **more}) == []
 
 
 @pytest.mark.parametrize(
@@ -47,18 +47,18 @@ def test_an_event_has_no_problems(more: dict[str, Any]) -> None:
 def test_what_is_wrong_is_told_with_its_place(
     more: dict[str, Any], path: str, said: str, suggested: str
 ) -> None:
-    (found,) = problems_of({**EVENT, **more}, "/3")
+    (found,) = event_problems({**EVENT, **more}, "/3")
     assert (found.path, found.suggestion) == (f"/3{path}", suggested)
     assert said in found.message
 
 
 def test_what_is_missing_may_have_another_name(says: Says) -> None:
-    found = problems_of({"specversion": "1.0", "eventId": "1", "detail-type": "paid"})
+    found = event_problems({"specversion": "1.0", "eventId": "1", "detail-type": "paid"})
     told = {one.path: (one.message, one.suggestion) for one in found}
     assert told["/id"] == ("`id` is missing", "rename `eventId`")
     says(told["/type"])
     assert told["/source"] == ("`source` is missing", "")
-    assert problems_of("x")[0].path == ""
+    assert event_problems("x")[0].path == ""
 
 
 def test_an_event_is_known_by_source_and_id_together() -> None:

@@ -16,7 +16,7 @@ from baton.core.effects.toolspec import ToolSpec
 from baton.core.failures.alternatives import Alternative
 from baton.core.failures.codes import CODES, UNTRIED
 from baton.core.failures.failover import Action, Match, Policy
-from baton.core.failures.policy import Change, RetryChange
+from baton.core.failures.policy import PolicyChange, RetryChange
 from baton.core.graph.graph import Graph, Node, decode_graph, encode_graph
 from baton.core.nodes.registry import KINDS
 from baton.errors import InvalidDefinition, UnknownEntry
@@ -74,13 +74,13 @@ def test_what_a_document_says_of_failures_is_stored_where_it_says_it() -> None:
         "failover: [{name: p, when: {node: a*}, then: rollback}]",
     )
     assert graph.failures == {
-        "any": Change(retry=RetryChange(preset="critical"), ladder=("retry", "escalate"))
+        "any": PolicyChange(retry=RetryChange(preset="critical"), ladder=("retry", "escalate"))
     }
     assert graph.failover == (Policy(name="p", when=Match(nodes=("a*",)), then=Action(strategy="rollback")),)
     a, b = graph.nodes
     assert a.failures == {
-        "any": Change(retry=RetryChange(preset="quick")),
-        "service_unavailable": Change(message="Later."),
+        "any": PolicyChange(retry=RetryChange(preset="quick")),
+        "service_unavailable": PolicyChange(message="Later."),
     }
     assert (b.failures, b.failover, b.ways, b.hooks) == ({}, (), (), {})
 

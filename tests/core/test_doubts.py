@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from baton.core.effects.toolspec import ONCE
 from baton.core.failures.failover import Action, Policy
-from baton.core.failures.policy import Change
+from baton.core.failures.policy import PolicyChange
 from baton.core.graph.graph import Cap, Catch, Join
 from baton.core.log import events as ev
 from baton.core.log.state import UNKNOWN_OUTCOME
@@ -64,7 +64,7 @@ def test_what_is_called_in_the_tools_place_is_not_stopped_in_the_middle_either()
 
 def test_what_was_refused_is_in_no_doubt_and_its_limit_ends_it() -> None:
     node = task("a", effect=ONCE, limits=SECOND, timed=True, catch=CAUGHT)
-    saga = Saga(program(node, task("b", "a"), failures={"any": Change(ladder=(RETRY,))}))
+    saga = Saga(program(node, task("b", "a"), failures={"any": PolicyChange(ladder=(RETRY,))}))
     saga.go()
     saga.go(broken("a", "rate_limited", retry_after_ms=60_000))
     assert ready(saga.go(after_ms=2_000)) == ["b"]
@@ -72,7 +72,7 @@ def test_what_was_refused_is_in_no_doubt_and_its_limit_ends_it() -> None:
 
 def test_a_limit_that_ends_a_step_is_told_with_the_attempts_that_it_has_had() -> None:
     node = task("a", limits=SECOND, timed=True)
-    saga = Saga(program(node, failures={"any": Change(ladder=(RETRY,))}))
+    saga = Saga(program(node, failures={"any": PolicyChange(ladder=(RETRY,))}))
     saga.go()
     for attempt in (1, 2):
         saga.go(broken("a", "rate_limited", attempt=attempt))

@@ -7,7 +7,7 @@ import pytest
 
 from baton.core.decide.program import Program
 from baton.core.graph.graph import Cap, Loop
-from baton.core.log.folding.workflow_limits import LOOPING, counts_of, endless
+from baton.core.log.folding.workflow_limits import LOOPING, counts_of, endless_failure
 from baton.core.log.state import State, Used
 from baton.core.nodes.registry import KINDS
 from tests.core.build import Saga, done, program, ready, task
@@ -65,6 +65,6 @@ def test_what_does_not_loop_is_not_counted() -> None:
 @pytest.mark.parametrize(("hops", "ends"), [(9, False), (10, False), (11, True)])
 def test_what_is_exactly_at_the_limit_is_within_it(hops: int, ends: bool) -> None:
     state = State(used={LOOPING: Used(hops=hops)})
-    assert (endless(state, 10) is not None) is ends
-    assert endless(state, 0) is None
-    assert endless(State(), 10) is None, "a saga from before it was counted"
+    assert (endless_failure(state, 10) is not None) is ends
+    assert endless_failure(state, 0) is None
+    assert endless_failure(State(), 10) is None, "a saga from before it was counted"

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from baton.core.expressions import lasting
+from baton.core.expressions import duration_text
 from baton.core.failures.alternatives import Alternative
 from baton.core.failures.failover import Action, Match, Policy
-from baton.core.failures.policy import CUSTOM, Change, RetryChange
+from baton.core.failures.policy import CUSTOM, PolicyChange, RetryChange
 from baton.core.graph.graph import Catch, Node
 from baton.core.log import events as ev
 from baton.core.log.state import status_of
@@ -28,7 +28,7 @@ SAYS = "The service is not available at the moment."
 START = "with the start of the saga"
 
 
-def of(*nodes: Node, **failures: Change) -> Saga:
+def of(*nodes: Node, **failures: PolicyChange) -> Saga:
     saga = Saga(program(*nodes, failures=failures))
     saga.go()
     return saga
@@ -104,7 +104,7 @@ def test_a_step_that_failed_for_good_has_told_its_attempts_and_the_same_failure_
 
 def test_hooks_before_a_retry_are_told(says: Says) -> None:
     node = task("a", hooks={"clear_cache": "cache.clear"})
-    saga = of(node, any=Change(ladder=(RETRY,), before_retry=("clear_cache",)))
+    saga = of(node, any=PolicyChange(ladder=(RETRY,), before_retry=("clear_cache",)))
     saga.go(broken("a"))
     says(words(saga)[0])
 
@@ -122,7 +122,7 @@ def test_of_very_many_attempts_the_first_and_the_last_are_shown() -> None:
 def test_another_way_is_told_with_its_hint_its_tool_and_why_it_was_not_just_tried_again(says: Says) -> None:
     ways = (Alternative(name="other", tool="search.other", hints=("alternative_provider",)),)
     retry = RetryChange(backoff=CUSTOM, schedule=(0,), max_attempts=1)
-    change = Change(ladder=(RETRY, REPLAN), hints=("alternative_provider",), retry=retry)
+    change = PolicyChange(ladder=(RETRY, REPLAN), hints=("alternative_provider",), retry=retry)
     saga = of(task("a", ways=ways), any=change)
     saga.go(broken("a"))
     says(words(saga)[0])
@@ -171,7 +171,7 @@ def _failed_attempt(node: str = "a", **more: Any) -> ev.AttemptFailed:
 
 
 def asked(*nodes: Node) -> Saga:
-    saga = of(*(nodes or (task("a"),)), any=Change(ladder=(ASK_USER, ROLLBACK)))
+    saga = of(*(nodes or (task("a"),)), any=PolicyChange(ladder=(ASK_USER, ROLLBACK)))
     saga.go(broken("a"))
     return saga
 
@@ -242,7 +242,7 @@ def test_a_step_whose_question_is_answered_runs_again(says: Says) -> None:
 
 
 def test_a_question_without_an_answer_is_told_with_what_followed(says: Says) -> None:
-    saga = of(task("a"), any=Change(ladder=(ASK_USER, ESCALATE, ROLLBACK), at_most={ASK_USER: 1}))
+    saga = of(task("a"), any=PolicyChange(ladder=(ASK_USER, ESCALATE, ROLLBACK), at_most={ASK_USER: 1}))
     saga.go(broken("a"))
     saga.go(after_ms=86_400_000)
     (text,) = words(saga)
@@ -251,7 +251,7 @@ def test_a_question_without_an_answer_is_told_with_what_followed(says: Says) -> 
 
 
 def test_an_incident_parks_the_saga_and_its_step_waits_for_the_person_on_call(says: Says) -> None:
-    saga = of(task("a"), task("b"), any=Change(ladder=(ESCALATE, ROLLBACK), severity="high"))
+    saga = of(task("a"), task("b"), any=PolicyChange(ladder=(ESCALATE, ROLLBACK), severity="high"))
     saga.go(broken("a"))
     says(why(saga, "a"))
     says(words(saga)[0])
@@ -300,7 +300,7 @@ def test_a_failure_that_is_caught_goes_on_to_its_handler(says: Says) -> None:
         task("x", "a"),
         task("mend", "a"),
         task("b", "a"),
-        any=Change(ladder=(ROLLBACK,)),
+        any=PolicyChange(ladder=(ROLLBACK,)),
     )
     saga.go(broken("a"))
     says(why(saga, "a"))
@@ -351,7 +351,7 @@ def test_an_incident_that_has_an_answer_of_another_version_is_told_as_it_is() ->
     ],
 )  # fmt: skip
 def test_a_length_of_time_is_told_as_a_person_says_it(ms: int, text: str) -> None:
-    assert lasting(ms) == text
+    assert duration_text(ms) == text
 
 
 def test_a_fault_that_is_caught_is_told_with_the_way_that_it_goes(says: Says) -> None:

@@ -11,7 +11,7 @@ from baton.core.conditions.model import Cel, Condition
 from baton.core.decide.outcomes import Outcome
 from baton.core.failures.alternatives import Alternative
 from baton.core.failures.failover import Action, Match, Policy
-from baton.core.failures.policy import Change
+from baton.core.failures.policy import PolicyChange
 from baton.core.log import events as ev
 from baton.core.log.state import status_of
 from tests.core.asked import steps_of
@@ -114,7 +114,7 @@ def test_a_saga_that_is_cancelled_is_not_tried_again() -> None:
 
 def test_hooks_are_called_before_the_next_attempt_but_not_those_that_no_tool_carries_out() -> None:
     node = task("a", hooks={"clear_cache": "cache.clear"})
-    change = Change(before_retry=("clear_cache", "refresh_page"), **_ladder(RETRY))
+    change = PolicyChange(before_retry=("clear_cache", "refresh_page"), **_ladder(RETRY))
     saga = Saga(one(node, any=change))
     saga.go(broken("a", "timeout"))
     (step,) = steps_of(saga.go(after_ms=1_000))

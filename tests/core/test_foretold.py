@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
-from baton.core.failures.policy import Change
+from baton.core.failures.policy import PolicyChange
 from baton.core.log.state import status_of
 from baton.core.nodes.registry import KINDS
 from baton.core.read.definition_views import MOST, by_class, foretold
@@ -193,7 +193,7 @@ def test_where_no_task_does_as_the_document_says_only_the_nodes_are_told() -> No
 
 
 def test_of_many_nodes_only_the_first_are_told() -> None:
-    own = {"any": Change(last="fail")}
+    own = {"any": PolicyChange(last="fail")}
     graph = program(*(task(f"n{i}", failures=own) for i in range(MOST + 5)), failures={})
     found = foretold(graph)
     assert (len(found["nodes"]), found["steps"][: len(ASKS)]) == (MOST, ASKS)
@@ -233,17 +233,17 @@ def test_a_saga_that_goes_on_tells_it_and_one_that_has_ended_does_not() -> None:
 @pytest.mark.parametrize(
     ("rules", "handled", "words"),
     [
-        ({"any": Change(ladder=("rollback",))}, False, "fails, and what was done is undone"),
+        ({"any": PolicyChange(ladder=("rollback",))}, False, "fails, and what was done is undone"),
         (
-            {"any": Change(ladder=("rollback",))},
+            {"any": PolicyChange(ladder=("rollback",))},
             True,
             "fails, what was done is undone, and the saga above goes on",
         ),
-        ({"any": Change(last="fail")}, False, "fails"),
+        ({"any": PolicyChange(last="fail")}, False, "fails"),
     ],
 )
 def test_where_something_undoes_what_was_done_the_forecast_says_so(
-    rules: dict[str, Change], handled: bool, words: str
+    rules: dict[str, PolicyChange], handled: bool, words: str
 ) -> None:
     found = foretold(program(replace(undoable("a"), failures=rules)), handled=handled)
     assert (found["nodes"] or {"a": found["steps"]})["a"] == words

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from baton.core.failures.policy import Change
+from baton.core.failures.policy import PolicyChange
 from baton.core.log import events as ev
-from baton.core.log.questions import asked
+from baton.core.log.questions import unclosed_questions
 from baton.core.log.state import NOTICES_REMEMBERED, UNKNOWN_OUTCOME, status_of
 from tests.core.asked import notices_of
 from tests.core.build import Saga, program, task
@@ -14,7 +14,7 @@ from tests.core.strategies import ASK_USER, ESCALATE
 
 def asking(strategy: str = ASK_USER, code: str = "x") -> Saga:
     """A step has failed, and a person is asked."""
-    saga = Saga(program(task("a"), failures={code: Change(ladder=(strategy,))}))
+    saga = Saga(program(task("a"), failures={code: PolicyChange(ladder=(strategy,))}))
     saga.go(broken("a", code))
     return saga
 
@@ -34,13 +34,13 @@ def forked(strategy: str) -> Saga:
 def test_a_saga_forked_to_an_incident_tries_its_step_again() -> None:
     saga = forked(ESCALATE)
     assert attempts(saga.go()) == [("a", 2)]
-    assert list(asked(saga.state)) == [], "no answer would be heard"
+    assert list(unclosed_questions(saga.state)) == [], "no answer would be heard"
 
 
 def test_a_saga_forked_to_a_question_waits_for_its_answer() -> None:
     saga = forked(ASK_USER)
     assert attempts(saga.go()) == []
-    assert [slot for slot, _ in asked(saga.state)] == ["a"]
+    assert [slot for slot, _ in unclosed_questions(saga.state)] == ["a"]
     assert status_of(saga.state, saga.program) == "suspended"
 
 
@@ -52,7 +52,7 @@ def test_the_person_who_answers_is_told_of_a_question_that_a_fork_has_opened_aga
     saga.go()
     for branch in (1, 2):
         fork(saga, cut)
-        ((_, ask),) = asked(saga.state)
+        ((_, ask),) = unclosed_questions(saga.state)
         assert notices_of(saga.go()) == (
             ev.Notice(
                 key=f"s1/{branch}/{ask.id}",
@@ -76,14 +76,14 @@ def test_who_has_not_been_told_yet_is_told_once() -> None:
 def test_a_question_that_had_its_answer_at_the_cut_sends_no_notice() -> None:
     saga = asking()
     saga.tell()
-    ((_, ask),) = asked(saga.state)
+    ((_, ask),) = unclosed_questions(saga.state)
     answer(saga, "retry", ask.id)
     assert notices_of(fork(saga, saga.state.version).go()) == ()
     assert attempts(saga.decision) == [("a", 2)]
 
 
 def test_the_notice_of_a_question_that_is_open_again_is_as_severe_as_the_first() -> None:
-    saga = Saga(program(task("a"), failures={"x": Change(ladder=(ASK_USER,), severity="critical")}))
+    saga = Saga(program(task("a"), failures={"x": PolicyChange(ladder=(ASK_USER,), severity="critical")}))
     saga.go(broken("a", "x"))
     first = notices_of(saga.go())
     saga.tell()
@@ -93,7 +93,7 @@ def test_the_notice_of_a_question_that_is_open_again_is_as_severe_as_the_first()
 
 def test_all_are_told_of_all_questions_that_a_fork_has_opened_again_however_many() -> None:
     names = [f"n{number}" for number in range(NOTICES_REMEMBERED + 5)]
-    saga = Saga(program(*map(task, names), failures={"x": Change(ladder=(ASK_USER,))}))
+    saga = Saga(program(*map(task, names), failures={"x": PolicyChange(ladder=(ASK_USER,))}))
     for name in names:
         saga.go(broken(name, "x"))
         saga.tell()

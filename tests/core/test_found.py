@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from baton.core.conditions.model import Matches
-from baton.core.decide.context import Found
+from baton.core.decide.context import FetchedValues
 from baton.core.decide.decide import advance, decide
 from baton.core.decide.spending import Bounds
 from baton.core.graph.graph import Branch, Node, Rule
@@ -23,7 +23,7 @@ def test_a_condition_breaks_whose_own_blob_cannot_be_had() -> None:
     saga = Saga(graph)
     lacking = advance(graph, saga.state, [done("a", 1)], T0).decision
     assert needs_of(lacking) == {REF}
-    found = Found(absent={REF: "it is not there"})
+    found = FetchedValues(absent={REF: "it is not there"})
     settled = advance(graph, saga.state, [done("a", 1)], T0, found=found).events[0]
     assert isinstance(settled, ev.StepSucceeded)
     assert settled.fault is not None
@@ -35,7 +35,7 @@ def test_nothing_can_be_said_where_a_blob_that_the_log_names_cannot_be_had() -> 
     saga = Saga(graph, ev.Value(ref=REF, size=9))
     assert needs_of(decide(graph, saga.state, T0)) == {REF}
     with pytest.raises(CorruptLog, match="it is gone"):
-        decide(graph, saga.state, T0, found=Found(absent={REF: "it is gone"}))
+        decide(graph, saga.state, T0, found=FetchedValues(absent={REF: "it is gone"}))
 
 
 @pytest.mark.parametrize(("most", "fails"), [(7, False), (6, True)])

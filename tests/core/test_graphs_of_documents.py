@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from baton.core.decide.builder import DecisionBuilder, activation
 from baton.core.decide.commands import StartHandler
-from baton.core.decide.context import EvaluationContext, Found, LackingError, started
+from baton.core.decide.context import EvaluationContext, FetchedValues, LackingError, started
 from baton.core.decide.program import Program
 from baton.core.documents.compile import children_of, compile_document
 from baton.core.documents.nodes.subgraph import SubGraph
@@ -18,11 +18,11 @@ from baton.core.graph.graph import (
     Graph,
     decode_graph,
     encode_graph,
+    graph_name,
     hash_of,
     inner_graph,
-    name_of,
-    parts_of,
     split,
+    split_hash,
     starter_of,
 )
 from baton.core.log import events as ev
@@ -163,7 +163,7 @@ PROGRAM = Program(INNER, KINDS)
 
 def seen(text: str, outer: ev.Value, **more: Any) -> Any:
     state = State(origin=Origin(outer=outer))
-    context = EvaluationContext(PROGRAM, state, more.pop("found", Found()), **more)
+    context = EvaluationContext(PROGRAM, state, more.pop("found", FetchedValues()), **more)
     return context.render(compile_template(text))
 
 
@@ -181,7 +181,7 @@ def test_what_its_starter_had_is_fetched_where_it_is_large() -> None:
     with pytest.raises(LackingError) as lacking:
         seen("${item}", outer)
     assert lacking.value.needs == {"cas://sha256/0"}
-    assert seen("${item}", outer, found=Found(blobs={"cas://sha256/0": {"item": 2}})) == 2
+    assert seen("${item}", outer, found=FetchedValues(blobs={"cas://sha256/0": {"item": 2}})) == 2
 
 
 def test_the_batch_result_of_a_failure_is_made_where_a_graph_may_ask_for_it() -> None:
@@ -222,7 +222,7 @@ def test_a_graph_is_started_with_large_values_by_reference_and_with_the_batch_re
         outer=ev.Value(v=child.input.v["outer"]), passed=child.passed, input=child.passed["input"]
     )
     inner = EvaluationContext(
-        Program(saga.program.graph.graphs["g"], KINDS), State(origin=origin), Found(), "x"
+        Program(saga.program.graph.graphs["g"], KINDS), State(origin=origin), FetchedValues(), "x"
     )
     assert inner.render(compile_template(["${last_error.batch.failed}", "${last_error.answer}"])) == [1, None]
     assert "batch" not in inner.render(compile_template("${last_error}"))
@@ -241,11 +241,11 @@ def test_what_is_passed_is_fetched_by_what_names_a_part_of_it() -> None:
     origin = Origin(
         outer=ev.Value(v={"ctx": {"b": 1}, "last_error": {}}), passed={"ctx.a": large}, input=large
     )
-    context = EvaluationContext(PROGRAM, State(origin=origin), Found(), "x")
+    context = EvaluationContext(PROGRAM, State(origin=origin), FetchedValues(), "x")
     with pytest.raises(LackingError) as lacking:
         context.render(compile_template("${ctx.a.output.n}"))
     assert lacking.value.needs == {large.ref}
-    found = replace(context, found=Found(blobs={large.ref: {"n": 2}}))
+    found = replace(context, found=FetchedValues(blobs={large.ref: {"n": 2}}))
     assert found.render(compile_template("${ctx.a.output.n}")) == 2
     template = compile_template(
         {"input": {"n": 1, "t": "of ${saga.id}"}, "outer": {"ctx": {"a": "${ctx.a.output}"}}}
@@ -276,8 +276,8 @@ def test_a_graph_whose_input_cannot_be_made_fails_its_node() -> None:
 
 
 def test_names_and_definitions() -> None:
-    assert (name_of("w.g"), name_of("w@2"), starter_of("w.g")) == ("g", "", "w")
-    assert (inner_graph("h", "g"), inner_graph("h#g", "k"), parts_of("h#g"), parts_of("h")) == (
+    assert (graph_name("w.g"), graph_name("w@2"), starter_of("w.g")) == ("g", "", "w")
+    assert (inner_graph("h", "g"), inner_graph("h#g", "k"), split_hash("h#g"), split_hash("h")) == (
         "h#g",
         "h#k",
         ("h", "g"),
@@ -295,7 +295,7 @@ def test_a_person_changes_fields_of_the_input_and_not_what_is_seen() -> None:
     def given(own: Any, changes: Any, blobs: Any = None) -> Any:
         origin = Origin(input=own if isinstance(own, ev.Value) else ev.Value(v=own))
         state = State(origin=origin, tokens={"b": {"": True}})
-        desk = DecisionBuilder(program, state, 0, (), Found(blobs or {}))
+        desk = DecisionBuilder(program, state, 0, (), FetchedValues(blobs or {}))
         return kind.given(activation(program, state, "b"), desk, changes)
 
     seen = {"outer": {"last_error": None}}

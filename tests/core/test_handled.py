@@ -7,15 +7,15 @@ import pytest
 from baton.core.conditions.model import Cel
 from baton.core.decide.handler import takes_failure
 from baton.core.decide.program import Program
-from baton.core.failures.policy import Change
+from baton.core.failures.policy import PolicyChange
 from baton.core.graph.graph import Catch, Join, Node
 from baton.core.log.state import Origin, State, status_of
 from tests.core.build import Saga, child, program, task
 from tests.core.failing import broken, chosen, one
 from tests.core.strategies import ASK_USER, ESCALATE, RETRY
 
-FAILS = {"any": Change(last="fail")}
-ASKS = {"any": Change(last="ask")}
+FAILS = {"any": PolicyChange(last="fail")}
+ASKS = {"any": PolicyChange(last="ask")}
 
 
 def parent(*rules: Catch, **more: object) -> Program:
@@ -93,8 +93,8 @@ def test_a_child_whose_failure_is_handled_asks_only_about_what_may_have_happened
     assert (chosen(saga), status_of(saga.state)) == (done, "failed" if not done else status_of(saga.state))
 
 
-@pytest.mark.parametrize("rules", [ASKS, {"user_resolvable": Change(ladder=(ASK_USER,))}])
-def test_what_the_document_of_such_a_child_says_of_failures_wins(rules: dict[str, Change]) -> None:
+@pytest.mark.parametrize("rules", [ASKS, {"user_resolvable": PolicyChange(ladder=(ASK_USER,))}])
+def test_what_the_document_of_such_a_child_says_of_failures_wins(rules: dict[str, PolicyChange]) -> None:
     saga = Saga(one(task("a"), **rules), handled=True)
     saga.go(broken("a", "login_required"))
     assert chosen(saga) == [ASK_USER]

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from baton.core.decide.outcomes import HELD, Outcome
 from baton.core.decide.program import Program
 from baton.core.failures.failover import Action, Match, Policy
-from baton.core.failures.policy import Change, RetryChange
+from baton.core.failures.policy import PolicyChange, RetryChange
 from baton.core.graph.graph import Catch, Graph
 from baton.core.log import events as ev
 from baton.core.log.state import Held, status_of
@@ -20,7 +20,7 @@ from tests.core.strategies import RETRY, ROLLBACK
 from tests.kit.sentences import Says
 
 MINUTE = 60_000
-PATIENT = Change(
+PATIENT = PolicyChange(
     retry=RetryChange(max_attempts=9, base_ms=1_000, max_delay_ms=1_000, budget_ms=30_000),
     ladder=(RETRY, ROLLBACK),
 )
@@ -158,8 +158,8 @@ def test_a_policy_that_is_used_up_lets_it_wait() -> None:
 
 def test_a_rule_for_the_code_is_followed() -> None:
     for node, failures in (
-        (task("a", failures={"breaker_open": Change(ladder=(ROLLBACK,))}), {}),
-        (task("a"), {"breaker_open": Change(ladder=(ROLLBACK,))}),
+        (task("a", failures={"breaker_open": PolicyChange(ladder=(ROLLBACK,))}), {}),
+        (task("a"), {"breaker_open": PolicyChange(ladder=(ROLLBACK,))}),
     ):
         saga = Saga(program(node, failures=failures))
         saga.go()

@@ -12,10 +12,10 @@ from baton.core.letters import (
     REDRIVEN,
     DeadMessage,
     Letter,
-    cut,
-    died,
-    discarded,
+    cut_body,
+    discard_letter,
     redriven,
+    with_messages,
 )
 
 NOW, SKEW = 1_000_000, 3_000
@@ -27,13 +27,13 @@ def message(number: int, sent: int = 500_000, attempts: int = 1) -> DeadMessage:
 
 
 def a_letter(*messages: DeadMessage, now: int = NOW) -> Letter:
-    letter = died(None, messages or (message(1),), ABOUT, now, SKEW)
+    letter = with_messages(None, messages or (message(1),), ABOUT, now, SKEW)
     assert letter is not None
     return letter
 
 
 def after(letter: Letter, one: DeadMessage, about: Letter = ABOUT, now: int = NOW + 1) -> Letter | None:
-    return died(letter, (one,), about, now, SKEW)
+    return with_messages(letter, (one,), about, now, SKEW)
 
 
 def test_the_first_message_makes_a_letter_that_is_pending() -> None:
@@ -47,8 +47,8 @@ def test_the_first_message_makes_a_letter_that_is_pending() -> None:
 def test_a_message_that_is_known_changes_nothing() -> None:
     letter = a_letter(message(1))
     assert after(letter, message(1)) is None
-    assert died(letter, (message(1), message(1)), ABOUT, NOW, SKEW) is None
-    assert died(None, (message(1), message(1)), ABOUT, NOW, SKEW) == letter, "it comes twice at once"
+    assert with_messages(letter, (message(1), message(1)), ABOUT, NOW, SKEW) is None
+    assert with_messages(None, (message(1), message(1)), ABOUT, NOW, SKEW) == letter, "it comes twice at once"
 
 
 def test_the_newest_message_says_why_and_a_pending_letter_stays_where_it_is_in_the_list() -> None:
@@ -72,7 +72,7 @@ def test_a_message_from_before_the_redrive_counts_and_says_nothing_of_it(sent: i
 
 
 def test_a_discarded_letter_is_pending_again_by_another_cause_only() -> None:
-    gone = discarded(a_letter(), "ada", "a test", NOW)
+    gone = discard_letter(a_letter(), "ada", "a test", NOW)
     same = after(gone, message(2, NOW + 1))
     assert same is not None
     assert (same.status, same.why, same.messages) == (DISCARDED, "a test", 2)
@@ -83,7 +83,7 @@ def test_a_discarded_letter_is_pending_again_by_another_cause_only() -> None:
 
 
 def test_a_redrive_counts_and_forgets_why_the_letter_was_discarded() -> None:
-    letter = redriven(discarded(a_letter(), "ada", "a test", NOW), "bob", NOW + 1)
+    letter = redriven(discard_letter(a_letter(), "ada", "a test", NOW), "bob", NOW + 1)
     assert (letter.status, letter.redrives, letter.by, letter.why, letter.at) == (
         REDRIVEN,
         1,
@@ -97,13 +97,13 @@ def test_a_redrive_counts_and_forgets_why_the_letter_was_discarded() -> None:
 def test_the_ids_of_the_newest_sixteen_messages_are_kept() -> None:
     letter: Letter | None = None
     for number in range(20):
-        letter = died(letter, (message(number),), ABOUT, NOW, SKEW)
+        letter = with_messages(letter, (message(number),), ABOUT, NOW, SKEW)
     assert letter is not None
     assert letter.seen == tuple(f"m{number}" for number in range(4, 20))
     assert letter.messages == 20
 
 
 def test_a_long_message_is_cut_and_says_so() -> None:
-    assert cut("{}") == "{}"
-    assert cut("x" * 2_000) == "x" * 2_000
-    assert cut("x" * 2_001) == "x" * 2_000 + "… (cut: it had 2001 characters)"
+    assert cut_body("{}") == "{}"
+    assert cut_body("x" * 2_000) == "x" * 2_000
+    assert cut_body("x" * 2_001) == "x" * 2_000 + "… (cut: it had 2001 characters)"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from baton.core.documents.compile import compile_document
-from baton.core.effects.keys import LISTED, KeyRule, parameters_of
-from baton.core.effects.operations import keeps_list, offered, refusal
+from baton.core.effects.keys import GRANTED_LIST_KEY, KeyRule, parameters_of
+from baton.core.effects.operations import description_for_model, keeps_list, operation_refusal
 from baton.core.graph.graph import Graph
 from tests.core.build import problems_of, tool_spec
 from tests.core.compiling import TOOLS, document
@@ -19,7 +19,7 @@ OPENAPI = tool_spec(
     api=TEXT,
     operation=TEXT,
     parameters={"default": None},
-    operations={"default": None, LISTED: True},
+    operations={"default": None, GRANTED_LIST_KEY: True},
 )
 HERE = {**TOOLS, "std.openapi": OPENAPI}
 LIST = "operations: {shop: [listOrders, getOrder], mail: send}"
@@ -132,16 +132,18 @@ def test_a_hint_that_names_the_tool_gives_it_the_arguments_of_the_step() -> None
 
 def test_what_is_not_listed_is_refused_with_what_is(says: Says) -> None:
     listed = {"shop": ["list", "get"]}
-    assert refusal(listed, "shop", "get") == ""
-    says(refusal(listed, "shop", "drop"))
-    assert refusal(listed, "mail", "list") != ""
-    says(refusal({}, 1, None))
-    assert refusal({"shop": [f"o{n}" for n in range(30)]}, "shop", "x").endswith("`shop:o19` and 10 more")
+    assert operation_refusal(listed, "shop", "get") == ""
+    says(operation_refusal(listed, "shop", "drop"))
+    assert operation_refusal(listed, "mail", "list") != ""
+    says(operation_refusal({}, 1, None))
+    assert operation_refusal({"shop": [f"o{n}" for n in range(30)]}, "shop", "x").endswith(
+        "`shop:o19` and 10 more"
+    )
 
 
 def test_a_model_is_told_of_the_operations_on_the_list_and_never_of_the_list(says: Says) -> None:
-    assert offered(TOOLS["t"], {}) == (TOOLS["t"].description, TOOLS["t"].parameters)
-    description, parameters = offered(OPENAPI, {"shop": ["list", "get"], "mail": ["get"]})
+    assert description_for_model(TOOLS["t"], {}) == (TOOLS["t"].description, TOOLS["t"].parameters)
+    description, parameters = description_for_model(OPENAPI, {"shop": ["list", "get"], "mail": ["get"]})
     says(description)
     assert set(parameters["properties"]) == {"api", "operation", "parameters"}
     assert parameters["properties"]["api"]["enum"] == ["mail", "shop"]

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from baton.core.documents.compile import compile_document
 from baton.core.failures.alternatives import Alternative
-from baton.core.failures.policy import ANY, Change, RetryChange, Rules
+from baton.core.failures.policy import ANY, PolicyChange, RetryChange, Rules
 from tests.core.asked import steps_of
 from tests.core.build import Saga, done, failed, program, ready
 from tests.core.test_undoing import undoable
@@ -17,7 +17,7 @@ from tests.core.test_undoing_called import spec
 from tests.core.undo_asking import CANCEL_WITH_UNDO, asked
 
 ONCE_MORE = RetryChange(max_attempts=2, base_ms=0)
-ENDS: Rules = {ANY: Change(ladder=("retry", "rollback"), retry=ONCE_MORE)}
+ENDS: Rules = {ANY: PolicyChange(ladder=("retry", "rollback"), retry=ONCE_MORE)}
 SILENT = failed("b", "service_unavailable", "transient")
 
 
@@ -76,7 +76,7 @@ def test_a_refusal_alone_is_not_looked_at() -> None:
 
 
 def test_a_look_after_a_timeout_waits_until_the_call_is_over() -> None:
-    saga = verified({ANY: Change(ladder=("rollback",))})
+    saga = verified({ANY: PolicyChange(ladder=("rollback",))})
     saga.go(failed("b", "timeout", "transient"))
     assert saga.decision.due == saga.state.failing["b"].due_at >= saga.now + 5_000
 
@@ -93,7 +93,7 @@ def test_what_another_way_has_done_is_not_looked_at() -> None:
 
 
 def test_a_question_that_expires_is_not_followed_by_another_look() -> None:
-    saga = verified({ANY: Change(ladder=("ask_user", "rollback"))})
+    saga = verified({ANY: PolicyChange(ladder=("ask_user", "rollback"))})
     lost(saga)
     saga.go(replace(SILENT, attempt=2))
     assert asked(saga) == ["b"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from baton.core.models.usage import Price, Usage, cost_of, most_of
+from baton.core.models.usage import Price, Usage, most_of, usage_cost
 
 PLAIN = Price(input=250_000, output=2_000_000)
 CACHED = Price(input=250_000, output=2_000_000, cached=25_000)
@@ -31,7 +31,7 @@ LONG = Price(
     ],
 )
 def test_an_answer_costs_what_its_tokens_do_rounded_up(price: Price, usage: Usage, cost: int) -> None:
-    assert cost_of(usage, price) == cost
+    assert usage_cost(usage, price) == cost
 
 
 @pytest.mark.parametrize(
@@ -56,4 +56,4 @@ def test_no_answer_within_the_limits_costs_more_than_the_most() -> None:
         for read in (1, 999, 272_000, 272_001, 400_000):
             for cached in (0, read // 2, read):
                 usage = Usage(input=read, cached=cached, written=read - cached, output=77)
-                assert cost_of(usage, price) <= most_of(price, read, 77) <= most_of(price, 500_000, 77)
+                assert usage_cost(usage, price) <= most_of(price, read, 77) <= most_of(price, 500_000, 77)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.core.models import messages as said
-from baton.core.models.usage import Price, Usage, cost_of, is_credible, most_of, most_used
+from baton.core.models.usage import Price, Usage, is_credible, most_of, most_used, usage_cost
 from tests.core.build import PROPERTY
 
 CHEAP = Price(input=250_000, output=2_000_000, cached=25_000)
@@ -28,7 +28,7 @@ CHEAP = Price(input=250_000, output=2_000_000, cached=25_000)
     ],
 )
 def test_tokens_cost_what_the_price_says_rounded_up(usage: Usage, price: Price, cost: int) -> None:
-    assert cost_of(usage, price) == cost
+    assert usage_cost(usage, price) == cost
 
 
 @given(
@@ -44,14 +44,14 @@ def test_a_request_never_costs_more_than_was_held_for_it(
 ) -> None:
     price = Price(input=rate, output=2 * rate, cached=cheaper)
     usage = Usage(input=read, cached=cached, output=written)
-    assert cost_of(usage, price) <= most_of(price, read, written)
+    assert usage_cost(usage, price) <= most_of(price, read, written)
 
 
 @pytest.mark.parametrize(
     ("text", "value"), [("[]", []), ('{"a": [1, {"b": null}]}', {"a": [1, {"b": None}]}), ('"x"', "x")]
 )
 def test_what_a_model_writes_as_json_is_read(text: str, value: Any) -> None:
-    assert said.parsed(text) == value
+    assert said.parse_answer(text) == value
 
 
 @pytest.mark.parametrize(
@@ -65,17 +65,17 @@ def test_what_a_model_writes_as_json_is_read(text: str, value: Any) -> None:
 )
 def test_json_that_no_log_could_hold_is_refused(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        said.parsed(text)
+        said.parse_answer(text)
 
 
 def test_json_of_sixty_three_levels_is_read() -> None:
-    assert said.parsed("[" * 63 + "]" * 63)
+    assert said.parse_answer("[" * 63 + "]" * 63)
 
 
 def test_half_a_character_is_replaced_and_all_else_stays() -> None:
-    assert said.plain("abc") == "abc"
-    assert said.plain("ä🙂\u0000") == "ä🙂\u0000"
-    assert said.plain("a\ud83d") == "a?"
+    assert said.storable_text("abc") == "abc"
+    assert said.storable_text("ä🙂\u0000") == "ä🙂\u0000"
+    assert said.storable_text("a\ud83d") == "a?"
 
 
 def test_the_first_messages_are_the_instructions_and_the_prompt() -> None:
@@ -116,7 +116,7 @@ def test_a_turn_without_calls_is_what_was_said_and_messages_are_its_users() -> N
     assert said.turn([], {"text": "hello", "calls": []}, [], {}) == [
         {"role": "assistant", "content": "hello"}
     ]
-    assert said.heard([{"n": 1}]) == [{"role": "user", "content": '{"n":1}'}]
+    assert said.user_messages([{"n": 1}]) == [{"role": "user", "content": '{"n":1}'}]
 
 
 def test_a_long_result_is_cut_and_says_so() -> None:
@@ -139,7 +139,7 @@ def turns(count: int) -> list[Any]:
 @pytest.mark.parametrize(("share", "kept"), [(2, 3), (4, 0), (1, 6)])
 def test_a_transcript_is_parted_between_turns(share: int, kept: int) -> None:
     messages = turns(2)
-    older, newer = said.parted(messages, share)
+    older, newer = said.split_messages(messages, share)
     assert [*older, *newer] == messages
     assert len(newer) == kept
 
@@ -195,10 +195,12 @@ def test_the_size_of_a_request_is_its_bytes() -> None:
     ]
     more = [{"name": "tool"}, None]
     whole = len(json.dumps([messages, more], ensure_ascii=False, separators=(",", ":")).encode())
-    assert said.size_of(messages, more) == whole
+    assert said.request_bytes(messages, more) == whole
     for first in range(len(messages)):
         before = said.bytes_of(messages[:first])
-        assert said.size_of(messages[first:], more, before) == whole, "whatever part of it is known already"
+        assert said.request_bytes(messages[first:], more, before) == whole, (
+            "whatever part of it is known already"
+        )
 
 
 def test_what_a_request_adds_to_the_one_before_it_begins_with_the_last_answer() -> None:
@@ -256,4 +258,4 @@ def test_a_large_request_may_use_ten_times_what_was_reckoned() -> None:
 
 def test_the_most_that_a_request_can_have_used_costs_the_most_that_it_can() -> None:
     price = Price(input=2_000_000, output=10_000_000, cached=1, written=2_500_000)
-    assert cost_of(most_used("m", 100, 10), price) == most_of(price, 100, 10)
+    assert usage_cost(most_used("m", 100, 10), price) == most_of(price, 100, 10)

@@ -17,7 +17,7 @@ def span(ms: int | None) -> str:
 
 
 def test_a_kind_that_guesses_nothing_says_nothing() -> None:
-    assert NodeDocument().meant("x") == ""
+    assert NodeDocument().nearest_valid_form("x") == ""
 
 
 def summary(kind: str, **node: Any) -> str:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from baton.core.decide.outcomes import APPROVAL, Outcome
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
-from baton.core.effects.toolspec import Request, ToolSpec
+from baton.core.effects.toolspec import ApprovalRequest, ToolSpec
 from baton.core.log import events as ev
 from baton.core.log.state import UNKNOWN_OUTCOME
 from baton.core.nodes.registry import KINDS
@@ -140,7 +140,7 @@ def test_an_output_that_a_person_gives_undoes_nothing_of_what_may_have_happened(
 
 
 def approval(saga: Saga, n: int, says: bool) -> Outcome:
-    request = Request(
+    request = ApprovalRequest(
         tool="hold", arguments={"n": n}, digest=f"{n}" * 64, level="high", why="always", is_changed=says
     )
     return Outcome(slot="a", attempt=2, started_at=saga.now, ended_at=saga.now, why=APPROVAL, request=request)

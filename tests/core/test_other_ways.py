@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from baton.core.decide.context import NOTHING, EvaluationContext
-from baton.core.decide.failure_handling import left as left_for
+from baton.core.decide.failure_handling import notices_of_left_call as left_for
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
@@ -16,7 +16,7 @@ from baton.core.effects.toolspec import ToolSpec
 from baton.core.log import events as ev
 from baton.core.log.folding.undo_folds import step_stopped
 from baton.core.log.state import UNKNOWN_OUTCOME
-from baton.core.log.undos import NAMED, is_of_left, undo_item, undone_item
+from baton.core.log.undos import NAMED_IN_STATE, is_of_left, undo_item, undone_item
 from baton.core.nodes.registry import KINDS
 from baton.core.read.views import entry_view
 from baton.words.event_words import of as words_of
@@ -304,10 +304,11 @@ def test_which_failures_say_nothing(failure: ev.Failure, silent: bool) -> None:
 def test_of_more_than_are_named_the_rest_is_counted() -> None:
     saga = left()
     full = replace(
-        saga.state, undo=replace(saga.state.undo, ways=tuple((f"n{i}", "t", 1) for i in range(NAMED)))
+        saga.state,
+        undo=replace(saga.state.undo, ways=tuple((f"n{i}", "t", 1) for i in range(NAMED_IN_STATE))),
     )
     after = step_stopped(full, replace(stops(saga)[0], tool="x"))
-    assert (len(after.undo.ways), after.undo.doubts) == (NAMED, 2)
+    assert (len(after.undo.ways), after.undo.doubts) == (NAMED_IN_STATE, 2)
 
 
 def test_a_call_that_was_left_counts_where_its_step_has_no_failure_any_more() -> None:

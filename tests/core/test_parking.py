@@ -11,7 +11,7 @@ import pytest
 from baton.core.decide.commands import Decision, SendNotices
 from baton.core.decide.spending import DEFAULT
 from baton.core.log import events as ev
-from baton.core.log.folding.received import owed
+from baton.core.log.folding.received import pending_notices
 from baton.core.log.state import status_of
 from tests.core.asked import notices_of, steps_of
 from tests.core.build import Saga, chain, done, interrupted, program, ready, task, wait
@@ -29,7 +29,7 @@ def test_a_saga_is_parked_after_three_deaths_without_progress() -> None:
         saga.die()
         assert ready(saga.go()) == ["n0"]
     saga.die()
-    assert saga.go() == Decision(commands=(SendNotices(owed(saga.state)),))
+    assert saga.go() == Decision(commands=(SendNotices(pending_notices(saga.state)),))
     assert saga.kinds == ["notice_due", "parked"]
     assert saga.state.parked is not None
     assert (saga.state.parked.code, saga.state.parked.node) == ("worker_killed", "n0")
@@ -52,7 +52,9 @@ def test_a_saga_is_parked_after_three_interruptions_of_one_step_without_progress
     for _ in range(DEFAULT.deaths - 1):
         assert ready(saga.go(interrupted("a"), interrupted("b"))) == ["a", "b"]
         assert saga.kinds == ["step_interrupted", "step_interrupted"]
-    assert saga.go(interrupted("a"), running=["b"]) == Decision(commands=(SendNotices(owed(saga.state)),))
+    assert saga.go(interrupted("a"), running=["b"]) == Decision(
+        commands=(SendNotices(pending_notices(saga.state)),)
+    )
     assert saga.kinds == ["step_interrupted", "notice_due", "parked"]
     assert saga.state.parked is not None
     assert (saga.state.parked.code, saga.state.parked.node) == ("over_budget", "a")

@@ -11,7 +11,13 @@ from baton.core.decide.spending import SpendingLimits
 from baton.core.failures.strategies.base import ON_CALL
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
-from baton.core.log.questions import about_parking, asked, is_answered, may_answer, open_questions
+from baton.core.log.questions import (
+    about_parking,
+    is_answered,
+    may_answer,
+    open_questions,
+    unclosed_questions,
+)
 from baton.core.log.snapshots import decode_state, encode_state
 from baton.core.log.state import ANSWER, status_of
 from baton.core.read.views import saga_view
@@ -64,7 +70,7 @@ def test_a_saga_that_is_parked_asks_operators_whether_to_try_again_or_to_cancel(
     ids=["its time comes", "its step has asked"],
 )
 def test_one_that_goes_on_by_itself_or_by_an_incident_is_not_asked_about(event: ev.Parked) -> None:
-    assert list(asked(parked(event).state)) == []
+    assert list(unclosed_questions(parked(event).state)) == []
 
 
 @pytest.mark.parametrize("event", [SPENT, KILLED])
@@ -75,7 +81,7 @@ def test_resume_lets_it_go_on_and_the_question_is_over(event: ev.Parked) -> None
     assert ready(saga.go()) == ["n0"]
     resumed = saga.entries[-1].events[0]
     assert resumed == ev.Resumed(by="bob", at=saga.now)
-    assert (saga.state.parked, saga.state.signals, list(asked(saga.state))) == (None, (), [])
+    assert (saga.state.parked, saga.state.signals, list(unclosed_questions(saga.state))) == (None, (), [])
     assert is_answered(saga.state, "0.parked.2"), "so that a late answer is told why it is refused"
 
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from baton.core.decide.decide import CANCELLED_TOGETHER, Decision, advance, recorded
+from baton.core.decide.decide import CANCELLED_TOGETHER, Decision, advance, children_cancelled
 from baton.core.decide.outcomes import MONEY
 from baton.core.decide.program import Program
 from baton.core.decide.spending import DEFAULT
@@ -130,7 +130,7 @@ def test_each_part_of_the_children_that_is_in_the_log_is_progress(make: Any, end
         for _ in range(DEFAULT.deaths - 1):
             saga.die()
         decision = wants(saga)
-        saga.put(*recorded(one for _, one in cancels_of(decision)[:CANCELLED_TOGETHER]))
+        saga.put(*children_cancelled(one for _, one in cancels_of(decision)[:CANCELLED_TOGETHER]))
         assert saga.state.recovery.consecutive_crashes == 0
     kill(saga)
     assert saga.state.parked is not None

@@ -12,18 +12,18 @@ from baton.core.decide.spending import (
     BEGINS,
     WAITS,
     SpendingLimits,
-    afresh,
-    ask,
     ask_for,
+    ask_money,
     day_of,
+    day_text,
     end_of,
     is_blocked,
     is_tenant_blocked,
     is_told,
     parked_notice,
+    renewed_budget,
     saga_key,
     saga_notice,
-    shown,
     tenant_notices,
     tenant_parked,
     total_of,
@@ -66,16 +66,16 @@ def test_a_deployment_says_its_terms_in_dollars() -> None:
 
 @pytest.mark.parametrize("cost", [0, 1, DOLLAR])
 def test_what_fits_begins(cost: int) -> None:
-    assert ask(state(), TERMS, node(cost), 0) == BEGINS
+    assert ask_money(state(), TERMS, node(cost), 0) == BEGINS
 
 
 def test_what_is_under_way_counts_as_if_it_were_spent() -> None:
-    assert ask(state(spent=300_000), TERMS, node(200_000), 500_000) == BEGINS
-    assert ask(state(spent=300_000), TERMS, node(200_001), 500_000) == WAITS
+    assert ask_money(state(spent=300_000), TERMS, node(200_000), 500_000) == BEGINS
+    assert ask_money(state(spent=300_000), TERMS, node(200_001), 500_000) == WAITS
 
 
 def test_what_does_not_fit_parks_the_saga_once_nothing_is_under_way() -> None:
-    parked = ask(state(spent=980_000), TERMS, node(50_000), 0)
+    parked = ask_money(state(spent=980_000), TERMS, node(50_000), 0)
     assert parked == ev.Parked(
         code="budget_saga",
         message="`think` would cost up to 0.05 dollars, and 0.98 of the 1 dollars of this saga are spent: resumed, it "
@@ -85,9 +85,9 @@ def test_what_does_not_fit_parks_the_saga_once_nothing_is_under_way() -> None:
 
 
 def test_once_all_is_spent_nothing_begins_whatever_it_says_that_it_costs() -> None:
-    assert ask(state(spent=999_999), TERMS, node(), 0) == BEGINS
-    assert ask(state(spent=DOLLAR), TERMS, node(), 1) == WAITS
-    parked = ask(state(spent=1_200_000), TERMS, node(), 0)
+    assert ask_money(state(spent=999_999), TERMS, node(), 0) == BEGINS
+    assert ask_money(state(spent=DOLLAR), TERMS, node(), 1) == WAITS
+    parked = ask_money(state(spent=1_200_000), TERMS, node(), 0)
     assert isinstance(parked, ev.Parked)
     assert parked.message == "1.2 of the 1 dollars of this saga are spent: resumed, it may spend 1 more"
 
@@ -103,12 +103,12 @@ def test_a_call_is_asked_for_with_what_is_spent_though_the_log_does_not_say_so_y
 
 
 def test_without_a_limit_everything_begins() -> None:
-    assert ask(state(spent=10**12, budget=5), SpendingLimits(), node(10**12), 10**12) == BEGINS
+    assert ask_money(state(spent=10**12, budget=5), SpendingLimits(), node(10**12), 10**12) == BEGINS
 
 
 def test_a_saga_that_was_given_more_has_more() -> None:
     assert total_of(state(budget=3 * DOLLAR), TERMS) == 3 * DOLLAR
-    assert ask(state(spent=2 * DOLLAR, budget=3 * DOLLAR), TERMS, node(DOLLAR), 0) == BEGINS
+    assert ask_money(state(spent=2 * DOLLAR, budget=3 * DOLLAR), TERMS, node(DOLLAR), 0) == BEGINS
 
 
 def test_a_limit_that_was_raised_since_holds_for_sagas_that_were_given_less() -> None:
@@ -121,21 +121,21 @@ def test_a_limit_that_was_raised_since_holds_for_sagas_that_were_given_less() ->
 )
 def test_a_saga_that_is_let_go_on_may_spend_as_much_again(spent: int, budget: int, total: int) -> None:
     parked = ev.Parked(code="budget_saga", message="")
-    assert afresh(state(spent, budget, parked=parked), TERMS) == total
+    assert renewed_budget(state(spent, budget, parked=parked), TERMS) == total
 
 
 def test_a_step_that_costs_more_than_a_limit_can_be_paid_for_in_the_end() -> None:
     of, large = state(), node(3 * DOLLAR)
     for _ in range(2):
-        parked = ask(of, TERMS, large, 0)
+        parked = ask_money(of, TERMS, large, 0)
         assert isinstance(parked, ev.Parked)
-        of = replace(of, money=Money(budget=afresh(replace(of, parked=parked), TERMS)))
-    assert ask(of, TERMS, large, 0) == BEGINS
+        of = replace(of, money=Money(budget=renewed_budget(replace(of, parked=parked), TERMS)))
+    assert ask_money(of, TERMS, large, 0) == BEGINS
 
 
 def test_a_saga_parked_for_something_else_is_given_nothing() -> None:
-    assert afresh(state(DOLLAR, parked=ev.Parked(code="worker_killed", message="")), TERMS) == 0
-    assert afresh(state(DOLLAR), TERMS) == 0
+    assert renewed_budget(state(DOLLAR, parked=ev.Parked(code="worker_killed", message="")), TERMS) == 0
+    assert renewed_budget(state(DOLLAR), TERMS) == 0
 
 
 # ---- what is said of a saga
@@ -179,7 +179,7 @@ def test_without_a_limit_there_is_nothing_to_warn_of() -> None:
 
 def test_a_user_is_told_that_a_saga_waits_for_money() -> None:
     of = state(spent=DOLLAR)
-    parked = ask(of, TERMS, node(5), 0)
+    parked = ask_money(of, TERMS, node(5), 0)
     assert isinstance(parked, ev.Parked)
     notice = parked_notice(saga_key(of, TERMS), parked, NOW)
     assert (notice.key, notice.code, notice.message, notice.node) == (
@@ -195,7 +195,7 @@ def test_a_user_is_told_that_a_saga_waits_for_money() -> None:
 
 def test_a_day_is_that_of_utc() -> None:
     assert (day_of(NOW), day_of(end_of(DAY) - 1), day_of(end_of(DAY))) == (DAY, DAY, DAY + 1)
-    assert shown(DAY) == "2026-09-21"
+    assert day_text(DAY) == "2026-09-21"
 
 
 def test_a_user_who_has_spent_it_all_is_blocked_for_the_day() -> None:

@@ -7,19 +7,19 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from baton.core.decide.commands import SendNotices
-from baton.core.failures.policy import Change
+from baton.core.failures.policy import PolicyChange
 from baton.core.log import events as ev
-from baton.core.log.folding.received import owed
+from baton.core.log.folding.received import pending_notices
 from baton.core.log.questions import (
     BETWEEN_REMINDERS_MS,
     Person,
-    asked,
-    claim,
+    answer_refusal,
+    awaited_question,
+    claim_question,
     may_answer,
-    question,
-    refusal,
     release,
-    remind,
+    remind_audience,
+    unclosed_questions,
 )
 from baton.core.log.state import State
 from baton.core.read.views import saga_view
@@ -45,8 +45,8 @@ GROUP = "{title: Book?, to: {group: hosts}, escalate: [{after: 2h, hand_on: {gro
 
 def does(saga: Saga, rule: Rule, person: Person) -> Sequence[ev.Event]:
     """What the rule says, which is in the log then."""
-    (name,) = (ask.id for _, ask in asked(saga.state))
-    slot, ask = question(saga.state, name, saga.now)
+    (name,) = (ask.id for _, ask in unclosed_questions(saga.state))
+    slot, ask = awaited_question(saga.state, name, saga.now)
     events = rule(saga.state, slot, ask, person, saga.now)
     if events:
         saga.put(*events, epoch=0, invocation="api")
@@ -54,18 +54,18 @@ def does(saga: Saga, rule: Rule, person: Person) -> Sequence[ev.Event]:
 
 
 def held(saga: Saga) -> tuple[str, str, int]:
-    ((_, ask),) = asked(saga.state)
+    ((_, ask),) = unclosed_questions(saga.state)
     return ask.to, ask.candidates, ask.moved_at
 
 
 def refused(saga: Saga, person: Person) -> str:
-    ((_, ask),) = asked(saga.state)
-    return refusal(saga.state, ask, person.user, person.roles, person.groups)
+    ((_, ask),) = unclosed_questions(saga.state)
+    return answer_refusal(saga.state, ask, person.user, person.roles, person.groups)
 
 
 def failing(strategy: str) -> Saga:
     """A step that has failed and asks its saga's user, or those on call."""
-    saga = Saga(program(task("a"), failures={"x": Change(ladder=(strategy,))}))
+    saga = Saga(program(task("a"), failures={"x": PolicyChange(ladder=(strategy,))}))
     saga.go(broken("a", "x"))
     return saga
 
@@ -75,7 +75,7 @@ def failing(strategy: str) -> Saga:
 
 def test_a_member_of_the_group_claims_its_question_and_the_others_are_told_who_has_it(says: Says) -> None:
     saga = asking(GROUP)
-    assert does(saga, claim, ANA) == (
+    assert does(saga, claim_question, ANA) == (
         ev.QuestionClaimed(node="ask", ask="0.ask", at=T0, by="ana/phone", to="user:ana"),
     )
     assert held(saga) == ("user:ana", "group:hosts", T0)
@@ -85,33 +85,35 @@ def test_a_member_of_the_group_claims_its_question_and_the_others_are_told_who_h
         with pytest.raises(
             NotAllowedNow, match=f"`ana` has claimed question `0.ask` at {iso(T0)}; `ana` or an operator"
         ):
-            does(saga, claim, other)
+            does(saga, claim_question, other)
 
 
 def test_a_claim_makes_nothing_due_earlier_and_nothing_ready_and_only_the_inbox_follows() -> None:
     saga = asking(GROUP)
     saga.tell()
     due = saga.go().due
-    does(saga, claim, ANA)
+    does(saga, claim_question, ANA)
     decision = saga.go()
     assert (decision.due, decision.record) == (due, ())
     assert [type(command) for command in decision.commands] == [SendNotices]
-    assert (list(owed(saga.state).asks), owed(saga.state).notices) == (["0.ask"], ())
+    assert (list(pending_notices(saga.state).asks), pending_notices(saga.state).notices) == (["0.ask"], ())
 
 
 @pytest.mark.parametrize("person", [EVE, ADA])
-@pytest.mark.parametrize("rule", [claim, release])
+@pytest.mark.parametrize("rule", [claim_question, release])
 def test_a_caller_whom_it_is_not_for_neither_claims_nor_releases_it(rule: Rule, person: Person) -> None:
     saga = asking(GROUP)
     for _ in range(2):
         with pytest.raises(Forbidden, match="the caller is the user"):
             does(saga, rule, person)
-        does(saga, claim, ANA)
+        does(saga, claim_question, ANA)
 
 
 def test_twice_is_a_no_op() -> None:
     saga = asking(GROUP)
-    assert [len(does(saga, rule, ANA)) for rule in (release, claim, claim, release, release)] == [
+    assert [
+        len(does(saga, rule, ANA)) for rule in (release, claim_question, claim_question, release, release)
+    ] == [
         0,
         1,
         0,
@@ -123,7 +125,7 @@ def test_twice_is_a_no_op() -> None:
 @pytest.mark.parametrize("person", [ANA, OPS])
 def test_who_has_it_or_an_operator_releases_it(person: Person) -> None:
     saga = asking(GROUP)
-    does(saga, claim, ANA)
+    does(saga, claim_question, ANA)
     with pytest.raises(Forbidden, match="claimed by `ana` at"):
         does(saga, release, BEN)
     saga.now += MINUTE
@@ -131,27 +133,30 @@ def test_who_has_it_or_an_operator_releases_it(person: Person) -> None:
         ev.QuestionClaimed(node="ask", ask="0.ask", at=T0 + MINUTE, by=person.by),
     )
     assert held(saga) == ("group:hosts", "", T0 + MINUTE)
-    assert len(does(saga, claim, BEN)) == 1
+    assert len(does(saga, claim_question, BEN)) == 1
 
 
 def test_there_is_nothing_to_claim_where_a_question_is_for_one_user() -> None:
     saga = asking("{title: Book?}")
-    assert does(saga, claim, ADA) == ()
+    assert does(saga, claim_question, ADA) == ()
     with pytest.raises(NotAllowedNow, match="is for the user `ada` alone: there is nothing to claim"):
-        does(saga, claim, OPS)
+        does(saga, claim_question, OPS)
 
 
 @pytest.mark.parametrize("to", ["{role: answer}", "{role: operate}"])
 def test_a_question_to_a_role_is_claimed_as_one_to_a_group(to: str) -> None:
     saga = asking(f"{{title: Book?, to: {to}}}")
     person = OPS if "operate" in to else ANA
-    assert len(does(saga, claim, person)) == 1
-    assert may_answer(saga.state, next(asked(saga.state))[1]) == (("user", person.user), ("role", "operate"))
+    assert len(does(saga, claim_question, person)) == 1
+    assert may_answer(saga.state, next(unclosed_questions(saga.state))[1]) == (
+        ("user", person.user),
+        ("role", "operate"),
+    )
 
 
 def test_to_hand_it_on_ends_a_claim(says: Says) -> None:
     saga = asking(GROUP)
-    does(saga, claim, ANA)
+    does(saga, claim_question, ANA)
     saga.go(after_ms=2 * HOUR)
     assert held(saga) == ("group:leads", "", T0 + 2 * HOUR)
     says(refused(saga, ANA))
@@ -159,7 +164,7 @@ def test_to_hand_it_on_ends_a_claim(says: Says) -> None:
 
 def test_a_claimed_question_is_answered_as_any_other() -> None:
     saga = asking(GROUP)
-    does(saga, claim, ANA)
+    does(saga, claim_question, ANA)
     answer(saga, "approve", by="ana")
     saga.go()
     assert output(saga)["by"] == "ana"
@@ -177,8 +182,8 @@ def test_those_on_call_claim_an_incident_and_a_fork_to_before_the_claim_gives_it
     saga = failing(ESCALATE)
     cut = saga.state.version
     with pytest.raises(Forbidden):
-        does(saga, claim, ANA)
-    does(saga, claim, OPS)
+        does(saga, claim_question, ANA)
+    does(saga, claim_question, OPS)
     assert held(saga)[:2] == ("user:ops", "on_call")
     assert saga_view(saga.state, saga.program)["questions"][0]["claim"] == {
         "by": "ops",
@@ -196,17 +201,17 @@ def test_those_on_call_claim_an_incident_and_a_fork_to_before_the_claim_gives_it
 def test_a_question_that_has_an_answer_or_does_not_exist_is_not_to_be_claimed() -> None:
     saga = asking(GROUP)
     with pytest.raises(NotFound, match=r"there is no question `0\.other`; open: 0\.ask"):
-        question(saga.state, "0.other", saga.now)
+        awaited_question(saga.state, "0.other", saga.now)
     answer(saga, "approve")
     with pytest.raises(NotAllowedNow, match="has been answered"):
-        question(saga.state, "0.ask", saga.now)
+        awaited_question(saga.state, "0.ask", saga.now)
 
 
-@pytest.mark.parametrize("rule", [claim, remind])
+@pytest.mark.parametrize("rule", [claim_question, remind_audience])
 def test_the_question_of_a_parked_saga_is_answered_and_nothing_else(rule: Rule) -> None:
     saga = asking(GROUP)
     saga.put(ev.Parked(code="over_budget", message="It has spent too much."))
-    slot, ask = next(asked(saga.state))
+    slot, ask = next(unclosed_questions(saga.state))
     with pytest.raises(NotAllowedNow, match="is about a parked saga: an operator answers it"):
         rule(saga.state, slot, ask, OPS, saga.now)
 
@@ -219,13 +224,13 @@ def test_who_may_answer_or_has_started_the_saga_has_people_told_again(person: Pe
     saga = asking(GROUP)
     saga.tell()
     saga.now += BETWEEN_REMINDERS_MS
-    told, due = does(saga, remind, person)
+    told, due = does(saga, remind_audience, person)
     assert told == ev.QuestionEscalated(node="ask", ask="0.ask", at=saga.now, by=person.by)
     assert isinstance(due, ev.NoticeDue)
     assert (due.notice.key, due.notice.to) == (f"s1/0/0.ask/r{saga.now}", "group:hosts")
     assert due.notice.message == "Reminder: Book?"
     assert saga.go().commands
-    ((_, ask),) = asked(saga.state)
+    ((_, ask),) = unclosed_questions(saga.state)
     assert (len(ask.escalate), ask.told_at) == (1, saga.now)
 
 
@@ -233,7 +238,7 @@ def test_another_caller_has_no_one_told() -> None:
     saga = asking(GROUP)
     saga.now += HOUR
     with pytest.raises(Forbidden, match="is for the group `hosts`"):
-        does(saga, remind, EVE)
+        does(saga, remind_audience, EVE)
 
 
 def test_people_are_told_at_most_once_in_five_minutes_and_the_refusal_says_when() -> None:
@@ -244,9 +249,9 @@ def test_people_are_told_at_most_once_in_five_minutes_and_the_refusal_says_when(
         with pytest.raises(
             NotAllowedNow, match=f"at {iso(again - BETWEEN_REMINDERS_MS)}; .* again at {iso(again)}"
         ):
-            does(saga, remind, ANA)
+            does(saga, remind_audience, ANA)
         saga.now = again
-        does(saga, remind, ANA)
+        does(saga, remind_audience, ANA)
         again += BETWEEN_REMINDERS_MS
 
 
@@ -255,13 +260,13 @@ def test_what_the_escalation_told_counts_as_well() -> None:
     saga.go(after_ms=HOUR)
     saga.now += MINUTE
     with pytest.raises(NotAllowedNow, match=f"told of question `0.ask` at {iso(T0 + HOUR)}"):
-        does(saga, remind, ADA)
+        does(saga, remind_audience, ADA)
 
 
 def test_of_a_step_that_failed_people_are_told_with_its_code() -> None:
     saga = failing(ASK_USER)
     saga.now += HOUR
-    _, due = does(saga, remind, ADA)
+    _, due = does(saga, remind_audience, ADA)
     assert isinstance(due, ev.NoticeDue)
     assert (due.notice.code, due.notice.severity, due.notice.node) == ("x", "medium", "a")
     assert due.notice.message.startswith("Reminder: ")
@@ -272,17 +277,17 @@ def test_of_a_step_that_failed_people_are_told_with_its_code() -> None:
 
 def test_the_way_of_a_saga_says_who_has_a_question_and_shows_the_last_of_many_moves(says: Says) -> None:
     saga = asking(GROUP)
-    does(saga, claim, ANA)
+    does(saga, claim_question, ANA)
     does(saga, release, ANA)
     saga.now += HOUR
-    does(saga, remind, OPS)
+    does(saga, remind_audience, OPS)
     says(why(saga, "ask"))
-    for rule in (claim, release, claim, release):
+    for rule in (claim_question, release, claim_question, release):
         does(saga, rule, ANA)
     assert "; 2 things before that; reminder by" in why(saga, "ask")
     saga.go(after_ms=HOUR)
     says(why(saga, "ask"))
     asks = failing(ASK_USER)
     asks.now += HOUR
-    does(asks, remind, ADA)
+    does(asks, remind_audience, ADA)
     says(why(asks, "a"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from baton.core.failures.policy import Change
+from baton.core.failures.policy import PolicyChange
 from baton.core.log import events as ev
 from baton.core.log.questions import question_of
 from baton.core.log.state import ANSWER, status_of
@@ -18,7 +18,9 @@ from tests.core.strategies import ASK_USER, ESCALATE, RETRY, ROLLBACK
 
 def asking() -> Saga:
     saga = Saga(
-        program(task("a"), task("b"), task("c", "b"), failures={"x": Change(ladder=(ASK_USER, ROLLBACK))})
+        program(
+            task("a"), task("b"), task("c", "b"), failures={"x": PolicyChange(ladder=(ASK_USER, ROLLBACK))}
+        )
     )
     saga.go(broken("a", "x"), running=["b"])
     return saga
@@ -38,7 +40,7 @@ def test_a_question_holds_its_step_and_nothing_else() -> None:
 
 def test_a_question_names_what_an_answer_may_change_and_an_incident_is_for_operators() -> None:
     for ladder, to in ((ASK_USER, ""), (ESCALATE, "on_call")):
-        saga = Saga(program(task("a"), failures={"x": Change(ladder=(ladder,), may_change=("x", "y"))}))
+        saga = Saga(program(task("a"), failures={"x": PolicyChange(ladder=(ladder,), may_change=("x", "y"))}))
         saga.go(broken("a", "x"))
         ask = saga.state.failing["a"].ask
         assert ask is not None
@@ -55,7 +57,9 @@ def test_the_answer_retry_lets_it_run_again_with_other_arguments() -> None:
 
 
 def test_the_answer_use_gives_the_steps_output() -> None:
-    saga = Saga(program(task("a"), output="${ctx.a.output}", failures={"x": Change(ladder=(ASK_USER,))}))
+    saga = Saga(
+        program(task("a"), output="${ctx.a.output}", failures={"x": PolicyChange(ladder=(ASK_USER,))})
+    )
     saga.go(broken("a", "x"))
     answer(saga, "use", output={"booked": True})
     saga.tell()
@@ -64,7 +68,7 @@ def test_the_answer_use_gives_the_steps_output() -> None:
 
 
 def test_the_answer_fail_is_the_steps_last_word() -> None:
-    saga = Saga(program(task("a"), failures={"x": Change(ladder=(ASK_USER,))}))
+    saga = Saga(program(task("a"), failures={"x": PolicyChange(ladder=(ASK_USER,))}))
     saga.go(broken("a", "x"))
     answer(saga, "fail")
     saga.go()
@@ -90,12 +94,14 @@ def test_a_signal_to_a_wait_is_no_answer() -> None:
 
 
 def test_a_question_without_an_answer_expires_and_the_next_strategy_follows() -> None:
-    saga = Saga(program(task("a"), failures={"x": Change(ladder=(ASK_USER, ESCALATE))}))
+    saga = Saga(program(task("a"), failures={"x": PolicyChange(ladder=(ASK_USER, ESCALATE))}))
     saga.go(broken("a", "x"))
     saga.go(after_ms=DAY)
     assert chosen(saga) == [ASK_USER, ESCALATE]
     assert status_of(saga.state) == "parked"
-    saga = Saga(program(task("a"), failures={"x": Change(ladder=(RETRY, ASK_USER), at_most={RETRY: 0})}))
+    saga = Saga(
+        program(task("a"), failures={"x": PolicyChange(ladder=(RETRY, ASK_USER), at_most={RETRY: 0})})
+    )
     saga.go(broken("a", "x"))
     saga.go(after_ms=DAY)
     saga.tell()
@@ -108,7 +114,10 @@ def test_a_question_without_an_answer_expires_and_the_next_strategy_follows() ->
 def escalated() -> Saga:
     saga = Saga(
         program(
-            task("a"), task("b"), task("c", "b"), failures={"x": Change(ladder=(ESCALATE,), severity="high")}
+            task("a"),
+            task("b"),
+            task("c", "b"),
+            failures={"x": PolicyChange(ladder=(ESCALATE,), severity="high")},
         )
     )
     saga.go(broken("a", "x"), running=["b"])
@@ -148,7 +157,7 @@ def test_an_answer_to_an_incident_lets_the_saga_go_on() -> None:
 
 
 def test_notices_are_told_until_the_log_says_so_and_before_the_end() -> None:
-    saga = Saga(program(task("a"), failures={"x": Change(ladder=(ASK_USER,))}))
+    saga = Saga(program(task("a"), failures={"x": PolicyChange(ladder=(ASK_USER,))}))
     decision = saga.go(broken("a", "x"))
     assert [notice.key for notice in notices_of(decision)] == ["s1/0.a.1"]
     saga.put(ev.NoticeDue(notice=ev.Notice(key="k", to="user", code="c", message="m", at=saga.now)))

@@ -8,12 +8,12 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from baton.core.conditions import Answer
+from baton.core.conditions import SandboxAnswer
 from baton.core.conditions.model import Python
 from baton.core.decide.outcomes import Outcome
 from baton.core.effects.toolspec import ONCE
 from baton.core.failures.failover import Action, Policy
-from baton.core.failures.policy import Change, RetryChange
+from baton.core.failures.policy import PolicyChange, RetryChange
 from baton.core.graph.graph import Branch, Cap, Catch, Rule
 from baton.core.limits import Limits
 from baton.core.log import events as ev
@@ -82,7 +82,7 @@ def test_a_question_of_a_policy_without_an_answer_goes_on_where_its_class_does()
 
 def test_nothing_that_comes_before_the_question_of_a_policy_is_done_after_it() -> None:
     policy = Policy(name="p", then=Action(strategy=ASK_USER))
-    ladder = Change(ladder=(RETRY, ROLLBACK))
+    ladder = PolicyChange(ladder=(RETRY, ROLLBACK))
     saga = Saga(program(task("a", failover=(policy,)), failures={"disk_full": ladder}))
     saga.go(broken("a", "disk_full"))
     saga.go(after_ms=DAY)
@@ -118,7 +118,7 @@ def test_why_there_is_no_other_attempt_is_said(wait: int | None, later: int, why
 
 def test_a_fork_gives_the_retries_the_time_that_they_had_at_the_cut() -> None:
     policy = RetryChange(max_attempts=5, backoff="fixed", base_ms=1_000, budget_ms=60_000)
-    saga = Saga(one(task("a"), any=Change(retry=policy, ladder=(RETRY, ROLLBACK))))
+    saga = Saga(one(task("a"), any=PolicyChange(retry=policy, ladder=(RETRY, ROLLBACK))))
     saga.go(broken("a"))
     cut = saga.state.version
     saga.now += 5 * DAY
@@ -135,7 +135,7 @@ def test_a_fork_gives_the_retries_the_time_that_they_had_at_the_cut() -> None:
 def test_a_doubt_is_looked_at_first_and_not_while_what_was_cut_off_may_still_end(
     code: str, pause: int, says: Says
 ) -> None:
-    saga = Saga(one(task("a", effect=ONCE), any=Change(ladder=(ESCALATE,))))
+    saga = Saga(one(task("a", effect=ONCE), any=PolicyChange(ladder=(ESCALATE,))))
     decision = saga.go(in_doubt(code))
     assert (decision.again, status_of(saga.state, saga.program)) == (T0 + pause, "waiting")
     choice = last_choice(saga)
@@ -152,7 +152,9 @@ def test_a_retry_after_a_doubt_keeps_away_from_what_was_cut_off() -> None:
 
 def test_what_verify_could_not_find_out_is_for_a_person(says: Says) -> None:
     saga = Saga(
-        program(task("a", effect=ONCE), failures=AT_ONCE | {UNKNOWN_OUTCOME: Change(ladder=(ASK_USER,))})
+        program(
+            task("a", effect=ONCE), failures=AT_ONCE | {UNKNOWN_OUTCOME: PolicyChange(ladder=(ASK_USER,))}
+        )
     )
     saga.go(in_doubt())
     saga.go(after_ms=GRACE)
@@ -179,7 +181,7 @@ def test_an_answer_about_an_unknown_outcome_covers_the_claim_that_was_asked_abou
 
 
 def test_an_answer_about_another_failure_covers_no_claim() -> None:
-    saga = Saga(one(task("a", effect=ONCE), x=Change(ladder=(ASK_USER,))))
+    saga = Saga(one(task("a", effect=ONCE), x=PolicyChange(ladder=(ASK_USER,))))
     saga.go(of_claim(broken("a", "x"), "i7-2"))
     answer(saga, "retry")
     (step,) = steps_of(saga.go())
@@ -188,7 +190,9 @@ def test_an_answer_about_another_failure_covers_no_claim() -> None:
 
 def test_what_verify_could_not_find_out_names_the_claim_that_was_looked_at() -> None:
     saga = Saga(
-        program(task("a", effect=ONCE), failures=AT_ONCE | {UNKNOWN_OUTCOME: Change(ladder=(ASK_USER,))})
+        program(
+            task("a", effect=ONCE), failures=AT_ONCE | {UNKNOWN_OUTCOME: PolicyChange(ladder=(ASK_USER,))}
+        )
     )
     saga.go(in_doubt())
     saga.go(after_ms=GRACE)
@@ -225,7 +229,7 @@ def test_what_may_happen_only_once_is_not_stopped_in_the_middle(effect: str, end
 
 
 def test_what_was_resumed_by_hand_waits_for_no_answer_any_more() -> None:
-    saga = Saga(program(task("a"), failures={"x": Change(ladder=(ESCALATE,))}))
+    saga = Saga(program(task("a"), failures={"x": PolicyChange(ladder=(ESCALATE,))}))
     saga.go(broken("a", "x"))
     ask = saga.state.failing["a"].ask
     assert ask is not None
@@ -240,7 +244,7 @@ def test_what_was_resumed_by_hand_waits_for_no_answer_any_more() -> None:
 
 def test_an_answer_about_a_step_that_the_saga_no_longer_needs_is_forgotten() -> None:
     """As when a join went on without it in the moment in which the answer came."""
-    saga = Saga(program(task("a"), task("b"), failures={"x": Change(ladder=(ASK_USER,))}))
+    saga = Saga(program(task("a"), task("b"), failures={"x": PolicyChange(ladder=(ASK_USER,))}))
     saga.go(broken("a", "x"), running=["b"])
     ask = saga.state.failing["a"].ask
     assert ask is not None
@@ -263,9 +267,9 @@ def test_an_answer_to_an_incident_waits_for_the_condition_that_decides_the_way(
         catch=(Catch(condition=asks, then=("c",)), Catch(then=("d",))),
     )
     nodes = node, task("b", "a"), task("c", "a"), task("d", "a")
-    saga = Saga(program(*nodes, failures={"x": Change(ladder=(ESCALATE,))}), {})
+    saga = Saga(program(*nodes, failures={"x": PolicyChange(ladder=(ESCALATE,))}), {})
     lacking = saga.go(broken("a", "x"))
-    yes = {question.key: Answer(value=True) for question in questions_of(lacking)}
+    yes = {question.key: SandboxAnswer(value=True) for question in questions_of(lacking)}
     saga.go(broken("a", "x"), answers=yes)
     assert status_of(saga.state) == "parked"
     more: dict[str, Any] = {"output": 1} if action == "use" else {}
@@ -273,7 +277,7 @@ def test_an_answer_to_an_incident_waits_for_the_condition_that_decides_the_way(
     lacking = saga.go()
     (question,) = questions_of(lacking)
     assert lacking.record == ()
-    assert ready(saga.go(answers={question.key: Answer(value=True)})) == way
+    assert ready(saga.go(answers={question.key: SandboxAnswer(value=True)})) == way
 
 
 # ---- secrets
@@ -282,7 +286,7 @@ def test_an_answer_to_an_incident_waits_for_the_condition_that_decides_the_way(
 def test_what_the_engine_says_of_values_has_no_secret_in_it() -> None:
     schema = {"type": "object", "properties": {"t": {"enum": ["x"]}}}
     value = {"t": f"password=hunter2secret {SECRET}"}
-    saga = Saga(one(task("a", output_schema=schema), any=Change(ladder=(ESCALATE,))))
+    saga = Saga(one(task("a", output_schema=schema), any=PolicyChange(ladder=(ESCALATE,))))
     saga.go(done("a", value))
     assert saga.state.failing["a"].failure.code == "output_invalid"
     assert is_hidden(saga.entries[-1])

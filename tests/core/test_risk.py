@@ -22,7 +22,7 @@ from baton.core.effects.risk import (
     assess,
     rule_in_words,
 )
-from baton.core.effects.toolspec import Request, ToolSpec, digest_of, is_for_a_person, request_for
+from baton.core.effects.toolspec import ApprovalRequest, ToolSpec, digest_of, is_for_a_person, request_for
 from tests.core.build import FEW, JSON
 from tests.kit.sentences import Says
 
@@ -182,7 +182,7 @@ def spec(name: str = "pay", **more: Any) -> ToolSpec:
     return ToolSpec(name=name, version="1", effect="once", parameters=parameters, result={}, **more)
 
 
-def asked(arguments: dict[str, Any], tool: ToolSpec | None = None, **more: Any) -> Request | None:
+def asked(arguments: dict[str, Any], tool: ToolSpec | None = None, **more: Any) -> ApprovalRequest | None:
     return request_for("pay", arguments, spec(risk=PAY) if tool is None else tool, **more)
 
 

@@ -10,17 +10,9 @@ from typing import Any
 import pytest
 
 from baton.core.decide.decide import advance
-from baton.core.decide.outcomes import Outcome, refused
+from baton.core.decide.outcomes import Outcome, refused_rows
 from baton.core.decide.spending import Bounds
-from baton.core.effects.rows import (
-    MAX_BYTES,
-    MAX_KEY_BYTES,
-    MAX_LEVELS,
-    Row,
-    RowRoom,
-    check_row,
-    size_of,
-)
+from baton.core.effects.rows import MAX_BYTES, MAX_KEY_BYTES, MAX_LEVELS, Row, RowRoom, check_row, row_bytes
 from baton.core.log.events import Value
 from tests.core.build import T0, Saga, program, task
 from tests.kit.sentences import Says
@@ -124,7 +116,7 @@ def test_the_size_of_a_row_is_never_less_than_that_of_its_item() -> None:
     row = Row("ü", "s", {"name": [True, None, 12, -1.5, "ü", {"a": {}}]})
     keys = len("pk") + len(b"\xc3\xbc") + len("sk") + 1
     by_rule = len("name") + 3 + 6 + 1 + 1 + 2 + 3 + 2 + (3 + 1 + 1 + 3)
-    assert size_of(row) >= keys + by_rule
+    assert row_bytes(row) >= keys + by_rule
 
 
 def outcome(slot: str, *rows: Row) -> Outcome:
@@ -153,7 +145,7 @@ def test_rows_that_are_too_large_together_wait_with_their_outcome() -> None:
     outcomes = [outcome("a", *large), outcome("b", *large), outcome("c", *large)]
     step = advance(saga.program, saga.state, outcomes, T0, bounds=Bounds(rows=ROOM))
     assert (step.taken, step.more, len(step.rows)) == (2, True, 36)
-    assert sum(map(size_of, step.rows)) <= 3_500_000
+    assert sum(map(row_bytes, step.rows)) <= 3_500_000
 
 
 def test_a_store_without_a_bound_takes_the_rows_of_all_steps() -> None:
@@ -176,8 +168,8 @@ def test_rows_of_several_steps_can_be_kept_apart() -> None:
 
 def test_a_step_whose_rows_the_table_refuses_has_failed_and_any_other_stays_as_it_was(says: Says) -> None:
     plain = outcome("b")
-    assert refused(plain, "why") is plain
-    bad = refused(outcome("a", Row("k", "s", {})), "too odd")
+    assert refused_rows(plain, "why") is plain
+    bad = refused_rows(outcome("a", Row("k", "s", {})), "too odd")
     assert (bad.output, bad.rows) == (None, ())
     assert bad.failure is not None
     assert (bad.failure.code, bad.failure.node) == ("rows_refused", "a")

@@ -7,10 +7,10 @@ from typing import get_type_hints
 import pytest
 from msgspec import Meta
 
-from baton.core.deployment import Channels, Models, Outside
+from baton.core.deployment import Channels, ModelEndpoints, Outside
 
 
-@pytest.mark.parametrize("group", [Channels, Models, Outside])
+@pytest.mark.parametrize("group", [Channels, ModelEndpoints, Outside])
 def test_each_says_what_it_is_for(group: type) -> None:
     hints = get_type_hints(group, include_extras=True)
     told = {

@@ -7,11 +7,11 @@ from msgspec.structs import replace
 
 from baton.core.decide.spending import (
     SpendingLimits,
-    afresh,
     kept_until,
+    limit_reached,
     limits_at,
     parked_notice,
-    reached,
+    renewed_budget,
     tree_key,
 )
 from baton.core.graph.graph import Cap, Node
@@ -72,21 +72,21 @@ def test_a_child_that_is_resumed_may_go_on_beyond_what_was_raised_above_it() -> 
     raised = replace(OF_ROOT, most=4 * DOLLAR)
     child = replace(CHILD, origin=replace(CHILD.origin, shared_limits=(raised,)))
     parked = replace(child, parked=ev.Parked(code="budget_saga", message="m"))
-    assert afresh(parked, TERMS) == 5 * DOLLAR
+    assert renewed_budget(parked, TERMS) == 5 * DOLLAR
 
 
 def test_a_limit_of_a_document_fails_the_call_and_that_of_the_deployment_parks_the_saga() -> None:
-    failure = reached(OF_NODE, TERMS, 40_000, 40_000, "step", "model")
+    failure = limit_reached(OF_NODE, TERMS, 40_000, 40_000, "step", "model")
     assert isinstance(failure, ev.Failure)
     assert (failure.code, failure.node) == ("limit_cost", "step")
     assert "node `kids` is 0.05 dollars" in failure.message
-    parked = reached(OF_ROOT, TERMS, 900_000, 400_000, "step", "model")
+    parked = limit_reached(OF_ROOT, TERMS, 900_000, 400_000, "step", "model")
     assert isinstance(parked, ev.Parked)
     assert parked.message == (
         "`model` would cost up to 0.4 dollars, and 0.9 of the 1 dollars of saga r and those below it are spent: "
         "resumed, it may go on until 2 are"
     )
-    assert reached(OF_ROOT, TERMS, DOLLAR, 0, "step", "step").message.startswith("1 of the 1 dollars")
+    assert limit_reached(OF_ROOT, TERMS, DOLLAR, 0, "step", "step").message.startswith("1 of the 1 dollars")
     assert parked_notice(tree_key(OF_ROOT), parked, 5).key == "budget100/tree/r/1000000"
 
 

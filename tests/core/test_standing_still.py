@@ -9,7 +9,7 @@ from baton.core.decide.commands import Decision, LookAtStanding
 from baton.core.decide.context import Standing
 from baton.core.limits import DAY_MS
 from baton.core.log import events as ev
-from baton.core.log.questions import question
+from baton.core.log.questions import awaited_question
 from baton.core.log.state import status_of
 from baton.core.log.work import Callback
 from baton.core.nodes.registry import KINDS
@@ -57,7 +57,7 @@ def test_time_stands_still_while_a_saga_is_parked_for_a_defect() -> None:
     slot = next(slot for slot, work in saga.state.open.items() if work.ask is not None)
     ask = saga.state.open[slot].ask
     assert ask is not None
-    assert question(saga.state, ask.id, saga.now) == (slot, ask)
+    assert awaited_question(saga.state, ask.id, saga.now) == (slot, ask)
 
 
 def test_what_would_have_run_out_has_as_much_time_left_as_before() -> None:
@@ -83,7 +83,7 @@ def test_a_question_that_has_expired_otherwise_can_not_be_answered() -> None:
     ask = saga.state.open["c"].ask
     assert ask is not None
     with pytest.raises(NotAllowedNow, match="has expired"):
-        question(saga.state, ask.id, saga.now + 3 * HOUR)
+        awaited_question(saga.state, ask.id, saga.now + 3 * HOUR)
 
 
 def test_retries_polls_and_limits_of_nodes_have_their_time_after_it() -> None:

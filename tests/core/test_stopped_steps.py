@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from baton.core.decide.context import NOTHING, EvaluationContext
 from baton.core.decide.program import Program
-from baton.core.decide.unknown_outcomes import told as told_of
+from baton.core.decide.unknown_outcomes import stopped_notices as told_of
 from baton.core.documents.compile import compile_document
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.graph.graph import Join

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from baton.core.decide.program import Program
-from baton.core.failures.policy import ANY, FAIL, Change, RetryChange
+from baton.core.failures.policy import ANY, FAIL, PolicyChange, RetryChange
 from baton.core.graph.graph import Node, Undo
 from baton.core.log import events as ev
 from baton.core.log.snapshots import decode_state, encode_state
@@ -20,7 +20,7 @@ from tests.core.asked import steps_of
 from tests.core.build import Saga, done, failed, program, ready, task, wait
 from tests.core.undo_asking import incidents
 
-AT_ONCE = {ANY: Change(last=FAIL, retry=RetryChange(max_attempts=1))}
+AT_ONCE = {ANY: PolicyChange(last=FAIL, retry=RetryChange(max_attempts=1))}
 
 
 def undoable(name: str, *before: str, arguments: Any = None, keeps: Any = (), **more: Any) -> Node:
@@ -221,7 +221,7 @@ def test_of_more_inverses_that_are_not_called_than_are_named_only_the_first_are_
 
 
 def test_a_saga_that_may_end_without_it_undoes_nothing() -> None:
-    saga = Saga(program(undoable("a"), task("d", "a"), failures={ANY: Change(last=FAIL)}))
+    saga = Saga(program(undoable("a"), task("d", "a"), failures={ANY: PolicyChange(last=FAIL)}))
     saga.go(done("a"))
     saga.go(failed("d", "gone", "permanent"))
     assert saga.state.ended is not None

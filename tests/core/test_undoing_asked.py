@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from baton.core.decide.outcomes import Outcome
-from baton.core.failures.policy import Change, Rules
+from baton.core.failures.policy import PolicyChange, Rules
 from baton.core.graph.graph import Catch, Loop
 from baton.core.log import events as ev
 from baton.core.log.questions import open_questions
@@ -34,7 +34,7 @@ def in_doubt(*, failures: Rules = AT_ONCE) -> Saga:
     return saga
 
 
-STAYS = {**AT_ONCE, "timeout": Change(ladder=("retry",), at_most={"retry": 0})}
+STAYS = {**AT_ONCE, "timeout": PolicyChange(ladder=("retry",), at_most={"retry": 0})}
 
 
 def report(saga: Saga) -> ev.Undone:
@@ -120,7 +120,7 @@ def test_a_rule_says_who_is_asked_after_whom_and_for_how_long() -> None:
             {"after_ms": 3 * 86_400_000, "decide": "fail"},
         ),
     )
-    saga = in_doubt(failures={**AT_ONCE, UNKNOWN_OUTCOME: Change(escalate=steps)})
+    saga = in_doubt(failures={**AT_ONCE, UNKNOWN_OUTCOME: PolicyChange(escalate=steps)})
     for after, to in ((3_600_000, ""), (2 * day - 3_600_000, "group:desk")):
         saga.go(after_ms=after)
         [(_, ask)] = open_questions(saga.state)
@@ -136,7 +136,10 @@ def test_a_rule_says_who_is_asked_after_whom_and_for_how_long() -> None:
 def test_where_the_document_says_that_no_person_is_asked_the_people_on_call_are_told() -> None:
     for ladder in (("rollback",), ("escalate",)):
         saga = in_doubt(
-            failures={"timeout": Change(ladder=("rollback",)), UNKNOWN_OUTCOME: Change(ladder=ladder)}
+            failures={
+                "timeout": PolicyChange(ladder=("rollback",)),
+                UNKNOWN_OUTCOME: PolicyChange(ladder=ladder),
+            }
         )
         assert (asked(saga), saga.state.parked) == ([], None)
         assert [notice.to for notice in saga.state.outbox.due] == ["on_call"]
@@ -313,7 +316,7 @@ def test_a_look_that_has_no_answer_either_is_not_made_for_ever() -> None:
 
 
 def test_a_limit_that_ends_the_retries_of_a_step_without_an_answer_leaves_the_doubt() -> None:
-    rules = {**AT_ONCE, "timeout": Change(ladder=("retry", "rollback"))}
+    rules = {**AT_ONCE, "timeout": PolicyChange(ladder=("retry", "rollback"))}
     saga = Saga(program(undoable("a"), undoable("b", "a"), failures=rules))
     saga.go(done("a"))
     saga.go(failed("b", "timeout"))

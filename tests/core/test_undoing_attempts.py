@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from baton.core.failures.policy import ANY, Change, RetryChange
+from baton.core.failures.policy import ANY, PolicyChange, RetryChange
 from baton.core.log import events as ev
 from tests.core.build import Saga, done, failed, program
 from tests.core.test_undoing import undoable
 from tests.core.undo_asking import asked, say
 
-ENDS = {ANY: Change(ladder=("retry", "rollback"), retry=RetryChange(max_attempts=2, base_ms=0))}
+ENDS = {ANY: PolicyChange(ladder=("retry", "rollback"), retry=RetryChange(max_attempts=2, base_ms=0))}
 
 
 def tried() -> Saga:

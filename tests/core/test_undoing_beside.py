@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from baton.core.decide.commands import CancelChildren, StopSteps
-from baton.core.decide.unknown_outcomes import takes_back
-from baton.core.failures.policy import ANY, Change
+from baton.core.decide.unknown_outcomes import will_roll_back
+from baton.core.failures.policy import ANY, PolicyChange
 from baton.core.log import events as ev
 from baton.core.log.folding.workflow_limits import OUT_OF_TIME
 from baton.core.log.state import ANSWER, FORK_KEY, UNKNOWN_OUTCOME, State
@@ -27,16 +27,16 @@ def test_what_another_step_or_another_saga_has_done_is_not_undone_here() -> None
 def test_children_that_run_undo_what_they_have_done_where_their_parent_would() -> None:
     cancel = ev.CancelRequested(reason="", by="", at=1, grace_ms=0)
     state = State()
-    assert takes_back(state)
-    assert not takes_back(replace(state, undo=Undoable(stays=True)))
-    assert not takes_back(replace(state, result=ev.Value()))
-    assert not takes_back(replace(state, cancel=cancel))
-    assert takes_back(replace(state, cancel=replace(cancel, undo=True)))
+    assert will_roll_back(state)
+    assert not will_roll_back(replace(state, undo=Undoable(stays=True)))
+    assert not will_roll_back(replace(state, result=ev.Value()))
+    assert not will_roll_back(replace(state, cancel=cancel))
+    assert will_roll_back(replace(state, cancel=replace(cancel, undo=True)))
 
 
 def test_a_failure_that_a_person_has_given_up_is_undone() -> None:
     saga = Saga(
-        program(undoable("a"), undoable("b", "a", failures={ANY: Change(last="ask_user")}), failures={})
+        program(undoable("a"), undoable("b", "a", failures={ANY: PolicyChange(last="ask_user")}), failures={})
     )
     saga.go(done("a"))
     saga.go(failed("b", "gone", "user_resolvable"))

@@ -13,14 +13,14 @@ from baton.core.decide.program import Program
 from baton.core.decide.undoing import _arguments_of
 from baton.core.documents.compile import compile_document
 from baton.core.expressions import ExpressionError
-from baton.core.failures.policy import ANY, FAIL, Change, RetryChange
+from baton.core.failures.policy import ANY, FAIL, PolicyChange, RetryChange
 from baton.core.graph.graph import Undo
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
 from baton.core.log.folding.undo_folds import undone
 from baton.core.log.state import UNKNOWN_OUTCOME
 from baton.core.log.undos import NotUndone, Undoing, UndoStep
-from baton.core.nodes.base import Activation, Desk, Kind, Next, UnfitError
+from baton.core.nodes.base import Activation, Kind, Next, NodeContext, UnfitError
 from baton.core.nodes.registry import KINDS
 from tests.core.asked import steps_of
 from tests.core.build import Saga, done, failed, program, ready, task, tool_spec
@@ -43,7 +43,7 @@ def test_an_inverse_that_is_cut_off_again_and_again_is_given_up() -> None:
 
 
 def test_no_attempt_is_made_for_which_there_is_no_time_left() -> None:
-    rule = {ANY: Change(last=FAIL, retry=RetryChange(max_attempts=5, budget_ms=60_000))}
+    rule = {ANY: PolicyChange(last=FAIL, retry=RetryChange(max_attempts=5, budget_ms=60_000))}
     node = undoable("a")
     step = replace(node.undo["t"].step, failures=rule)
     saga = Saga(program(replace(node, undo={"t": Undo(step=step)}), task("b", "a")))
@@ -92,7 +92,7 @@ def test_the_arguments_of_a_step_that_was_cut_off_are_fetched_before_it_is_told(
 
 
 def test_what_a_failed_attempt_has_kept_is_kept() -> None:
-    rules = {ANY: Change(ladder=("retry", "rollback"))}
+    rules = {ANY: PolicyChange(ladder=("retry", "rollback"))}
     saga = Saga(program(undoable("a"), undoable("b", keeps=("v",)), failures=rules))
     saga.go(done("a"))
     saga.go(replace(failed("b", "timeout"), kept=ev.Value(v={"v": 7})))
@@ -175,7 +175,7 @@ def test_a_call_of_an_agent_that_was_cut_off_is_made_again_with_its_own_argument
 
 
 class _Unfit(Kind):
-    def begin(self, at: Activation, desk: Desk) -> Next | None:
+    def begin(self, at: Activation, context: NodeContext) -> Next | None:
         raise UnfitError(ev.Failure("input_unbound", "it is not there"))
 
 

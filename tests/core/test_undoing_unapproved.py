@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from baton.core.decide.outcomes import APPROVAL, Outcome
-from baton.core.effects.toolspec import Approval, Request
+from baton.core.effects.toolspec import Approval, ApprovalRequest
 from tests.core.asked import steps_of
 from tests.core.build import Saga, failed, program, ready, task
 from tests.core.test_held import held
 from tests.core.test_undoing import undoable
 from tests.core.undo_asking import CANCEL_WITH_UNDO, asked, say
 
-REQUEST = Request(tool="t", arguments={}, digest="d" * 64, level="high", why="always")
+REQUEST = ApprovalRequest(tool="t", arguments={}, digest="d" * 64, level="high", why="always")
 ALWAYS = Approval(always=True)
 
 
@@ -57,7 +57,7 @@ def test_another_call_of_it_that_was_approved_may_have_been_made() -> None:
     saga.go(running=["a", "b"])
     saga.die()
     saga.go(failed("b"))
-    changed = Request(tool="t", arguments={"n": 1}, digest="e" * 64, level="high", why="always")
+    changed = ApprovalRequest(tool="t", arguments={"n": 1}, digest="e" * 64, level="high", why="always")
     saga.go(Outcome(slot="a", attempt=1, started_at=1, ended_at=2, why=APPROVAL, request=changed))
     assert asked(saga) == ["a#undo"]
 

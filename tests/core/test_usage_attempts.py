@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baton.core.failures.policy import Change
+from baton.core.failures.policy import PolicyChange
 from baton.core.log import events as ev
 from tests.core.build import T0, Saga, done, program, task
 from tests.core.failing import broken, schedule
@@ -37,7 +37,7 @@ def test_a_retry_in_a_later_invocation_costs_a_release_a_message_and_a_take() ->
 
 
 def test_a_question_is_due_when_it_expires_and_a_parked_saga_when_its_time_has_come() -> None:
-    saga = Saga(program(task("a"), failures={"any": Change(ladder=(ASK_USER, ROLLBACK))}))
+    saga = Saga(program(task("a"), failures={"any": PolicyChange(ladder=(ASK_USER, ROLLBACK))}))
     saga.go(broken("a"))
     next_turn(saga)
     asked = used(saga, 2).sqs_requests

@@ -9,7 +9,7 @@ import pytest
 
 from baton.core.limits import Limits
 from baton.core.log import events as ev
-from baton.core.read.costs import Deployment
+from baton.core.read.costs import BillingSettings
 from baton.core.read.usage import Ledger
 from tests.core.build import T0, Saga, chain, child, done, interrupted, program, wait
 from tests.core.nodes.handing import MINUTE, beat, handing
@@ -206,6 +206,6 @@ def test_an_entry_of_a_writer_that_had_nothing_to_say_is_paid_like_any_other() -
 
 def test_the_deployment_is_as_the_engine_is_set_up() -> None:
     limits = Limits(worker_memory_mb=256, snapshot_tail_bytes=4_096, news_every_ms=700, lease_grace_ms=300)
-    deployment = Deployment.of(limits)
+    deployment = BillingSettings.of(limits)
     assert deployment.worker_mb == 256
     assert (deployment.snapshot_tail, deployment.news_every, deployment.lease_grace) == (4_096, 700, 300)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.core.conditions.model import AllOf, Cel
-from baton.core.failures.codes import told
+from baton.core.failures.codes import advice_for
 from baton.core.graph.graph import Branch, Cap, Catch, Graph, Join, Node
 from baton.core.log import events as ev
 from baton.core.read.definition_views import graph_view
@@ -142,7 +142,7 @@ def test_a_failure_is_shown_as_soon_as_it_is_known() -> None:
     saga.go(failed("a"), running=["b"])
     expected = {
         "code": "tool_error", "message": "it broke", "node": "a", "kind": "unknown",
-        "says": "The tool raised an error.", "advice": told("tool_error").advice,
+        "says": "The tool raised an error.", "advice": advice_for("tool_error").advice,
     }  # fmt: skip
     assert (view(saga)["status"], view(saga)["error"]) == ("running", expected)
     saga.go(done("b"))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from baton.core.conditions import Answer
+from baton.core.conditions import SandboxAnswer
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
@@ -56,7 +56,7 @@ def test_what_a_value_drops_when_it_leaves_a_loop_does_not_begin() -> None:
 def test_an_answer_that_lets_a_step_run_is_noted_before_it_does() -> None:
     saga = saga_of("a: {tool: t, when: {python: 'def evaluate(output, context): return True'}}")
     (question,) = questions_of(saga.decision)
-    decision = saga.go(answers={question.key: Answer(value=True)})
+    decision = saga.go(answers={question.key: SandboxAnswer(value=True)})
     assert isinstance(saga.entries[-1].events[-1], ev.NodeAdmitted)
     assert ready(decision) == ["a"]
     assert ready(saga.go()) == ["a"], "and is not asked for again"
@@ -74,7 +74,7 @@ def test_an_answer_that_lets_a_step_run_is_noted_before_it_does() -> None:
 def test_only_what_python_has_answered_is_noted_wherever_it_was_asked(when: str, is_noted: bool) -> None:
     code = "'def evaluate(output, context): return True'"
     saga = saga_of(f"a: {{tool: t, when: {when.replace('CODE', code)}}}", {"yes": True, "no": False})
-    answers = {question.key: Answer(value=True) for question in questions_of(saga.decision)}
+    answers = {question.key: SandboxAnswer(value=True) for question in questions_of(saga.decision)}
     assert ready(saga.go(answers=answers)) == ["a"]
     events = [event for entry in saga.entries for event in entry.events]
     assert any(isinstance(event, ev.NodeAdmitted) for event in events) == is_noted

@@ -9,7 +9,7 @@ from baton.core.documents.compile import compile_document
 from baton.core.log.state import node_of
 from baton.core.nodes.registry import KINDS
 from baton.core.read.explain import STATES, explain, way
-from baton.core.read.story import Story, tell
+from baton.core.read.story import Story, read_story
 from tests.core.build import TOOLS, Saga
 
 ROOM = 1_000_000
@@ -25,7 +25,7 @@ def of(nodes: str, given: Any = None) -> Saga:
 
 
 def story(saga: Saga) -> Story:
-    return tell(saga.program, saga.state, saga.entries)
+    return read_story(saga.program, saga.state, saga.entries)
 
 
 def whole(saga: Saga, name: str) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 
 from baton.adapters import monty_sandbox
 from baton.adapters.clock import SystemClock
-from baton.adapters.models.prices import FILE, Prices, read
+from baton.adapters.models.prices import FILE, Prices, read_prices
 from baton.adapters.models.profiles import Profiles
 from baton.shipping import LAMBDA, NOT_SHIPPED
 from tests.deploy.built import LAYERS, Build, imports, resolves
@@ -118,7 +118,7 @@ def test_whatever_is_shipped_finds_what_it_imports(built: Build) -> None:
 def test_the_engine_layer_has_the_prices_of_models_and_not_the_library_that_knows_them(built: Build) -> None:
     engine = built.python("EngineLayer")
     here = engine / "baton/adapters/models"
-    prices = Prices(read((here / FILE).read_bytes()))
+    prices = Prices(read_prices((here / FILE).read_bytes()))
     found, name = Profiles("openai=https://api.openai.com/v1").of("gpt-5-mini")
     assert prices.of(found, name, SystemClock().now()) == Prices.packaged().of(
         found, name, SystemClock().now()

@@ -33,7 +33,7 @@ def test_the_template_sets_every_field_and_nothing_that_no_function_reads(functi
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_function_starts_with_what_the_template_gives_it(function: str) -> None:
-    read = settings.read(MODELS[function], stack().variables(function))
+    read = settings.read_settings(MODELS[function], stack().variables(function))
     for variable, field in fields(function).items():
         assert str(getattr(read, field)) == of_the_engine(function)[variable]
 
@@ -75,7 +75,7 @@ def extremes() -> list[tuple[str, str]]:
 def test_a_value_that_the_template_allows_lets_every_function_start(parameter: str, value: str) -> None:
     of = stack(**{parameter: value})
     for function, model in MODELS.items():
-        settings.read(model, of.variables(function))
+        settings.read_settings(model, of.variables(function))
 
 
 def test_the_redirect_uri_that_an_operator_registers_is_the_one_that_the_console_has() -> None:

@@ -16,7 +16,7 @@ import baton
 from baton.shipping import LAMBDA, bytecode, contents
 from baton.shipping.__main__ import main
 from baton.shipping.bytecode import WAYS, compile_layer, is_compiled
-from baton.shipping.contents import BuildFailed, Failed, build_app, run
+from baton.shipping.contents import BuildFailed, ProgramFailed, build_app, run_program
 
 SAY = "def say():\n    try:\n        return f'{__name__} from {say.__code__.co_filename}'\n    finally:\n        pass\n"
 
@@ -37,7 +37,7 @@ def way(works: bool, *, writes: bool = True) -> Callable[[Path], str]:
 
     def compile_(folder: Path) -> str:
         if not works:
-            raise Failed("not today")
+            raise ProgramFailed("not today")
         for source in folder.rglob("*.py") if writes else ():
             kept = source.parent / "__pycache__" / f"{source.stem}.cpython-313.pyc"
             kept.parent.mkdir(exist_ok=True)
@@ -66,13 +66,13 @@ def _assert_a_real_one_runs_it(tree: Path) -> None:
     """Where there is a Python 3.13 after all: it runs that bytecode without its source, and calls it its own."""
     for python in bytecode.candidates():
         try:
-            if run([python, "-I", "-c", bytecode.WHO], 20).split()[-1] != LAMBDA.magic.hex():
+            if run_program([python, "-I", "-c", bytecode.WHO], 20).split()[-1] != LAMBDA.magic.hex():
                 continue
-        except Failed:
+        except ProgramFailed:
             continue
         (tree / "said.py").write_text("raise SystemExit('the source was read')\n")
         program = f"import sys; sys.path.insert(0, {str(tree)!r}); import said, inner; print(said.say(), inner.VALUE)"
-        said = run([python, "-I", "-c", program], 20)
+        said = run_program([python, "-I", "-c", program], 20)
         assert said == f"said from {tree}/said.py (1.5, b'x', {{'k': [None, 'é']}})"
         return
 
@@ -92,7 +92,7 @@ def test_an_interpreter_that_is_not_what_its_name_says_is_passed_over(
         shim.chmod(0o755)
         shims.append(shim)
     monkeypatch.setattr(bytecode, "candidates", lambda: iter(shims))
-    with pytest.raises(Failed) as failed:
+    with pytest.raises(ProgramFailed) as failed:
         bytecode.compile_here(tree)
     assert "command not found" in str(failed.value)
     assert "it is CPython 3.12.4" in str(failed.value)
@@ -117,7 +117,7 @@ def test_a_package_that_is_not_the_expected_one_is_not_run(tmp_path: Path) -> No
     archive = tmp_path / "pyodide.tgz"
     with tarfile.open(archive, "w:gz"):
         pass
-    with pytest.raises(Failed, match="is not the package that was expected"):
+    with pytest.raises(ProgramFailed, match="is not the package that was expected"):
         bytecode.unpack(archive, tmp_path / "unpacked", bytecode.SHA512)
     assert not (tmp_path / "unpacked").exists()
 

@@ -11,8 +11,8 @@ from moto import mock_aws
 from baton.adapters.aws import Aws
 from baton.adapters.dynamo.budgets import DynamoBudgets
 from baton.adapters.dynamo.log import DynamoInbox, DynamoLog
-from baton.core.read.costs import Deployment
-from baton.ports import SWEEP, Account, Change, Report, Reservation, Sums, Wake
+from baton.core.read.costs import BillingSettings
+from baton.ports import SWEEP, Account, Report, Reservation, ReservationChange, Sums, Wake
 from tests.contract.stores import SHARDS, a_head, a_release, an_entry
 from tests.contract.test_write_units import SAGA, TABLE, spent
 from tests.docs.pages import ROOT
@@ -36,7 +36,7 @@ def log_and_meter(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[DynamoLog, 
 
 
 def test_the_memory_that_an_estimate_assumes_is_the_templates() -> None:
-    assumed = Deployment()
+    assumed = BillingSettings()
     assert table_properties("ApiFunction")["MemorySize"] == assumed.api_mb
     assert table_properties("RelayFunction")["MemorySize"] == assumed.relay_mb
 
@@ -60,12 +60,12 @@ def test_every_row_costs_what_the_page_says(log_and_meter: tuple[DynamoLog, Mete
     log.append(SAGA, an_entry(2))
     cost["step, signal, cancel, resume, reports of children, revival"] = spent(meter)
     budgets, hold = DynamoBudgets(meter.client, TABLE), Reservation(1, 5, 60_000)
-    budgets.move(ADA, Change("i", None, hold, limit=10), 50_000)
-    budgets.move(ADA, Change("i", hold, None, 4), 50_000)
+    budgets.move(ADA, ReservationChange("i", None, hold, limit=10), 50_000)
+    budgets.move(ADA, ReservationChange("i", hold, None, 4), 50_000)
     cost["an attempt of a tool that declares a cost"] = spent(meter)
     opened = Reservation(2, 0, 60_000)
-    budgets.move(ADA, Change("i", None, opened), 50_000)
-    budgets.move(ADA, Change("i", opened, None, 4), 50_000)
+    budgets.move(ADA, ReservationChange("i", None, opened), 50_000)
+    budgets.move(ADA, ReservationChange("i", opened, None, 4), 50_000)
     cost["an attempt that only reports a cost"] = spent(meter)
     budgets.draw(ADA, Sums(spent=8), 10, 100)
     cost["a draw from the tenant's day, or what is given back of it"] = spent(meter)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from baton.core.documents.compile import compile_document
-from baton.core.schedules import decided, next_tick, registered
+from baton.core.schedules import decide_tick, next_tick, register_version
 
 PAGE = (Path(__file__).parents[2] / "docs/schedules.md").read_text("utf-8")
 DOCUMENTS = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
@@ -23,7 +23,7 @@ def test_there_are_three() -> None:
 def test_a_document_has_a_tick_and_an_input_for_it(text: str) -> None:
     graph = compile_document(text, {})
     assert graph.schedule is not None
-    record = registered(None, "acme", graph.name, 1, "mia", graph.schedule, NOW)
+    record = register_version(None, "acme", graph.name, 1, "mia", graph.schedule, NOW)
     assert record is not None
     assert record.due == next_tick(graph.schedule, NOW, NOW) > NOW
-    assert decided(record, (), record.due).opening is not None
+    assert decide_tick(record, (), record.due).opening is not None

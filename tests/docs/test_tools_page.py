@@ -36,7 +36,7 @@ def test_its_pipeline_is_a_node_and_does_what_the_page_says() -> None:
     steps = node["with"]["steps"]
     flights = [{"carrier": "DL", "price": {"total": total}} for total in (300, 200, 500)]
     data = {"flights": flights, "airlines": [{"code": "DL", "name": "Delta"}]}
-    made = pipeline.run(pipeline.read(steps, data), data, most_bytes=10_000)
+    made = pipeline.run_pipeline(pipeline.read_pipeline(steps, data), data, most_bytes=10_000)
     assert made.value == [{"name": "Delta", "low": 200, "flights": 2}]
     assert made.notes == []
 

@@ -12,8 +12,8 @@ import pytest
 from starlette.requests import Request as HttpRequest
 
 from baton import StepFailure
-from baton.demo.failover import CASES, DELIVERY, HOME, NONE, TABLES, UNDONE, WAITLIST, Case, judge
-from baton.demo.scenario import FALLING, evening, faults
+from baton.demo.failover import CASES, DELIVERY, HOME, NONE, TABLES, UNDONE, WAITLIST, Case, judge_case
+from baton.demo.scenario import FALLING, evening, service_faults
 from baton.testing import Result, run
 from examples.services.desk import Desk
 from sagas import outside
@@ -68,7 +68,7 @@ def test_a_fault_of_the_tables_leads_another_way_and_leaves_the_books_right(
 ) -> None:
     Caller().stand_in(monkeypatch)
     result = dinner(services, case)
-    outcome = judge(case, result.view, result.entries, books(services))
+    outcome = judge_case(case, result.view, result.entries, books(services))
     assert outcome.problems == [], result
     assert outcome.attempts
     assert len(outcome.trace) == 32
@@ -92,7 +92,7 @@ def test_a_worker_that_dies_while_it_goes_another_way_gives_back_and_orders_once
     services: dict[str, str], node: str, moment: str
 ) -> None:
     result = dinner(services, PAID, kills={node: moment})
-    assert judge(PAID, result.view, result.entries, books(services)).problems == [], result
+    assert judge_case(PAID, result.view, result.entries, books(services)).problems == [], result
     assert result.output["evening"][0] == "Given back: 1 table(s), 32.00 refunded"
 
 
@@ -101,7 +101,7 @@ def test_an_evening_in_which_nothing_fails_gives_nothing_back(services: dict[str
     result = dinner(services, as_planned)
     assert result.output["way"] == "table"
     assert "give_back" not in result.way
-    outcome = judge(as_planned, result.view, result.entries, books(services))
+    outcome = judge_case(as_planned, result.view, result.entries, books(services))
     assert (outcome.problems, outcome.way, outcome.attempts) == ([], NONE, 0)
 
 
@@ -113,7 +113,7 @@ def test_a_deposit_whose_answer_is_nonsense_is_looked_for_and_not_paid_again(
     case = Case("takes the deposit", "Kiel", {TABLES: {"kiel": [fault]}}, NONE)
     result = dinner(services, case)
     assert result.output["way"] == "table"
-    assert judge(case, result.view, result.entries, books(services)).problems == []
+    assert judge_case(case, result.view, result.entries, books(services)).problems == []
 
 
 @pytest.mark.parametrize("kill", ["", "deposit", "confirm", "order_snack"])
@@ -121,9 +121,9 @@ def test_an_evening_that_falls_through_at_its_end_takes_back_all_that_it_has_don
     services: dict[str, str], kill: str
 ) -> None:
     """As one of the demo. A worker that dies when it has acted knows nothing of it, and it is taken back all the same."""
-    case = replace(FALLS, faults={DELIVERY: faults()})
+    case = replace(FALLS, faults={DELIVERY: service_faults()})
     result = dinner(services, case, kills={kill: "after"} if kill else {})
-    assert judge(case, result.view, result.entries, books(services)).problems == [], result
+    assert judge_case(case, result.view, result.entries, books(services)).problems == [], result
 
 
 def test_what_a_dead_worker_may_have_ordered_is_taken_back_when_the_saga_fails_before_it_is_ordered_again(
@@ -145,7 +145,7 @@ def test_where_there_is_no_waitlist_either_dinner_comes_home(services: dict[str,
     case = Case("is full", "Kiel", {TABLES: {"kiel": [faults[1], faults[0]]}}, HOME)
     result = dinner(services, case)
     assert result.way[-4:] == ["waitlist", "quote_dinner", "order_dinner", "itinerary"]
-    assert judge(case, result.view, result.entries, books(services)).problems == []
+    assert judge_case(case, result.view, result.entries, books(services)).problems == []
 
 
 # ---- what the judgement finds ------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ def test_where_there_is_no_waitlist_either_dinner_comes_home(services: dict[str,
 def test_a_dinner_that_went_another_way_than_it_should_does_not_pass(services: dict[str, str]) -> None:
     result = dinner(services, PAID)
     other = replace(PAID, way=WAITLIST)
-    assert judge(other, result.view, result.entries, books(services)).problems == [
+    assert judge_case(other, result.view, result.entries, books(services)).problems == [
         "the document says waitlist, and the way taken is delivery",
         "in the books stands order 1: it should be waitlist 1",
     ]
@@ -163,7 +163,7 @@ def test_a_dinner_that_went_another_way_than_it_should_does_not_pass(services: d
 def test_a_fault_that_was_not_met_does_not_pass(services: dict[str, str]) -> None:
     result = dinner(services, named("answers 503"))
     case = replace(named("answers 503"), undone=("hold",))
-    (problem,) = judge(case, result.view, result.entries, books(services)).problems
+    (problem,) = judge_case(case, result.view, result.entries, books(services)).problems
     assert problem.startswith("no hold was made and given back")
 
 
@@ -172,7 +172,7 @@ def test_a_table_that_is_given_up_and_still_held_does_not_pass(services: dict[st
     case = named("holds a table, and answers nonsense")
     nothing = {"holds": [], "refunded_cents": 0, "orders": []}
     result = dinner(services, case, stand_ins={"dinner.give_back": lambda **_: nothing})
-    assert judge(case, result.view, result.entries, books(services)).problems == [
+    assert judge_case(case, result.view, result.entries, books(services)).problems == [
         "in the books stands hold 1, order 1: it should be order 1",
         "no hold was made and given back: the fault was not met where it should be",
     ]
@@ -183,6 +183,6 @@ def test_a_saga_that_does_not_complete_does_not_pass(services: dict[str, str]) -
         raise StepFailure("closed", "no kitchen is open", kind="permanent")
 
     result = dinner(services, named("answers 503"), stand_ins={"delivery.quote": closed})
-    outcome = judge(named("answers 503"), result.view, result.entries, books(services))
+    outcome = judge_case(named("answers 503"), result.view, result.entries, books(services))
     assert (outcome.status, outcome.way) == ("failed", NONE)
     assert outcome.problems[0] == "it should be completed and is failed: closed: no kitchen is open"

@@ -10,12 +10,12 @@ from typing import Any
 
 from baton.core.log.events import Ask, AttemptFailed, Event, Failure, Notice, Parked, StrategyChosen
 from baton.ports import SagaRef
-from baton.runtime.engine.parts import Engine, Parts
+from baton.runtime.engine.parts import Engine, InvocationScope
 from baton.runtime.engine.request import Caller
 from baton.runtime.invocation.context import Invocation
 from baton.runtime.log.history import History
 from baton.runtime.requests.service import Service
-from baton.runtime.starting.start import Beginning, body_hash
+from baton.runtime.starting.start import StartRequest, body_hash
 from tests.handlers.deployment import changed, payload
 
 ADA = SagaRef("acme", "dinner-for-ada")
@@ -49,19 +49,19 @@ def begin(engine: Engine, ref: SagaRef, document: str = ECHO, given: Any = None,
         now = engine.clock.now()
         caller = Caller(tenant=ref.tenant, user=user, request=f"seed-{ref.id}")
         registered = await Service(engine, caller, now + 10_000).register(document, json_only=False)
-        parts = Parts(engine, Invocation(caller.request, now, now + 10_000))
+        scope = InvocationScope(engine, Invocation(caller.request, now, now + 10_000))
         definition = registered.definition
-        beginning = Beginning(
+        request = StartRequest(
             ref=ref,
             definition=definition,
-            graph=await parts.catalog.graph(ref.tenant, definition.graph),
+            graph=await scope.catalog.graph(ref.tenant, definition.graph),
             given=given,
             user=user,
             invocation=caller.request,
             traceparent="00-" + "a" * 32 + "-" + "b" * 16 + "-01",
             body_hash=body_hash([definition.name, given]),
         )
-        await parts.starter.start(beginning)
+        await scope.starter.start(request)
 
     asyncio.run(work())
 
@@ -71,10 +71,10 @@ def append(engine: Engine, *events: Event, ref: SagaRef = ADA) -> None:
 
     async def work() -> None:
         now = engine.clock.now()
-        parts = Parts(engine, Invocation("worker-1", now, now + 10_000))
-        head = await parts.call(parts.log.read_head, ref)
+        scope = InvocationScope(engine, Invocation("worker-1", now, now + 10_000))
+        head = await scope.call(scope.log.read_head, ref)
         assert head is not None
-        history = History(parts.log, parts.blobs, parts.call, ref)
+        history = History(scope.log, scope.blobs, scope.call, ref)
         await history.load(head)
         assert await history.append(history.next_entry(events, at=now, invocation="worker-1", epoch=1))
 

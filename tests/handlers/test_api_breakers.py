@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baton.core.failures.breakers import Breaker, BreakerTerms, Failed, reported
+from baton.core.failures.breakers import Breaker, BreakerTerms, FailureReport, with_reports
 from baton.runtime.engine.request import write_cursor
 from tests.handlers.http import Http
 
@@ -11,7 +11,7 @@ TERMS = BreakerTerms(failures=2)
 
 def break_down(http: Http, name: str = "payments", tenant: str = "acme") -> None:
     now = http.engine.clock.now()
-    there = reported(Breaker(), (Failed(now, "timeout", 2, 3, "i-1"),), TERMS, now, 0.0)
+    there = with_reports(Breaker(), (FailureReport(now, "timeout", 2, 3, "i-1"),), TERMS, now, 0.0)
     assert http.engine.store.breakers.write_breaker(tenant, name, there, now) is None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from baton.core.decide.spending import day_of
-from baton.ports import Account, Change, Reservation
+from baton.ports import Account, Reservation, ReservationChange
 from tests.handlers.deployment import Deployment
 from tests.handlers.http import Http
 from tests.handlers.sagas import ECHO
@@ -15,8 +15,8 @@ def spend(http: Http, micro: int, user: str = "ada") -> None:
     now = http.engine.clock.now()
     account, opened = Account("acme", user, day_of(now)), Reservation(1, 0, now + 1_000)
     budgets = http.engine.ledger_cache.budgets
-    budgets.move(account, Change("x", None, opened), now)
-    budgets.move(account, Change("x", opened, None, micro), now)
+    budgets.move(account, ReservationChange("x", None, opened), now)
+    budgets.move(account, ReservationChange("x", opened, None, micro), now)
 
 
 def test_a_caller_sees_what_the_own_day_has_room_for(http: Http) -> None:
@@ -24,7 +24,7 @@ def test_a_caller_sees_what_the_own_day_has_room_for(http: Http) -> None:
     account = Account("acme", "ada", day_of(now))
     spend(http, 1_200_000)
     spend(http, 2_000_000, user="grace")
-    opened = Change("r", None, Reservation(1, 300_000, now + 9_000), limit=2_500_000)
+    opened = ReservationChange("r", None, Reservation(1, 300_000, now + 9_000), limit=2_500_000)
     http.engine.ledger_cache.budgets.move(account, opened, now)
     shown = http.get("/budget", user="ada").body
     assert shown.pop("day")

@@ -8,7 +8,7 @@ import pytest
 
 from baton.errors import CorruptLog, TooLarge
 from baton.runtime.requests import costs
-from baton.runtime.requests.costs import cost_of
+from baton.runtime.requests.costs import saga_cost
 from tests.handlers.http import Http
 from tests.handlers.sagas import ADA, ALL, GRACE, SILENT, begin
 
@@ -60,9 +60,9 @@ def test_a_day_of_more_sagas_goes_on_and_one_whose_log_cannot_be_read_is_named(
     async def too_long(*given: Any) -> Any:
         if given[3].head.ref == GRACE:
             raise fault
-        return await cost_of(*given)
+        return await saga_cost(*given)
 
-    monkeypatch.setattr(costs, "cost_of", too_long)
+    monkeypatch.setattr(costs, "saga_cost", too_long)
     pages = [http.get("/costs", query={"of": "aws"}, roles="[operate]").body]
     while pages[-1]["next"]:
         query = {"of": "aws", "cursor": pages[-1]["next"]}

@@ -10,7 +10,7 @@ import pytest
 from baton.errors import TooManyRequests
 from baton.ports import SagaRef
 from baton.runtime.requests.rates import WINDOW_MS
-from baton.web.identity import MOST_ADDRESSES, MOST_REFUSED, Strangers
+from baton.web.identity import MOST_ADDRESSES, MOST_REFUSED, UnsignedRequestLimiter
 from baton.web.parameters import MOST_ANNOUNCED
 from examples.services.models import Reply
 from examples.services.responses import SECRET, announcement
@@ -75,7 +75,7 @@ def test_an_address_whose_requests_are_not_signed_is_not_looked_at_any_more(
     with deployment.function("api", BATON_MODEL_PROFILES="own=http://127.0.0.1:9/v1") as api:
         http, looked = Http(api), list[str]()
         engine, clock = http.engine, Still()
-        monkeypatch.setattr(api._api._strangers, "_clock", clock)
+        monkeypatch.setattr(api._api._unsigned_limiter, "_clock", clock)
         real = engine.models.heard
 
         async def heard(profile: str, *rest: Any) -> Any:
@@ -103,7 +103,7 @@ def test_what_is_announced_is_short(deployment: Deployment) -> None:
 
 
 def test_a_thousand_addresses_are_told_apart_and_the_rest_count_as_one() -> None:
-    strangers = Strangers(Still())
+    strangers = UnsignedRequestLimiter(Still())
     for number in range(MOST_ADDRESSES):
         strangers.check(str(number))
         strangers.refused(str(number))

@@ -111,7 +111,7 @@ def test_the_default_is_a_setting(default: str, roles: set[str]) -> None:
 def test_a_default_that_is_no_role_stops_the_function_at_its_start(default: str) -> None:
     variables = {"BATON_TABLE": "t", "BATON_BUCKET": "b", "BATON_DEFAULT_ROLES": default}
     with pytest.raises(settings.SettingsError, match="BATON_DEFAULT_ROLES"):
-        settings.read(settings.ApiSettings, variables)
+        settings.read_settings(settings.ApiSettings, variables)
 
 
 def test_roles_are_those_of_the_verified_claims_only(http: Http) -> None:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from baton.console.acting import pace
-from baton.console.visits import OFTEN, SELDOM
+from baton.console.visits import OFTEN, SLOWEST_POLL_MS
 from baton.core.log.events import SignalReceived, Value
 from tests.handlers.browsing import PARAMETERS as _PARAMETERS
 from tests.handlers.browsing import SECRET, VARIABLE, Browser
@@ -100,6 +100,6 @@ def test_a_saga_that_has_ended_is_looked_at_seldom() -> None:
     assert [pace({"status": one}) for one in ("running", "suspended", "failed", "completed")] == [
         OFTEN,
         OFTEN,
-        SELDOM,
-        SELDOM,
+        SLOWEST_POLL_MS,
+        SLOWEST_POLL_MS,
     ]

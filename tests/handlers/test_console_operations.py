@@ -7,7 +7,7 @@ import pytest
 from baton.console.acting import Kind
 from baton.console.controls import BREAKER, SCHEDULE, USER_DEEDS
 from baton.console.troubles import INCIDENT, LETTER
-from baton.core.failures.breakers import Breaker, BreakerTerms, Failed, reported
+from baton.core.failures.breakers import Breaker, BreakerTerms, FailureReport, with_reports
 from baton.core.letters import Letter
 from baton.core.log.events import Notice
 from baton.web.routes import ROUTES
@@ -59,7 +59,9 @@ def troubled(http: Http, browser: Browser) -> Browser:
             at=now,
         )
         assert http.engine.store.letters.write(letter, 0)
-    there = reported(Breaker(), (Failed(now, "timeout", 2, 3, "i-1"),), BreakerTerms(failures=2), now, 0.0)
+    there = with_reports(
+        Breaker(), (FailureReport(now, "timeout", 2, 3, "i-1"),), BreakerTerms(failures=2), now, 0.0
+    )
     assert http.engine.store.breakers.write_breaker("acme", "payments", there, now) is None
     http.register(REPORT)
     return browser

@@ -12,7 +12,7 @@ import pytest
 from baton.core.log.events import Notice
 from baton.errors import ChannelRefused
 from baton.ports import Telling
-from baton.runtime.engine.parts import Parts
+from baton.runtime.engine.parts import InvocationScope
 from baton.runtime.invocation.context import Invocation
 from baton.settings import SettingsError, WorkerSettings, variable_of
 from tests.handlers.deployment import Deployment
@@ -52,8 +52,8 @@ def reached_by_mail(deployment: Deployment, **settings: str) -> list[str]:
 def test_confirm_url(deployment: Deployment) -> None:
     for url in ("", "https://a.example/answer"):
         with deployment.function("worker", BATON_CONFIRM_URL=url) as module:
-            teller = Parts(module._engine, Invocation("i", 0, 10_000)).teller()
-            assert (teller._channels._links is not None) == bool(url)
+            notifier = InvocationScope(module._engine, Invocation("i", 0, 10_000)).notifier()
+            assert (notifier._channels._links is not None) == bool(url)
             assert module._engine.confirm_url == url
             module._loop.close()
 

@@ -11,7 +11,7 @@ import boto3
 import pytest
 
 from baton.core.log.events import ChildReported
-from baton.local.sandbox import Result
+from baton.local.sandbox import InvocationResult
 from baton.local.streams import BatchRunner, Record, event_record
 from baton.ports import SagaRef
 from tests.handlers.deployment import (
@@ -159,13 +159,13 @@ def deliver(relay: Relay, deployment: Deployment, records: list[Record]) -> list
     """As the stream's event source does, without its pauses; the sequence numbers that it set aside."""
     aside: list[str] = []
 
-    async def invoke(event: dict[str, Any]) -> Result:
+    async def invoke(event: dict[str, Any]) -> InvocationResult:
         try:
             # In a thread: the handler has an event loop of its own.
             answer = await asyncio.to_thread(relay.module.handler, event, Context())
         except Exception as error:  # noqa: BLE001  # as Lambda: whatever it raises is a failed invocation
-            return Result("r", "error", json.dumps({"errorMessage": str(error)}).encode())
-        return Result("r", "ok", json.dumps(answer).encode())
+            return InvocationResult("r", "error", json.dumps({"errorMessage": str(error)}).encode())
+        return InvocationResult("r", "ok", json.dumps(answer).encode())
 
     async def set_aside(
         shard: str, given: Sequence[Record], condition: str, request: str, tries: int

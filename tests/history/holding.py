@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from baton.core.decide.outcomes import HELD, Outcome
-from baton.core.failures.policy import Change
+from baton.core.failures.policy import PolicyChange
 from baton.core.log.state import Held
 from tests.core.build import Saga, done, failed, program, task
 from tests.core.strategies import RETRY, ROLLBACK
@@ -11,7 +11,7 @@ from tests.core.strategies import RETRY, ROLLBACK
 
 def held() -> Saga:
     """One that waits twice, the second time after an attempt that has failed, and one that waits still."""
-    saga = Saga(program(task("a"), task("b", "a"), failures={"any": Change(ladder=(RETRY, ROLLBACK))}))
+    saga = Saga(program(task("a"), task("b", "a"), failures={"any": PolicyChange(ladder=(RETRY, ROLLBACK))}))
     saga.go()
     saga.go(_waits(saga, "a", 1, "open"))
     saga.go(after_ms=60_000)

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from baton.core.conditions import Answer
+from baton.core.conditions import SandboxAnswer
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.graph.graph import Cap
@@ -290,7 +290,7 @@ def _routes() -> Saga:
     saga.go(failed("d"), running=["c"])
     saga.go(done("c", 3))
     decision = saga.go(done("j", 4))
-    saga.go(answers={question.key: Answer(value=True) for question in questions_of(decision)})
+    saga.go(answers={question.key: SandboxAnswer(value=True) for question in questions_of(decision)})
     saga.go(done("p", 5))
     return saga
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
-from baton.core.log.questions import Person, claim, question, release, remind
+from baton.core.log.questions import Person, awaited_question, claim_question, release, remind_audience
 from baton.core.log.state import ANSWER
 from baton.core.nodes.registry import KINDS
 from tests.core.build import Saga
@@ -61,11 +61,11 @@ def escalated() -> Saga:
     saga.tell()
     ana = Person(user="ana", by="ana/phone", groups=("hosts",), roles=("answer",))
     for after_ms, ask, rule in (
-        (MINUTE, "0.ask", claim),
+        (MINUTE, "0.ask", claim_question),
         (MINUTE, "0.ask", release),
-        (5 * MINUTE, "0.ask", claim),
+        (5 * MINUTE, "0.ask", claim_question),
         (4 * MINUTE, "", None),
-        (9 * MINUTE, "0.late", remind),
+        (9 * MINUTE, "0.late", remind_audience),
         (90 * MINUTE, "", None),
         (MINUTE, "", None),
     ):
@@ -73,7 +73,7 @@ def escalated() -> Saga:
         if rule is None:
             saga.go()
             continue
-        slot, one = question(saga.state, ask, saga.now)
+        slot, one = awaited_question(saga.state, ask, saga.now)
         saga.put(*rule(saga.state, slot, one, ana, saga.now), epoch=0, invocation="api")
     saga.now += 30 * MINUTE
     saga.go()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from baton.core.failures.policy import ANY, FAIL, Change, RetryChange
+from baton.core.failures.policy import ANY, FAIL, PolicyChange, RetryChange
 from baton.core.graph.graph import Join, Node, Undo
 from baton.core.log import events as ev
 from tests.core.build import Saga, child, done, failed, program, task
@@ -13,7 +13,7 @@ from tests.core.undo_asking import say
 
 def undone() -> Saga:
     """Of three steps one is undone at its second attempt, one is not, and nothing undoes the third; the operator lets it be tried once more."""
-    retry = Change(last=FAIL, retry=RetryChange(max_attempts=2))
+    retry = PolicyChange(last=FAIL, retry=RetryChange(max_attempts=2))
     arguments = {"id": "${step.output.id}", "city": "${step.input.city}"}
     inverse = Node(name="a", kind="task", tool="cancel", arguments=arguments, failures={ANY: retry})
     a = replace(task("a", arguments={"city": "Wien"}), undo={"t": Undo(step=inverse, keeps=("city",))})
@@ -35,7 +35,7 @@ def undone() -> Saga:
 
 def undone_child() -> Saga:
     """A child that has completed undoes what it has done, and then its parent does."""
-    retry = Change(last=FAIL, retry=RetryChange(max_attempts=1))
+    retry = PolicyChange(last=FAIL, retry=RetryChange(max_attempts=1))
     inverse = Node(name="a", kind="task", tool="cancel", arguments={}, failures={ANY: retry})
     a = replace(task("a"), undo={"t": Undo(step=inverse)})
     saga = Saga(program(a, child("b", "a"), task("c", "b")))
@@ -52,7 +52,7 @@ def undone_child() -> Saga:
 
 def set_aside() -> Saga:
     """What could not be undone was set aside in the log, and is taken up again; of another step it is not known whether it has happened."""
-    retry = Change(last=FAIL, retry=RetryChange(max_attempts=1))
+    retry = PolicyChange(last=FAIL, retry=RetryChange(max_attempts=1))
     inverse = Node(
         name="a", kind="task", tool="cancel", arguments={"id": "${step.output.id}"}, failures={ANY: retry}
     )
@@ -74,7 +74,7 @@ def set_aside() -> Saga:
 
 def stopped() -> Saga:
     """A join stops a step while it acts: when the saga is undone, a person is asked about it."""
-    retry = Change(last=FAIL, retry=RetryChange(max_attempts=1))
+    retry = PolicyChange(last=FAIL, retry=RetryChange(max_attempts=1))
     inverse = Node(name="b", kind="task", tool="cancel", arguments={}, failures={ANY: retry})
     b = replace(task("b", arguments={"city": "Wien"}), undo={"t": Undo(step=inverse, keeps=("city",))})
     saga = Saga(program(b, task("c"), task("d", "b", "c", join=Join(need=1)), task("e", "d")))

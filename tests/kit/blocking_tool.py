@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from baton import tool
-from baton.runtime.invocation.watch import Held, Watch
+from baton.runtime.invocation.watch import BlockedLoop, Watch
 from baton.tools.define import Registry
 from tests.kit.virtual_time import SimulationLoop
 
@@ -58,7 +58,7 @@ class Holding:
 
     def __init__(self, limit_ms: int = 1_000) -> None:
         self.machine = Machine()
-        self.told: list[Held] = []
+        self.told: list[BlockedLoop] = []
         self.watch = Watch(limit_ms, self.machine, self.machine.pulse, self.told.append)
 
     def add_to(self, registry: Registry) -> None:

@@ -34,8 +34,8 @@ def a_breaker_never_closes() -> Iterator[None]:
     def judged(there: Breaker, by: str, verdict: str | None, *more: Any) -> Any:
         return real(there, by, verdict or None, *more)
 
-    real: Any = vars(breaking)["judged"]
-    with replaced(breaking, "judged", judged):
+    real: Any = vars(breaking)["with_verdict"]
+    with replaced(breaking, "with_verdict", judged):
         yield
 
 
@@ -47,8 +47,8 @@ def a_breaker_never_opens() -> Iterator[None]:
         after = real(there, *more)
         return after if after is there else replace(there, version=after.version)
 
-    real: Any = vars(breaking)["reported"]
-    with replaced(breaking, "reported", reported):
+    real: Any = vars(breaking)["with_reports"]
+    with replaced(breaking, "with_reports", reported):
         yield
 
 
@@ -69,8 +69,8 @@ def every_call_is_let_through() -> Iterator[None]:
             replace(after, state=there.state, until=there.until, probes=()) if after is not there else there
         )
 
-    real: Any = vars(breaking)["probed"]
-    with replaced(breaking, "probed", probed):
+    real: Any = vars(breaking)["with_probe"]
+    with replaced(breaking, "with_probe", probed):
         yield
 
 

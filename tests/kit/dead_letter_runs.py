@@ -20,7 +20,7 @@ from baton.errors import CorruptLog, EngineFault, StoreUnavailable, Throttled
 from baton.ports import Message, Record, SagaRef, Wake
 from baton.runtime.dead_letters import LetterCollector
 from baton.runtime.engine.request import Caller, Request
-from baton.runtime.requests.operators import LetterDesk, Wanted
+from baton.runtime.requests.operators import LetterFilter, LetterService
 from baton.runtime.requests.service import Service
 from baton.runtime.starting.catalog import Registered
 from tests.kit.corpus import patiently
@@ -162,13 +162,13 @@ class Mortuary:
             await self.collect()
             await asyncio.sleep(60)
 
-    def desk(self, fate: str = "", at: int = 0) -> LetterDesk:
+    def desk(self, fate: str = "", at: int = 0) -> LetterService:
         """An operator's request in a process of its own."""
         process = self.world.process("api")
         fates = Fates(self.world, self.draw, self.rate, fate, at)
         engine = replace(self.world.engine(process), offload=fates.offload)
         caller = Caller(tenant=TENANT, user="ada", request=process.id)
-        return LetterDesk(Request(engine, caller, process.clock.now() + 14_500))
+        return LetterService(Request(engine, caller, process.clock.now() + 14_500))
 
     async def redrive_all(self) -> None:
         """Requests until nothing is pending, as a person repeats one that has failed."""
@@ -177,7 +177,7 @@ class Mortuary:
             while cursor is not None:
                 try:
                     answer = await self.desk().redrive_all(
-                        Wanted(), force=False, dry_run=False, limit=100, cursor=cursor
+                        LetterFilter(), force=False, dry_run=False, limit=100, cursor=cursor
                     )
                 except (Crash, EngineFault):
                     break

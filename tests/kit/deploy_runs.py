@@ -20,7 +20,7 @@ from baton.ports import PARKED, Message, Release, SagaRef
 from baton.runtime.engine.parts import Engine
 from baton.runtime.invocation.context import Invocation, InvocationContext
 from baton.runtime.log.lease import Lease, Leases
-from baton.runtime.mending import Deployment
+from baton.runtime.mending import DeployedBuild
 from baton.runtime.reconcile import Reconciler
 from tests.kit import crowds
 from tests.kit.corpus import patiently
@@ -73,10 +73,10 @@ class Deploys(World):
         self.limits = replace(self.limits, build=self.build_of(process))
         return super()._new_engine(process)
 
-    def _deployment(self, process: Process) -> Deployment | None:
+    def _deployment(self, process: Process) -> DeployedBuild | None:
         home: Any = process.home
         if not hasattr(home, "deployment"):
-            home.deployment = Deployment(
+            home.deployment = DeployedBuild(
                 self.store.entities, process.clock, process.offload, self.build_of(process)
             )
         home.deployment._offload = process.offload
@@ -200,7 +200,7 @@ class ParkedCrowd(Crowd):
     def deploy(self, build: str) -> None:
         self.build = build
         entities: MemoryEntities = self.store.entities
-        deployment = Deployment(entities, self.clock, self._offload, build)
+        deployment = DeployedBuild(entities, self.clock, self._offload, build)
         self._reconciler = Reconciler(
             self.log, self, self, self.clock, self._offload, MINUTE_S * 1_000, deployment
         )

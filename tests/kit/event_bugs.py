@@ -12,7 +12,7 @@ from baton.adapters.memory.store import MemorySubscriptions
 from baton.core.outside import identity_of
 from baton.errors import TooManyRequests
 from baton.runtime.requests import events, registering
-from baton.runtime.requests.events import EventDesk
+from baton.runtime.requests.events import EventService
 from baton.runtime.starting import start
 from tests.kit.bugs import replaced
 from tests.kit.event_runs import EVERY, GONE, ONCE, SIGNAL
@@ -46,37 +46,37 @@ def a_correlation_key_is_not_in_the_id() -> Iterator[None]:
 @contextmanager
 def a_signal_has_no_key_of_its_event() -> Iterator[None]:
     """Event row: the log drops a repetition only under the same key."""
-    real = EventDesk.__init__
+    real = EventService.__init__
 
-    def init(self: EventDesk, request: Any, signal: Any) -> None:
+    def init(self: EventService, request: Any, signal: Any) -> None:
         async def keyless(saga: str, name: str, payload: Any, key: str, *more: Any) -> Any:
             return await signal(saga, name, payload, "", *more)
 
         real(self, request, keyless)
 
-    with replaced(EventDesk, "__init__", init):
+    with replaced(EventService, "__init__", init):
         yield
 
 
 @contextmanager
 def an_event_is_written_off_before_it_is_dealt_with() -> Iterator[None]:
     """Event row: a caller that dies in between leaves a rest that no repetition does."""
-    real, known = EventDesk.take, set()
+    real, known = EventService.take, set()
 
-    async def take(self: EventDesk, event: Mapping[str, Any]) -> list[dict[str, Any]]:
+    async def take(self: EventService, event: Mapping[str, Any]) -> list[dict[str, Any]]:
         if identity_of(event) in known:
             return []
         known.add(identity_of(event))
         return await real(self, event)
 
-    with replaced(EventDesk, "take", take):
+    with replaced(EventService, "take", take):
         yield
 
 
 @contextmanager
 def the_subscription_comes_after_the_definition() -> Iterator[None]:
     """Event row: a crash in between leaves a workflow whose rules no event finds."""
-    real, left = vars(registering)["follow"], []
+    real, left = vars(registering)["update_schedule"], []
 
     async def later(*args: Any) -> None:
         left.append(args)
@@ -87,7 +87,7 @@ def the_subscription_comes_after_the_definition() -> Iterator[None]:
         return await real(*args)
 
     subscribe = events.subscribe
-    with replaced(events, "subscribe", later), replaced(registering, "follow", follow):
+    with replaced(events, "subscribe", later), replaced(registering, "update_schedule", follow):
         yield
 
 
@@ -132,12 +132,12 @@ def a_subscription_that_an_event_meets_in_vain_stays() -> Iterator[None]:
 def the_rules_of_the_newest_version_are_for_every_saga() -> Iterator[None]:
     """Event row: a saga goes on with the document that it began with."""
 
-    async def began_with(self: EventDesk, head: Any) -> Any:
+    async def began_with(self: EventService, head: Any) -> Any:
         newest = vars(self)["_parts"].catalog.newest
         return await real(self, replace(head, graph=(await newest(head.ref.tenant, head.workflow)).graph))
 
-    real = vars(EventDesk)["_began_with"]
-    with replaced(EventDesk, "_began_with", began_with):
+    real = vars(EventService)["_began_with"]
+    with replaced(EventService, "_began_with", began_with):
         yield
 
 

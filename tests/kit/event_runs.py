@@ -127,7 +127,7 @@ async def _come_one_by_one(world: World, *events: dict[str, Any]) -> None:
 
 def _taking(world: World, one: dict[str, Any]) -> Callable[[Service], Awaitable[Any]]:
     async def take(service: Service) -> Any:
-        return await service.event_desk.take(one)
+        return await service.event_service.take(one)
 
     return take
 

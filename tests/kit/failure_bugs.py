@@ -60,7 +60,7 @@ def an_end_sends_no_notice_of_a_doubt() -> Iterator[None]:
     def nothing(*_: Any) -> Iterator[Any]:
         return iter(())
 
-    with replaced(decide, "doubts", nothing):
+    with replaced(decide, "unknown_outcome_notices", nothing):
         yield
 
 

@@ -13,7 +13,7 @@ from baton.core.letters import PENDING, REDRIVEN, DeadMessage, Letter
 from baton.ports import Wake
 from baton.runtime import dead_letters
 from baton.runtime.dead_letters import LetterCollector
-from baton.runtime.requests.operators import LetterDesk
+from baton.runtime.requests.operators import LetterService
 from tests.kit.bugs import replaced
 
 
@@ -33,26 +33,26 @@ def a_message_is_deleted_before_its_letter_is_written() -> Iterator[None]:
 @contextmanager
 def a_letter_does_not_know_its_messages() -> Iterator[None]:
     """Collect row: a message that comes twice is another death."""
-    real = vars(dead_letters)["died"]
+    real = vars(dead_letters)["with_messages"]
 
     def died(letter: Letter | None, *arguments: Any) -> Any:
         return real(letter and replace(letter, seen=()), *arguments)
 
-    with replaced(dead_letters, "died", died):
+    with replaced(dead_letters, "with_messages", died):
         yield
 
 
 @contextmanager
 def any_message_reopens_a_letter() -> Iterator[None]:
     """Collect row: a message from before the redrive makes the letter pending again."""
-    real = vars(dead_letters)["died"]
+    real = vars(dead_letters)["with_messages"]
 
     def died(letter: Letter | None, *arguments: Any) -> Any:
         after = real(letter, *arguments)
         is_reopened = after is not None and after.status == REDRIVEN
         return replace(after, status=PENDING) if after is not None and is_reopened else after
 
-    with replaced(dead_letters, "died", died):
+    with replaced(dead_letters, "with_messages", died):
         yield
 
 
@@ -73,8 +73,8 @@ def a_letter_is_written_over_whatever_is_there() -> Iterator[None]:
 def a_redriven_saga_is_not_made_due() -> Iterator[None]:
     """Redrive row: the wake of a saga that rests for an hour is dropped."""
 
-    async def make_due(self: LetterDesk, letter: Letter) -> int:
+    async def make_due(self: LetterService, letter: Letter) -> int:
         return letter.v
 
-    with replaced(LetterDesk, "_make_due", make_due):
+    with replaced(LetterService, "_make_due", make_due):
         yield

@@ -16,7 +16,7 @@ import msgspec
 
 from baton.core.log.events import Entry, NoticeDue, SignalReceived
 from baton.core.log.folding.fold import fold
-from baton.core.log.questions import Answer, asked, is_answer_to
+from baton.core.log.questions import Answer, is_answer_to, unclosed_questions
 from baton.core.log.state import ANSWER, State
 from baton.errors import Forbidden, LinkOver, NotAllowedNow, NotFound
 from baton.runtime.people.links import seal_of
@@ -114,7 +114,7 @@ def of_links(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
                 if not isinstance(event, SignalReceived) or event.name != ANSWER:
                     continue
                 if is_answer_to(event.key, ask) and event.by.startswith("link:"):
-                    there = {seal_of(state, one) for _, one in asked(state) if one.id == ask}
+                    there = {seal_of(state, one) for _, one in unclosed_questions(state) if one.id == ask}
                     if there != {seal}:
                         yield f"{ask} was answered by a link of what people were told before"
             state = fold(state, entry)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from baton.core.log.events import SignalReceived, Value
 from baton.ports import SagaRef
-from baton.runtime.engine.parts import Engine, Parts
+from baton.runtime.engine.parts import Engine, InvocationScope
 from baton.runtime.invocation.context import Invocation
 from baton.runtime.log.history import History
 
@@ -12,10 +12,10 @@ from baton.runtime.log.history import History
 async def add_news(engine: Engine, ref: SagaRef, entries: int) -> None:
     """So many entries more."""
     now = engine.clock.now()
-    parts = Parts(engine, Invocation("caller-1", now, now + 60_000))
-    head = await parts.call(parts.log.read_head, ref)
+    scope = InvocationScope(engine, Invocation("caller-1", now, now + 60_000))
+    head = await scope.call(scope.log.read_head, ref)
     assert head is not None
-    history = History(parts.log, parts.blobs, parts.call, ref)
+    history = History(scope.log, scope.blobs, scope.call, ref)
     await history.load(head)
     for number in range(entries):
         said = Value(v={"number": number, "words": "news of the evening"})

@@ -17,7 +17,7 @@ from baton.core.log.records import About, Paused
 from baton.core.log.scopes import is_index
 from baton.core.log.state import State, owner_of, slot_of
 from baton.core.nodes import map as maps
-from baton.core.nodes.base import Activation, Desk, Moved, Next, Opened
+from baton.core.nodes.base import Activation, Moved, Next, NodeContext, Opened
 from baton.core.nodes.child import ChildKind
 from baton.core.nodes.map import MapKind
 from tests.kit.bugs import replaced
@@ -137,8 +137,8 @@ def an_item_is_counted_twice() -> Iterator[None]:
 def an_item_that_ends_frees_no_place() -> Iterator[None]:
     """Map row: so many items begin as may be at work together, and no further ones."""
 
-    def resume(self: MapKind, at: Activation, work: Any, desk: Desk) -> Next | None:
-        said = real(self, at, work, desk)
+    def resume(self: MapKind, at: Activation, work: Any, context: NodeContext) -> Next | None:
+        said = real(self, at, work, context)
         is_more = isinstance(said, Moved) and isinstance(said.event, ev.ItemsBegan) and work.begun
         return None if is_more else said
 
@@ -199,8 +199,8 @@ def a_poll_does_not_rest() -> Iterator[None]:
 def the_second_child_has_the_id_of_the_first() -> Iterator[None]:
     """Child row: the try is no part of the id, so that what is started anew is the child that has failed."""
 
-    def begin(self: ChildKind, at: Activation, desk: Desk) -> Next | None:
-        said = real(self, at, desk)
+    def begin(self: ChildKind, at: Activation, context: NodeContext) -> Next | None:
+        said = real(self, at, context)
         if isinstance(said, Opened) and isinstance(said.event, ev.ChildOpened):
             return Opened(replace(said.event, child=said.event.child.partition("..")[0]))
         return said

@@ -19,15 +19,15 @@ from baton.core.effects.rows import Row
 from baton.core.log.events import Notice
 from baton.ports import (
     Account,
-    Answer,
     Appended,
-    Change,
+    BudgetAnswer,
     Drawn,
     Head,
     QuestionRow,
     Record,
     Release,
     Report,
+    ReservationChange,
     SagaRef,
     Spot,
     Sums,
@@ -91,7 +91,7 @@ class MirrorBudgets(MemoryBudgets):
         super().__init__()
         self._real = real
 
-    def move(self, account: Account, change: Change, now: int) -> Answer:
+    def move(self, account: Account, change: ReservationChange, now: int) -> BudgetAnswer:
         return _same(self._real.move(account, change, now), super().move(account, change, now))
 
     def draw(self, account: Account, seen: Sums, drawn: int, limit: int | None = None) -> Drawn:

@@ -19,7 +19,7 @@ from baton.ports import Head, StepContext
 from baton.ports.models import ModelAnswer, ModelRequest
 from baton.runtime.log.history import History
 from baton.runtime.models import model_caller, model_request
-from baton.runtime.models.model_request import Asking
+from baton.runtime.models.model_request import ModelAttempt
 from baton.runtime.money.accounts import AccountQueue, Left
 from baton.runtime.money.holds import RequestHolds
 from baton.runtime.money.ledger import Ledger
@@ -44,7 +44,7 @@ def a_request_dies_with_its_caller() -> Iterator[None]:
 def what_is_given_up_costs_nothing() -> Iterator[None]:
     """Spend row: a request that was cut off is taken for one that was never made."""
 
-    async def ask(self: Asking, *arguments: Any, **more: Any) -> Any:
+    async def ask(self: ModelAttempt, *arguments: Any, **more: Any) -> Any:
         before = len(self._context.spent)
         try:
             return await real(self, *arguments, **more)
@@ -52,8 +52,8 @@ def what_is_given_up_costs_nothing() -> Iterator[None]:
             del self._context.spent[before:]
             raise
 
-    real = Asking.answer
-    with replaced(Asking, "answer", ask):
+    real = ModelAttempt.answer
+    with replaced(ModelAttempt, "answer", ask):
         yield
 
 
@@ -191,11 +191,11 @@ def requests_do_not_see_each_other() -> Iterator[None]:
 def a_hold_is_free_before_its_request_is_over() -> Iterator[None]:
     """Limit row: what a request may use is free as soon as the request is made."""
 
-    def assume(self: Asking, most: int, tokens: tuple[int, ...]) -> Callable[[], None]:
+    def assume(self: ModelAttempt, most: int, tokens: tuple[int, ...]) -> Callable[[], None]:
         self._ledger.used(self._state, self._step)
         return lambda: None
 
-    with replaced(Asking, "_assume", assume):
+    with replaced(ModelAttempt, "_assume", assume):
         yield
 
 

@@ -179,6 +179,6 @@ def an_approval_is_for_the_step_and_whatever_it_does() -> Iterator[None]:
         if not step.approved:
             real(step, *call)
 
-    real = steps.check
-    with replaced(steps, "check", check), replaced(steps, "check", check):
+    real = steps.check_approval
+    with replaced(steps, "check_approval", check), replaced(steps, "check_approval", check):
         yield

@@ -15,7 +15,7 @@ from baton.core.log.events import Notice
 from baton.errors import EngineFault, NotAllowedNow
 from baton.ports.people import Incident
 from baton.runtime.engine.request import Caller, Request
-from baton.runtime.requests.answers import IncidentDesk
+from baton.runtime.requests.answers import IncidentService
 from tests.kit import dead_letter_runs
 from tests.kit.faults import Crash
 from tests.kit.toolbox import Books, make_registry
@@ -73,14 +73,14 @@ class Duty:
         new = set(self.incidents.of_saga(TENANT, SAGA)) - before
         return new.pop() if new else ""
 
-    def desk(self, by: str) -> IncidentDesk:
+    def desk(self, by: str) -> IncidentService:
         """A request in a process of its own."""
         process = self.world.process("api")
         fates = Fates(self.world, self.draw, self.rate)
         engine = replace(self.world.engine(process), offload=fates.offload)
         caller = Caller(tenant=TENANT, user=by, request=process.id)
         parts = Request(engine, caller, process.clock.now() + 14_500).parts
-        return IncidentDesk(self.incidents, parts.call, engine.clock, TENANT, by)
+        return IncidentService(self.incidents, parts.call, engine.clock, TENANT, by)
 
     async def acknowledge(self, by: str, note: str, incident: str) -> None:
         """Until there is an answer, as a person clicks again."""

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from baton.core.decide import handler
 from baton.core.decide.commands import StartHandler
-from baton.core.graph.graph import HANDLER, name_of, starter_of
+from baton.core.graph.graph import HANDLER, graph_name, starter_of
 from baton.core.log.events import (
     ChildClosed,
     ChildOpened,
@@ -24,7 +24,7 @@ from baton.core.log.events import (
 from baton.core.log.records import Child
 from baton.core.log.state import slot_of
 from baton.core.log.work import Open
-from baton.core.nodes.base import Activation, Desk, Failed, Next
+from baton.core.nodes.base import Activation, Failed, Next, NodeContext
 from baton.core.nodes.child import ChildKind
 from baton.errors import NotFound
 from baton.runtime.requests.service import Service
@@ -132,7 +132,7 @@ async def announced(world: World, patiently: Any) -> str:
         document = f"name: announced\nevents: {{start: [{rules}]}}\nnodes: {{a: {{value: 1}}}}"
         await patiently(world, partial(Service.register, text=document, json_only=False))
     event = {"specversion": "1.0", "id": "e1", "source": "shop", "type": "settled", "data": 1}
-    (done,) = await patiently(world, lambda service: service.event_desk.take(event))
+    (done,) = await patiently(world, lambda service: service.event_service.take(event))
     return str(done["saga"])
 
 
@@ -220,10 +220,10 @@ def _end(entries: list[Entry]) -> str:
 def a_late_result_is_thrown_away() -> Iterator[None]:
     """Child row: a child that has completed before it heard that its time is over has not."""
 
-    def resume(self: ChildKind, at: Activation, work: Open, desk: Desk) -> Next | None:
+    def resume(self: ChildKind, at: Activation, work: Open, context: NodeContext) -> Next | None:
         if isinstance(work, Child) and work.overdue and work.status == "completed":
             work = replace(work, status="cancelled")
-        said: Next | None = real(self, at, work, desk)
+        said: Next | None = real(self, at, work, context)
         return said
 
     real = ChildKind.resume
@@ -235,10 +235,10 @@ def a_late_result_is_thrown_away() -> Iterator[None]:
 def a_lost_child_is_taken_for_one_that_failed() -> Iterator[None]:
     """Child row: what no worker has heard of for a while is started anew, under the id of the next try."""
 
-    def resume(self: ChildKind, at: Activation, work: Open, desk: Desk) -> Next | None:
+    def resume(self: ChildKind, at: Activation, work: Open, context: NodeContext) -> Next | None:
         if isinstance(work, Child) and work.overdue and not work.status:
             return Failed(_LOST, is_attempt=True)
-        said: Next | None = real(self, at, work, desk)
+        said: Next | None = real(self, at, work, context)
         return said
 
     real = ChildKind.resume
@@ -251,9 +251,9 @@ def a_graph_is_looked_for_in_the_newest_version() -> Iterator[None]:
     """Child row: what a saga of an older version starts is what the document has now, or nothing."""
 
     async def startable(self: Catalog, tenant: str, reference: str, by: str) -> Any:
-        if name_of(reference):
+        if graph_name(reference):
             by = (await self.find(tenant, starter_of(reference))).graph
-            if name_of(reference) not in (await self.graph(tenant, by)).graphs:
+            if graph_name(reference) not in (await self.graph(tenant, by)).graphs:
                 raise NotFound(f"there is no graph `{reference}`")
         return await real(self, tenant, reference, by)
 
@@ -277,6 +277,6 @@ def a_handler_has_another_id_in_each_invocation() -> Iterator[None]:
             commands=tuple(StartHandler(child) if one is start else one for one in decision.commands),
         )
 
-    real = vars(handler)["handled"]
-    with replaced(handler, "handled", handled):
+    real = vars(handler)["with_failure_handler"]
+    with replaced(handler, "with_failure_handler", handled):
         yield

@@ -20,7 +20,7 @@ from baton.core.limits import Limits
 from baton.core.log.codec import decode_entry
 from baton.core.log.events import GaveUp
 from baton.errors import EngineFault, StoreUnavailable, Throttled
-from baton.ports import Account, Answer, Head, Record
+from baton.ports import Account, BudgetAnswer, Head, Record
 from tests.kit.faults import (
     CRASH_AFTER,
     CRASH_BEFORE,
@@ -99,7 +99,7 @@ class Environment:
     is_cold: bool = True
 
 
-def _held(answer: Answer) -> int:
+def _held(answer: BudgetAnswer) -> int:
     """What an account holds for requests of who has asked it."""
     return 0 if answer.there is None else sum(answer.there.billed.values())
 

@@ -77,10 +77,10 @@ def a_link_of_those_before_counts() -> Iterator[None]:
 @contextmanager
 def a_link_answers_after_the_end() -> Iterator[None]:
     """Link row: a link is judged by its own time, and not by that of its question."""
-    real = questions.question
+    real = questions.awaited_question
 
     def question(state: State, name: str, now: int) -> tuple[str, Ask]:
         return real(state, name, 0)
 
-    with replaced(answering, "question", question):
+    with replaced(answering, "awaited_question", question):
         yield

@@ -20,12 +20,12 @@ from moto.core.utils import method_names_from_class
 from moto.dynamodb.parsing.ast_nodes import Node
 
 from baton.adapters import aws
-from baton.adapters.aws import Models
+from baton.adapters.aws import ServiceModels
 
 OURS = frozenset({"dynamodb", "dynamodbstreams", "lambda", "sns", "sqs"})
 _structure = BaseJSONSerializer._serialize_type_structure
 _names = cache(method_names_from_class)
-_models = cache(Models)
+_models = cache(ServiceModels)
 
 
 def hasten() -> None:
@@ -39,7 +39,7 @@ def hasten() -> None:
     moto.core.responses.method_names_from_class = _names
     Node.__deepcopy__ = _twin
     # The descriptions of the services are the same for every session. The clients of one share them, too.
-    setattr(aws, "Models", _models)  # noqa: B010
+    setattr(aws, "ServiceModels", _models)  # noqa: B010
     # Not S3's, whose signature says how a body is encoded.
     botocore.auth.AUTH_TYPE_MAPS["v4"] = _Unsigned
 

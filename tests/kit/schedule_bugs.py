@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.adapters.memory.store import MemorySchedules
-from baton.core.schedules import ScheduleRecord, opened
+from baton.core.schedules import ScheduleRecord, tick_started
 from baton.ports import SagaRef
 from baton.runtime.requests import schedules
 from baton.runtime.requests.schedules import Ticker
@@ -38,7 +38,7 @@ def a_tick_is_written_off_before_it_is_started() -> Iterator[None]:
 
     async def started(self: Ticker, there: ScheduleRecord) -> ScheduleRecord:
         assert there.opening is not None
-        after = opened(there, schedules.saga_of(there, there.opening.tick, 0))
+        after = tick_started(there, schedules.saga_of(there, there.opening.tick, 0))
         if await self._p.call(self._schedules.write_schedule, after):
             await real(self, there)
         return after

@@ -18,7 +18,7 @@ from baton.core.log.events import (
     StepSucceeded,
 )
 from baton.core.log.state import slot_of
-from baton.core.models.messages import size_of
+from baton.core.models.messages import request_bytes
 from baton.core.models.usage import tokens_of
 from baton.core.money import micro_dollars
 from baton.ports.models import ModelAnswer, ModelRequest
@@ -71,7 +71,7 @@ nodes:
 def _goes_on(request: ModelRequest, number: int) -> ModelAnswer:
     """Asks for another call each time. It reads two bytes as one token, and writes nearly all that it may."""
     spoken = sum(int(message["role"] == "assistant") for message in request.messages)
-    read = size_of(request.messages, [request.tools, request.schema]) // 2
+    read = request_bytes(request.messages, [request.tools, request.schema]) // 2
     return asks_for(("add", {"numbers": [spoken]}), read=read, written=min(request.most_output, 280))
 
 

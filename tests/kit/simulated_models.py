@@ -21,8 +21,8 @@ from baton import StepFailure
 from baton.core.log.events import CallbackOpened, Entry, Forked, StepSucceeded
 from baton.core.log.questions import Answer
 from baton.core.log.state import slot_of
-from baton.core.models.messages import Message, size_of
-from baton.core.models.usage import Price, cost_of, most_of
+from baton.core.models.messages import Message, request_bytes
+from baton.core.models.usage import Price, most_of, usage_cost
 from baton.core.money import MICRO
 from baton.errors import EngineFault, NotAllowedNow, NotFound
 from baton.ports import SagaRef
@@ -156,7 +156,7 @@ class ModelsOf:
         """The request, for which the provider may bill the most that it can cost."""
         process, world = self._process, self._process.world
         price = self.price(request.model) or Price(input=0, output=0)
-        read = size_of(request.messages, [request.tools, request.schema])
+        read = request_bytes(request.messages, [request.tools, request.schema])
         bill = [Decimal(most_of(price, read, request.most_output)) / MICRO]
         asked = Asked(asyncio.get_running_loop().time(), process, request, bill, bill[0])
         fate = await self._fate(what, asked.place[0])
@@ -191,7 +191,7 @@ class ModelsOf:
 
 
 def _cost(answer: ModelAnswer, price: Price | None) -> Decimal:
-    return Decimal(cost_of(answer.usage, price or Price(input=0, output=0))) / MICRO
+    return Decimal(usage_cost(answer.usage, price or Price(input=0, output=0))) / MICRO
 
 
 def model() -> Scripted:

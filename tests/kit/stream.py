@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from baton.adapters.rules import shard_of
 from baton.errors import EngineFault
-from baton.local.sandbox import Result
+from baton.local.sandbox import InvocationResult
 from baton.local.stack import Filters, StreamSource
 from baton.local.streams import BatchRunner, Record, sequence_of
 from baton.ports import SagaRef, Wake
@@ -83,7 +83,7 @@ class Stream:
             await self._runner.run(str(shard), records)
         self._busy.discard(shard)
 
-    async def _invoke(self, event: dict[str, Any]) -> Result:
+    async def _invoke(self, event: dict[str, Any]) -> InvocationResult:
         process = self._world.process("relay")
         relay = self._world.relay(process)
         items = [self._items[sequence_of(record)] for record in event["Records"]]
@@ -97,8 +97,8 @@ class Stream:
         with suppress(Crash, EngineFault, asyncio.CancelledError):
             failed = task.result()
             self._world.is_over(process)
-            return Result(process.id, "ok", json.dumps(answer(failed)).encode())
-        return Result(process.id, "error", b"{}")
+            return InvocationResult(process.id, "ok", json.dumps(answer(failed)).encode())
+        return InvocationResult(process.id, "error", b"{}")
 
     async def _set_aside(self, shard: str, records: Sequence[Record], *_: Any) -> None:
         self.set_aside += len(records)

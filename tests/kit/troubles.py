@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from baton.core.log.events import AttemptFailed, Event, Forked
 from baton.core.log.state import slot_of
 from baton.ports import StepContext, StepFailure
-from baton.tools.perform import failure_of, plain
+from baton.tools.perform import plain_json, tool_failure
 
 if TYPE_CHECKING:
     from tests.kit.process import Process
@@ -183,8 +183,8 @@ class Troubles:
         found = world.registry.get(tool)
         assert found is not None
         if callable(drawn.what):
-            raise failure_of(drawn.what(), found)
-        return plain(found, object())
+            raise tool_failure(drawn.what(), found)
+        return plain_json(found, object())
 
     def last(self, saga: str, node: str, tools: Sequence[str]) -> Called | None:
         """The last call of one of these tools for a node."""

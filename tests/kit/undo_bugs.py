@@ -138,7 +138,7 @@ def an_open_child_is_only_stopped() -> Iterator[None]:
     with (
         replaced(undoing, "_to_hear_of", to_hear_of),
         replaced(undoing, "orphans_of", lambda _: []),
-        replaced(decide, "takes_back", taken_back),
+        replaced(decide, "will_roll_back", taken_back),
     ):
         yield
 
@@ -176,7 +176,7 @@ def work_elsewhere_is_looked_at() -> Iterator[None]:
 @contextmanager
 def another_way_forgets_the_first() -> Iterator[None]:
     """Undo row: a step that goes on with another tool is done by that alone, though the one before had no answer."""
-    with replaced(failure_handling, "left", lambda *_: iter(())):
+    with replaced(failure_handling, "notices_of_left_call", lambda *_: iter(())):
         yield
 
 

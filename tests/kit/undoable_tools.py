@@ -287,7 +287,11 @@ nodes:
 async def finds_closed(world: World, *, start: Any, patiently: Any) -> str:
     """Nothing can be undone until an operator asks for it again. The state has room for one step that could not be undone."""
     world.books.loans.closed = True
-    with replaced(undoing, "NAMED", 1), replaced(undoing, "LISTED", 1), replaced(undoing, "NAMED", 1):
+    with (
+        replaced(undoing, "NAMED_IN_STATE", 1),
+        replaced(undoing, "FAILED_UNDOS_PER_ENTRY", 1),
+        replaced(undoing, "NAMED_IN_STATE", 1),
+    ):
         saga = str(await start(world, CLOSED, {}, "closed"))
         await _ended(world, saga, 1)
         world.books.loans.closed = False

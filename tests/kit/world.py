@@ -37,7 +37,7 @@ from baton.runtime.engine.parts import Engine
 from baton.runtime.engine.request import Caller
 from baton.runtime.invocation.context import Invocation, inline
 from baton.runtime.invocation.watch import Metrics
-from baton.runtime.mending import Deployment
+from baton.runtime.mending import DeployedBuild
 from baton.runtime.reconcile import PERIODS_AHEAD, Reconciler
 from baton.runtime.relay import Relay
 from baton.runtime.requests.queries import Queries
@@ -320,12 +320,12 @@ class World:
             await reconciler.sweep(shard, 50_000)
             self.is_over(process)
 
-    def _deployment(self, process: Process) -> Deployment | None:
+    def _deployment(self, process: Process) -> DeployedBuild | None:
         """What a process of the reconciler knows of the code that is deployed, which is its own."""
         build = self.limits.build
         if not build:
             return None
-        return Deployment(self.store.entities, process.clock, process.offload, build)
+        return DeployedBuild(self.store.entities, process.clock, process.offload, build)
 
     # -- looking on
 

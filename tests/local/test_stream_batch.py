@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from baton.local.functions import Throttled
-from baton.local.sandbox import Result
+from baton.local.sandbox import InvocationResult
 from baton.local.stack import Filters, StreamSource
 from baton.local.streams import BatchRunner, Condition, Record, describe
 
@@ -63,15 +63,15 @@ class Run:
         )
         asyncio.run(runner.run("shard", batch))
 
-    async def _invoke(self, event: dict[str, Any]) -> Result:
+    async def _invoke(self, event: dict[str, Any]) -> InvocationResult:
         numbers = [record["dynamodb"]["SequenceNumber"] for record in event["Records"]]
         self.seen.append("".join(numbers))
         answer = self._answer(numbers)
         if isinstance(answer, Throttled):
             raise answer
         if isinstance(answer, Exception):
-            return Result("r", "error", b"{}")
-        return Result("r", "ok", json.dumps(answer).encode())
+            return InvocationResult("r", "error", b"{}")
+        return InvocationResult("r", "ok", json.dumps(answer).encode())
 
     async def _aside(
         self, _shard: str, batch: Sequence[Record], condition: Condition, _request: str, attempts: int

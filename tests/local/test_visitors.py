@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from baton.local.functions import FILE, is_signed_by, local_key
-from baton.local.processes import is_simple, refusal
+from baton.local.processes import is_simple, request_refusal
 
 HERE = "127.0.0.1:4567"
 
@@ -17,7 +17,7 @@ HERE = "127.0.0.1:4567"
 def why(method: str = "POST", *, programs_only: bool = True, host: str = HERE, **headers: Any) -> str:
     pairs = [("Host", host), *((name.replace("_", "-"), value) for name, value in headers.items())]
     encoded = [(name.encode(), value.encode()) for name, value in pairs]
-    return refusal(method, encoded, 4567, programs_only=programs_only)
+    return request_refusal(method, encoded, 4567, programs_only=programs_only)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from baton.adapters.models.answers import answer_without, without
+from baton.adapters.models.answers import answer_without, redact_credential
 from baton.ports.models import ModelAnswer, ModelCall
 
 KEY = 'k-4711"of\\the provider'
@@ -26,4 +26,7 @@ def test_any_other_answer_stays_as_it_is(credential: str) -> None:
 
 def test_an_answer_that_was_fetched_comes_without_it_too() -> None:
     data = {"output": [{"text": f"{KEY} {KEY}", "n": 1}], "none": None}
-    assert without(data, KEY) == {"output": [{"text": "[redacted] [redacted]", "n": 1}], "none": None}
+    assert redact_credential(data, KEY) == {
+        "output": [{"text": "[redacted] [redacted]", "n": 1}],
+        "none": None,
+    }

@@ -15,9 +15,19 @@ from genai_prices.data_snapshot import get_snapshot
 
 from baton.adapters.models import price_source
 from baton.adapters.models.deployed import DeployedModels
-from baton.adapters.models.prices import FILE, Dated, Model, Named, Prices, Provider, Table, read, write
+from baton.adapters.models.prices import (
+    FILE,
+    Dated,
+    Model,
+    NamePattern,
+    Prices,
+    PriceTable,
+    Provider,
+    read_prices,
+    write,
+)
 from baton.adapters.models.profiles import Profiles
-from baton.core.models.usage import Price, Usage, cost_of
+from baton.core.models.usage import Price, Usage, usage_cost
 from baton.shipping.contents import write_prices
 from tests.kit.provider import models
 
@@ -27,7 +37,7 @@ HOUR = 3_600_000
 
 @pytest.fixture(scope="module")
 def prices() -> Prices:
-    return Prices(read(write(price_source.table())))
+    return Prices(read_prices(write(price_source.price_table())))
 
 
 def price(prices: Prices, model: str, profile: str = "openai=https://api.openai.com/v1") -> Price | None:
@@ -61,7 +71,7 @@ def test_the_exported_figures_are_the_packages(
     ).total_price
     ours = price(prices, model, f"p={url}")
     assert ours is not None
-    assert cost_of(Usage(input=given, cached=cached, output=output), ours) == micro(theirs)
+    assert usage_cost(Usage(input=given, cached=cached, output=output), ours) == micro(theirs)
     assert provider in {one.id for one in get_snapshot().providers}
 
 
@@ -84,7 +94,7 @@ def test_of_every_model_of_the_package_the_cost_is_the_packages_or_there_is_none
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             theirs = genai_prices.calc_price(usage, model, provider_id=provider, genai_request_timestamp=at)
-        assert cost_of(Usage(input=250_000, output=1_000), found) == micro(theirs.total_price), (
+        assert usage_cost(Usage(input=250_000, output=1_000), found) == micro(theirs.total_price), (
             provider,
             model,
         )
@@ -114,16 +124,16 @@ def test_a_provider_is_known_by_its_address_its_profile_or_its_models_name(
 @pytest.mark.parametrize(
     ("names", "fitting", "other"),
     [
-        (Named(equals="a"), "a", "ab"),
-        (Named(begins="a"), "ab", "ba"),
-        (Named(ends="a"), "ba", "ab"),
-        (Named(contains="b"), "abc", "ac"),
-        (Named(regex="^o[134]"), "o3-mini", "o2"),
-        (Named(any=(Named(equals="a"), Named(equals="b"))), "b", "c"),
-        (Named(all=(Named(begins="a"), Named(ends="b"))), "a-b", "a-c"),
+        (NamePattern(equals="a"), "a", "ab"),
+        (NamePattern(begins="a"), "ab", "ba"),
+        (NamePattern(ends="a"), "ba", "ab"),
+        (NamePattern(contains="b"), "abc", "ac"),
+        (NamePattern(regex="^o[134]"), "o3-mini", "o2"),
+        (NamePattern(any=(NamePattern(equals="a"), NamePattern(equals="b"))), "b", "c"),
+        (NamePattern(all=(NamePattern(begins="a"), NamePattern(ends="b"))), "a-b", "a-c"),
     ],
 )
-def test_a_rule_for_names_fits_what_it_says(names: Named, fitting: str, other: str) -> None:
+def test_a_rule_for_names_fits_what_it_says(names: NamePattern, fitting: str, other: str) -> None:
     assert (names.fits(fitting), names.fits(other)) == (True, False)
 
 
@@ -142,15 +152,17 @@ CHEAP, DEAR = Price(input=1, output=1), Price(input=2, output=2)
     ],
 )
 def test_a_price_holds_from_its_day_on_or_in_its_hours(dated: Dated, now: int, cost: Price) -> None:
-    models = (Model(Named(equals="m"), (Dated(CHEAP), dated)),)
-    table = Table("1", (Provider("p", "https://p.example", models),))
+    models = (Model(NamePattern(equals="m"), (Dated(CHEAP), dated)),)
+    table = PriceTable("1", (Provider("p", "https://p.example", models),))
     assert Prices(table).of(Profiles("p=https://p.example").of("m")[0], "m", now) == cost
 
 
 def test_a_model_that_another_provider_lists_has_that_ones_price() -> None:
     own = Provider("a", "https://a.example", (), others=("b", "gone"))
-    other = Provider("b", "https://b.example", (Model(Named(equals="m"), (Dated(DEAR),)),))
-    assert Prices(Table("1", (own, other))).of(Profiles("x=https://a.example").of("m")[0], "m", NOW) == DEAR
+    other = Provider("b", "https://b.example", (Model(NamePattern(equals="m"), (Dated(DEAR),)),))
+    assert (
+        Prices(PriceTable("1", (own, other))).of(Profiles("x=https://a.example").of("m")[0], "m", NOW) == DEAR
+    )
 
 
 def test_a_model_whose_price_cannot_be_said_by_tokens_has_none(prices: Prices) -> None:
@@ -161,7 +173,7 @@ def test_the_build_writes_the_same_figures_that_a_checkout_reads(tmp_path: Path)
     (tmp_path / "adapters/models").mkdir(parents=True)
     write_prices(tmp_path)
     file = tmp_path / "adapters/models" / FILE
-    assert read(file.read_bytes()) == price_source.table()
+    assert read_prices(file.read_bytes()) == price_source.price_table()
     assert file.stat().st_size < 1_000_000
 
 

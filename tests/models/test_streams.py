@@ -11,7 +11,7 @@ from baton.adapters.clock import SystemClock
 from baton.adapters.models import answers, openai_exchange
 from baton.core.models.usage import Usage
 from baton.ports.models import Draft
-from baton.runtime.invocation.live import shown
+from baton.runtime.invocation.live import live_tail
 from examples.services.models import Reply
 from tests.kit.provider import Served
 from tests.models.asking import a_request, adapter_of, ask, failure
@@ -58,7 +58,7 @@ def test_a_credential_is_not_read_off_a_draft_although_it_comes_in_pieces(provid
             texts.add(draft.read())
             await asyncio.sleep(0.005)
         await adapter.aclose()
-        return texts, {shown(text, 8_192) for text in texts}
+        return texts, {live_tail(text, 8_192) for text in texts}
 
     texts, seen = asyncio.run(read())
     assert max(texts, key=len) == "I was called with [redacted], and so on. " * 3

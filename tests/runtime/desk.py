@@ -14,7 +14,7 @@ from baton.core.graph.graph import Graph, Node
 from baton.core.limits import DAY_MS, Limits
 from baton.core.log.state import Money, Origin, State
 from baton.errors import StoreUnavailable
-from baton.ports import Account, Answer, Budgets, Change, Offload, Reservation, Sums
+from baton.ports import Account, BudgetAnswer, Budgets, Offload, Reservation, ReservationChange, Sums
 from baton.runtime.invocation.context import Invocation, InvocationContext, StoreRetrier, inline
 from baton.runtime.money.accounts import LedgerCache
 from baton.runtime.money.ledger import Ledger
@@ -54,7 +54,7 @@ class Failing(MemoryBudgets):
         for call in self._late:
             call()
 
-    def move(self, account: Account, change: Change, now: int) -> Answer:
+    def move(self, account: Account, change: ReservationChange, now: int) -> BudgetAnswer:
         name = "open" if change.before is None else "close" if change.after is None else "change"
         call = partial(super().move, account, change, now)
         self.asked += 1
@@ -99,8 +99,8 @@ class Desk:
 def spend(budgets: Budgets, account: Account, cost: int, until: int, holder: str = "x") -> None:
     """What an invocation has spent from an account."""
     opened = Reservation(1, 0, until)
-    budgets.move(account, Change(holder, None, opened), until)
-    budgets.move(account, Change(holder, opened, None, cost), until)
+    budgets.move(account, ReservationChange(holder, None, opened), until)
+    budgets.move(account, ReservationChange(holder, opened, None, cost), until)
 
 
 def state(saga: str = "s1", spent: int = 0, **more: Any) -> State:

@@ -21,7 +21,7 @@ from baton.errors import StoreUnavailable
 from baton.ports import Effect, StepContext, StepFailure
 from baton.runtime.invocation import context
 from baton.runtime.invocation.context import StoreRetrier
-from baton.runtime.steps.effects import Done, EffectClaims
+from baton.runtime.steps.effects import EffectClaims, EffectResult
 from tests.kit.virtual_time import SeededEntropy, VirtualClock
 
 P = ParamSpec("P")
@@ -81,7 +81,7 @@ class Invocation:
         lasts: int = 30_000,
         decided: str = "",
         rows: int = 0,
-    ) -> Done:
+    ) -> EffectResult:
         """One attempt of a step, as the engine makes it."""
         place = self.place
         rule, node = key or KeyRule(), slot.partition("#")[0]

@@ -12,7 +12,7 @@ import pytest
 
 from baton.adapters.memory.store import MemoryBudgets
 from baton.errors import EngineFault, StoreUnavailable, Throttled
-from baton.ports import Account, Answer, Sums
+from baton.ports import Account, BudgetAnswer, Sums
 from baton.runtime.invocation.context import StoreRetrier
 from baton.runtime.money.accounts import AccountQueue
 from tests.kit.bugs import replaced
@@ -220,7 +220,7 @@ class Unreliable(Desk):
     def lost(self, *request: Any) -> None:
         self.late.append(partial(self.made, self.move, *request))
 
-    def made(self, function: Callable[..., Answer], *args: Any) -> Answer:
+    def made(self, function: Callable[..., BudgetAnswer], *args: Any) -> BudgetAnswer:
         answer = function(*args)
         self.most_held = max(self.most_held, answer.sums.held)
         return answer

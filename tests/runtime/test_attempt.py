@@ -15,7 +15,7 @@ from baton.core.failures.alternatives import Alternative, hooks_of, ways_of
 from baton.core.graph.graph import Node
 from baton.core.log.events import Failure
 from baton.ports import NoRoom, StepContext
-from baton.runtime.invocation.attempt import MOST_HALVINGS, carry_out, look, tool_called
+from baton.runtime.invocation.attempt import MOST_HALVINGS, carry_out, tool_called, verify_effect
 from baton.tools.define import Registry
 from baton.tools.perform import ToolPerformer
 
@@ -385,7 +385,9 @@ def test_verify_gets_the_arguments_that_it_takes_and_the_same_key(recorder: Call
         return {"happened": True, "result": text}
 
     performer, specs = ToolPerformer(recorder.registry), recorder.registry.specs()
-    told = asyncio.run(look(performer, specs, "llm.ask", {"text": "hi", "model": "m1"}, recorder.context))
+    told = asyncio.run(
+        verify_effect(performer, specs, "llm.ask", {"text": "hi", "model": "m1"}, recorder.context)
+    )
     assert told == {"happened": True, "result": "hi"}
     assert recorder.calls == [("llm.find", {"text": "hi"}, "k")]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from baton.core.read.costs import Deployment
+from baton.core.read.costs import BillingSettings
 from baton.errors import NotFound, TooLarge
 from baton.runtime.requests import costs
 from tests.kit.corpus import start
@@ -79,8 +79,8 @@ async def test_what_is_appended_while_the_log_is_read_is_left_for_the_next_time(
     before = await world.queries().cost(saga)
     opened = await world.queries()._request.open(saga)
     await world.service().fork(saga, 2, "meanwhile")
-    again = await costs.cost_of(
-        world.log, world.queries()._parts.call, Clock(0), opened, Deployment.of(world.limits)
+    again = await costs.saga_cost(
+        world.log, world.queries()._parts.call, Clock(0), opened, BillingSettings.of(world.limits)
     )
     assert again == before
 
@@ -95,9 +95,9 @@ async def test_a_log_that_cannot_be_read_before_the_request_ends_is_refused_with
     opened = await world.queries()._request.open(saga)
     call = world.queries()._parts.call
     with pytest.raises(TooLarge, match="of 8 versions it came to 4"):
-        await costs.cost_of(world.log, call, Clock(call.deadline), opened, Deployment.of(world.limits))
+        await costs.saga_cost(world.log, call, Clock(call.deadline), opened, BillingSettings.of(world.limits))
     monkeypatch.setattr(costs, "PAGE", 8)
-    await costs.cost_of(world.log, call, Clock(call.deadline), opened, Deployment.of(world.limits))
+    await costs.saga_cost(world.log, call, Clock(call.deadline), opened, BillingSettings.of(world.limits))
 
 
 async def test_a_saga_that_is_not_there_has_no_cost() -> None:

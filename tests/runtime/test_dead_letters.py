@@ -13,11 +13,11 @@ from baton.adapters.memory.queues import MemoryDeadLetters
 from baton.adapters.memory.store import MemoryLetters
 from baton.core.letters import DISCARDED, MESSAGE, PENDING, REDRIVEN, redriven
 from baton.errors import NotAllowedNow, StoreUnavailable, Throttled
-from baton.ports import Cause, Wake
+from baton.ports import DeadMessageCause, Wake
 from baton.runtime import dead_letters
 from baton.runtime.dead_letters import Collected, LetterCollector
 from baton.runtime.engine.request import SAGA_ID
-from baton.runtime.requests.operators import Wanted
+from baton.runtime.requests.operators import LetterFilter
 from baton.web import identity
 from tests.kit.dead_letter_runs import Mortuary
 from tests.kit.world import World
@@ -82,7 +82,7 @@ def test_where_nothing_is_dead_nothing_is_received_written_or_told() -> None:
 def test_a_message_becomes_a_letter_with_all_that_is_known_of_it() -> None:
     shelf = Shelf()
     shelf.queue.send(
-        WAKE, "CorruptLog: a gap", Cause(code="unreadable_log", version=4, node="pay", attempts=2)
+        WAKE, "CorruptLog: a gap", DeadMessageCause(code="unreadable_log", version=4, node="pay", attempts=2)
     )
     assert shelf.collect() == Collected(1, 1, 0, 0, False)
     (letter,) = shelf.letters.all()
@@ -192,7 +192,7 @@ def test_a_run_that_can_do_nothing_fails(call: str) -> None:
 )
 def test_a_message_that_names_no_possible_saga_is_for_the_operators(body: str) -> None:
     shelf = Shelf()
-    shelf.queue.send(body, "not a wake", Cause(code="not_a_wake"))
+    shelf.queue.send(body, "not a wake", DeadMessageCause(code="not_a_wake"))
     shelf.collect()
     (letter,) = shelf.letters.all()
     assert (letter.tenant, letter.saga, letter.id) == ("ops", "", f"{MESSAGE}m1")
@@ -281,7 +281,7 @@ async def test_of_many_a_letter_that_was_redriven_since_it_was_listed_is_not_dis
         return found
 
     any_letters.listed = then_redriven
-    told = await deaths.desk().discard_all(Wanted(), "a test", dry_run=False, limit=10, cursor="")
+    told = await deaths.desk().discard_all(LetterFilter(), "a test", dry_run=False, limit=10, cursor="")
     assert (told["matched"], told["discarded"]) == (2, 1)
     assert "it is redriven" in told["refused"][0]["why"]
     assert {letter.status for letter in deaths.letters.all()} == {REDRIVEN, DISCARDED}

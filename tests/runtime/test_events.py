@@ -57,7 +57,7 @@ async def full(self: Quota, tenant: str) -> None:
 
 
 async def take(world: World, event: dict[str, Any], tenant: str = "acme") -> list[dict[str, Any]]:
-    return await world.service(tenant=tenant).event_desk.take(event)
+    return await world.service(tenant=tenant).event_service.take(event)
 
 
 def did(outcomes: list[dict[str, Any]]) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from baton.core.limits import DAY_MS, Limits
-from baton.ports import Account, Change, Reservation
+from baton.ports import Account, Reservation, ReservationChange
 from tests.kit.virtual_time import VirtualClock
 from tests.kit.world import TENANT, World
 from tests.runtime.test_events import did, event, register, take
@@ -26,8 +26,8 @@ def asked(number: str = "e1", **data: Any) -> dict[str, Any]:
 def spend(world: World, user: str, cost: int) -> None:
     now = VirtualClock().now()
     account, held = Account(TENANT, user, now // DAY_MS), Reservation(1, 0, now + DAY_MS)
-    world.budgets.move(account, Change("x", None, held), now)
-    world.budgets.move(account, Change("x", held, None, cost), now)
+    world.budgets.move(account, ReservationChange("x", None, held), now)
+    world.budgets.move(account, ReservationChange("x", held, None, cost), now)
 
 
 async def test_the_saga_is_that_users_and_a_repetition_finds_it() -> None:

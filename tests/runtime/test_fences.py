@@ -9,7 +9,7 @@ from baton import Context, tool
 from baton.core.log.codec import encode_entry
 from baton.core.log.events import Entry, Revived, SignalReceived, StepInterrupted, StepSucceeded, Value
 from baton.ports import Appended, Message, Record, SagaRef, Wake
-from baton.runtime.engine.parts import Parts
+from baton.runtime.engine.parts import InvocationScope
 from baton.runtime.invocation.context import Invocation
 from baton.runtime.worker.runner import SUPERSEDED, Runner
 from tests.kit.corpus import start
@@ -24,7 +24,7 @@ TWO_WAITS = "name: w\nnodes:\n  a: {wait: {signal: a}}\n  b: {wait: {signal: b}}
 
 def runner_of(world: World, process: Process, last_ms: int = 6_000) -> Runner:
     now = process.clock.now()
-    return Runner(Parts(world.engine(process), Invocation(process.id, now, now + last_ms)))
+    return Runner(InvocationScope(world.engine(process), Invocation(process.id, now, now + last_ms)))
 
 
 async def dead(world: World, saga: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from baton import Context, tool
 from baton.core.log.events import StepInterrupted
 from baton.errors import Throttled
-from baton.ports import Account, Answer, Change, Message, SagaRef
+from baton.ports import Account, BudgetAnswer, Message, ReservationChange, SagaRef
 from tests.kit.corpus import start
 from tests.kit.world import TENANT, World
 from tests.runtime.test_hanging_stores import ALONE, FOREVER, add_tools, end
@@ -58,7 +58,7 @@ async def test_the_account_of_one_user_that_is_throttled_does_not_hold_up_the_sa
     await world.service().register(document, json_only=False)
     real = world.budgets.move
 
-    def move(account: Account, change: Change, now: int) -> Answer:
+    def move(account: Account, change: ReservationChange, now: int) -> BudgetAnswer:
         if account.user == "ann" and change.before is not None:
             raise Throttled("hot")
         return real(account, change, now)

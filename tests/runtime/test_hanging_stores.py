@@ -12,7 +12,7 @@ from baton import Context, tool
 from baton.core.log.events import Revived, StepInterrupted, StepSucceeded
 from baton.errors import EngineFault, StoreUnavailable
 from baton.ports import Message, SagaRef, Sums
-from baton.runtime.engine.parts import Parts
+from baton.runtime.engine.parts import InvocationScope
 from baton.runtime.invocation.context import Invocation
 from baton.runtime.worker.runner import Runner
 from tests.kit.corpus import start
@@ -122,9 +122,9 @@ async def test_a_take_that_fails_gives_nothing_back_that_is_anothers() -> None:
     any_log: Any = world.log
     any_log.take = take
     process = world.process("worker")
-    parts = Parts(world.engine(process), Invocation(process.id, now, now + 6_000))
+    scope = InvocationScope(world.engine(process), Invocation(process.id, now, now + 6_000))
     with pytest.raises(EngineFault):
-        await Runner(parts).run(Message(str(ref), 1), alone=True)
+        await Runner(scope).run(Message(str(ref), 1), alone=True)
     head = world.log.read_head(ref)
     assert head is not None
     assert head.owner == "another"

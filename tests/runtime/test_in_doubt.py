@@ -9,7 +9,7 @@ import pytest
 
 from baton import Context, Key, StepFailure, tool
 from baton.core.log.questions import Answer
-from baton.runtime.invocation.attempt import Doubt
+from baton.runtime.invocation.attempt import UnknownOutcome
 from tests.kit.corpus import start
 from tests.kit.faults import Crash
 from tests.kit.world import World
@@ -197,6 +197,6 @@ async def test_after_a_death_a_look_begins_with_the_claim_and_not_with_what_goes
 
 
 def test_a_step_that_has_no_key_is_in_no_doubt_after_a_death() -> None:
-    assert Doubt(before=False, acting=True).after(StepFailure("business_rule", "no", happened=False))
-    assert not Doubt(before=False, acting=True).after(StepFailure("key_incomplete", "no id"))
-    assert Doubt(before=True, acting=True).after(StepFailure("key_incomplete", "no id"))
+    assert UnknownOutcome(before=False, acting=True).after(StepFailure("business_rule", "no", happened=False))
+    assert not UnknownOutcome(before=False, acting=True).after(StepFailure("key_incomplete", "no id"))
+    assert UnknownOutcome(before=True, acting=True).after(StepFailure("key_incomplete", "no id"))

@@ -11,7 +11,7 @@ from baton.core.limits import Limits
 from baton.core.log.events import StepSucceeded
 from baton.errors import CorruptLog
 from baton.ports import Head, Message, SagaRef
-from baton.runtime.engine.parts import Parts
+from baton.runtime.engine.parts import InvocationScope
 from baton.runtime.invocation.context import Invocation
 from baton.runtime.log.lease import HELD, Lease
 from tests.kit.corpus import start
@@ -29,17 +29,17 @@ def head_of(world: World, saga: str) -> Head:
     return head
 
 
-def worker(world: World, skew: int = 0) -> Parts:
+def worker(world: World, skew: int = 0) -> InvocationScope:
     """What an invocation of six seconds works with, in a process whose clock is `skew` ms ahead."""
     process = world.process("worker")
     process.clock.skew = skew
     now = process.clock.now()
-    return Parts(world.engine(process), Invocation(process.id, now, now + 6_000))
+    return InvocationScope(world.engine(process), Invocation(process.id, now, now + 6_000))
 
 
-async def acquire(parts: Parts, saga: str, version: int = 1) -> Lease | str:
+async def acquire(scope: InvocationScope, saga: str, version: int = 1) -> Lease | str:
     ref = SagaRef(TENANT, saga)
-    return await parts.leases.acquire(ref, Message(str(ref), version), alone=True)
+    return await scope.leases.acquire(ref, Message(str(ref), version), alone=True)
 
 
 def repeatable(world: World) -> list[Any]:

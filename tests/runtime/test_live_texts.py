@@ -12,7 +12,7 @@ from baton.core.log.events import Revived
 from baton.errors import NotFound, StoreUnavailable
 from baton.ports import SagaRef
 from baton.ports.models import Draft, ModelAnswer, ModelRequest
-from baton.runtime.invocation.live import EVERY_S, MOST_BYTES, shown, texts_of
+from baton.runtime.invocation.live import EVERY_S, MOST_BYTES, live_tail, texts_of
 from tests.kit.corpus import start
 from tests.kit.scripted import Scripted, asks_for, by_turn, says
 from tests.kit.world import TENANT, World
@@ -221,27 +221,27 @@ async def test_a_saga_that_there_is_not_is_not_found_and_one_that_has_ended_is_n
 
 
 def test_the_word_that_is_being_written_is_withheld_and_words_without_spaces_are_not() -> None:
-    assert shown("A table for fo", 100) == "A table for "
-    assert shown("Ein Tisch für Zoë", 100) == "Ein Tisch für Zoë"
-    assert shown("四人分のテーブル", 100) == "四人分のテーブル"
-    assert shown("", 100) == ""
+    assert live_tail("A table for fo", 100) == "A table for "
+    assert live_tail("Ein Tisch für Zoë", 100) == "Ein Tisch für Zoë"
+    assert live_tail("四人分のテーブル", 100) == "四人分のテーブル"
+    assert live_tail("", 100) == ""
 
 
 def test_half_a_character_and_half_a_secret_are_not_shown() -> None:
-    assert shown("good \ud83d", 100) == "good "
+    assert live_tail("good \ud83d", 100) == "good "
     secret = "sk-proj-" + "a1B2" * 12
-    assert "sk-proj" not in shown(f"The key is {secret[:30]}", 100)
-    assert secret not in shown(f"The key is {secret} and more ", 100)
+    assert "sk-proj" not in live_tail(f"The key is {secret[:30]}", 100)
+    assert secret not in live_tail(f"The key is {secret} and more ", 100)
     long = f"{secret} " + "x " * 5_000
     for most in range(9_990, 10_060, 7):
-        assert "a1B2a1B2" not in shown(long, most)
+        assert "a1B2a1B2" not in live_tail(long, most)
 
 
 def test_of_a_long_text_the_end_is_shown_and_whole_characters_of_it() -> None:
-    found = shown("é " * 10_000, 1_001)
+    found = live_tail("é " * 10_000, 1_001)
     assert len(found.encode()) <= 1_001
     assert set(found) <= {"é", " "}
-    assert shown("a " * 10_000 + "end ", 1_000).endswith("a end ")
+    assert live_tail("a " * 10_000 + "end ", 1_000).endswith("a end ")
 
 
 def test_of_too_many_texts_the_newest_are_shown() -> None:

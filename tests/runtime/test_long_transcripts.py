@@ -12,8 +12,8 @@ from baton import StepFailure
 from baton.adapters.memory.store import MemoryBlobs, MemoryBudgets
 from baton.core.limits import Limits
 from baton.core.log.events import StepSucceeded
-from baton.core.models.messages import Message, size_of
-from baton.ports import Account, Answer, Change
+from baton.core.models.messages import Message, request_bytes
+from baton.ports import Account, BudgetAnswer, ReservationChange
 from baton.ports.models import ModelAnswer, ModelRequest
 from tests.kit.faults import Crash
 from tests.kit.scripted import Scripted, asks_for, says
@@ -226,7 +226,7 @@ async def test_a_worker_reads_no_part_of_a_transcript_twice_and_holds_exactly_wh
             super().__init__()
             self.amounts: list[int] = []
 
-        def move(self, account: Account, change: Change, now: int) -> Answer:
+        def move(self, account: Account, change: ReservationChange, now: int) -> BudgetAnswer:
             self.amounts.append(change.after.amount if change.after is not None else 0)
             return super().move(account, change, now)
 
@@ -249,5 +249,5 @@ async def test_a_worker_reads_no_part_of_a_transcript_twice_and_holds_exactly_wh
     assert len(blobs.refs) <= 8 * len(invocations), "the turns of one invocation have them already"
     held = [amount for amount in budgets.amounts if amount]
     # A micro-dollar for each byte, and ten for each token of the answer.
-    assert held == [size_of(one.messages, [one.tools, one.schema]) + 50 * 10 for one in model.requests]
+    assert held == [request_bytes(one.messages, [one.tools, one.schema]) + 50 * 10 for one in model.requests]
     assert min(len(one.messages) for one in model.requests[-5:]) > 40, "with segments, and after a cut"

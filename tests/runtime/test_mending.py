@@ -14,7 +14,7 @@ from baton.core.log.events import CancelRequested
 from baton.ports import PARKED, SWEEP, Head, Message, SagaRef
 from baton.ports.outside import Entity
 from baton.runtime.invocation.context import inline
-from baton.runtime.mending import BUILDS_KEPT, ROLLING_MS, Deployment
+from baton.runtime.mending import BUILDS_KEPT, ROLLING_MS, DeployedBuild
 from tests.kit.corpus import start
 from tests.kit.virtual_time import VirtualClock, run_virtual
 from tests.kit.world import TENANT, World
@@ -171,8 +171,8 @@ async def test_a_worker_of_other_code_drops_the_message_and_so_does_one_that_com
 # ---- which code is deployed
 
 
-def deployment(world: World, build: str) -> Deployment:
-    return Deployment(world.store.entities, VirtualClock(), inline, build)
+def deployment(world: World, build: str) -> DeployedBuild:
+    return DeployedBuild(world.store.entities, VirtualClock(), inline, build)
 
 
 async def test_the_first_process_of_new_code_says_so_and_all_others_hear_it() -> None:
@@ -225,7 +225,7 @@ async def test_a_process_that_loses_against_another_hears_of_it_in_the_next_run(
                 self.put(*KEY, {"build": "b2", "at": 7}, key="x", expected=0)
             return there
 
-    mine = Deployment(Overtaken(), VirtualClock(), inline, "b2")
+    mine = DeployedBuild(Overtaken(), VirtualClock(), inline, "b2")
     assert await mine.tries_before() is None
     assert await mine.tries_before() == 7 + ROLLING_MS
 

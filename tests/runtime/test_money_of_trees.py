@@ -14,7 +14,7 @@ from baton.core.log.folding.fold import fold
 from baton.core.log.state import State
 from baton.core.money import micro_dollars
 from baton.errors import StoreUnavailable, Throttled
-from baton.ports import Account, Answer, Change, Sums
+from baton.ports import Account, BudgetAnswer, ReservationChange, Sums
 from baton.runtime.money.holds import PREFIX
 from tests.kit.faults import Crash
 from tests.kit.world import TENANT, World
@@ -198,9 +198,9 @@ async def test_a_tree_whose_account_takes_no_settlement_spends_no_more_than_its_
 ) -> None:
     world = World.start()
     paid, real = add_think(world), world.budgets.move
-    last, late = asyncio.get_running_loop().time() + 30, list[tuple[Account, Change, int]]()
+    last, late = asyncio.get_running_loop().time() + 30, list[tuple[Account, ReservationChange, int]]()
 
-    def move(account: Account, change: Change, now: int) -> Answer:
+    def move(account: Account, change: ReservationChange, now: int) -> BudgetAnswer:
         is_settled = change.before is not None and change.limit is None and account.user[:5] == PREFIX
         if is_settled and asyncio.get_running_loop().time() < last:
             late.append((account, change, now))

@@ -10,7 +10,7 @@ from baton.core.limits import Limits
 from baton.core.log.codec import decode_entry
 from baton.core.log.events import SagaEnded
 from baton.ports import Message, SagaRef
-from baton.runtime.engine.parts import Engine, Parts
+from baton.runtime.engine.parts import Engine, InvocationScope
 from baton.runtime.engine.request import Caller
 from baton.runtime.invocation.context import Invocation, inline
 from baton.runtime.requests.service import Service
@@ -49,7 +49,9 @@ async def test_a_saga_runs_to_its_end_on_a_third_store() -> None:
     view, _ = await service.start("soup", {}, "")
     ref = SagaRef("acme", view["id"])
     invocation = Invocation("w", clock.now(), clock.now() + 60_000)
-    assert await Runner(Parts(engine, invocation)).run(Message(str(ref), 1), alone=True) == "finished"
+    assert (
+        await Runner(InvocationScope(engine, invocation)).run(Message(str(ref), 1), alone=True) == "finished"
+    )
     last = decode_entry(store.log.read_tail(ref, 0, 0)[-1].data).events[-1]
     assert isinstance(last, SagaEnded)
     assert last.status == "completed"

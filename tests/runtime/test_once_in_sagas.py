@@ -12,7 +12,7 @@ import pytest
 from baton import Context, Key, StepFailure, tool
 from baton.core.effects.keys import KeyRule
 from baton.core.log.folding.fold import fold
-from baton.core.log.questions import Answer, asked
+from baton.core.log.questions import Answer, unclosed_questions
 from baton.core.log.state import State
 from baton.ports.records import COMPLETED, IN_PROGRESS
 from tests.kit.corpus import start
@@ -79,7 +79,7 @@ async def question(world: World, saga: str) -> str:
     state = State()
     for entry in world.entries(saga):
         state = fold(state, entry)
-    ((_, ask),) = asked(state)
+    ((_, ask),) = unclosed_questions(state)
     return ask.id
 
 

@@ -13,7 +13,7 @@ from baton.core.limits import Limits
 from baton.core.log.events import SagaStarted, Value
 from baton.errors import CorruptLog
 from baton.ports import Head, SagaRef
-from baton.runtime.engine.parts import Parts
+from baton.runtime.engine.parts import InvocationScope
 from baton.runtime.invocation.context import Invocation
 from baton.runtime.log.history import History
 from tests.kit.corpus import start
@@ -133,10 +133,10 @@ graphs: {one: {nodes: {rest: {wait: {signal: go}}, x: {value: "${ctx.a.output.t}
     await world.settle()
     process = world.process("worker")
     now = process.clock.now()
-    parts = Parts(world.engine(process), Invocation(process.id, now, now + 60_000))
+    scope = InvocationScope(world.engine(process), Invocation(process.id, now, now + 60_000))
     parent, history = (
         SagaRef(TENANT, saga),
-        History(world.log, world.blobs, parts.call, SagaRef(TENANT, saga)),
+        History(world.log, world.blobs, scope.call, SagaRef(TENANT, saga)),
     )
     head = world.log.read_head(parent)
     assert head is not None
@@ -145,7 +145,7 @@ graphs: {one: {nodes: {rest: {wait: {signal: go}}, x: {value: "${ctx.a.output.t}
     assert child.passed["ctx.a"].ref
     ref, inline = SagaRef(TENANT, child.saga), Value(v={"t": "x" * 20_000})
     for again in (child, replace(child, passed={**child.passed, "ctx.a": inline})):
-        await parts.children.start(parent, ref, history.state, "b", again)
+        await scope.children.start(parent, ref, history.state, "b", again)
     assert len(world.log.heads()) == 2
     await world.service().signal(child.saga, "go", None, "")
     await world.settle()

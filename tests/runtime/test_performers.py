@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from baton.core.decide.commands import CancelChildren, Command, StartHandler
-from baton.runtime.engine.parts import Parts
+from baton.runtime.engine.parts import InvocationScope
 from baton.runtime.invocation.context import Invocation
 from baton.runtime.worker.runner import Runner
 from tests.kit.toolbox import Books, make_registry
@@ -15,7 +15,7 @@ CALLED_BY_NAME = {CancelChildren, StartHandler}
 
 def test_every_command_has_its_performer() -> None:
     world = World(make_registry(Books()))
-    runner = Runner(Parts(world.engine(world.process("w")), Invocation("w", 0, 60_000)))
+    runner = Runner(InvocationScope(world.engine(world.process("w")), Invocation("w", 0, 60_000)))
     assert set(runner._performers) | CALLED_BY_NAME == set(Command.__subclasses__())
     assert all(
         (command.when == "before") == (command in CALLED_BY_NAME) for command in Command.__subclasses__()

@@ -10,7 +10,7 @@ import pytest
 from baton.core.limits import Limits
 from baton.core.log.events import StepSucceeded
 from baton.ports import Message, NoRoom, SagaRef, StepContext
-from baton.runtime.engine.parts import Parts
+from baton.runtime.engine.parts import InvocationScope
 from baton.runtime.invocation.context import Invocation
 from baton.runtime.log.lease import HELD, NOTHING_NEW, WAKE_LEFT, Lease, WithinLease
 from baton.runtime.worker.runner import SUPERSEDED, Runner
@@ -24,8 +24,8 @@ async def invoke(world: World, saga: str, version: int) -> str:
     """One worker invocation with one wake for one saga; how it ended."""
     process = world.process("worker")
     now = process.clock.now()
-    parts = Parts(world.engine(process), Invocation(process.id, now, now + 6_000))
-    return await Runner(parts).run(Message(str(SagaRef(TENANT, saga)), version), alone=True)
+    scope = InvocationScope(world.engine(process), Invocation(process.id, now, now + 6_000))
+    return await Runner(scope).run(Message(str(SagaRef(TENANT, saga)), version), alone=True)
 
 
 async def test_fifty_concurrent_invocations_on_one_saga_run_it_once() -> None:
@@ -77,8 +77,8 @@ async def test_past_its_own_lease_a_runner_stops_even_if_no_other_took_over() ->
     saga = await start(world, chain_of(5), {"n": 0}, "chain")
     process = world.process("worker")
     now = process.clock.now()
-    parts = Parts(world.engine(process), Invocation(process.id, now, now + 6_000))
-    running = asyncio.create_task(Runner(parts).run(Message(str(SagaRef(TENANT, saga)), 1), alone=True))
+    scope = InvocationScope(world.engine(process), Invocation(process.id, now, now + 6_000))
+    running = asyncio.create_task(Runner(scope).run(Message(str(SagaRef(TENANT, saga)), 1), alone=True))
     await asyncio.sleep(1)
     before = world.entries(saga)
     process.clock.skew = 60_000  # as if the process had been frozen and thawed a minute later
@@ -113,12 +113,12 @@ async def test_an_older_lease_stops_at_the_first_entry_of_a_newer_one() -> None:
     # Another worker takes the lease while the first still believes in it: its clock is far ahead of ours.
     assert world.log.take(ref, "thief", head.until + 100_000, head.epoch, head.until + 103_000) is not None
     process = world.process("worker")
-    parts = Parts(
+    scope = InvocationScope(
         world.engine(process), Invocation("thief", process.clock.now(), process.clock.now() + 6_000)
     )
-    lease = await parts.leases.acquire(ref, Message(str(ref), 1), alone=True)
+    lease = await scope.leases.acquire(ref, Message(str(ref), 1), alone=True)
     assert isinstance(lease, Lease)
-    second = asyncio.create_task(Runner(parts).run(Message(str(ref), 1), alone=True))
+    second = asyncio.create_task(Runner(scope).run(Message(str(ref), 1), alone=True))
     assert await first == SUPERSEDED
     await second
     steps = Counter(event.node for event in world.events(saga) if isinstance(event, StepSucceeded))

@@ -10,7 +10,7 @@ import pytest
 from baton import Context, tool
 from baton.errors import StoreUnavailable, Throttled
 from baton.ports import Message, SagaRef, Wake
-from baton.runtime.engine.parts import Parts
+from baton.runtime.engine.parts import InvocationScope
 from baton.runtime.invocation.context import Invocation, StoreRetrier
 from baton.runtime.relay import StreamItem
 from tests.kit.corpus import start
@@ -108,11 +108,11 @@ async def test_a_call_of_a_worker_that_hangs_ends_just_before_its_steps_are_cut_
     world = World.start(**ALONE)
     process = world.process("worker")
     now = process.clock.now()
-    parts = Parts(world.engine(process), Invocation(process.id, now, now + 6_000))
+    scope = InvocationScope(world.engine(process), Invocation(process.id, now, now + 6_000))
     world.slow["read_head"] = FOREVER
     with pytest.raises(StoreUnavailable):
-        await parts.call(world.log.read_head, SagaRef(TENANT, "s"))
-    assert parts.deadline.cut_off - 50 < process.clock.now() < parts.deadline.cut_off
+        await scope.call(world.log.read_head, SagaRef(TENANT, "s"))
+    assert scope.deadline.cut_off - 50 < process.clock.now() < scope.deadline.cut_off
 
 
 async def test_a_topic_that_hangs_until_the_end_leaves_time_to_let_the_saga_go() -> None:

@@ -9,7 +9,7 @@ import pytest
 from baton.core.limits import Limits
 from baton.errors import StoreUnavailable
 from baton.ports import Message
-from baton.runtime.invocation.context import Deadline, Turn, by_turns
+from baton.runtime.invocation.context import Deadline, YieldRequest, by_turns
 from baton.runtime.worker.worker import CONFIRM_S, end_in_turn
 from tests.kit.virtual_time import run_virtual
 
@@ -41,7 +41,7 @@ def ended_after(*found: int | Exception) -> float | None:
         async def now(function: object, *given: object) -> object:
             return function(*given)  # type: ignore[operator]  # whatever it is
 
-        work = end_in_turn(Turn(), Waiting(*found), now, Limits())  # type: ignore[arg-type]
+        work = end_in_turn(YieldRequest(), Waiting(*found), now, Limits())  # type: ignore[arg-type]
         task = asyncio.create_task(work)
         await asyncio.wait({task}, timeout=60)
         return loop.time() if task.done() else None

@@ -18,11 +18,11 @@ from baton.runtime.invocation.watch import (
     ASK,
     BLOCKED,
     WAIT,
-    Call,
-    Held,
+    BlockedLoop,
     Metrics,
     Rounds,
     Watch,
+    WatchedCall,
     because_of,
     to_log,
 )
@@ -65,7 +65,7 @@ async def test_a_step_that_holds_the_loop_says_so_in_its_entry_and_its_tool_is_t
     holding, events = await hold("nodes: {a: {tool: hold, with: {ms: 2000}}}")
     assert of(events, StepSucceeded).blocked_ms == 2_000
     (held,) = holding.told
-    assert isinstance(held.call, Call)
+    assert isinstance(held.call, WatchedCall)
     assert (held.call.tool, held.call.context.node) == ("hold", "a")
     assert held.ms == pytest.approx(1_000, abs=250)
     assert any("blocking_tool.py" in line and "block" in line for line in held.stack)
@@ -234,7 +234,7 @@ def test_what_no_tool_does_is_told_without_one(caplog: pytest.LogCaptureFixture)
     lines: list[str] = []
 
     async def main() -> None:
-        to_log(Metrics(lines.append, "f"), VirtualClock())(Held(None, 1_000, []))
+        to_log(Metrics(lines.append, "f"), VirtualClock())(BlockedLoop(None, 1_000, []))
 
     with caplog.at_level(logging.WARNING, "baton.worker"):
         run_virtual(main())
@@ -247,9 +247,9 @@ def test_what_no_tool_does_is_told_without_one(caplog: pytest.LogCaptureFixture)
 
 def test_a_real_thread_looks_at_a_real_loop() -> None:
     """The tool blocks until it is told of, so that no machine is too slow for it."""
-    told, held = threading.Event(), list[Held]()
+    told, held = threading.Event(), list[BlockedLoop]()
 
-    def tell(one: Held) -> None:
+    def tell(one: BlockedLoop) -> None:
         held.append(one)
         told.set()
 

@@ -23,7 +23,7 @@ from baton.core.limits import (
     Liveness,
     Money,
     People,
-    Signals,
+    SignalLimits,
     Stores,
     Tenants,
     Values,
@@ -40,7 +40,7 @@ from tests.settings import breakers, lifetimes, people
 
 SECTIONS = (
     *(Execution, Failing, LastResort, Effects, Liveness, Lifetime),
-    *(Values, Signals, People, Tenants, Stores, Estimates, Money),
+    *(Values, SignalLimits, People, Tenants, Stores, Estimates, Money),
 )
 
 

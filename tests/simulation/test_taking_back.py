@@ -135,6 +135,6 @@ def test_what_the_end_of_a_round_has_stopped_is_asked_about_and_undone(seed: int
 
 
 def test_that_the_end_of_a_round_stops_steps_without_a_word_is_found() -> None:
-    with replaced(unknown_outcomes, "told", lambda *_: iter(())):
+    with replaced(unknown_outcomes, "stopped_notices", lambda *_: iter(())):
         verdict = judge(STOPPED, Plan())
     assert any("in force, and no log knows of it" in text for text in verdict.broken), verdict.broken

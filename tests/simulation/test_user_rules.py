@@ -15,7 +15,7 @@ from baton.core.decide.spending import day_of
 from baton.core.limits import Limits
 from baton.core.money import dollars
 from baton.errors import NotAllowedNow
-from baton.ports import Account, Answer, Change, Sums
+from baton.ports import Account, BudgetAnswer, ReservationChange, Sums
 from baton.runtime.requests.service import Service
 from tests.kit.corpus import patiently
 from tests.kit.faults import EVERYTHING, Chaos, Plan
@@ -51,7 +51,7 @@ class Seen:
         """Nothing is reserved by another rule than the one that the account has been told."""
         move = budgets.move
 
-        def watched(account: Account, change: Change, now: int) -> Answer:
+        def watched(account: Account, change: ReservationChange, now: int) -> BudgetAnswer:
             answer = move(account, change, now)
             most = answer.sums.rule.most(ANY)
             is_granted = answer.is_done and change.limit is not None and change.more > 0

@@ -11,7 +11,7 @@ import pytest
 
 from baton import tool
 from baton.ports import StepContext
-from baton.runtime.invocation.watch import Call, Held
+from baton.runtime.invocation.watch import BlockedLoop, WatchedCall
 from baton.testing import LoopBlocked, loop, run
 from baton.testing.loop import Blockers
 from baton.tools.define import Registry
@@ -80,9 +80,9 @@ def test_a_plain_function_may_take_its_time_and_so_may_one_that_awaits() -> None
     "file", ["/usr/lib/python3.13/bdb.py:97 trace_dispatch", "/x/pydevd/pydevd.py:1 wait"]
 )
 def test_a_person_at_a_breakpoint_may_take_their_time(file: str) -> None:
-    told: list[Held] = []
+    told: list[BlockedLoop] = []
     blockers = Blockers(told.append)
-    call = Call(blockers.watch, "t", StepContext(saga="s", tenant="t", user="u", node="n"))
-    blockers.hear(Held(call, 9_000, ["/x/sagas/order.py:3 charge", file]))
+    call = WatchedCall(blockers.watch, "t", StepContext(saga="s", tenant="t", user="u", node="n"))
+    blockers.hear(BlockedLoop(call, 9_000, ["/x/sagas/order.py:3 charge", file]))
     blockers.check()
     assert told == []

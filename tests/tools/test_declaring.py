@@ -23,7 +23,7 @@ from baton.core.conditions.schema import violations
 from baton.core.effects.toolspec import ToolSpec
 from baton.ports import StepContext
 from baton.tools.define import REGISTRY, Registry, Tool, ToolError, tool
-from baton.tools.perform import bind, plain
+from baton.tools.perform import bind, plain_json
 from baton.tools.standard import load_app
 
 
@@ -410,4 +410,4 @@ def test_decimals_stay_exact_in_both_directions_and_their_schema_is_one_that_the
     assert violations(schema, {"price": "1,10", "rates": {"tax": 0.2}}) != ()
     given = bind(registry["add"], {"price": "0.10", "rates": {"tax": "0.20"}}, cast("Any", None))
     assert given["price"] + given["rates"]["tax"] == Decimal("0.30")
-    assert plain(registry["add"], Decimal("0.30")) == "0.30"
+    assert plain_json(registry["add"], Decimal("0.30")) == "0.30"

@@ -9,7 +9,7 @@ import pytest
 
 from baton.adapters import httpx_exchange
 from baton.adapters.http_client import Hosts, LazyHttpClient
-from baton.adapters.httpx_exchange import AddressRefused, check
+from baton.adapters.httpx_exchange import AddressRefused, check_address
 from tests.tools.outside import Outside, failure, perform, services
 
 HTTP = services()
@@ -66,15 +66,15 @@ PRIVATE = [
 
 @pytest.mark.parametrize("address", PUBLIC)
 def test_public_addresses_are_called(address: str) -> None:
-    check(ip_address(address), 443, Hosts(["*"]))
+    check_address(ip_address(address), 443, Hosts(["*"]))
 
 
 @pytest.mark.parametrize("address", PRIVATE)
 def test_other_addresses_are_called_only_if_the_list_names_them(address: str) -> None:
     for entries in ([], ["*"], ["a.example"], ["11.0.0.0/8"]):
         with pytest.raises(AddressRefused):
-            check(ip_address(address), 443, Hosts(entries))
-    check(ip_address(address), 443, Hosts(["0.0.0.0/0", "::/0"]))
+            check_address(ip_address(address), 443, Hosts(entries))
+    check_address(ip_address(address), 443, Hosts(["0.0.0.0/0", "::/0"]))
 
 
 @pytest.mark.parametrize("url", ["https://api.example/x", "https://127.0.0.1/", "http://localhost:1/"])

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from baton import Workflow, tool
 from baton.cli.documents.app import Source
-from baton.cli.documents.check import problems_of
+from baton.cli.documents.check import document_problems
 from baton.core.documents.compile import compile_document
 from baton.core.documents.nodes.own import OwnKind, Step
 from baton.errors import InvalidDefinition
@@ -97,6 +97,6 @@ def test_a_saga_runs_its_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_baton_check_knows_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(NODE_KINDS, "ask_twice", declared()["ask_twice"])
     source = Source("w.yaml", "name: w\nnodes: {a: {ask_twice: {text: hm}}}")
-    graph, problems = problems_of(source, tools().specs(), {})
+    graph, problems = document_problems(source, tools().specs(), {})
     assert graph is not None
     assert problems == ()

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from baton.adapters.memory.outside import MemoryEntities
-from baton.core.effects.toolspec import EVERYTHING, NAMED, Grants
+from baton.core.effects.toolspec import EVERYTHING, NAMED_PIPELINE, Grants
 from baton.errors import StoreUnavailable
 from baton.ports import StepContext, StepFailure
 from baton.tools.define import Registry
@@ -77,7 +77,7 @@ def name_of(here: Services) -> str:
 def test_steps_that_were_run_twice_have_a_name_and_run_by_it_on_other_data(here: Services) -> None:
     assert piped(here, agent("t1-0"))["notes"] == []
     name = name_of(here)
-    other = call(here, NAMED, agent("t1-0", saga="s2"), name=name, data={"flights": FLIGHTS[1:]})
+    other = call(here, NAMED_PIPELINE, agent("t1-0", saga="s2"), name=name, data={"flights": FLIGHTS[1:]})
     assert other["result"] == [FLIGHTS[1]]
     assert piped(here, agent("t3-0"))["notes"] != []
 
@@ -94,27 +94,29 @@ def test_a_run_that_is_repeated_counts_once_and_one_that_fails_or_is_no_agents_d
 
 
 def test_where_it_is_not_granted_nothing_is_read_or_written(here: Services) -> None:
-    for grants in ("std.pipeline", "std.*", f"std.pipeline {NAMED}=globex"):
+    for grants in ("std.pipeline", "std.*", f"std.pipeline {NAMED_PIPELINE}=globex"):
         for item in ("t1-0", "t2-0"):
             assert piped(here, agent(item), grants)["notes"] == []
     assert here.entities.calls == 0  # type: ignore[attr-defined]
-    assert not Grants.of("std.*").allows(NAMED)
-    assert EVERYTHING.allows(NAMED)
+    assert not Grants.of("std.*").allows(NAMED_PIPELINE)
+    assert EVERYTHING.allows(NAMED_PIPELINE)
 
 
 @pytest.mark.parametrize("other", [{"user": "bob"}, {"tenant": "globex"}])
 def test_it_is_there_for_agents_of_the_same_user_only(here: Services, other: dict[str, str]) -> None:
     name = name_of(here)
     with pytest.raises(StepFailure, match=f"no pipeline `{name}` is kept for this user"):
-        call(here, NAMED, agent("t1-0", **other), name=name, data={"flights": []})
+        call(here, NAMED_PIPELINE, agent("t1-0", **other), name=name, data={"flights": []})
     assert call(here, "std.search_tools", agent("t1-1", **other), query="flights")["tools"] == []
     assert piped(here, agent("t9-0", **other))["notes"] == []
 
 
 def test_a_search_finds_it_by_what_it_does_for_those_who_may_call_it(here: Services) -> None:
     name = name_of(here)
-    (found,) = call(here, "std.search_tools", agent("t1-0"), query="filter flights", among=[NAMED])["tools"]
-    assert found["name"] == NAMED
+    (found,) = call(here, "std.search_tools", agent("t1-0"), query="filter flights", among=[NAMED_PIPELINE])[
+        "tools"
+    ]
+    assert found["name"] == NAMED_PIPELINE
     assert (
         found["description"]
         == f'A pipeline: filter, sort. It takes `name`: "{name}", and as `data`: flights.'
@@ -137,9 +139,9 @@ def test_no_text_of_a_model_is_told_to_another(here: Services) -> None:
 def test_wrong_data_and_unknown_names_are_told(here: Services) -> None:
     name = name_of(here)
     with pytest.raises(StepFailure, match="data: flights, planes: it takes flights"):
-        call(here, NAMED, agent("t1-0"), name=name, data={"planes": []})
+        call(here, NAMED_PIPELINE, agent("t1-0"), name=name, data={"planes": []})
     with pytest.raises(StepFailure, match="no pipeline `000000000000` is kept"):
-        call(here, NAMED, agent("t1-0"), name="0" * 12, data={})
+        call(here, NAMED_PIPELINE, agent("t1-0"), name="0" * 12, data={})
 
 
 def test_a_store_that_does_not_answer_fails_no_run(here: Services) -> None:
@@ -159,4 +161,4 @@ def test_of_a_user_fifty_have_a_name(here: Services) -> None:
 
 
 def test_its_tool_is_pure() -> None:
-    assert standard_tools()[NAMED].spec.effect == "pure"
+    assert standard_tools()[NAMED_PIPELINE].spec.effect == "pure"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from baton.tools.openapi.description import Description, NamedApi, Operation
-from baton.tools.openapi.requests import problems, request
+from baton.tools.openapi.requests import request, request_problems
 
 API = NamedApi("shop", "https://shop.example/openapi.json", "0" * 64, "")
 LIST: Any = ["a", "b,c"]
@@ -28,7 +28,7 @@ def sent(place: str, value: Any, **said: Any) -> str:
     """What of the request says the value of the parameter `p`."""
     path = "/x/{p}" if place == "path" else "/x"
     one = operation([{"name": "p", "in": place, "required": place == "path", "schema": {}, **said}], path)
-    assert problems(one, {"p": value}, None) == []
+    assert request_problems(one, {"p": value}, None) == []
     made = request(one, {"p": value}, None)
     url = made.url.removeprefix("https://shop.example/x")
     return url if place in ("path", "query") else made.headers.get("cookie" if place == "cookie" else "p", "")
@@ -56,7 +56,7 @@ def test_values_of_a_path(style: str, explode: bool, text: str, several: str, fi
 def test_a_part_of_a_path_is_never_empty(style: str, explode: bool, value: Any) -> None:
     said = {"name": "p", "in": "path", "required": True, "style": style, "explode": explode, "schema": {}}
     one = operation([said], "/x/{p}")
-    assert [problem.path for problem in problems(one, {"p": value}, None)][:1] == ["/parameters/p"]
+    assert [problem.path for problem in request_problems(one, {"p": value}, None)][:1] == ["/parameters/p"]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from baton.adapters.http_client import Hosts, LazyHttpClient
-from baton.adapters.httpx_exchange import AddressRefused, HttpxClient, check
+from baton.adapters.httpx_exchange import AddressRefused, HttpxClient, check_address
 from baton.ports import StepFailure
 from baton.ports.outside import HttpRequest
 from baton.testing.outside import HOSTS
@@ -231,7 +231,7 @@ def test_an_address_without_a_server_is_a_failure() -> None:
 )  # fmt: skip
 def test_addresses_by_which_machines_speak_to_themselves_are_refused_in_every_form(address: str) -> None:
     with pytest.raises(AddressRefused):
-        check(ip_address(address), 443, Hosts(["*", "0.0.0.0/0", "::/0"]))
+        check_address(ip_address(address), 443, Hosts(["*", "0.0.0.0/0", "::/0"]))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 import msgspec
 from msgspec import Meta
 
-from baton.core.deployment import Channels, Models, Outside, SignIn
+from baton.core.deployment import Channels, ModelEndpoints, Outside, SignIn
 from baton.core.effects import toolspec
 from baton.core.limits import (
     Code,
@@ -30,7 +30,7 @@ from baton.core.limits import (
     Liveness,
     Money,
     People,
-    Signals,
+    SignalLimits,
     Stores,
     Tenants,
     Values,
@@ -147,12 +147,12 @@ class Standard:
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
-class Sagas(Standard, Models, LastResort, Money, Lifetime, Values, Tenants, Stores, App):
+class Sagas(Standard, ModelEndpoints, LastResort, Money, Lifetime, Values, Tenants, Stores, App):
     """Settings shared by the functions that start sagas and those that run them."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ApiSettings(Callers, SignIn, Sagas, Signals, Estimates, Settings):
+class ApiSettings(Callers, SignIn, Sagas, SignalLimits, Estimates, Settings):
     """Settings of the api function."""
 
     worker: Annotated[Name, Meta(description="Name of the worker function.")]
@@ -235,7 +235,7 @@ def is_required(field: Field[Any]) -> bool:
     return field.default is MISSING
 
 
-def read(model: type[M], environment: Mapping[str, str] | None = None) -> M:
+def read_settings(model: type[M], environment: Mapping[str, str] | None = None) -> M:
     """Return the settings of a function from its variables. An empty variable counts as missing. Raises
     `SettingsError` with every invalid variable and its valid values.
     """

@@ -135,7 +135,7 @@ def _traced(engine: Engine, config: settings.WorkerSettings) -> Engine:
     return replace(engine, spans=spans, models=models, performer=TracedPerformer(engine.performer, tracer))
 
 
-def _models(aws: Aws, config: deployment.Models) -> Models:
+def _models(aws: Aws, config: deployment.ModelEndpoints) -> Models:
     """Return the models. Their code is imported with the first call, but their setting is checked
     immediately.
     """
@@ -230,7 +230,7 @@ def make_worker() -> tuple[Worker, Engine]:
         with_standard,
     )
 
-    config = settings.read(settings.WorkerSettings)
+    config = settings.read_settings(settings.WorkerSettings)
     aws = Aws()
     store = _store(aws, config)
     granted = Grants.of(config.standard_tools)
@@ -266,7 +266,7 @@ def make_api() -> tuple[Engine, settings.ApiSettings, Rates, HttpClient, Credent
     from baton.tools.define import NODE_KINDS
     from baton.tools.standard import load_app, with_standard
 
-    config = settings.read(settings.ApiSettings)
+    config = settings.read_settings(settings.ApiSettings)
     aws = Aws()
     blobs = S3Blobs(aws.s3, config.bucket)
     tools = with_standard(load_app(config.app), grants=Grants.of(config.standard_tools))
@@ -286,7 +286,7 @@ def make_relay() -> Relay:
     """Return the relay."""
     from baton.runtime.relay import Relay
 
-    config = settings.read(settings.RelaySettings)
+    config = settings.read_settings(settings.RelaySettings)
     aws = Aws()
     _log_to_stdout(config.log_level)
     return Relay(
@@ -305,10 +305,10 @@ def make_reconciler() -> tuple[Reconciler, LetterCollector]:
     from baton.core.letters import RELAY
     from baton.runtime.dead_letters import CALLS as LETTERS
     from baton.runtime.dead_letters import LetterCollector
-    from baton.runtime.mending import Deployment
+    from baton.runtime.mending import DeployedBuild
     from baton.runtime.reconcile import CALLS, Reconciler
 
-    config = settings.read(settings.ReconcilerSettings)
+    config = settings.read_settings(settings.ReconcilerSettings)
     aws = Aws()
     store, sqs = _store(aws, config), later(lambda: aws.sqs)
     _log_to_stdout(config.log_level)
@@ -320,7 +320,7 @@ def make_reconciler() -> tuple[Reconciler, LetterCollector]:
         SystemClock(),
         offload,
         config.reconcile_period_s * 1_000,
-        Deployment(store.entities, SystemClock(), offload, config.build),
+        DeployedBuild(store.entities, SystemClock(), offload, config.build),
     )
     collector = LetterCollector(
         (SqsDeadQueue(sqs, config.dead_letter_url), SqsDeadQueue(sqs, config.relay_failure_url, RELAY)),

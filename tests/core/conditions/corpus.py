@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from baton.core.conditions import Answer, ConditionError, Unanswered, judge
+from baton.core.conditions import ConditionError, SandboxAnswer, Unanswered, judge
 from baton.core.conditions.document import read_condition
 from baton.core.expressions import ExpressionError, Lookup, Path
 
@@ -36,7 +36,7 @@ class Case:
     says: str = ""
     schemas: Mapping[str, Any] = field(default_factory=dict)
     blobs: Mapping[str, Any] = field(default_factory=dict)
-    answer: Answer | None = None
+    answer: SandboxAnswer | None = None
 
 
 def lookup_in(output: Any, context: Mapping[str, Any]) -> Lookup:
@@ -65,7 +65,7 @@ def outcome(case: Case) -> tuple[bool | str, str]:
         )
     output = case.output() if isinstance(case.output, Callable) else case.output  # type: ignore[arg-type]  # a protocol here
     lookup = lookup_in(output, case.context)
-    answers: dict[str, Answer] = {}
+    answers: dict[str, SandboxAnswer] = {}
     while True:
         try:
             return judge(condition, lookup, case.blobs, answers), ""

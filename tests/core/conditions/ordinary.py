@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from baton.core.conditions import Answer
+from baton.core.conditions import SandboxAnswer
 from tests.core.conditions.corpus import Case
 
 SHOP: Final = {
@@ -299,27 +299,27 @@ PYTHON: Final = [
         "a function that says yes",
         {"python": YES, "needs": ["ctx.forecast.output.revenue", "input"]},
         True,
-        answer=Answer(value=True),
+        answer=SandboxAnswer(value=True),
     ),
-    case("a function that says no", {"python": YES}, False, answer=Answer(value=False)),
+    case("a function that says no", {"python": YES}, False, answer=SandboxAnswer(value=False)),
     case(
         "a function by reference",
         {"python": "cas://sha256/" + "b" * 64},
         True,
-        answer=Answer(value=True),
+        answer=SandboxAnswer(value=True),
         blobs={"cas://sha256/" + "b" * 64: YES},
     ),
     case(
         "a function that took too long",
         {"python": YES},
         "condition_timeout",
-        answer=Answer(value=None, code="condition_timeout", message="1 s"),
+        answer=SandboxAnswer(value=None, code="condition_timeout", message="1 s"),
     ),
     case(
         "a function that failed without a word",
         {"python": YES},
         "condition_error",
-        answer=Answer(value=None),
+        answer=SandboxAnswer(value=None),
     ),
     case("asked only if needed", {"any": ["true", {"python": YES}]}, True),
 ]

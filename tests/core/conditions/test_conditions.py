@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 from baton.core.conditions import (
-    Answer,
     ConditionError,
-    Question,
+    SandboxAnswer,
+    SandboxQuestion,
     Unanswered,
     blobs_of,
     cel,
@@ -171,7 +171,7 @@ def test_a_part_of_the_input_may_be_asked_about_as_null(condition: Any, given: A
     assert judge(read(condition), lookup_in(0, {"input": given}), {}, {}) is holds
 
 
-def asked(condition: Condition, output: Any, context: Any = None) -> Question:
+def asked(condition: Condition, output: Any, context: Any = None) -> SandboxQuestion:
     with pytest.raises(Unanswered) as caught:
         judge(condition, lookup_in(output, context or {}), {BLOB: CODE}, {})
     (question,) = caught.value.questions
@@ -190,19 +190,21 @@ def test_equal_questions_have_one_key_and_others_have_others() -> None:
 def test_questions_are_asked_one_after_the_other_as_far_as_they_matter() -> None:
     first, second = Python(code=CODE + "# 1"), Python(code=CODE + "# 2")
     condition = read({"any": [{"python": first.code}, {"python": second.code}]})
-    answers = {asked(first, 1).key: Answer(value=False)}
+    answers = {asked(first, 1).key: SandboxAnswer(value=False)}
     assert asked(condition, 1) == asked(first, 1)
     with pytest.raises(Unanswered) as caught:
         judge(condition, lookup_in(1, {}), {}, answers)
     assert caught.value.questions == {asked(second, 1)}
-    assert judge(condition, lookup_in(1, {}), {}, {**answers, asked(second, 1).key: Answer(value=True)})
+    assert judge(
+        condition, lookup_in(1, {}), {}, {**answers, asked(second, 1).key: SandboxAnswer(value=True)}
+    )
 
 
 # ---- compiled once ----------------------------------------------------------------------------------------------
 
 
 def test_a_condition_is_compiled_once_in_a_process() -> None:
-    caches: list[Any] = [cel.plan_of, jsonpath.plan_of, schemaplan.plan_of, compare._template]
+    caches: list[Any] = [cel.cel_plan, jsonpath.query_plan, schemaplan.plan_of, compare._template]
     conditions: list[Condition] = [
         Cel(expression="output.once == 1"),
         JsonPath(query="$.once"),
@@ -226,8 +228,8 @@ def test_a_condition_is_compiled_once_in_a_process() -> None:
 def test_what_is_kept_of_compiled_conditions_has_an_end() -> None:
     """And room for all of a document that is larger than any that was met."""
     for index in range(600):
-        cel.plan_of(f"output == {index}")
-    known = cel.plan_of.cache_info()
+        cel.cel_plan(f"output == {index}")
+    known = cel.cel_plan.cache_info()
     assert 600 <= known.currsize <= (known.maxsize or 0) == 2_048
 
 

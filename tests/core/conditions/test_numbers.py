@@ -8,7 +8,7 @@ import pytest
 
 from baton.core.conditions import cel, jsonpath
 from baton.core.conditions.model import Cel
-from baton.core.pipelines.base import Broken, Pattern, Work
+from baton.core.pipelines.base import Broken, Pattern, WorkBudget
 
 EITHER = "`/` drops the fraction where both sides are whole numbers: 7 / 2 is 3"
 
@@ -67,7 +67,7 @@ LARGE = 9_007_199_254_740_993  # the first whole number that a float does not ha
 )
 def test_the_numbers_of_a_query_are_those_that_are_written(filter_: str, found: list[Any]) -> None:
     data = [LARGE - 1, LARGE, 2**60 + 1, -LARGE, 0.01, 1000, 5]
-    assert jsonpath.run(jsonpath.compile_query(f"$[?{filter_}]")[0], data) == found
+    assert jsonpath.run_query(jsonpath.compile_query(f"$[?{filter_}]")[0], data) == found
 
 
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "1.5e999"])
@@ -79,6 +79,6 @@ def test_a_number_that_no_float_holds_is_refused(number: str) -> None:
 def test_each_group_of_a_pattern_is_paid_for() -> None:
     texts = ["a" * 240] * 250
     with pytest.raises(Broken, match="more than"):
-        Pattern("(a?)" * 240).charge(texts, Work(250_000))
-    Pattern("(?:a?)" * 160).charge(texts, Work(250_000))
-    Pattern("(a+)(b*)").charge(texts, Work(25_000))
+        Pattern("(a?)" * 240).charge(texts, WorkBudget(250_000))
+    Pattern("(?:a?)" * 160).charge(texts, WorkBudget(250_000))
+    Pattern("(a+)(b*)").charge(texts, WorkBudget(25_000))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from baton.core.failures.strategies.base import LadderStep, Situation, Strategy, Told
+from baton.core.failures.strategies.base import FailureContext, LadderStep, Strategy, StrategyWords
 from baton.core.failures.strategies.registry import STRATEGIES
 
 HOUR_MS = 3_600_000
@@ -20,12 +20,12 @@ class CoolDown(Strategy):
     foretold = "leaves it alone for an hour"
     metric = "CoolDowns"
 
-    def choose(self, at: Situation) -> LadderStep | str:
+    def choose(self, at: FailureContext) -> LadderStep | str:
         if at.entry.severity == "critical":
             return "an hour is too long"
         return LadderStep(strategy=self.name, delay_ms=HOUR_MS)
 
-    def told(self, chosen: Told) -> str:
+    def in_words(self, chosen: StrategyWords) -> str:
         return f"left alone, tried again after {chosen.pause}"
 
 

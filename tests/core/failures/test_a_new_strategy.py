@@ -13,7 +13,7 @@ from baton.core.documents.compile import compile_document
 from baton.core.documents.schema import document_schema
 from baton.core.documents.text import parse_document
 from baton.core.failures.failover import Action, Policy
-from baton.core.failures.policy import Change
+from baton.core.failures.policy import PolicyChange
 from baton.core.failures.strategies.base import History, LadderStep, Strategy
 from baton.core.failures.strategies.ladder import after_decision, after_step
 from baton.core.failures.strategies.registry import STRATEGIES
@@ -68,7 +68,7 @@ def test_a_document_can_name_it() -> None:
     alone = compile_document(document("{any: cool_down}"), TOOLS).nodes[0].failures
     assert alone["any"].ladder == ("cool_down", "ask_user", "rollback", "escalate")
     few = compile_document(document("{any: {at_most: {cool_down: 5}}}"), TOOLS).nodes[0].failures
-    assert few == {"any": Change(at_most={"cool_down": 5})}
+    assert few == {"any": PolicyChange(at_most={"cool_down": 5})}
 
 
 @pytest.mark.usefixtures("known")
@@ -190,7 +190,7 @@ def test_a_log_of_a_version_that_knew_another_strategy_folds_and_is_told() -> No
 
 
 def test_a_strategy_that_is_not_known_is_passed() -> None:
-    rules = {"any": Change(ladder=("gone", "ask_user"))}
+    rules = {"any": PolicyChange(ladder=("gone", "ask_user"))}
     policy = Policy(name="p", then=Action(strategy="gone"))
     saga = Saga(program(task("a", failover=(policy,)), failures=rules))
     saga.go()
@@ -208,7 +208,7 @@ class AskTeam(Strategy):
 
 def test_a_strategy_asks_whom_it_says_and_the_ladder_goes_on_when_it_is_gone() -> None:
     policy = Policy(name="p", then=Action(strategy="ask_team"))
-    rules = {"any": Change(ladder=("retry", "escalate"))}
+    rules = {"any": PolicyChange(ladder=("retry", "escalate"))}
     with extended(AskTeam()):
         saga = Saga(program(task("a", failover=(policy,)), failures=rules))
         saga.go()
@@ -224,7 +224,7 @@ def test_a_strategy_asks_whom_it_says_and_the_ladder_goes_on_when_it_is_gone() -
 def test_a_question_that_a_policy_asked_goes_on_where_the_ladder_knows_what_comes_after() -> None:
     with extended(CoolDown(), before="ask_user"):
         saga = Saga(
-            program(task("a"), failures={"any": Change(ladder=("ask_user", "cool_down", "escalate"))})
+            program(task("a"), failures={"any": PolicyChange(ladder=("ask_user", "cool_down", "escalate"))})
         )
         saga.go()
         saga.go(broken("a"))

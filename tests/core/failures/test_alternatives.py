@@ -12,10 +12,10 @@ from baton.core.failures.alternatives import (
     ANOTHER,
     Alternative,
     choose,
+    declaration_problems,
     hooks_of,
     kinds_of,
     misfit,
-    problems_of,
     score,
     way_by,
     ways_of,
@@ -72,7 +72,7 @@ def test_a_pattern_means_the_tools_that_fit_but_not_itself() -> None:
     assert names(ways_of("search.google", tools)) == ["search.any"]
     assert ways_of("search.image", tools) == ()
     assert ways_of("search.any", tools) == ()
-    assert list(problems_of(tools)) == []
+    assert list(declaration_problems(tools)) == []
 
 
 @pytest.mark.parametrize(
@@ -309,10 +309,10 @@ def test_a_tool_that_a_document_names_stands_in_if_it_takes_the_same_else_it_hel
 )
 def test_what_tools_say_of_each_other_is_held_against_them(tool: ToolSpec, problem: str) -> None:
     tools = specs(spec("pay.find", "id"), spec("pay.card", "id", effect="once", verify="pay.find"), tool)
-    assert list(problems_of(tools)) == [("x", problem)]
+    assert list(declaration_problems(tools)) == [("x", problem)]
 
 
 def test_a_pattern_may_mean_no_tool_of_this_application(says: Says) -> None:
     tool = spec("x", "id failure", instead_of=("search.*",), carries_out=("clear_cache",), for_tools=("*",))
-    assert list(problems_of(specs(tool))) == []
-    says(list(problems_of(specs(tool, spec("other")))))
+    assert list(declaration_problems(specs(tool))) == []
+    says(list(declaration_problems(specs(tool, spec("other")))))

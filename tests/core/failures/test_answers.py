@@ -15,14 +15,14 @@ from baton.core.log.questions import (
     ACTIONS,
     Answer,
     answer_key,
-    asked,
+    answer_refusal,
     changeable,
     check_answer,
     is_answered,
-    named,
     open_questions,
-    refusal,
+    open_questions_in_words,
     tool_asked_about,
+    unclosed_questions,
 )
 from baton.core.log.state import ANSWER, Failing, Origin, Signal, State
 from tests.kit.sentences import Says
@@ -55,13 +55,13 @@ def wrong(
 
 def test_a_question_is_open_until_it_is_closed_or_an_answer_has_come() -> None:
     state = State(failing={"pay": failing(ASK), "book@1": failing(None)})
-    assert list(asked(state)) == list(open_questions(state)) == [("pay", ASK)]
+    assert list(unclosed_questions(state)) == list(open_questions(state)) == [("pay", ASK)]
     for key in (ASK.id, f"{ASK.id}/k"):
         waiting = msgspec.structs.replace(state, signals=(Signal(name=ANSWER, key=key, payload=Value()),))
         remembered = msgspec.structs.replace(state, keys={signal_key(ANSWER, key): "digest"})
         for answered in (waiting, remembered):
             assert is_answered(answered, ASK.id)
-            assert list(asked(answered)) == [("pay", ASK)]
+            assert list(unclosed_questions(answered)) == [("pay", ASK)]
             assert list(open_questions(answered)) == []
 
 
@@ -79,10 +79,10 @@ def test_the_answer_to_another_question_is_none_to_this_one(key: str) -> None:
 
 
 def test_the_open_questions_are_named_but_not_hundreds_of_them() -> None:
-    assert named(State()) == "no question is open"
-    assert named(State(failing={"pay": failing(ASK)})) == "open: 0.pay.3"
+    assert open_questions_in_words(State()) == "no question is open"
+    assert open_questions_in_words(State(failing={"pay": failing(ASK)})) == "open: 0.pay.3"
     many = {f"n{i}": failing(msgspec.structs.replace(ASK, id=f"0.n{i}.3")) for i in range(12)}
-    assert named(State(failing=many)).endswith("0.n9.3 and 2 more")
+    assert open_questions_in_words(State(failing=many)).endswith("0.n9.3 and 2 more")
 
 
 def test_a_key_counts_for_its_question_only() -> None:
@@ -184,7 +184,7 @@ def test_a_question_is_answered_by_the_sagas_user_and_by_operators_and_an_incide
     to: str, user: str, roles: set[str], may: bool
 ) -> None:
     ask = msgspec.structs.replace(ASK, to=to)
-    why = refusal(State(origin=Origin(user="ada")), ask, user, roles)
+    why = answer_refusal(State(origin=Origin(user="ada")), ask, user, roles)
     assert (why == "") == may
     named = "the role `operate`" if to else "the user `ada` or the role `operate`"
     assert may or why == f"question `0.pay.3` is for {named}; the caller is the user `{user}`"

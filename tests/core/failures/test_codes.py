@@ -8,7 +8,7 @@ from pathlib import Path
 
 from baton import errors
 from baton.core.conditions import CODES as CONDITION_CODES
-from baton.core.failures.codes import ALIASES, CLASSES, CODES, class_of, told
+from baton.core.failures.codes import ALIASES, CLASSES, CODES, advice_for, class_of
 from baton.core.failures.names import code_of
 from baton.core.log.folding import workflow_limits
 from tests.kit.sentences import Says
@@ -78,7 +78,7 @@ def test_every_refusal_that_a_child_can_meet_is_in_the_table() -> None:
 def test_every_code_has_a_class_a_sentence_and_advice() -> None:
     for code in CODES:
         assert class_of(code) in CLASSES, code
-        says, advice = told(code)
+        says, advice = advice_for(code)
         assert says.endswith("."), code
         assert advice.endswith("."), code
         assert code_of(code.upper().replace("_", "-")) == code
@@ -86,7 +86,7 @@ def test_every_code_has_a_class_a_sentence_and_advice() -> None:
 
 def test_an_unknown_code_is_told_by_its_name(says: Says) -> None:
     assert class_of("no_tables") == "unknown"
-    says(told("no_tables").says)
+    says(advice_for("no_tables").says)
 
 
 def test_other_spellings_lead_to_codes_of_the_table() -> None:

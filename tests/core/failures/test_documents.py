@@ -12,13 +12,13 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from baton.core.conditions.model import Cel
 from baton.core.conditions.schema import violations
-from baton.core.documents.compile.analysis.source import policies_of, rules_of, strange_names
+from baton.core.documents.compile.analysis.source import policies_of, policy_rules, strange_names
 from baton.core.documents.parts.failing import Failover, OnFailure, Retry
 from baton.core.documents.parts.failing_schema import definitions
 from baton.core.documents.schema import document_schema
 from baton.core.documents.text import parse_document
 from baton.core.failures.failover import Action, Match, Policy, Window
-from baton.core.failures.policy import Change, RetryChange
+from baton.core.failures.policy import PolicyChange, RetryChange
 from tests.kit.sentences import Says
 
 DEFINITIONS = definitions()
@@ -49,10 +49,10 @@ def read(**fields: Any) -> Node:
     return Node.model_validate(fields)
 
 
-def rules(**fields: Any) -> dict[str, Change]:
+def rules(**fields: Any) -> dict[str, PolicyChange]:
     node = read(**fields)
     assert violations(SCHEMA, fields) == ()
-    return rules_of(node.retry, node.on_failure)
+    return policy_rules(node.retry, node.on_failure)
 
 
 def refusal(**fields: Any) -> str:
@@ -65,7 +65,7 @@ def refusal(**fields: Any) -> str:
 
 
 def test_a_preset_is_written_by_its_name() -> None:
-    assert rules(retry="critical") == {"any": Change(retry=RetryChange(preset="critical"))}
+    assert rules(retry="critical") == {"any": PolicyChange(retry=RetryChange(preset="critical"))}
 
 
 def test_everything_that_can_be_said_of_retries() -> None:
@@ -127,41 +127,47 @@ def test_what_is_wrong_with_retries_is_said(retry: Any, words: str) -> None:
 
 
 def test_one_strategy_stands_for_itself_and_those_above_it() -> None:
-    assert rules(on_failure="ask_user") == {"any": Change(ladder=("ask_user", "rollback", "escalate"))}
-    assert rules(on_failure={"timeout": "rollback"}) == {"timeout": Change(ladder=("rollback", "escalate"))}
+    assert rules(on_failure="ask_user") == {"any": PolicyChange(ladder=("ask_user", "rollback", "escalate"))}
+    assert rules(on_failure={"timeout": "rollback"}) == {
+        "timeout": PolicyChange(ladder=("rollback", "escalate"))
+    }
 
 
 def test_an_incident_leaves_it_to_be_undone() -> None:
-    assert rules(on_failure="escalate") == {"any": Change(ladder=("escalate", "rollback"))}
-    assert rules(on_failure={"timeout": "escalate"}) == {"timeout": Change(ladder=("escalate", "rollback"))}
-    assert rules(on_failure=["escalate"]) == {"any": Change(ladder=("escalate",))}
+    assert rules(on_failure="escalate") == {"any": PolicyChange(ladder=("escalate", "rollback"))}
+    assert rules(on_failure={"timeout": "escalate"}) == {
+        "timeout": PolicyChange(ladder=("escalate", "rollback"))
+    }
+    assert rules(on_failure=["escalate"]) == {"any": PolicyChange(ladder=("escalate",))}
 
 
 @pytest.mark.parametrize("on_failure", ["rollback", {"any": "rollback"}, {"any": {"ladder": "rollback"}}])
 def test_rollback_for_all_failures_leaves_the_retries(on_failure: object) -> None:
-    assert rules(on_failure=on_failure) == {"any": Change(last="rollback")}
+    assert rules(on_failure=on_failure) == {"any": PolicyChange(last="rollback")}
 
 
 def test_rollback_of_a_list_or_for_one_failure_is_done_at_once() -> None:
-    assert rules(on_failure=["rollback"]) == {"any": Change(ladder=("rollback",))}
-    assert rules(on_failure={"sold_out": "rollback"}) == {"sold_out": Change(ladder=("rollback", "escalate"))}
+    assert rules(on_failure=["rollback"]) == {"any": PolicyChange(ladder=("rollback",))}
+    assert rules(on_failure={"sold_out": "rollback"}) == {
+        "sold_out": PolicyChange(ladder=("rollback", "escalate"))
+    }
 
 
 @pytest.mark.parametrize("word", ["ask", "fail"])
 def test_ask_and_fail_say_what_comes_after_the_retries_and_other_ways(word: str) -> None:
-    assert rules(on_failure=word) == {"any": Change(last=word)}
+    assert rules(on_failure=word) == {"any": PolicyChange(last=word)}
     assert rules(on_failure={"timeout": {"ladder": word, "message": "x"}}) == {
-        "timeout": Change(last=word, message="x")
+        "timeout": PolicyChange(last=word, message="x")
     }
 
 
 def test_in_a_list_ask_is_a_question_and_fail_the_end() -> None:
-    assert rules(on_failure=["retry", "ask", "fail"]) == {"any": Change(ladder=("retry", "ask_user"))}
-    assert rules(on_failure=["fail"]) == {"any": Change(ladder=())}
+    assert rules(on_failure=["retry", "ask", "fail"]) == {"any": PolicyChange(ladder=("retry", "ask_user"))}
+    assert rules(on_failure=["fail"]) == {"any": PolicyChange(ladder=())}
 
 
 def test_a_list_is_the_ladder() -> None:
-    assert rules(on_failure=["retry", "escalate"]) == {"any": Change(ladder=("retry", "escalate"))}
+    assert rules(on_failure=["retry", "escalate"]) == {"any": PolicyChange(ladder=("retry", "escalate"))}
 
 
 def test_everything_that_can_be_said_of_a_failure() -> None:
@@ -179,7 +185,7 @@ def test_everything_that_can_be_said_of_a_failure() -> None:
         "escalate": [{"after": "1h", "remind": True}, {"after": "2h", "hand_on": {"group": "leads"}}],
     }
     assert rules(on_failure={"TIMEOUT": said, "503": {"at_most": {}}}) == {
-        "timeout": Change(
+        "timeout": PolicyChange(
             kind="transient",
             ladder=("retry", "ask_user"),
             at_most={"retry": 2, "rollback": 0},
@@ -195,15 +201,15 @@ def test_everything_that_can_be_said_of_a_failure() -> None:
                 {"hand_on": {"group": "leads"}, "after_ms": 7_200_000},
             ),
         ),
-        "service_unavailable": Change(),
+        "service_unavailable": PolicyChange(),
     }
 
 
 def test_the_retry_of_a_node_holds_for_any_failure_unless_on_failure_says_otherwise() -> None:
     found = rules(retry="critical", on_failure={"any": {"message": "x"}})
-    assert found == {"any": Change(retry=RetryChange(preset="critical"), message="x")}
+    assert found == {"any": PolicyChange(retry=RetryChange(preset="critical"), message="x")}
     found = rules(retry="critical", on_failure={"any": {"retry": "quick"}})
-    assert found == {"any": Change(retry=RetryChange(preset="quick"))}
+    assert found == {"any": PolicyChange(retry=RetryChange(preset="quick"))}
 
 
 @pytest.mark.parametrize(
@@ -309,7 +315,7 @@ def test_what_the_page_shows_can_be_read() -> None:
     shown = parse_document("retry: critical" + rest.partition("```")[0]).value
     assert violations(SCHEMA, shown) == ()
     node = read(**shown)
-    assert rules_of(node.retry, node.on_failure)["no_tables"].ladder == ("replan", "escalate")
+    assert policy_rules(node.retry, node.on_failure)["no_tables"].ladder == ("replan", "escalate")
     assert [policy.name for policy in node.failover] == ["full", "late"]
 
 

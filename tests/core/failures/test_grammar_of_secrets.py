@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from baton.adapters.discreet import Discreet
 from baton.core.failures import quoted, sanitised
-from baton.core.log.questions import shown as shown_to_a_person
-from baton.runtime.invocation.live import shown
+from baton.core.log.questions import visible_arguments as shown_to_a_person
+from baton.runtime.invocation.live import live_tail
 from baton.web.bodies.requests import AcknowledgeBody, CancelBody, read_body
 
 NAMES = [
@@ -90,7 +90,7 @@ def test_it_is_so_in_all_that_is_kept_and_shown(one: tuple[str, str, str]) -> No
     body = read_body(CancelBody, json.dumps({"reason": text}))
     note = read_body(AcknowledgeBody, json.dumps({"note": text}))
     entry = shown_to_a_person({"any": text})
-    draft = shown(f"{text} and so on ", 8_192)
+    draft = live_tail(f"{text} and so on ", 8_192)
     kept = (record.getMessage(), quoted(text), body.reason, note.note, entry["any"], draft)
     assert [place for place in kept if value in place] == []
 

@@ -20,12 +20,12 @@ from baton.core.failures.policy import (
     PRESETS,
     QUESTIONS,
     SEVERITIES,
-    Change,
+    PolicyChange,
     PolicyEntry,
     RetryChange,
     Rules,
 )
-from baton.core.failures.strategies.base import History, Situation
+from baton.core.failures.strategies.base import FailureContext, History
 from baton.core.failures.strategies.ladder import entry_of, merge, next_step
 from baton.core.failures.strategies.registry import STRATEGIES
 from baton.core.log import events as ev
@@ -110,7 +110,9 @@ def test_every_cell_leads_where_it_should(
 ) -> None:
     entry = leads(code, domain)
     ways = [Alternative(name=hint, hints=(hint,)) for hint in entry.hints]
-    step = next_step(Situation(entry=entry, history=History(), code=code_of(code), now=1, ways=ways))
+    step = next_step(
+        FailureContext(entry=entry, history=History(), code=code_of(code), now=1, alternatives=ways)
+    )
     assert step.strategy == strategy == entry.ladder[0]
     if retries:
         policy = entry.policy
@@ -237,8 +239,11 @@ def test_a_hint_that_shortens_the_context_is_followed_by_the_others() -> None:
 
 
 def test_the_code_counts_more_than_the_class_and_the_node_more_than_the_document() -> None:
-    document = {"timeout": Change(message="document, code"), "any": Change(message="document, any")}
-    node = {"transient": Change(message="node, class")}
+    document = {
+        "timeout": PolicyChange(message="document, code"),
+        "any": PolicyChange(message="document, any"),
+    }
+    node = {"transient": PolicyChange(message="node, class")}
     assert entry_of("timeout", "transient", DB, (document, {})).message == "document, code"
     assert entry_of("deadlock", "transient", DB, (document, {})).message == "document, any"
     assert entry_of("timeout", "transient", DB, (document, node)).message == "node, class"
@@ -247,7 +252,7 @@ def test_the_code_counts_more_than_the_class_and_the_node_more_than_the_document
 
 
 def test_a_rule_that_gives_another_class_brings_its_ladder() -> None:
-    rules = ({"any": Change(kind="transient")}, {"no_tables": Change(kind="permanent")})
+    rules = ({"any": PolicyChange(kind="transient")}, {"no_tables": PolicyChange(kind="permanent")})
     entry = entry_of("no_tables", "unknown", "", rules)
     assert (entry.kind, entry.ladder) == ("permanent", ("rollback", "escalate"))
     assert entry_of("else", "unknown", "", rules).kind == "transient"
@@ -257,8 +262,8 @@ def test_a_rule_says_how_it_is_tried_again() -> None:
     rules: tuple[Rules, ...] = (
         {},
         {
-            "any": Change(retry=RetryChange(preset="critical")),
-            "timeout": Change(retry=RetryChange(max_attempts=2)),
+            "any": PolicyChange(retry=RetryChange(preset="critical")),
+            "timeout": PolicyChange(retry=RetryChange(max_attempts=2)),
         },
     )
     assert entry_of("deadlock", "transient", "", rules).policy == PRESETS["critical"]
@@ -267,7 +272,7 @@ def test_a_rule_says_how_it_is_tried_again() -> None:
 
 
 def test_caps_are_added_to_those_that_are_there() -> None:
-    entry = merge(leads("database_down"), Change(at_most={"rollback": 0}))
+    entry = merge(leads("database_down"), PolicyChange(at_most={"rollback": 0}))
     assert entry.at_most == {"escalate": 1, "rollback": 0}
 
 
@@ -276,5 +281,5 @@ def test_where_the_graph_goes_on_from_a_failure_no_person_is_asked_and_nothing_u
 ):
     assert entry_of("timeout", "transient", "", (), is_handled=True).ladder == ("retry", "replan")
     assert entry_of("bad_request", "permanent", "", (), is_handled=True).ladder == ()
-    rules: tuple[Rules, ...] = ({}, {"any": Change(ladder=("ask_user",))})
+    rules: tuple[Rules, ...] = ({}, {"any": PolicyChange(ladder=("ask_user",))})
     assert entry_of("timeout", "transient", "", rules, is_handled=True).ladder == ("ask_user",)

@@ -16,10 +16,10 @@ from baton.core.failures.policy import (
     RetryChange,
     RetryPolicy,
     backoff_ms,
-    changed,
-    draw,
-    listed,
+    changed_policy,
+    draw_jitter,
     pause,
+    policy_allows,
 )
 from tests.core.build import PROPERTY
 
@@ -27,7 +27,7 @@ from tests.core.build import PROPERTY
 def next_delay(
     policy: RetryPolicy, attempt: int, *, code: str = "", kind: str = "transient", **more: Any
 ) -> int | None:
-    said = listed(policy, code, kind)
+    said = policy_allows(policy, code, kind)
     retried = kind in RETRYABLE if said is None else said
     return pause(policy, attempt, **{"draw": 0.5, **more}) if retried else None
 
@@ -150,9 +150,9 @@ def test_with_jitter_not_all_come_back_at_the_moment_that_a_service_names_and_no
 
 
 def test_a_draw_is_the_same_whenever_it_is_made_and_another_for_each_attempt() -> None:
-    assert draw("s1", "book@2.0", 3) == draw("s1", "book@2.0", 3)
-    assert draw("a", "b", 1) != draw("ab", "", 1)
-    found = [draw("s1", "book", attempt) for attempt in range(1_000)]
+    assert draw_jitter("s1", "book@2.0", 3) == draw_jitter("s1", "book@2.0", 3)
+    assert draw_jitter("a", "b", 1) != draw_jitter("ab", "", 1)
+    found = [draw_jitter("s1", "book", attempt) for attempt in range(1_000)]
     assert all(0 <= one < 1 for one in found)
     assert 0.45 < sum(found) / 1_000 < 0.55
     assert len(set(found)) == 1_000
@@ -160,20 +160,20 @@ def test_a_draw_is_the_same_whenever_it_is_made_and_another_for_each_attempt() -
 
 def test_a_change_replaces_what_it_says() -> None:
     standard = PRESETS["standard"]
-    assert changed(standard, RetryChange()) == standard
-    assert changed(standard, RetryChange(preset="quick")) == PRESETS["quick"]
-    found = changed(standard, RetryChange(preset="critical", jitter=0.1, never=("timeout",)))
+    assert changed_policy(standard, RetryChange()) == standard
+    assert changed_policy(standard, RetryChange(preset="quick")) == PRESETS["quick"]
+    found = changed_policy(standard, RetryChange(preset="critical", jitter=0.1, never=("timeout",)))
     assert (found.jitter, found.never, found.budget_ms) == (0.1, ("timeout",), 300_000)
 
 
 def test_a_change_of_pace_lifts_the_budget_that_was_meant_for_another() -> None:
     standard = PRESETS["standard"]
-    assert changed(standard, RetryChange(max_attempts=9)).budget_ms == 0
-    assert changed(standard, RetryChange(max_attempts=9, budget_ms=7)).budget_ms == 7
-    assert changed(standard, RetryChange(base_ms=90_000)).max_delay_ms == 90_000
-    assert changed(standard, RetryChange(base_ms=90_000, max_delay_ms=5)).max_delay_ms == 5
+    assert changed_policy(standard, RetryChange(max_attempts=9)).budget_ms == 0
+    assert changed_policy(standard, RetryChange(max_attempts=9, budget_ms=7)).budget_ms == 7
+    assert changed_policy(standard, RetryChange(base_ms=90_000)).max_delay_ms == 90_000
+    assert changed_policy(standard, RetryChange(base_ms=90_000, max_delay_ms=5)).max_delay_ms == 5
 
 
 def test_a_schedule_says_how_often_too() -> None:
-    found = changed(PRESETS["standard"], RetryChange(schedule=(1_000, 3_600_000)))
+    found = changed_policy(PRESETS["standard"], RetryChange(schedule=(1_000, 3_600_000)))
     assert delays(found) == [1_000, 3_600_000, None]

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from baton.core.decide import failure_handling  # noqa: F401  # before tests that are not measured import it
 from baton.core.decide.builder import RunStep
 from baton.core.decide.commands import StartHandler, UndoChildren
-from baton.core.decide.context import Found
+from baton.core.decide.context import FetchedValues
 from baton.core.decide.decide import advance, decide
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
@@ -143,7 +143,7 @@ class Pair:
         self.told += [Told(one.slot, one.ended_at, one) for one in outcomes]
         while True:
             busy = self.running - {outcome.slot for outcome in left}
-            found = Found(entries={entry.version: entry for entry in self.entries})
+            found = FetchedValues(entries={entry.version: entry for entry in self.entries})
             bounds = Bounds(entry_bytes=self.room)
             step = advance(self.program, self.state, left, self.now, sorted(busy), found, bounds)
             assert not step.decision.is_lacking

@@ -10,7 +10,7 @@ import random
 
 import pytest
 
-from baton.core.documents.compile.analysis.available_outputs import Produced
+from baton.core.documents.compile.analysis.available_outputs import AvailableOutputs
 from baton.core.documents.compile.analysis.source import Source
 from baton.core.documents.read import read_definition
 from tests.core.graphs.driver import Luck, carry_on
@@ -25,7 +25,7 @@ COUNTS = {5: 25, 7: 25, 9: 15}
 pytestmark = [pytest.mark.no_cover, pytest.mark.timeout(120 * SCALE)]
 
 
-def produced_of(document: Doc) -> Produced:
+def produced_of(document: Doc) -> AvailableOutputs:
     model, problems, _, _ = read_definition(document)
     assert model is not None
     assert not problems
@@ -37,7 +37,7 @@ def produced_of(document: Doc) -> Produced:
 class Watched(Pair):
     """A pair that looks, whenever a node has begun, whether all is there that it may count on."""
 
-    def watch(self, produced: Produced) -> Watched:
+    def watch(self, produced: AvailableOutputs) -> Watched:
         plan = self.world.plan
         self.pairs = {
             name: [

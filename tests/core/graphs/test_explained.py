@@ -10,7 +10,7 @@ from baton.core.log.folding.fold import fold
 from baton.core.log.state import State
 from baton.core.read.explain import explain
 from baton.core.read.places import DROPPED, FAILED, PASSED, RAN, SKIPPED, WAITED
-from baton.core.read.story import JOINING, UNREACHED, Reasons, Story, tell
+from baton.core.read.story import JOINING, UNREACHED, Reasons, Story, read_story
 from tests.core.graphs.driver import Luck
 from tests.core.graphs.facts import slot_name
 from tests.core.graphs.pair import Pair
@@ -76,14 +76,14 @@ def test_any_saga_is_told_as_it_was(size: int) -> None:
         pair = run(seed, document, program, Luck(together=draw.choice((1, 2))), draw)
         try:
             state = pair.state
-            story = tell(program, state, pair.entries)
+            story = read_story(program, state, pair.entries)
             check_fates(story, pair)
             check_answers(story, state)
             half = pair.entries[: draw.randint(1, len(pair.entries))]
             before = State()
             for entry in half:
                 before = fold(before, entry)
-            story = tell(program, before, half)
+            story = read_story(program, before, half)
             check_state(story, before)
             check_answers(story, before)
         except Exception as error:

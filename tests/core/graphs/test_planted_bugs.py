@@ -32,21 +32,23 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 
 def a_join_of_all_waits_for_one(patch: pytest.MonkeyPatch) -> None:
     def turn(node: Node, tails: Any, arrived: Mapping[str, bool], *given: Any) -> str:
-        found = program.turn_of(node, tails, arrived, *given)
+        found = program.readiness_of(node, tails, arrived, *given)
         return (
-            program.FIRES if found == program.WAITS and any(arrived.values()) and len(arrived) > 1 else found
+            program.READY
+            if found == program.PENDING and any(arrived.values()) and len(arrived) > 1
+            else found
         )
 
-    patch.setattr(program, "turn_of", turn)
+    patch.setattr(program, "readiness_of", turn)
 
 
 def one_failure_too_many_is_tolerated(patch: pytest.MonkeyPatch) -> None:
     def turn(node: Node, tails: Any, arrived: Mapping[str, bool], *given: Any) -> str:
         if node.join is not None and node.join.tolerated >= 0:
             node = replace(node, join=replace(node.join, tolerated=node.join.tolerated + 1))
-        return program.turn_of(node, tails, arrived, *given)
+        return program.readiness_of(node, tails, arrived, *given)
 
-    patch.setattr(program, "turn_of", turn)
+    patch.setattr(program, "readiness_of", turn)
 
 
 def a_join_hears_what_comes_late(patch: pytest.MonkeyPatch) -> None:
@@ -69,13 +71,13 @@ def a_round_that_ends_leaves_its_rest_at_work(patch: pytest.MonkeyPatch) -> None
 def steps_that_a_round_stops_are_not_told_of(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         unknown_outcomes,
-        "told",
-        lambda at, *given: unknown_outcomes.told(at, *given) if "#" in at.slot else iter(()),
+        "stopped_notices",
+        lambda at, *given: unknown_outcomes.stopped_notices(at, *given) if "#" in at.slot else iter(()),
     )  # late items are told of
 
 
 def steps_that_a_join_stops_are_not_told_of(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(scheduling, "told", lambda *given: iter(()))
+    patch.setattr(scheduling, "stopped_notices", lambda *given: iter(()))
 
 
 def a_loop_goes_round_once_more(patch: pytest.MonkeyPatch) -> None:
@@ -179,9 +181,9 @@ def ways_out_of_a_loop_are_not_lost(patch: pytest.MonkeyPatch) -> None:
 def what_is_lost_is_not_chosen_where_failures_are_tolerated(patch: pytest.MonkeyPatch) -> None:
     def turn(node: Node, tails: Any, arrived: Any, failed: Any = (), lost: Any = ()) -> str:
         lost = () if node.join is not None and node.join.tolerated >= 0 else lost
-        return program.turn_of(node, tails, arrived, failed, lost)
+        return program.readiness_of(node, tails, arrived, failed, lost)
 
-    patch.setattr(program, "turn_of", turn)
+    patch.setattr(program, "readiness_of", turn)
 
 
 BUGS: list[Patch] = [

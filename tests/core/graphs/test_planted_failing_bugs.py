@@ -170,7 +170,7 @@ def answers_and_what_they_come_to_are_apart(patch: pytest.MonkeyPatch) -> None:
 
 
 def all_rules_of_catch_fit(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(transitions, "caught", lambda scope, failure: 0 if _node(scope).catch else None)
+    patch.setattr(transitions, "catching_rule", lambda scope, failure: 0 if _node(scope).catch else None)
 
 
 def _node(scope: EvaluationContext) -> Any:

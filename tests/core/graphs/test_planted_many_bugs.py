@@ -17,7 +17,7 @@ from baton.core.log.records import Child
 from baton.core.log.scopes import NOT_BEGUN
 from baton.core.nodes import child
 from baton.core.nodes import map as maps
-from baton.core.nodes.base import Activation, Desk, Moved, Next, Opened
+from baton.core.nodes.base import Activation, Moved, Next, NodeContext, Opened
 from baton.core.nodes.child import ChildKind
 from baton.core.nodes.map import MapKind
 from tests.core.graphs.test_planted_bugs import Patch, drawn, run_both, shows
@@ -29,9 +29,9 @@ def _says(patch: pytest.MonkeyPatch, change: Callable[[Next | None, int, Any], N
     """What a map at work says is changed: `change` gets its answer and the number of its items that have ended."""
     plain = MapKind.resume
 
-    def resume(kind: MapKind, at: Activation, work: Any, desk: Desk) -> Next | None:
-        ended = [value for value in desk.state.items_of(at.slot).values() if value is not None]
-        return change(plain(kind, at, work, desk), len(ended), work)
+    def resume(kind: MapKind, at: Activation, work: Any, context: NodeContext) -> Next | None:
+        ended = [value for value in context.state.items_of(at.slot).values() if value is not None]
+        return change(plain(kind, at, work, context), len(ended), work)
 
     patch.setattr(MapKind, "resume", resume)
 
@@ -104,8 +104,8 @@ def a_child_is_heard_by_its_slot_alone(patch: pytest.MonkeyPatch) -> None:
 def a_child_is_followed_by_one_of_the_same_id(patch: pytest.MonkeyPatch) -> None:
     plain = ChildKind.begin
 
-    def begin(kind: ChildKind, at: Activation, desk: Desk) -> Next | None:
-        said = plain(kind, at, desk)
+    def begin(kind: ChildKind, at: Activation, context: NodeContext) -> Next | None:
+        said = plain(kind, at, context)
         if isinstance(said, Opened) and isinstance(said.event, ev.ChildOpened):
             return Opened(replace(said.event, child=said.event.child.partition("..")[0]))
         return said
@@ -124,12 +124,12 @@ def a_child_fails_apart_from_what_is_done_about_it(patch: pytest.MonkeyPatch) ->
 
 
 def a_poll_asks_once_more(patch: pytest.MonkeyPatch) -> None:
-    plain = transitions.paused
+    plain = transitions.loop_pause
 
     def paused(context: EvaluationContext, loop: Loop, now: int, began: int) -> Any:
         return plain(context, replace(loop, max_iterations=loop.max_iterations + 1), now, began)
 
-    patch.setattr(transitions, "paused", paused)
+    patch.setattr(transitions, "loop_pause", paused)
 
 
 def a_round_does_not_wait_for_its_pause(patch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from baton.core.graph.graph import INPUT, OUTER
 from baton.core.log import events as ev
 from baton.core.log.folding import fold, open_folds
 from baton.core.log.state import State
-from baton.core.nodes.base import Activation, Desk, Next, Opened
+from baton.core.nodes.base import Activation, Next, NodeContext, Opened
 from baton.core.nodes.child import ChildKind
 from baton.core.nodes.subgraph import GraphKind
 from baton.core.nodes.wait import WaitKind
@@ -30,8 +30,8 @@ pytestmark = pytest.mark.no_cover
 def _starts(patch: pytest.MonkeyPatch, change: Callable[[dict[str, Any], Activation], Any]) -> None:
     """What a graph is started with is changed: `change` gets it, and the node that starts it."""
 
-    def begin(kind: GraphKind, at: Activation, desk: Desk) -> Next | None:
-        said = ChildKind.begin(kind, at, desk)
+    def begin(kind: GraphKind, at: Activation, context: NodeContext) -> Next | None:
+        said = ChildKind.begin(kind, at, context)
         if not isinstance(said, Opened) or not isinstance(said.event, ev.ChildOpened):
             return said
         return Opened(replace(said.event, input=ev.Value(v=change(said.event.input.v, at))))
@@ -84,8 +84,8 @@ def a_name_never_means_a_node_of_the_document(patch: pytest.MonkeyPatch) -> None
 
 
 def what_a_person_changes_stands_beside_the_input(patch: pytest.MonkeyPatch) -> None:
-    def given(kind: GraphKind, at: Activation, desk: Desk, changes: dict[str, Any]) -> Any:
-        its, passed = desk.started(at)
+    def given(kind: GraphKind, at: Activation, context: NodeContext, changes: dict[str, Any]) -> Any:
+        its, passed = context.started(at)
         return ev.Value(v={**its.v, **changes}), passed
 
     patch.setattr(GraphKind, "given", given)
@@ -106,21 +106,21 @@ def _opens(patch: pytest.MonkeyPatch, change: Callable[[State, ev.WaitOpened], S
 
 
 def _without(state: State, e: ev.WaitOpened, is_lost: Callable[[Any], bool]) -> State:
-    after = open_folds.opened(state, e)
+    after = open_folds.fold_opened(state, e)
     if after is state:
         return after
     return replace(after, signals=tuple(one for one in state.signals if not is_lost(one)))
 
 
 def a_fresh_wait_takes_a_kept_signal(patch: pytest.MonkeyPatch) -> None:
-    _opens(patch, open_folds.opened)
+    _opens(patch, open_folds.fold_opened)
 
 
 def a_wait_does_not_say_that_it_is_fresh(patch: pytest.MonkeyPatch) -> None:
     plain = WaitKind.begin
 
-    def begin(kind: WaitKind, at: Activation, desk: Desk) -> Next | None:
-        said = plain(kind, at, desk)
+    def begin(kind: WaitKind, at: Activation, context: NodeContext) -> Next | None:
+        said = plain(kind, at, context)
         return Opened(replace(said.event, fresh=False)) if isinstance(said, Opened) else said
 
     patch.setattr(WaitKind, "begin", begin)

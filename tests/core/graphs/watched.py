@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from baton.core.decide.unknown_outcomes import ROUND
-from baton.core.graph.graph import name_of, split
+from baton.core.graph.graph import graph_name, split
 from baton.core.log import events as ev
 from baton.core.log.records import Child
 from tests.core.graphs.facts import Breaks, Slot, slot_name, slot_of
@@ -113,7 +113,7 @@ class Watched:
         world = self.world
         assert world.ended is not None
         said, end = world.plan.document["failure_handler"], world.ended
-        assert (end.status, name_of(child.workflow)) == ("failed", said["graph"])
+        assert (end.status, graph_name(child.workflow)) == ("failed", said["graph"])
         got, outer = split(child.workflow, child.input.v)
         its = Outer(world.fork(), ("", ()), {"code": end.code, "node": end.node})
         given = render(said.get("with", "${input}"), its.ask)
@@ -205,7 +205,9 @@ class Watched:
         assert slot not in world.children, f"{slot_name(slot)} has a child: {world.children[slot]}"
         assert event.child not in self.known_children, f"{event.child} has begun before"
         given, node, outer, got = world.given_to(slot), world.plan.of(slot[0]), None, event.input.v
-        assert name_of(event.workflow) == node.get("graph", ""), f"{slot_name(slot)} starts {event.workflow}"
+        assert graph_name(event.workflow) == node.get("graph", ""), (
+            f"{slot_name(slot)} starts {event.workflow}"
+        )
         if "graph" in node:
             got, outer = split(event.workflow, got)
             its = Outer(world.fork(), slot)

@@ -12,7 +12,7 @@ from baton.core.decide.program import Program
 from baton.core.graph.graph import Graph, Node
 from baton.core.log import events as ev
 from baton.core.log.work import Open
-from baton.core.nodes.base import STEP, Activation, Desk, Done, Kind, Next, Opened, Run, Spread
+from baton.core.nodes.base import STEP, Activation, Done, Kind, Next, NodeContext, Opened, Run, Spread
 from baton.core.nodes.registry import KINDS
 
 
@@ -26,8 +26,8 @@ class EachKind(Kind):
     def template(self, node: Node) -> Any:
         return {"items": node.value, "with": node.arguments}
 
-    def begin(self, at: Activation, desk: Desk) -> Next | None:
-        given = desk.arguments(at)
+    def begin(self, at: Activation, context: NodeContext) -> Next | None:
+        given = context.arguments(at)
         if not at.item:
             return Spread(tuple(given["items"]))
         if at.node.tool:
@@ -38,12 +38,12 @@ class EachKind(Kind):
                 iteration=at.iteration,
                 item=at.item,
                 signal=at.item,
-                until=None if at.node.wait_ms is None else desk.now + at.node.wait_ms,
+                until=None if at.node.wait_ms is None else context.now + at.node.wait_ms,
             )
         )
 
-    def resume(self, at: Activation, work: Open, desk: Desk) -> Next | None:
-        for one in desk.state.signals:
+    def resume(self, at: Activation, work: Open, context: NodeContext) -> Next | None:
+        for one in context.state.signals:
             if one.name == work.signal:
                 return Done(
                     ev.WaitClosed(
@@ -56,7 +56,9 @@ class EachKind(Kind):
                 )
         return None
 
-    def gather(self, at: Activation, items: Mapping[str, ev.Value | None], desk: Desk) -> Next | None:
+    def gather(
+        self, at: Activation, items: Mapping[str, ev.Value | None], context: NodeContext
+    ) -> Next | None:
         if None in items.values():
             return None
         output = ev.Value(v={name: value.v for name, value in items.items() if value is not None})

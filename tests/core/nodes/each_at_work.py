@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from baton import tool
-from baton.cli.text.graph import Part, Shape, boxes, draw, mermaid
+from baton.cli.text.graph import DrawnPart, GraphShape, boxes, draw, mermaid
 from baton.core.conditions.schema import violations
 from baton.core.documents.compile import compile_document
 from baton.core.documents.schema import document_schema, node_types
@@ -69,7 +69,7 @@ def published() -> dict[str, Any]:
 
 def drawn(graph: dict[str, Any]) -> dict[str, Any]:
     found = boxes(graph)
-    return {"lines": draw(found), "mermaid": mermaid(Shape([Part("", found)]))}
+    return {"lines": draw(found), "mermaid": mermaid(GraphShape([DrawnPart("", found)]))}
 
 
 class Feast(Deployment):

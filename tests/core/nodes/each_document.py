@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field
 
 from baton.core.documents.nodes.base import FAILING, Compiler, NodeDocument, Words
-from baton.core.documents.parts.fields import Given, Model, Value, shown
+from baton.core.documents.parts.fields import Given, Model, Value, document_form
 from baton.errors import Problem
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ class Each(NodeDocument):
     model = EachModel
     inside = Words(keys={"items": "over list", "tool": "call"})
 
-    def meant(self, value: Any) -> str:
-        return f"write `each: {{items: {shown(value)}}}`"
+    def nearest_valid_form(self, value: Any) -> str:
+        return f"write `each: {{items: {document_form(value)}}}`"
 
     def tool(self, node: NodeModel) -> str:
         return self.of(node).tool or ""

@@ -17,7 +17,7 @@ from baton.core.log.folding.fold import apply
 from baton.core.log.state import UNKNOWN_OUTCOME, status_of
 from baton.core.nodes.registry import KINDS
 from baton.core.read.explain import explain
-from baton.core.read.story import tell
+from baton.core.read.story import read_story
 from tests.core.asked import cancels_of, needs_of
 from tests.core.build import Saga, child, done, failed, interrupted, program, ready, task, wait
 from tests.core.compiling import TOOLS, compiled, document, reads, told
@@ -257,7 +257,7 @@ def test_what_did_not_run_is_explained_by_the_end() -> None:
     saga.go()
     saga.go(done("a"), running=["b"])
     saga.go()
-    story = tell(saga.program, saga.state, saga.entries)
+    story = read_story(saga.program, saga.state, saga.entries)
     (found,) = explain(story, "c", 1_000_000)["iterations"]
     assert found["text"] == "`c` was not reached: the saga ended with `stop`"
     assert [cause["text"] for cause in found["causes"]] == ["the saga ended with `stop`"]

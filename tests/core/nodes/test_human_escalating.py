@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from baton.core.log import events as ev
-from baton.core.log.questions import closed_by_time, may_answer, question
+from baton.core.log.questions import awaited_question, closed_by_time, may_answer
 from baton.core.log.records import Escalation
 from baton.core.read.definition_views import graph_view
 from baton.core.read.explain import explain
@@ -180,12 +180,12 @@ def test_who_answers_after_its_last_step_is_told_that_it_was_decided() -> None:
     saga = asking(POLICY)
     late = saga.now + 12 * HOUR
     with pytest.raises(NotAllowedNow, match=f"was decided without an answer: {iso(late)} was its end"):
-        question(saga.state, "0.ask", late)
-    assert question(saga.state, "0.ask", late - 1)[0] == "ask"
+        awaited_question(saga.state, "0.ask", late)
+    assert awaited_question(saga.state, "0.ask", late - 1)[0] == "ask"
     saga.go(after_ms=12 * HOUR)
     assert closed_by_time(saga.state, "0.ask") == "policy"
     with pytest.raises(NotAllowedNow, match=r"`0\.ask` was decided without an answer$"):
-        question(saga.state, "0.ask", late)
+        awaited_question(saga.state, "0.ask", late)
 
 
 # ---- forks

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from baton.core.decide.handler import takes_failure
-from baton.core.failures.policy import ANY, Change
+from baton.core.failures.policy import ANY, PolicyChange
 from baton.core.graph.graph import Graph, Node, Undo
 from baton.core.log import events as ev
 from baton.core.log.scopes import ERRORS_KEPT, Map, is_index
@@ -62,7 +62,7 @@ def test_an_item_in_doubt_makes_no_doubt_of_its_map(is_old: bool) -> None:
 
 def test_where_the_rules_have_no_rollback_nothing_is_undone() -> None:
     plain = map_of(UNDOES, at_once=2)
-    rules = {ANY: Change(ladder=())}
+    rules = {ANY: PolicyChange(ladder=())}
     graph = type(plain)(Graph(name="w", nodes=plain.graph.nodes, failures=rules), plain.kinds)
     saga = begun(graph, [1, 2])
     settled(saga, done("m#0", 10))
@@ -76,7 +76,7 @@ def test_a_child_whose_map_goes_on_without_it_does_not_ask_first() -> None:
 
 
 def test_a_person_is_asked_about_an_item_only_where_its_failure_is_that_of_the_saga() -> None:
-    rules = {ANY: Change(ladder=(ASK_USER,))}
+    rules = {ANY: PolicyChange(ladder=(ASK_USER,))}
 
     def asks(**each: object) -> int:
         plain = map_of(**each)  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
 from baton.core.log.scopes import MADE_REMEMBERED, act_digest
 from baton.core.log.state import ANSWER, status_of
-from baton.core.models.messages import filled, is_reference
+from baton.core.models.messages import fill_references, is_reference
 from tests.core.asked import steps_of
 from tests.core.build import Saga, failed, ready, replay
 from tests.core.nodes.replans import (
@@ -198,16 +198,18 @@ def test_no_call_takes_what_comes_after_it(steps: tuple[dict[str, Any], ...]) ->
 
 
 def test_references_are_told_from_other_values() -> None:
-    assert filled({"a": [{"$from": 0, "at": "/x~1y/1"}], "b": {"c": 1}}, lambda _: {"x/y": [1, 2]}) == {
+    assert fill_references(
+        {"a": [{"$from": 0, "at": "/x~1y/1"}], "b": {"c": 1}}, lambda _: {"x/y": [1, 2]}
+    ) == {
         "a": [2],
         "b": {"c": 1},
     }
-    assert filled({"$from": 0}, lambda _: "whole") == "whole"
+    assert fill_references({"$from": 0}, lambda _: "whole") == "whole"
     for other in ({"$from": True}, {"$from": "1"}, {"$from": 1, "more": 2}, {"at": "/x"}, "${input}"):
         assert not is_reference(other)
-        assert filled(other, lambda _: 1 / 0) == other
+        assert fill_references(other, lambda _: 1 / 0) == other
     with pytest.raises(ValueError, match="nothing"):
-        filled({"$from": 0, "at": "/3"}, lambda _: [1])
+        fill_references({"$from": 0, "at": "/3"}, lambda _: [1])
 
 
 # ---- what was done before ----------------------------------------------------------------------------------------

@@ -18,10 +18,10 @@ def run(rows: Any, *steps: Mapping[str, Any], **others: Any) -> Any:
     return result(rows, *steps, **others).value
 
 
-def result(rows: Any, *steps: Mapping[str, Any], **others: Any) -> pipeline.Result:
+def result(rows: Any, *steps: Mapping[str, Any], **others: Any) -> pipeline.PipelineResult:
     data = {"t": rows} | others
-    return pipeline.run(
-        pipeline.read([{"input": "t"} | dict(steps[0]), *steps[1:]], data), data, most_bytes=MOST
+    return pipeline.run_pipeline(
+        pipeline.read_pipeline([{"input": "t"} | dict(steps[0]), *steps[1:]], data), data, most_bytes=MOST
     )
 
 
@@ -35,6 +35,6 @@ def broken(rows: Any, *steps: Mapping[str, Any], **others: Any) -> tuple[str, st
 def problems(*steps: Any, names: Mapping[str, Any] | None = None, requests: bool = False) -> list[str]:
     """What is wrong with a pipeline as it is written: `path: message (what would be right)`."""
     with pytest.raises(PipelineFailed) as caught:
-        pipeline.read([*steps], {"t": []} if names is None else names, requests=requests)
+        pipeline.read_pipeline([*steps], {"t": []} if names is None else names, requests=requests)
     assert caught.value.code == "pipeline_invalid"
     return str(caught.value).splitlines()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from baton.core.pipelines import base, pipeline, texts
-from baton.core.pipelines.base import Broken, Pattern, PipelineFailed, Work, key_of
+from baton.core.pipelines.base import Broken, Pattern, PipelineFailed, WorkBudget, key_of
 from tests.core.pipelines.kit import MOST, broken, result, run
 
 TOO_LARGE = "pipeline_too_large"
@@ -47,7 +47,7 @@ def test_a_wide_table_has_fewer_rows() -> None:
 @pytest.mark.no_cover  # the tracer would take ten times as long as what it traces
 def test_steps_share_one_account_of_work(monkeypatch: pytest.MonkeyPatch) -> None:
     # A twentieth of the work that there is: what is counted is the same.
-    monkeypatch.setattr(pipeline, "Work", lambda: Work(base.WORK // 20))
+    monkeypatch.setattr(pipeline, "WorkBudget", lambda: WorkBudget(base.WORK // 20))
     rows = table(500, **dict.fromkeys("abcdefghijklmnopqrstuvw", 0))
     step = {"op": "table_select", "fields": [*rows[0]]}
     assert result(rows, *[step] * 9).row_count == 500
@@ -94,7 +94,7 @@ def test_an_expression_that_doubles_what_it_has_ends_soon(
     expression: str, value: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A twentieth of the work that there is: what is counted is the same.
-    monkeypatch.setattr(pipeline, "Work", lambda: Work(base.WORK // 20))
+    monkeypatch.setattr(pipeline, "WorkBudget", lambda: WorkBudget(base.WORK // 20))
     code, _ = broken(value, {"op": "transform", "expression": expression})
     assert code in {TOO_LARGE, "pipeline_data"}
 
@@ -115,10 +115,10 @@ def test_an_expression_that_is_read_but_too_deep_to_be_followed_is_told() -> Non
         if levels:
             return deeper(levels - 1)
         with pytest.raises(PipelineFailed) as caught:
-            pipeline.run(plan, {"t": 1}, most_bytes=MOST)
+            pipeline.run_pipeline(plan, {"t": 1}, most_bytes=MOST)
         return caught.value.code, str(caught.value)
 
-    plan = pipeline.read([{"op": "transform", "expression": "!" * 200 + "a"}], {"t": 1})
+    plan = pipeline.read_pipeline([{"op": "transform", "expression": "!" * 200 + "a"}], {"t": 1})
     assert deeper(550) == ("pipeline_invalid", "/0/expression: it is nested too deep")
 
 
@@ -158,23 +158,23 @@ def test_a_result_is_no_larger_than_a_result_may_be() -> None:
 
 
 def test_what_is_in_a_value_is_weighed() -> None:
-    work = Work(10)
+    work = WorkBudget(10)
     work.weigh({"a": [1, "x" * 64]})
     assert work._left == 10 - 1 - 1 - 1 - 1 - 3
 
 
 def test_what_a_list_is_made_of_is_paid_for_before_it_is_flattened() -> None:
     value = {"a": [0] * 1_000}
-    texts.Expression("[a,a]").of(value, Work(5_000))
+    texts.Expression("[a,a]").of(value, WorkBudget(5_000))
     with pytest.raises(Broken, match="units of work"):
-        texts.Expression("[a,a]").of(value, Work(3_000))
+        texts.Expression("[a,a]").of(value, WorkBudget(3_000))
 
 
 def test_a_pattern_is_paid_for_before_it_is_held_against_texts() -> None:
     pattern = Pattern("(x+x+)+y")
     with pytest.raises(Broken, match="units of work"):
-        pattern.charge(["x" * 10_000] * 10, Work(100))
-    pattern.charge(["x"] * 10, Work(100))
+        pattern.charge(["x" * 10_000] * 10, WorkBudget(100))
+    pattern.charge(["x"] * 10, WorkBudget(100))
 
 
 def test_dates_are_paid_for_by_their_formats() -> None:
@@ -185,8 +185,8 @@ def test_dates_are_paid_for_by_their_formats() -> None:
 
 def test_large_numbers_are_looked_up_by_their_digits() -> None:
     """All of these have the hash 0 in Python."""
-    keys = {key_of(number * (2**61 - 1), Work()) for number in range(1, 2_000)}
+    keys = {key_of(number * (2**61 - 1), WorkBudget()) for number in range(1, 2_000)}
     assert len(keys) == 1_999
     assert len({hash(key) for key in keys}) > 1_900
-    assert key_of(10**20, Work()) == key_of(1e20, Work())
-    assert key_of(2**53 + 1, Work()) != key_of(2.0**53, Work())
+    assert key_of(10**20, WorkBudget()) == key_of(1e20, WorkBudget())
+    assert key_of(2**53 + 1, WorkBudget()) != key_of(2.0**53, WorkBudget())

@@ -217,10 +217,12 @@ def steps(draw: Any) -> Any:
 def test_any_pipeline_over_any_data_gives_json_or_its_own_failure(given_steps: Any, data: Any) -> None:
     before = copy.deepcopy((given_steps, data))
     failed: PipelineFailed | None = None
-    made: pipeline.Result | None = None
+    made: pipeline.PipelineResult | None = None
     try:
-        plan = pipeline.read(given_steps, data, requests=True)
-        made = pipeline.run(plan, data, {place: [{"a": 1}] for place in plan.requests}, most_bytes=MOST)
+        plan = pipeline.read_pipeline(given_steps, data, requests=True)
+        made = pipeline.run_pipeline(
+            plan, data, {place: [{"a": 1}] for place in plan.requests}, most_bytes=MOST
+        )
     except PipelineFailed as error:
         failed = error
     if failed is not None:
@@ -235,5 +237,5 @@ def test_any_pipeline_over_any_data_gives_json_or_its_own_failure(given_steps: A
 @LONGER
 @given(VALUES)
 def test_a_preview_has_the_type_of_what_it_shows(value: Any) -> None:
-    plan = pipeline.read([{"op": "transform", "expression": "@"}], {"t": value})
-    assert type_of(pipeline.run(plan, {"t": value}, most_bytes=MOST).preview) == type_of(value)
+    plan = pipeline.read_pipeline([{"op": "transform", "expression": "@"}], {"t": value})
+    assert type_of(pipeline.run_pipeline(plan, {"t": value}, most_bytes=MOST).preview) == type_of(value)

@@ -41,7 +41,7 @@ WHOLE: list[dict[str, Any]] = [
 
 
 def test_a_pipeline_with_everything_is_read_and_valid_by_its_schema() -> None:
-    plan = pipeline.read(WHOLE, {}, requests=True)
+    plan = pipeline.read_pipeline(WHOLE, {}, requests=True)
     assert [step.primitive.op for step in plan.steps] == [step["op"] for step in WHOLE]
     assert violations(pipeline.schema(requests=True), WHOLE) == ()
     assert violations(pipeline.schema(requests=True), [SORT | {"order_by": "b"}])
@@ -84,7 +84,7 @@ def test_every_problem_is_told_at_once(says: Says) -> None:
 )
 def test_a_pipeline_is_a_list_of_steps(steps: Any, said: str) -> None:
     with pytest.raises(PipelineFailed) as caught:
-        pipeline.read(steps, {"t": []})
+        pipeline.read_pipeline(steps, {"t": []})
     assert (caught.value.code, str(caught.value)) == (INVALID, said)
 
 
@@ -177,7 +177,7 @@ def test_the_first_step_takes_the_only_input_and_names_one_of_several(says: Says
     says(problems(SORT, names={}))
     says(problems(SORT, names={"a": 1, "b": 2}))
     says(problems(SORT | {"input": "c"}, names={}))
-    assert pipeline.read([SORT], {"a": 1}).steps[0].sources == {"input": "a"}
+    assert pipeline.read_pipeline([SORT], {"a": 1}).steps[0].sources == {"input": "a"}
 
 
 def test_a_step_can_use_an_earlier_one_only(says: Says) -> None:

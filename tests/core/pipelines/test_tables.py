@@ -296,8 +296,8 @@ def test_a_field_that_no_row_has_is_noted_and_one_without_values_is_not() -> Non
 
 def test_a_result_has_its_rows_their_number_and_a_preview() -> None:
     rows = [{"n": n, "text": "x" * 500} for n in range(30)]
-    plan = pipeline.read([{"op": "top_k", "k": 20}], {"t": rows})
-    made = pipeline.run(plan, {"t": rows}, most_bytes=100_000, preview=2)
+    plan = pipeline.read_pipeline([{"op": "top_k", "k": 20}], {"t": rows})
+    made = pipeline.run_pipeline(plan, {"t": rows}, most_bytes=100_000, preview=2)
     assert (made.value, made.row_count) == (rows[:20], 20)
     assert made.preview == [{"n": n, "text": "x" * 199 + "…"} for n in (0, 1)]
     assert made.notes == []

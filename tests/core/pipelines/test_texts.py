@@ -123,6 +123,8 @@ def test_answers_stand_where_requests_are_and_are_inputs_like_others() -> None:
         {"op": "join", "with": "names", "on": "id"},
     ]
     names = [{"id": 1, "name": "a"}]
-    plan = pipeline.read(steps, {"names": names}, requests=True)
-    made = pipeline.run(plan, {"names": names}, {0: [{"id": 1, "price": 2}], 1: [{"id": 1}]}, most_bytes=MOST)
+    plan = pipeline.read_pipeline(steps, {"names": names}, requests=True)
+    made = pipeline.run_pipeline(
+        plan, {"names": names}, {0: [{"id": 1, "price": 2}], 1: [{"id": 1}]}, most_bytes=MOST
+    )
     assert made.value == [{"id": 1, "price": 2, "name": "a"}]

@@ -21,17 +21,17 @@ from baton.core.schedules import (
     STARTED,
     TRIGGERED,
     Opening,
-    Outcome,
     ScheduleRecord,
-    decided,
+    TickOutcome,
+    count_manual_start,
+    decide_tick,
     given_at,
     given_up,
-    opened,
-    paused,
+    pause_schedule,
     put_off,
-    registered,
-    resumed,
-    triggered,
+    register_version,
+    resume_schedule,
+    tick_started,
 )
 
 HOUR = 3_600_000
@@ -40,7 +40,7 @@ HOURLY = Schedule(rate=HOUR, input={"at": "${schedule.time}", "of": "${schedule.
 
 
 def new(schedule: Schedule | None = HOURLY, version: int = 1) -> ScheduleRecord:
-    record = registered(None, "acme", "report", version, "mia", schedule, NOW)
+    record = register_version(None, "acme", "report", version, "mia", schedule, NOW)
     assert record is not None
     return record
 
@@ -49,9 +49,9 @@ def due(record: ScheduleRecord, now: int, *at_work: str) -> ScheduleRecord:
     """Decided, and started where that was decided, until nothing is due."""
     while 0 < record.due <= now:
         if record.opening is None:
-            record = decided(record, at_work, now)
+            record = decide_tick(record, at_work, now)
         else:
-            record = opened(record, f"saga-{record.opening.tick}")
+            record = tick_started(record, f"saga-{record.opening.tick}")
     return record
 
 
@@ -70,68 +70,68 @@ def rule(**changes: Any) -> Schedule:
 def test_a_schedule_that_is_registered_is_due_at_its_first_tick() -> None:
     record = new()
     assert (record.number, record.next, record.due) == (1, NOW + HOUR, NOW + HOUR)
-    assert registered(None, "acme", "report", 1, "mia", None, NOW) is None, "nothing to write"
+    assert register_version(None, "acme", "report", 1, "mia", None, NOW) is None, "nothing to write"
 
 
 def test_the_same_or_an_older_version_changes_nothing() -> None:
     record = new(version=3)
-    assert registered(record, "acme", "report", 3, "mia", None, NOW) is None
-    assert registered(record, "acme", "report", 2, "mia", None, NOW) is None
+    assert register_version(record, "acme", "report", 3, "mia", None, NOW) is None
+    assert register_version(record, "acme", "report", 2, "mia", None, NOW) is None
 
 
 def test_a_version_with_the_same_times_keeps_them_and_brings_what_else_is_new() -> None:
     record = new()
-    after = registered(record, "acme", "report", 2, "tom", rule(overlap=ALLOW), NOW + 5)
+    after = register_version(record, "acme", "report", 2, "tom", rule(overlap=ALLOW), NOW + 5)
     assert after == replace(record, number=2, version=2, by="tom", schedule=rule(overlap=ALLOW))
 
 
 def test_a_version_with_other_times_is_counted_from_then_and_one_without_is_in_no_index() -> None:
     record = new()
-    other = registered(record, "acme", "report", 2, "mia", rule(rate=2 * HOUR), NOW + 5)
+    other = register_version(record, "acme", "report", 2, "mia", rule(rate=2 * HOUR), NOW + 5)
     assert other is not None
     assert other.due == NOW + 5 + 2 * HOUR
-    gone = registered(other, "acme", "report", 3, "mia", None, NOW + 9)
+    gone = register_version(other, "acme", "report", 3, "mia", None, NOW + 9)
     assert gone is not None
     assert (gone.due, gone.next, gone.schedule, gone.overlap) == (0, 0, None, ALLOW)
-    again = registered(gone, "acme", "report", 4, "mia", HOURLY, NOW + 10)
+    again = register_version(gone, "acme", "report", 4, "mia", HOURLY, NOW + 10)
     assert again is not None
     assert again.due == NOW + 10 + HOUR
 
 
 def test_a_tick_that_was_decided_is_started_whatever_is_registered_meanwhile() -> None:
-    record = decided(new(), (), NOW + HOUR)
-    gone = registered(record, "acme", "report", 2, "mia", None, NOW + HOUR)
+    record = decide_tick(new(), (), NOW + HOUR)
+    gone = register_version(record, "acme", "report", 2, "mia", None, NOW + HOUR)
     assert gone is not None
     assert (gone.opening, gone.due) == (record.opening, record.due)
-    assert opened(gone, "s").due == 0
+    assert tick_started(gone, "s").due == 0
 
 
 # ---- pauses
 
 
 def test_a_pause_makes_up_for_nothing() -> None:
-    record = paused(new(), "ops", NOW + 1)
+    record = pause_schedule(new(), "ops", NOW + 1)
     assert record is not None
     assert (record.due, record.paused, record.paused_by) == (0, NOW + 1, "ops")
-    assert paused(record, "ops", NOW + 2) is None, "it is paused"
-    after = resumed(record, NOW + 3 * HOUR + 1)
+    assert pause_schedule(record, "ops", NOW + 2) is None, "it is paused"
+    after = resume_schedule(record, NOW + 3 * HOUR + 1)
     assert after is not None
     assert (after.due, after.missed, after.paused) == (NOW + 4 * HOUR, 0, 0)
-    assert resumed(after, NOW) is None, "it is not paused"
+    assert resume_schedule(after, NOW) is None, "it is not paused"
 
 
 def test_a_schedule_stays_paused_when_another_version_is_registered() -> None:
-    record = paused(new(), "ops", NOW)
-    changed = registered(record, "acme", "report", 2, "mia", rule(rate=2 * HOUR), NOW)
+    record = pause_schedule(new(), "ops", NOW)
+    changed = register_version(record, "acme", "report", 2, "mia", rule(rate=2 * HOUR), NOW)
     assert changed is not None
     assert (changed.due, changed.paused) == (0, NOW)
 
 
 def test_a_paused_schedule_starts_what_was_decided_and_tries_nothing_again() -> None:
-    record = paused(decided(new(), (), NOW + HOUR), "ops", NOW + HOUR)
+    record = pause_schedule(decide_tick(new(), (), NOW + HOUR), "ops", NOW + HOUR)
     assert record is not None
     assert record.due == NOW + HOUR
-    assert opened(record, "s").due == 0
+    assert tick_started(record, "s").due == 0
     refused = put_off(record, "full", NOW + HOUR)
     assert (refused.opening, refused.due, refused.refused) == (None, 0, 1)
 
@@ -140,19 +140,19 @@ def test_a_paused_schedule_starts_what_was_decided_and_tries_nothing_again() -> 
 
 
 def test_a_tick_is_decided_with_its_input_and_then_started() -> None:
-    record = decided(new(), (), NOW + HOUR + 7)
+    record = decide_tick(new(), (), NOW + HOUR + 7)
     assert record.opening == Opening(NOW + HOUR, {"at": "2026-09-21T15:13:20+00:00", "of": "report"})
     assert (record.due, record.next) == (NOW + HOUR, NOW + 2 * HOUR), "still due: it is to be started"
-    after = opened(record, "s-1")
+    after = tick_started(record, "s-1")
     assert (after.due, after.opening, after.started) == (NOW + 2 * HOUR, None, 1)
-    assert after.recent == (Outcome(NOW + HOUR, STARTED, "s-1"),)
+    assert after.recent == (TickOutcome(NOW + HOUR, STARTED, "s-1"),)
 
 
 def test_a_look_that_comes_when_nothing_is_due_any_more_moves_on() -> None:
     record = replace(new(), due=NOW)
-    assert decided(record, (), NOW).due == NOW + HOUR
+    assert decide_tick(record, (), NOW).due == NOW + HOUR
     gone = replace(record, schedule=None, next=0)
-    assert decided(gone, (), NOW).due == 0
+    assert decide_tick(gone, (), NOW).due == 0
 
 
 def test_skip_passes_over_ticks_while_a_saga_is_at_work() -> None:
@@ -160,7 +160,7 @@ def test_skip_passes_over_ticks_while_a_saga_is_at_work() -> None:
     assert record.running == (f"saga-{NOW + HOUR}",)
     record = due(record, NOW + 2 * HOUR, *record.running)
     assert (record.skipped, record.due) == (1, NOW + 3 * HOUR)
-    assert record.recent[-1] == Outcome(NOW + 2 * HOUR, SKIPPED, f"saga-{NOW + HOUR}")
+    assert record.recent[-1] == TickOutcome(NOW + 2 * HOUR, SKIPPED, f"saga-{NOW + HOUR}")
     record = due(record, NOW + 3 * HOUR)
     assert told(record) == [(1, STARTED, 1), (2, SKIPPED, 1), (3, STARTED, 1)]
     assert record.running == (f"saga-{NOW + 3 * HOUR}",), "what has ended is forgotten"
@@ -171,7 +171,7 @@ def test_queue_waits_for_the_end_and_starts_one_after_the_other() -> None:
     now = NOW + 3 * HOUR
     waiting = due(record, now, *record.running)
     assert (waiting.due, waiting.next, waiting.missed) == (now + AGAIN_MS, NOW + 2 * HOUR, 0)
-    first = due(decided(waiting, (), now + AGAIN_MS), now + AGAIN_MS, "saga-at-work")
+    first = due(decide_tick(waiting, (), now + AGAIN_MS), now + AGAIN_MS, "saga-at-work")
     assert told(first) == [(1, STARTED, 1), (2, STARTED, 1)]
     assert (first.next, first.due) == (NOW + 3 * HOUR, now + 2 * AGAIN_MS), "the third waits for the second"
 
@@ -221,23 +221,23 @@ def test_a_long_outage_is_counted_to_the_last_tick_and_is_one_line() -> None:
 
 
 def test_a_refused_start_is_tried_again_until_the_next_tick_has_come() -> None:
-    record = decided(new(), (), NOW + HOUR)
+    record = decide_tick(new(), (), NOW + HOUR)
     later = put_off(record, "full" * 200, NOW + HOUR)
     assert later.opening == replace(record.opening, why=("full" * 200)[:300])  # type: ignore[type-var]
     assert later.due == NOW + HOUR + AGAIN_MS
     assert put_off(record, "full", NOW + 2 * HOUR - 1).due == NOW + 2 * HOUR
     gone = put_off(later, "full", NOW + 2 * HOUR)
-    assert gone.recent == (Outcome(NOW + HOUR, REFUSED, why="full"),)
+    assert gone.recent == (TickOutcome(NOW + HOUR, REFUSED, why="full"),)
     assert (gone.refused, gone.due, gone.opening) == (1, NOW + 2 * HOUR, None)
 
 
 def test_a_refused_last_tick_is_tried_again_for_ever() -> None:
-    record = replace(decided(new(), (), NOW + HOUR), next=0)
+    record = replace(decide_tick(new(), (), NOW + HOUR), next=0)
     assert put_off(record, "full", NOW + 9 * HOUR).due == NOW + 9 * HOUR + AGAIN_MS
 
 
 def test_a_start_that_can_never_be_is_said_and_the_schedule_goes_on() -> None:
-    record = given_up(decided(new(), (), NOW + HOUR), FAILED, "no such input")
+    record = given_up(decide_tick(new(), (), NOW + HOUR), FAILED, "no such input")
     assert (record.recent[-1].what, record.recent[-1].why) == (FAILED, "no such input")
     assert (record.refused, record.due) == (1, NOW + 2 * HOUR)
 
@@ -246,16 +246,16 @@ def test_a_start_that_can_never_be_is_said_and_the_schedule_goes_on() -> None:
 
 
 def test_a_saga_that_was_started_by_hand_is_in_the_way_of_the_next_tick() -> None:
-    record = triggered(new(), "mine", NOW)
+    record = count_manual_start(new(), "mine", NOW)
     assert (record.running, record.due) == (("mine",), NOW + HOUR)
-    assert record.recent == (Outcome(NOW, TRIGGERED, "mine"),)
-    assert triggered(new(rule(overlap=ALLOW)), "mine", NOW).running == ()
+    assert record.recent == (TickOutcome(NOW, TRIGGERED, "mine"),)
+    assert count_manual_start(new(rule(overlap=ALLOW)), "mine", NOW).running == ()
 
 
 def test_what_is_kept_is_bounded() -> None:
     record = new()
     for number in range(KEPT + 5):
-        record = triggered(record, f"s-{number}", NOW)
+        record = count_manual_start(record, f"s-{number}", NOW)
     assert len(record.recent) == KEPT
     assert record.running == tuple(f"s-{KEPT + 5 - RUNNING + number}" for number in range(RUNNING))
 
@@ -268,9 +268,9 @@ def test_every_tick_is_started_skipped_missed_or_refused_exactly_once(overlap: s
     for step in range(60):
         now += (step * 37 + rest * 11) % 9 * 60_000
         if record.opening is None and 0 < record.due <= now:
-            record = decided(record, record.running[step % 3 :], now)
+            record = decide_tick(record, record.running[step % 3 :], now)
         elif record.opening is not None and record.due <= now:
-            record = opened(record, f"s-{step}") if step % 4 else put_off(record, "full", now)
+            record = tick_started(record, f"s-{step}") if step % 4 else put_off(record, "full", now)
     begun = 0 if record.opening is None else 1
     ended = record.started + record.skipped + record.missed + record.refused
     assert ended + begun == (record.next - NOW) // 60_000 - 1

@@ -53,7 +53,7 @@ class _Files(JSONFileLoader):
         return None
 
 
-class Models(Loader):
+class ServiceModels(Loader):
     """Knows the services it is made for, and finds their descriptions where botocore's own loader does.
 
     That one lists the folder of every service there is, twice, to find out whether one of them exists.
@@ -68,7 +68,7 @@ class Models(Loader):
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def without_garbage_collection() -> Iterator[None]:
     """Keeps the garbage collector still: a description is ten thousand objects that all stay.
 
     With the collector on, it looks at them again and again while they become more.
@@ -217,7 +217,7 @@ class Aws:
     def __init__(self, endpoint: str | None = None) -> None:
         self._endpoint = endpoint
         self._session = Session()
-        self._session.register_component("data_loader", Models(*_READ_TIMEOUT_S))
+        self._session.register_component("data_loader", ServiceModels(*_READ_TIMEOUT_S))
         self._creating = threading.Lock()  # a session creates one client at a time
         self._clients: dict[str, BaseClient] = {}
 
@@ -261,7 +261,7 @@ class Aws:
     def _client(self, service: str) -> BaseClient:
         with self._creating:
             if service not in self._clients:
-                with uncollected():
+                with without_garbage_collection():
                     self._clients[service] = self._session.create_client(
                         service, endpoint_url=self._endpoint, config=_config(_READ_TIMEOUT_S[service])
                     )

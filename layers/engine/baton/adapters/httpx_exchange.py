@@ -238,7 +238,7 @@ class _Guard(httpcore.AsyncNetworkBackend):
         failed: Exception = httpcore.ConnectError(f"no address is known for {host}")
         addresses = await _resolve(host, port)
         for address in addresses:  # all of them first: which one answers is not the name's to choose
-            check(address, port, self._hosts, self._closed)
+            check_address(address, port, self._hosts, self._closed)
         for address in addresses:
             try:
                 return await self._inner.connect_tcp(
@@ -265,7 +265,9 @@ async def _resolve(host: str, port: int) -> list[IPv4Address | IPv6Address]:
     return [ip_address(address) for address in addresses]
 
 
-def check(address: IPv4Address | IPv6Address, port: int, hosts: Hosts, closed: Collection[str] = ()) -> None:
+def check_address(
+    address: IPv4Address | IPv6Address, port: int, hosts: Hosts, closed: Collection[str] = ()
+) -> None:
     """Raise `AddressRefused` for an address that no workflow may reach, in any notation."""
     meant: IPv4Address | IPv6Address = address
     if isinstance(address, IPv6Address):

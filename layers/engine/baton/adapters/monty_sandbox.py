@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
-from baton.core.conditions.model import Answer, Question
+from baton.core.conditions.model import SandboxAnswer, SandboxQuestion
 from baton.errors import SandboxUnavailable
 from baton.ports import Offload
 
@@ -57,11 +57,11 @@ class MontySandbox:
     def __init__(self, offload: Offload) -> None:
         self._offload = offload
 
-    async def answer(self, question: Question) -> Answer:
+    async def answer(self, question: SandboxQuestion) -> SandboxAnswer:
         return await self._offload(_ask, question)
 
 
-def _ask(question: Question) -> Answer:
+def _ask(question: SandboxQuestion) -> SandboxAnswer:
     """In a new process, which ends with this call. Its environment is empty."""
     timeout_ms = min(question.timeout_ms, MAX_TIMEOUT_MS)
     memory_mb = min(question.memory_mb, MAX_MEMORY_MB)
@@ -132,7 +132,7 @@ def _confine(pid: int | None, timeout_ms: int, memory_mb: int) -> None:
         _log.warning("the kernel refuses to limit a condition's process; its own limits hold: %s", error)
 
 
-def _run(session: MontySession, question: Question, timeout_ms: int, memory_mb: int) -> Answer:
+def _run(session: MontySession, question: SandboxQuestion, timeout_ms: int, memory_mb: int) -> SandboxAnswer:
     from pydantic_monty import MontyError
 
     inputs = {"_baton_data": question.data, "_baton_code": question.code}
@@ -142,12 +142,12 @@ def _run(session: MontySession, question: Question, timeout_ms: int, memory_mb: 
         message = str(error)[:_MAX_TEXT]  # cut at once: it may be as long as its author liked
         return _limit_reached(error, message, timeout_ms, memory_mb) or _author_failed(error, message)
     if isinstance(value, bool):
-        return Answer(value=value)
+        return SandboxAnswer(value=value)
     text = f"evaluate() returned {value}, not True or False: wrap it in `bool(…)`"
-    return Answer(value=None, code="condition_not_boolean", message=text)
+    return SandboxAnswer(value=None, code="condition_not_boolean", message=text)
 
 
-def _limit_reached(error: MontyError, message: str, timeout_ms: int, memory_mb: int) -> Answer | None:
+def _limit_reached(error: MontyError, message: str, timeout_ms: int, memory_mb: int) -> SandboxAnswer | None:
     """The failure that a limit is to blame for."""
     from pydantic_monty import MontyCrashedError, MontyRuntimeError
 
@@ -158,17 +158,17 @@ def _limit_reached(error: MontyError, message: str, timeout_ms: int, memory_mb: 
     if ended or (isinstance(error, MontyCrashedError) and error.timed_out):
         most = f"{MAX_TIMEOUT_MS // 1_000}s"
         text = f"evaluate() took longer than {timeout_ms} ms: let it do less, or raise `timeout` ({most} at most)"
-        return Answer(value=None, code="condition_timeout", message=text)
+        return SandboxAnswer(value=None, code="condition_timeout", message=text)
     if died or kind == "MemoryError":
         text = (
             f"evaluate() needed more than {memory_mb} MB, with its data: let it do less, name less in `needs`, "
             f"or raise `max_memory_mb` ({MAX_MEMORY_MB} at most)"
         )
-        return Answer(value=None, code="condition_memory", message=text)
+        return SandboxAnswer(value=None, code="condition_memory", message=text)
     return None
 
 
-def _author_failed(error: MontyError, text: str) -> Answer:
+def _author_failed(error: MontyError, text: str) -> SandboxAnswer:
     """The failure of the code itself, by how far it came."""
     from pydantic_monty import MontyRuntimeError, MontySyntaxError
 
@@ -187,7 +187,7 @@ def _author_failed(error: MontyError, text: str) -> Answer:
         code, text = "condition_invalid", f"it must define `evaluate(output, context)`: {text}"
     elif text.startswith("KeyError"):
         text += "; ask with `.get(…)`; `context` has what `needs` names"
-    return Answer(value=None, code=code, message=f"line {line}: {text}" if line else text)
+    return SandboxAnswer(value=None, code=code, message=f"line {line}: {text}" if line else text)
 
 
 def _drop(stream: str, text: str) -> None:

@@ -10,7 +10,7 @@ import msgspec
 from baton.adapters.aws import translated
 from baton.adapters.rules import check_delay, xml_text
 from baton.errors import StoreUnavailable, Throttled
-from baton.ports import UNKNOWN, Cause, Message, tenant_of
+from baton.ports import UNKNOWN, DeadMessageCause, Message, tenant_of
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient
@@ -70,7 +70,7 @@ class SqsDeadLetters:
         self._client = client
         self._url = url
 
-    def send(self, body: str, reason: str, cause: Cause = UNKNOWN) -> None:
+    def send(self, body: str, reason: str, cause: DeadMessageCause = UNKNOWN) -> None:
         told, text = xml_text(reason)[:_MAX_REASON] or "unknown", xml_text(body) or "{}"
         known = {"code": cause.code, "node": xml_text(cause.node)[:_MAX_REASON]}
         known |= {"version": str(cause.version or ""), "attempts": str(cause.attempts)}

@@ -59,7 +59,7 @@ class OtlpSpans:
             method="POST",
             url=self._url,
             headers={"content-type": "application/json"},
-            body=msgspec.json.encode(document(self._service, spans)),
+            body=msgspec.json.encode(spans_body(self._service, spans)),
             within_ms=within_ms,
             most=_MOST_ANSWER,
             named=True,
@@ -75,7 +75,7 @@ class OtlpSpans:
         return len(spans)
 
 
-def document(service: str, spans: Sequence[Span]) -> dict[str, Any]:
+def spans_body(service: str, spans: Sequence[Span]) -> dict[str, Any]:
     """The body of a request."""
     return {
         "resourceSpans": [

@@ -25,28 +25,28 @@ Writer = Callable[[Collector, str, Any], Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class DocumentObject:
     """Part of a document: the key, the writer and the value of each of its fields."""
 
     fields: tuple[tuple[str, Writer, Any], ...]
 
 
-def given(*fields: tuple[str, Writer, Any]) -> tuple[tuple[str, Writer, Any], ...]:
+def present_fields(*fields: tuple[str, Writer, Any]) -> tuple[tuple[str, Writer, Any], ...]:
     """Return the fields that are not None. None stands for an omitted field."""
     return tuple(field for field in fields if field[2] is not None)
 
 
-def written(made: Collector, path: str, part: Part) -> dict[str, Any]:
+def write_object(made: Collector, path: str, part: DocumentObject) -> dict[str, Any]:
     """Return the JSON object of a part."""
     return {key: write(made, f"{path}/{key}", value) for key, write, value in part.fields}
 
 
-def only(kind: type[Part], what: str, suggestion: str) -> Writer:
+def only(kind: type[DocumentObject], what: str, suggestion: str) -> Writer:
     """Return the writer of a field that accepts only one kind of part."""
 
     def write(made: Collector, path: str, value: Any) -> Any:
         if isinstance(value, kind):
-            return written(made, path, value)
+            return write_object(made, path, value)
         return made.replace(path, f"`{made.shown(value)}` is not {what}", suggestion)
 
     return write
@@ -75,14 +75,14 @@ class Later:
     make: Callable[[Collector, str], Any]
 
 
-def finished(made: Collector, path: str, value: Any) -> Any:
+def copy_finished(made: Collector, path: str, value: Any) -> Any:
     """Return a copy of the value with all nested `Later` values computed."""
     if isinstance(value, Later):
         return value.make(made, path)
     if isinstance(value, dict):
-        return {key: finished(made, f"{path}/{escape(key)}", item) for key, item in value.items()}
+        return {key: copy_finished(made, f"{path}/{escape(key)}", item) for key, item in value.items()}
     if isinstance(value, list):
-        return [finished(made, f"{path}/{index}", item) for index, item in enumerate(value)]
+        return [copy_finished(made, f"{path}/{index}", item) for index, item in enumerate(value)]
     return value
 
 
@@ -100,7 +100,7 @@ def any_schema(made: Collector, path: str, value: Any) -> Any:
     """Return a JSON Schema: unchanged, by name, or of a type that pydantic describes."""
     if isinstance(value, (Mapping, bool, str)):
         return made.value(path, value)
-    if isinstance(value, (Reference, Node, Part)):
+    if isinstance(value, (Reference, Node, DocumentObject)):
         return made.replace(path, f"`{made.shown(value)}` is not a schema", "write a type, or a JSON Schema")
     return Later(lambda made, path: _described(made, path, value))
 
@@ -133,7 +133,7 @@ _MAYBE = re.compile(r"(ctx\.\w+\.output)\?")
 _LEFT_OUT: Any = object()
 
 
-class Condition(Part):
+class Condition(DocumentObject):
     """A condition, created by the functions of this module."""
 
 
@@ -158,9 +158,9 @@ def jsonpath(
     return Condition(
         (
             ("jsonpath", Collector.value, query),
-            *given(("operator", Collector.value, operator)),
+            *present_fields(("operator", Collector.value, operator)),
             *operand,
-            *given(("of", Collector.value, of)),
+            *present_fields(("of", Collector.value, of)),
         )
     )
 
@@ -178,7 +178,7 @@ def matches(
     return Condition(
         (
             ("schema", any_schema, schema),
-            *given(("invert", Collector.value, invert), ("of", Collector.value, of)),
+            *present_fields(("invert", Collector.value, invert), ("of", Collector.value, of)),
         )
     )
 
@@ -187,14 +187,14 @@ def compare(left: Any, operator: str, right: Any) -> Condition:
     """Return a condition on two values, which may contain references: `compare(OUTPUT.total, ">",
     quote.output.limit)`.
     """
-    sides = Part(
+    sides = DocumentObject(
         (
             ("left", Collector.value, left),
             ("operator", Collector.value, operator),
             ("right", Collector.value, right),
         )
     )
-    return Condition((("compare", written, sides),))
+    return Condition((("compare", write_object, sides),))
 
 
 def all_of(*conditions: Holds) -> Condition:
@@ -230,7 +230,7 @@ def python(
     return Condition(
         (
             ("python", _code, function),
-            *given(
+            *present_fields(
                 ("needs", list_of(_name), needs),
                 ("of", Collector.value, of),
                 ("timeout", Collector.duration, timeout),
@@ -248,7 +248,7 @@ def condition(made: Collector, path: str, value: Any) -> Any:
     if path.count("/") >= DEEPEST:
         return made.replace(path, f"nested deeper than {DEEPEST} levels")
     if isinstance(value, Condition):
-        return written(made, path, value)
+        return write_object(made, path, value)
     if isinstance(value, (str, Reference)):
         return _cel(made, path, value)
     return made.replace(

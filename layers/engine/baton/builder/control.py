@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NotRequired, TypedDict
 
-from baton.builder.conditions import Holds, Part, condition, given, list_of, only
+from baton.builder.conditions import DocumentObject, Holds, condition, list_of, only, present_fields
 from baton.builder.references import Node, Reference
 from baton.builder.values import Collector, Duration, Nodes
 from baton.core.expressions import escape
@@ -18,23 +18,23 @@ Pause = Duration | Reference | Mapping[str, Any]
 """Delay between two rounds: a duration, a reference to one, or `{"first": …, "factor": …, "most": …}`."""
 
 
-class Rule(Part):
+class Rule(DocumentObject):
     """One rule of a branch, created by `rule`."""
 
 
-class Branch(Part):
+class Branch(DocumentObject):
     """A choice of the next nodes, created by `branch` and `choose`."""
 
 
-class Loop(Part):
+class Loop(DocumentObject):
     """A loop, created by `loop`."""
 
 
-class Poll(Part):
+class Poll(DocumentObject):
     """Repetition of a task's tool, created by `poll`."""
 
 
-class Join(Part):
+class Join(DocumentObject):
     """Condition for the start of a node with several predecessors, created by `join`."""
 
 
@@ -48,7 +48,7 @@ def branch(*rules: Rule, default: Nodes | None = None) -> Branch:
     `default`, or with none of the named nodes.
     """
     rule_list = list_of(only(Rule, "a rule", "write rule(condition, node)"))
-    return Branch((("rules", rule_list, rules), *given(("default", Collector.nodes, default))))
+    return Branch((("rules", rule_list, rules), *present_fields(("default", Collector.nodes, default))))
 
 
 def choose(value: Reference | str, among: Nodes, default: Nodes | None = None) -> Branch:
@@ -59,7 +59,7 @@ def choose(value: Reference | str, among: Nodes, default: Nodes | None = None) -
         (
             ("choose", Collector.value, value),
             ("among", Collector.nodes, among),
-            *given(("default", Collector.nodes, default)),
+            *present_fields(("default", Collector.nodes, default)),
         )
     )
 
@@ -84,7 +84,7 @@ def loop(
     return Loop(
         (
             ("while", condition, while_),
-            *given(
+            *present_fields(
                 ("max_iterations", Collector.value, max_iterations),
                 ("back_to", Collector.node, back_to),
                 ("break_path", Collector.nodes, break_path),
@@ -111,7 +111,7 @@ def poll(
         (
             ("until", condition, until),
             ("every", _pause, every),
-            *given(
+            *present_fields(
                 ("tries", Collector.value, tries),
                 ("within", Collector.duration, within),
                 ("initial", Collector.value, initial),
@@ -141,7 +141,7 @@ def join(
     is a number, or a share such as "25%".
     """
     return Join(
-        given(
+        present_fields(
             ("wait_for", Collector.value, wait_for),
             ("tolerated_failures", Collector.value, tolerated_failures),
             ("rest", Collector.value, rest),
@@ -201,14 +201,14 @@ def guardrails(made: Collector, path: str, value: Any) -> Any:
     """Write a document's `guardrails`."""
     if not isinstance(value, Mapping):
         return made.value(path, value)
-    writers = {"allowed_tools": tools, "allowed_transitions": _transitions}
+    writers = {"allowed_tools": tools_writer, "allowed_transitions": _transitions}
     return {
         key: writers.get(key, Collector.value)(made, f"{path}/{escape(key)}", item)
         for key, item in value.items()
     }
 
 
-def tools(made: Collector, path: str, value: Any) -> Any:
+def tools_writer(made: Collector, path: str, value: Any) -> Any:
     """Write tools: names, patterns and `@tool` functions, one or a list."""
     is_list = isinstance(value, (list, tuple))
     return list_of(Collector.tool)(made, path, value) if is_list else made.tool(path, value)

@@ -9,7 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Literal, TypedDict
 
-from baton.builder.conditions import Holds, Part, Writer, condition, given, list_of, written
+from baton.builder.conditions import (
+    DocumentObject,
+    Holds,
+    Writer,
+    condition,
+    list_of,
+    present_fields,
+    write_object,
+)
 from baton.builder.references import Node
 from baton.builder.values import Collector, Duration, Nodes
 
@@ -113,7 +121,7 @@ Reactions = str | Sequence[str] | Mapping[str, str | Sequence[str] | Reaction]
 Policies = Sequence[Policy]
 
 
-class Caught(Part):
+class Caught(DocumentObject):
     """Continuation after some failures, created by `caught`."""
 
 
@@ -132,7 +140,7 @@ def caught(
     """
     return Caught(
         (
-            *given(
+            *present_fields(
                 ("code", Collector.value, code), ("class", Collector.value, class_), ("if", condition, if_)
             ),
             ("then", Collector.nodes, then),
@@ -146,7 +154,7 @@ def caught(
 def catch(made: Collector, path: str, value: Any) -> Any:
     """Write a node's `catch`: nodes, or rules."""
     if isinstance(value, Caught):
-        return [written(made, f"{path}/0", value)]
+        return [write_object(made, f"{path}/0", value)]
     if isinstance(value, (list, tuple)) and any(isinstance(one, Caught) for one in value):
         return list_of(_rule)(made, path, value)
     return made.nodes(path, value)
@@ -154,34 +162,34 @@ def catch(made: Collector, path: str, value: Any) -> Any:
 
 def _rule(made: Collector, path: str, value: Any) -> Any:
     if isinstance(value, Caught):
-        return written(made, path, value)
+        return write_object(made, path, value)
     return made.replace(
         path, f"`{made.shown(value)}` is not a rule", "write caught(node, …), or nodes alone in the list"
     )
 
 
-def said(made: Collector, path: str, value: Any) -> Any:
+def failure_fields(made: Collector, path: str, value: Any) -> Any:
     """Write `retry`, `failover`, `replan`, `requires_approval` and `escalate`, with their contents."""
     if isinstance(value, timedelta):
         return made.duration(path, value)
     if isinstance(value, (list, tuple)):
-        return list_of(said)(made, path, value)
+        return list_of(failure_fields)(made, path, value)
     return made.members(path, value, _by_key)
 
 
 def _by_key(made: Collector, path: str, value: Any) -> Any:
     """Write the value of the key that ends the path."""
-    return _INSIDE.get(path.rpartition("/")[2], said)(made, path, value)
+    return _INSIDE.get(path.rpartition("/")[2], failure_fields)(made, path, value)
 
 
 def compensation(made: Collector, path: str, value: Any) -> Any:
     """Write `compensate`."""
-    return said(made, path, value) if isinstance(value, Mapping) else made.tool(path, value)
+    return failure_fields(made, path, value) if isinstance(value, Mapping) else made.tool(path, value)
 
 
 def by_code(made: Collector, path: str, value: Any) -> Any:
     """Write `on_failure`."""
-    return made.members(path, value, said)
+    return made.members(path, value, failure_fields)
 
 
 def _tools(made: Collector, path: str, value: Any) -> Any:

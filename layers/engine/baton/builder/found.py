@@ -9,7 +9,7 @@ import importlib
 from types import ModuleType
 
 from baton.builder.workflow import Workflow
-from baton.core.expressions import hinted, nearest
+from baton.core.expressions import nearest, with_hint
 from baton.errors import InvalidDefinition, NotFound
 from baton.tools.define import modules_of
 
@@ -57,5 +57,5 @@ def load_workflow(address: str) -> Workflow:
     known = {key: value for key, value in vars(module).items() if isinstance(value, Workflow)}
     if attribute not in known:
         hint = nearest(attribute, known) or f"there are: {', '.join(sorted(known)) or 'none'}"
-        raise NotFound(hinted(f"`{name}` has no workflow `{attribute}`", hint))
+        raise NotFound(with_hint(f"`{name}` has no workflow `{attribute}`", hint))
     return known[attribute]

@@ -18,14 +18,14 @@ from baton.builder.conditions import (
     Writer,
     any_schema,
     condition,
-    finished,
-    given,
+    copy_finished,
     only,
+    present_fields,
     raise_if,
     schema_by_name,
 )
 from baton.builder.control import Branch, Guardrails, Join, Limits, Loop, Poll, guardrails, join_or_short
-from baton.builder.control import tools as tools_of
+from baton.builder.control import tools_writer as tools_of
 from baton.builder.failing import (
     Catch,
     Compensation,
@@ -36,7 +36,7 @@ from baton.builder.failing import (
     by_code,
     catch,
     compensation,
-    said,
+    failure_fields,
 )
 from baton.builder.references import Node, Origin, Reference, Roots
 from baton.builder.values import Collector, Duration, Nodes
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from baton.tools.define import Registry
 
 
-class Named(Protocol):
+class GraphOfWorkflow(Protocol):
     """A workflow that another one uses as a graph."""
 
     name: str
@@ -57,7 +57,7 @@ class Named(Protocol):
     """Graphs that it starts, by name."""
 
 
-N = TypeVar("N", bound=Named)
+N = TypeVar("N", bound=GraphOfWorkflow)
 
 
 def graphs_of(
@@ -134,13 +134,13 @@ FIELDS: Mapping[str, Writer] = {
     "poll": only(Poll, "a poll", "write poll(condition, every)"),
     "join": join_or_short,
     "map": Collector.value,
-    "retry": said,
+    "retry": failure_fields,
     "on_failure": by_code,
-    "failover": said,
-    "breaker": said,
-    "replan": said,
+    "failover": failure_fields,
+    "breaker": failure_fields,
+    "replan": failure_fields,
     "compensate": compensation,
-    "requires_approval": said,
+    "requires_approval": failure_fields,
     "catch": catch,
     "output_schema": any_schema,
     "limits": Collector.measures,
@@ -153,13 +153,13 @@ HEAD: Mapping[str, Writer] = {
     "timeout": Collector.duration,
     "limits": Collector.measures,
     "guardrails": guardrails,
-    "retry": said,
+    "retry": failure_fields,
     "on_failure": by_code,
-    "failover": said,
-    "replan": said,
+    "failover": failure_fields,
+    "replan": failure_fields,
     "compensate": Collector.value,
     "risk": Collector.value,
-    "failure_handler": said,
+    "failure_handler": failure_fields,
 }
 
 
@@ -178,7 +178,7 @@ class Summaries(TypedDict, total=False):
     max_output: int
 
 
-class Asking(NodeFields, total=False):
+class ModelOptions(NodeFields, total=False):
     """Fields of a node that asks a model, and of any node. None is the same as omitting the field."""
 
     instructions: Any
@@ -337,7 +337,7 @@ class Workflow(Roots):
             ("timeout", Collector.duration, timeout),
             ("fresh", Collector.value, fresh),
         )
-        for key, write, value in given(*fields):
+        for key, write, value in present_fields(*fields):
             wait[key] = write(self._made, f"{_place(name)}/wait/{key}", value)
         return self._add(name, {"wait": wait}, more)
 
@@ -374,10 +374,10 @@ class Workflow(Roots):
         if expires is not None:
             human["expires"] = self._made.duration(f"{place}/expires", expires)
         if escalate is not None:
-            human["escalate"] = said(self._made, f"{place}/escalate", escalate)
+            human["escalate"] = failure_fields(self._made, f"{place}/escalate", escalate)
         return self._add(name, {"human": human}, more)
 
-    def model(self, name: str, model: str, prompt: Any, **more: Unpack[Asking]) -> Node:
+    def model(self, name: str, model: str, prompt: Any, **more: Unpack[ModelOptions]) -> Node:
         """Add a node that asks a model once. Its output is text, or conforms to `output_schema`."""
         return self._asked(name, "model", {"name": model, "prompt": prompt}, more)
 
@@ -396,7 +396,7 @@ class Workflow(Roots):
         tokens: int | None = None,
         summarise: Summaries | None = None,
         compensate: str | None = None,
-        **more: Unpack[Asking],
+        **more: Unpack[ModelOptions],
     ) -> Node:
         """Add an agent: a node that asks a model, executes its calls of `tools`, and repeats until the model
         answers.
@@ -416,10 +416,10 @@ class Workflow(Roots):
         name: str,
         kind: str,
         fields: Mapping[str, Any],
-        more: Asking,
+        more: ModelOptions,
         also: Mapping[str, Any] | None = None,
     ) -> Node:
-        check_said(more, Asking)
+        check_said(more, ModelOptions)
         asked = {
             key: (tools_of if key == "tools" else Collector.value)(
                 self._made, f"{_place(name)}/{kind}/{key}", value
@@ -573,7 +573,7 @@ class Workflow(Roots):
         made.problems += self._made.problems
         made.stand_ins |= self._made.stand_ins
         # A copy, so that a caller who changes a document does not change the workflow.
-        return made, finished(made, "", {**self._head, "nodes": self._nodes, **self._output})
+        return made, copy_finished(made, "", {**self._head, "nodes": self._nodes, **self._output})
 
 
 def _place(name: str) -> str:

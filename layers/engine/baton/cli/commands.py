@@ -69,7 +69,7 @@ class _Group(click.Group):
             if not is_full(error):
                 raise
             drop_output()
-            exits.Failed(exits.USAGE, f"the output cannot be written: {error.strerror}").show()
+            exits.CommandFailed(exits.USAGE, f"the output cannot be written: {error.strerror}").show()
             raise SystemExit(exits.USAGE) from error
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from baton.client.exits import DENIED, USAGE, Failed
+from baton.client.exits import DENIED, USAGE, CommandFailed
 from baton.words.text import plain
 
 NAME = "baton"
@@ -41,7 +41,7 @@ def program() -> str:
         return shlex.quote(str(own))
 
 
-def typed(arguments: str) -> str:
+def command_line(arguments: str) -> str:
     """Return a command line for the user: the program, followed by `arguments`."""
     return f"{program()} {arguments}"
 
@@ -99,10 +99,10 @@ def find_connection(url: str | None, token: str | None, auth: str | None = None)
     """Return the connection of the command line or the environment, else the one that `baton up` left.
 
     `auth` is `token` or `aws`. None selects a token if one is known, and the user's AWS credentials for an
-    address of API Gateway otherwise. Raises `Failed`.
+    address of API Gateway otherwise. Raises `CommandFailed`.
     """
     if auth and auth not in WAYS:
-        raise Failed(USAGE, f"BATON_AUTH is {auth!r}; it can be {' or '.join(WAYS)}")
+        raise CommandFailed(USAGE, f"BATON_AUTH is {auth!r}; it can be {' or '.join(WAYS)}")
     local = {} if url and (token or auth == "aws") else _local()
     url = url and url.rstrip("/")
     if not url:
@@ -111,10 +111,10 @@ def find_connection(url: str | None, token: str | None, auth: str | None = None)
     elif not token and local.get("url") == url:
         token = local.get("token")
     if not url:
-        raise Failed(
+        raise CommandFailed(
             DENIED,
             "no address of an API is known",
-            f"Start one here with `{typed('up')}`, or set BATON_URL and BATON_TOKEN.",
+            f"Start one here with `{command_line('up')}`, or set BATON_URL and BATON_TOKEN.",
         )
     _check_address(url)
     region = region_of(url)
@@ -122,21 +122,21 @@ def find_connection(url: str | None, token: str | None, auth: str | None = None)
         # AWS_DEFAULT_REGION and the profile's region are botocore's to find; AWS_REGION it does not know.
         return Connection(url, aws=True, region=region or os.environ.get("AWS_REGION", ""))
     if not token:
-        raise Failed(
+        raise CommandFailed(
             DENIED,
             f"no token for {url} is known",
             "Set BATON_TOKEN, or sign requests with your AWS credentials: --aws.",
         )
     if not (token.isascii() and token.isprintable()) or " " in token:
         # Never shown: a person who sends the message on would quote it.
-        raise Failed(
+        raise CommandFailed(
             USAGE, "the token has characters that no token has, such as a space or the end of a line"
         )
     return Connection(url, token)
 
 
 def _check_address(url: str) -> None:
-    """Raises `Failed`."""
+    """Raises `CommandFailed`."""
     try:
         parts = urlsplit(url)
         is_address = bool(parts.hostname) and parts.scheme in ("http", "https") and parts.port != 0
@@ -144,12 +144,12 @@ def _check_address(url: str) -> None:
         is_address = False
     else:
         if "@" in parts.netloc:
-            raise Failed(
+            raise CommandFailed(
                 USAGE, "an address has no user and no password", "Who asks is said by a token: BATON_TOKEN."
             )
         is_address = is_address and not parts.query and not parts.fragment and not re.search(r"\s", url)
     if not is_address:
-        raise Failed(USAGE, f"{url!r} is not an address; write for example https://HOST")
+        raise CommandFailed(USAGE, f"{url!r} is not an address; write for example https://HOST")
 
 
 def region_of(url: str) -> str:
@@ -179,7 +179,7 @@ def remove_local(root: Path) -> None:
         return
 
 
-def owner_of(root: Path) -> Owner | None:
+def other_run(root: Path) -> Owner | None:
     """Return the other run that owns this directory's file, if it still exists and answers.
 
     A killed run leaves its file, and another process may have its number. Therefore both the process and the
@@ -194,12 +194,14 @@ def owner_of(root: Path) -> Owner | None:
 
 
 def project_root() -> Path:
-    """Return the directory of the template: this one or the nearest above it. Raises `Failed`."""
+    """Return the directory of the template: this one or the nearest above it. Raises `CommandFailed`."""
     here = Path.cwd()
     for directory in (here, *here.parents):
         if (directory / TEMPLATE).is_file():
             return directory
-    raise Failed(USAGE, f"there is no {TEMPLATE} in {here} or above it", "Run this inside a Baton project.")
+    raise CommandFailed(
+        USAGE, f"there is no {TEMPLATE} in {here} or above it", "Run this inside a Baton project."
+    )
 
 
 def _alive(pid: int) -> bool:
@@ -228,7 +230,7 @@ def _local() -> dict[str, str]:
             try:
                 found = json.loads(path.read_text())
             except (OSError, ValueError) as error:
-                raise Failed(DENIED, f"{path} cannot be read: {error}") from error
+                raise CommandFailed(DENIED, f"{path} cannot be read: {error}") from error
             return found if isinstance(found, dict) else {}
     return {}
 
@@ -238,9 +240,9 @@ RECENT = 1_000  # sagas, the latest change first, among which a beginning is loo
 _NAMED = 10
 
 
-def whole(given: str, sagas: Iterable[Mapping[str, Any]]) -> str | None:
-    """Return the only id that `given` can mean, or None if no id begins with it. Raises `Failed` with several
-    matches.
+def full_saga_id(given: str, sagas: Iterable[Mapping[str, Any]]) -> str | None:
+    """Return the only id that `given` can mean, or None if no id begins with it.
+    Raises `CommandFailed` with several matches.
 
     `ke86` means a saga and not its children, whose ids continue with a dot; `ke86.0.send` is a child of it.
     """
@@ -262,6 +264,6 @@ def whole(given: str, sagas: Iterable[Mapping[str, Any]]) -> str | None:
     lines = [plain(f"{name}  {told}") for name, told in list(found.items())[:_NAMED]]
     if len(found) > _NAMED:
         lines.append(f"and {len(found) - _NAMED} more")
-    raise Failed(
+    raise CommandFailed(
         USAGE, f"`{given}` is the beginning of {len(found)} ids: write more of the one you mean", *lines
     )

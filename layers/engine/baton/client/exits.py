@@ -38,7 +38,7 @@ _SIGNED = (
 )
 
 
-class Failed(click.ClickException):
+class CommandFailed(click.ClickException):
     """Error that ends the command with `exit_code` after `message` and the lines in `more`, on stderr.
 
     `problem` is the problem document of the API, if the API caused the error.
@@ -51,15 +51,15 @@ class Failed(click.ClickException):
         self.exit_code = exit_code
         self.more = tuple(map(plain, more))
 
-    def about(self, what: str) -> Failed:
+    def about(self, what: str) -> CommandFailed:
         """Return the same failure with the name of one of several subjects."""
-        failure = Failed(self.exit_code, f"{what}: {self.message}", *self.more)
+        failure = CommandFailed(self.exit_code, f"{what}: {self.message}", *self.more)
         failure.problem = self.problem
         return failure
 
-    def hinting(self, *more: str) -> Failed:
+    def hinting(self, *more: str) -> CommandFailed:
         """Return the same failure with further lines below it."""
-        failure = Failed(self.exit_code, self.message, *self.more, *more)
+        failure = CommandFailed(self.exit_code, self.message, *self.more, *more)
         failure.problem = self.problem
         return failure
 
@@ -77,7 +77,7 @@ class Failed(click.ClickException):
             click.echo(f"  {line}", file=stream)
 
 
-class Busy(Failed):
+class Busy(CommandFailed):
     """Error for an API that requests a pause of `pause_s` seconds."""
 
     def __init__(self, pause_s: float, message: str, *more: str) -> None:
@@ -85,14 +85,14 @@ class Busy(Failed):
         self.pause_s = pause_s
 
 
-class Interrupted(Failed):
+class Interrupted(CommandFailed):
     """Error for Ctrl-C, with a note on what continues without this command."""
 
     def __init__(self, message: str = "interrupted") -> None:
         super().__init__(INTERRUPTED, message)
 
 
-def refused(status: int, problem: Mapping[str, Any], *, aws: bool = False) -> Failed:
+def problem_failure(status: int, problem: Mapping[str, Any], *, aws: bool = False) -> CommandFailed:
     """Return the failure for an RFC 9457 problem document, with each of its errors on a line of its own.
 
     `aws`: the request was signed, so the message explains a refused identity by its AWS credentials.
@@ -110,7 +110,7 @@ def refused(status: int, problem: Mapping[str, Any], *, aws: bool = False) -> Fa
         lines += [_EARLIER] if status == 401 and not aws else []
     else:
         code = UNREACHABLE if status >= 500 or status == 429 else REFUSED
-    failure = Failed(code, message, *lines)
+    failure = CommandFailed(code, message, *lines)
     failure.problem = problem
     return failure
 

@@ -22,8 +22,8 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import httpx
 
-from baton.client.connection import RECENT, SHORTEST, Connection, typed, whole
-from baton.client.exits import DENIED, UNREACHABLE, USAGE, Busy, Failed, refused
+from baton.client.connection import RECENT, SHORTEST, Connection, command_line, full_saga_id
+from baton.client.exits import DENIED, UNREACHABLE, USAGE, Busy, CommandFailed, problem_failure
 from baton.errors import Unauthenticated
 
 TOTAL_S = 20.0
@@ -39,7 +39,7 @@ _DIRECT = {"all://127.0.0.1": None, "all://localhost": None, "all://[::1]": None
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ApiAnswer:
     """A successful answer: its document, or None if the caller's ETag is current."""
 
     status: int
@@ -48,8 +48,8 @@ class Answer:
 
 
 class Transport:
-    """HTTP client of one API for one caller. Each call raises `Failed`, which determines the command's exit
-    status.
+    """HTTP client of one API for one caller.
+    Each call raises `CommandFailed`, which determines the command's exit status.
 
     All calls can be repeated: reads by nature, writes by their `Idempotency-Key`. Therefore broken
     connections and busy servers are retried before the caller receives an error.
@@ -79,7 +79,7 @@ class Transport:
         query: Mapping[str, str] | None = None,
         key: str | None = None,
         etag: str = "",
-    ) -> Answer:
+    ) -> ApiAnswer:
         """Send a request and return the answer, within `TOTAL_S` including retries. `etag` is the caller's
         version.
         """
@@ -99,15 +99,15 @@ class Transport:
         except httpx.RequestError as error:
             raise self._unreachable(str(error) or type(error).__name__) from error
         except httpx.InvalidURL as error:
-            raise Failed(USAGE, f"this cannot be part of an address: {error}") from error
+            raise CommandFailed(USAGE, f"this cannot be part of an address: {error}") from error
         except Unauthenticated as error:
-            raise Failed(DENIED, error.detail, *_credentials_hints()) from error
+            raise CommandFailed(DENIED, error.detail, *_credentials_hints()) from error
         if answer.status_code == _UNCHANGED and etag:
-            return Answer(_UNCHANGED, None, etag)
+            return ApiAnswer(_UNCHANGED, None, etag)
         document = _document(answer)
         if answer.is_success:
-            return Answer(answer.status_code, document, answer.headers.get("ETag", ""))
-        failure = refused(answer.status_code, document, aws=self._connection.aws)
+            return ApiAnswer(answer.status_code, document, answer.headers.get("ETag", ""))
+        failure = problem_failure(answer.status_code, document, aws=self._connection.aws)
         if answer.status_code == _BUSY:
             raise Busy(_asked_pause(answer) or PAUSE_S, failure.message, *failure.more)
         raise failure
@@ -128,10 +128,10 @@ class Transport:
             await pause(wait)
         raise AssertionError("unreachable")
 
-    def _unreachable(self, why: str) -> Failed:
+    def _unreachable(self, why: str) -> CommandFailed:
         here = urlsplit(self._connection.url).hostname in ("127.0.0.1", "localhost", "::1")
-        hints = (f"Is it running? It is started with `{typed('up')}`.",) if here else ()
-        return Failed(UNREACHABLE, f"{self._connection.url} could not be reached: {why}", *hints)
+        hints = (f"Is it running? It is started with `{command_line('up')}`.",) if here else ()
+        return CommandFailed(UNREACHABLE, f"{self._connection.url} could not be reached: {why}", *hints)
 
 
 def glance(connection: Connection, path: str) -> Any:
@@ -225,7 +225,7 @@ def _document(answer: httpx.Response) -> dict[str, Any]:
     if isinstance(document, dict):
         return document
     if answer.is_success:
-        raise Failed(
+        raise CommandFailed(
             UNREACHABLE, f"{answer.request.url} did not answer with a JSON object: is this a Baton API?"
         )
     return {"title": answer.reason_phrase or "Error", "detail": answer.text[:300]}
@@ -246,11 +246,11 @@ class Reader:
         await self._http.aclose()
 
     async def get(self, url: str) -> Any:
-        """Return a document. Raises `Failed`."""
+        """Return a document. Raises `CommandFailed`."""
         return (await self._answer("GET", url)).json()
 
     async def put(self, url: str, document: Any) -> None:
-        """Replace a document. Raises `Failed`."""
+        """Replace a document. Raises `CommandFailed`."""
         await self._answer("PUT", url, document)
 
     async def _answer(self, method: str, url: str, document: Any = None) -> httpx.Response:
@@ -259,7 +259,7 @@ class Reader:
                 answer = await self._http.request(method, url, json=document)
             return answer.raise_for_status()
         except (TimeoutError, httpx.HTTPError) as error:
-            raise Failed(UNREACHABLE, f"{url}: {error}") from error
+            raise CommandFailed(UNREACHABLE, f"{url}: {error}") from error
 
 
 PAGE = 100
@@ -269,7 +269,7 @@ _TOO_SHORT = f"The beginning of an id names a saga if it has at least {SHORTEST}
 
 
 class Calls:
-    """Calls to one API for one caller. Each call raises `Failed` with the exit status of the command."""
+    """Calls to one API for one caller. Each call raises `CommandFailed` with the exit status of the command."""
 
     def __init__(self, connection: Connection, *, connections: int = 16) -> None:
         self._url = connection.url
@@ -282,18 +282,18 @@ class Calls:
     async def __aexit__(self, *_: object) -> None:
         await self._transport.close()
 
-    async def _of(self, saga: str, method: str, *more: str, **said: Any) -> Answer:
+    async def _of(self, saga: str, method: str, *more: str, **said: Any) -> ApiAnswer:
         """Return the API's answer about a saga, whose id may be abbreviated to its beginning."""
         return await self._named(
             saga, lambda known: self._transport.ask(method, path_of("sagas", known, *more), **said)
         )
 
-    async def _named(self, saga: str, ask: Callable[[str], Awaitable[Answer]]) -> Answer:
+    async def _named(self, saga: str, ask: Callable[[str], Awaitable[ApiAnswer]]) -> ApiAnswer:
         """Return the answer of `ask` for the full id of a saga. The given id may be its beginning."""
         known = self._whole.get(saga, saga)
         try:
             return await ask(known)
-        except Failed as refusal:
+        except CommandFailed as refusal:
             if known != saga or refusal.problem.get("detail") != f"there is no saga `{saga}`":
                 raise
             if len(saga) < SHORTEST:
@@ -304,12 +304,14 @@ class Calls:
         return await self._named(saga, ask)
 
     async def _begun_with(self, beginning: str) -> str | None:
-        """Return the id with this beginning among the latest sagas. Raises `Failed` for several matches."""
+        """Return the id with this beginning among the latest sagas.
+        Raises `CommandFailed` for several matches.
+        """
         try:
             pages = [page async for page, _ in self._pages("/sagas", "sagas", {}, RECENT, None)]
-        except Failed:
+        except CommandFailed:
             return None  # a caller who may not list sagas has to write whole ids
-        return whole(beginning, chain.from_iterable(pages))
+        return full_saga_id(beginning, chain.from_iterable(pages))
 
     async def _get_of(
         self, saga: str, *more: str, query: Mapping[str, str] | None = None, has: str
@@ -332,7 +334,9 @@ class Calls:
     def _shaped(self, document: dict[str, Any], has: str) -> dict[str, Any]:
         """Return the document, if it has the field that identifies an answer of a Baton API."""
         if document.get(has) is None:
-            raise Failed(UNREACHABLE, f"{self._url} answers, but not as a Baton API does: `{has}` is missing")
+            raise CommandFailed(
+                UNREACHABLE, f"{self._url} answers, but not as a Baton API does: `{has}` is missing"
+            )
         return document
 
     async def _pages(
@@ -351,15 +355,15 @@ class Calls:
             if not cursor:
                 return
             if cursor == before:
-                raise Failed(UNREACHABLE, f"{path} answers every page with the same cursor")
+                raise CommandFailed(UNREACHABLE, f"{path} answers every page with the same cursor")
 
 
 def path_of(*segments: str) -> str:
-    """Return the path made of these names. Raises `Failed` for an invalid name."""
+    """Return the path made of these names. Raises `CommandFailed` for an invalid name."""
     for segment in segments:
         # Every program on the way takes these for another path.
         if segment in ("", ".", ".."):
-            raise Failed(USAGE, f"`{segment}` is no name")
+            raise CommandFailed(USAGE, f"`{segment}` is no name")
     return "".join("/" + quote(segment, safe="") for segment in segments)
 
 
@@ -372,7 +376,7 @@ _HERE = re.compile(r"http://127\.0\.0\.1:[0-9]{1,5}")
 
 
 async def token_for(connection: Connection, user: str, groups: Sequence[str], roles: Sequence[str]) -> str:
-    """Return a token for another user of the same tenant. Raises `Failed`."""
+    """Return a token for another user of the same tenant. Raises `CommandFailed`."""
     transport = Transport(Connection(_issuer_of(connection), connection.token), connections=1)
     try:
         body = {"user": user, "groups": list(groups), "roles": list(roles)}
@@ -383,14 +387,14 @@ async def token_for(connection: Connection, user: str, groups: Sequence[str], ro
 
 
 def _issuer_of(connection: Connection) -> str:
-    """Return the address of the local run that signed the current token. Raises `Failed`."""
+    """Return the address of the local run that signed the current token. Raises `CommandFailed`."""
     try:
         body = connection.token.split(".")[1]
         issuer = json.loads(urlsafe_b64decode(body + "=" * (-len(body) % 4)))["iss"]
     except (IndexError, KeyError, TypeError, ValueError):
         issuer = None
     if connection.aws or not isinstance(issuer, str) or not _HERE.fullmatch(issuer):
-        raise Failed(
+        raise CommandFailed(
             DENIED,
             f"only `baton up` signs tokens, and the one at hand for {connection.url} is not one of its own",
             "Without BATON_URL and BATON_TOKEN the commands use that of the run in this directory. A token for any other API",

@@ -8,7 +8,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from baton.console.rendering import commands, part
-from baton.console.visits import OFTEN, SELDOM, Answer, Html, Redirect, Visit
+from baton.console.visits import OFTEN, SLOWEST_POLL_MS, Answer, Html, Redirect, Visit
 from baton.errors import NotFound, UserError
 
 ENDED: Final = frozenset({"completed", "failed", "cancelled", "rolled_back", "rollback_failed"})
@@ -16,7 +16,7 @@ ENDED: Final = frozenset({"completed", "failed", "cancelled", "rolled_back", "ro
 
 def pace(view: Mapping[str, Any]) -> int:
     """Return the milliseconds between a page's checks for changes of its saga."""
-    return SELDOM if view["status"] in ENDED else OFTEN
+    return SLOWEST_POLL_MS if view["status"] in ENDED else OFTEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ def action_done(visit: Visit) -> str:
     return action.done if visit.query.get("changed") != "no" else "It was so before. Nothing was changed."
 
 
-def asks(name: str) -> Callable[[Visit], Awaitable[Answer]]:
+def confirmation_page(name: str) -> Callable[[Visit], Awaitable[Answer]]:
     """Return the page that explains the action before it is taken."""
 
     async def page(visit: Visit) -> Answer:
@@ -289,7 +289,9 @@ class Kind:
     page: Callable[[Visit, UserError | None], Awaitable[Html]]
 
 
-def offered(deeds: Sequence[Deed], at: str, name: str, view: Mapping[str, Any], visit: Visit) -> list[Any]:
+def possible_actions(
+    deeds: Sequence[Deed], at: str, name: str, view: Mapping[str, Any], visit: Visit
+) -> list[Any]:
     """Return the actions that this person can take on this thing now: deeds with the values of their fields,
     and their commands.
     """
@@ -334,7 +336,7 @@ def deed_page(kind: Kind, deed: Deed) -> Callable[[Visit], Awaitable[Answer]]:
     return page
 
 
-def paged(visit: Visit, there: str, kept: Mapping[str, str], next: str | None) -> dict[str, str]:
+def page_links(visit: Visit, there: str, kept: Mapping[str, str], next: str | None) -> dict[str, str]:
     """Return the addresses of the next and the first page of a list, for its template."""
 
     def address(query: Mapping[str, str]) -> str:
@@ -347,7 +349,7 @@ def paged(visit: Visit, there: str, kept: Mapping[str, str], next: str | None) -
     }
 
 
-def asked(visit: Visit, *names: str) -> tuple[dict[str, str], dict[str, str]]:
+def chosen_filters(visit: Visit, *names: str) -> tuple[dict[str, str], dict[str, str]]:
     """Return the chosen filters of a list, and the same with the page, as a query of the API."""
     kept = {name: visit.query[name] for name in names if visit.query.get(name)}
     cursor = visit.query.get("cursor", "")

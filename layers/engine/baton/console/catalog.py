@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from baton.console.acting import asked, paged
-from baton.console.drawing import draw
-from baton.console.overview import MOST_COUNTED, counted
+from baton.console.acting import chosen_filters, page_links
+from baton.console.drawing import draw_svg
+from baton.console.overview import MOST_COUNTED, page_counts
 from baton.console.rendering import commands, part
 from baton.console.visits import Html, Visit
-from baton.core.expressions import hinted, nearest
-from baton.core.graph.graph import inner_name, name_of, starter_of
+from baton.core.expressions import nearest, with_hint
+from baton.core.graph.graph import graph_name, inner_name, starter_of
 from baton.errors import NotFound
 
 _COUNTED: Final = {
@@ -26,12 +26,12 @@ _COUNTED: Final = {
 
 async def workflows(visit: Visit) -> Html:
     """Return the page of workflows by name, with their newest versions."""
-    kept, query = asked(visit)
+    kept, query = chosen_filters(visit)
     page = await visit.call("listWorkflows", query=query)
     data = {
         "workflows": page["workflows"],
         "commands": commands(visit.api, "/workflows", ["workflows"]),
-        **paged(visit, "/console/workflows", kept, page["next"]),
+        **page_links(visit, "/console/workflows", kept, page["next"]),
     }
     return Html(template="workflows.html", title="Workflows", data=data)
 
@@ -47,12 +47,12 @@ async def workflow(visit: Visit) -> Html:
         found = await visit.call("showWorkflowVersion", {"name": name, "version": version})
     numbers = await asyncio.gather(*(_count(visit, name, status) for status in _COUNTED))
     path = f"/workflows/{name}/{version}" if version else f"/workflows/{name}"
-    starter = starter_of(name) if name_of(name) else ""
+    starter = starter_of(name) if graph_name(name) else ""
     data = {
         "workflow": found,
         "versions": newest["versions"],
         "newest": newest["version"],
-        "drawn": draw(found, {}, ""),
+        "drawn": draw_svg(found, {}, ""),
         "handler": found["failure_handler"],
         "graphs": [_named(name, version, one) for one in found["graphs"]],
         "numbers": list(zip(_COUNTED, _COUNTED.values(), numbers, strict=True)),
@@ -69,16 +69,20 @@ def _named(workflow: str, version: str, graph: dict[str, Any]) -> dict[str, Any]
     """
     name = inner_name(workflow, graph["name"])
     page = f"/console/workflows/{part(name)}" + (f"/{part(version)}" if version else "")
-    return {"name": graph["name"], "page": page, "drawn": draw({**graph, "name": name}, {}, "", page=page)}
+    return {
+        "name": graph["name"],
+        "page": page,
+        "drawn": draw_svg({**graph, "name": name}, {}, "", page=page),
+    }
 
 
 async def _count(visit: Visit, name: str, status: str) -> str:
     """Return the number of a workflow's sagas in a status, limited to one page of the list."""
     query = {"workflow": name, "status": status, "limit": MOST_COUNTED}
-    return counted(await visit.call("listSagas", query=query), "sagas")
+    return page_counts(await visit.call("listSagas", query=query), "sagas")
 
 
-async def tools(visit: Visit) -> Html:
+async def tools_page(visit: Visit) -> Html:
     """Return the page of all tools."""
     found = await visit.call("listTools")
     data = {"tools": found["tools"], "commands": commands(visit.api, "/tools", ["tools"])}
@@ -98,7 +102,7 @@ async def tool(visit: Visit) -> Html:
     return Html(template="tool.html", title=f"Tool {name}", data=data)
 
 
-async def node_types(visit: Visit) -> Html:
+async def node_types_page(visit: Visit) -> Html:
     """Return the page of node kinds."""
     found = await visit.call("listNodeTypes")
     data = {"kinds": found["node_types"], "commands": commands(visit.api, "/node-types", ["node-types"])}
@@ -118,19 +122,19 @@ def _pick(rows: list[Any], field: str, name: str, what: str) -> Any:
         if row[field] == name:
             return row
     hint = nearest(name[:100], [row[field] for row in rows])
-    raise NotFound(hinted(f"there is no {what} `{name[:100]}`", hint))
+    raise NotFound(with_hint(f"there is no {what} `{name[:100]}`", hint))
 
 
 async def error_budgets(visit: Visit) -> Html:
     """Return the page of the day's ended sagas by workflow: one page of the API's sums, and the next on
     demand.
     """
-    kept, query = asked(visit, "day")
+    kept, query = chosen_filters(visit, "day")
     page = await visit.call("listErrorBudgets", query=query)
     day = str(page["day"])
     data = {
         "page": page,
         "commands": commands(visit.api, f"/error-budgets?day={day}", ["error-budget", "--day", day]),
-        **paged(visit, "/console/error-budgets", {**kept, "day": day}, page["next"]),
+        **page_links(visit, "/console/error-budgets", {**kept, "day": day}, page["next"]),
     }
     return Html(template="error-budgets.html", title="How sagas ended", data=data)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from baton.console.acting import Deed, Input, Kind, asked, deed_done, offered, paged
+from baton.console.acting import Deed, Input, Kind, chosen_filters, deed_done, page_links, possible_actions
 from baton.console.rendering import commands, part
 from baton.console.visits import Answer, Html, Redirect, Visit, tag_of
 from baton.errors import UserError
@@ -14,12 +14,12 @@ from baton.errors import UserError
 
 async def breakers(visit: Visit) -> Html:
     """Return the page of circuit breakers with recorded state."""
-    kept, query = asked(visit)
+    kept, query = chosen_filters(visit)
     page = await visit.call("listBreakers", query=query)
     data = {
         "breakers": page["breakers"],
         "commands": commands(visit.api, "/breakers", ["breakers"]),
-        **paged(visit, "/console/breakers", kept, page["next"]),
+        **page_links(visit, "/console/breakers", kept, page["next"]),
     }
     return Html(template="breakers.html", title="Breakers", data=data, tag=tag_of(page["breakers"]))
 
@@ -66,7 +66,7 @@ async def breaker(visit: Visit, error: UserError | None = None) -> Html:
         "breaker": found,
         "error": error,
         "done": deed_done(BREAKER_DEEDS, visit),
-        "offered": offered(BREAKER_DEEDS, "breakers", name, found, visit),
+        "offered": possible_actions(BREAKER_DEEDS, "breakers", name, found, visit),
         "commands": commands(visit.api, f"/breakers/{name}", ["breakers", "show", name]),
         "key": "",
     }
@@ -80,12 +80,12 @@ BREAKER: Final = Kind(at="breakers", parameter="breaker", deeds=BREAKER_DEEDS, p
 
 async def schedules(visit: Visit) -> Html:
     """Return the page of schedules, ordered by workflow name."""
-    kept, query = asked(visit)
+    kept, query = chosen_filters(visit)
     page = await visit.call("listSchedules", query=query)
     data = {
         "schedules": page["schedules"],
         "commands": commands(visit.api, "/schedules", ["schedule", "list"]),
-        **paged(visit, "/console/schedules", kept, page["next"]),
+        **page_links(visit, "/console/schedules", kept, page["next"]),
     }
     return Html(template="schedules.html", title="Schedules", data=data, tag=tag_of(page["schedules"]))
 
@@ -134,7 +134,7 @@ async def schedule(visit: Visit, error: UserError | None = None) -> Html:
         "schedule": found,
         "error": error,
         "done": deed_done(SCHEDULE_DEEDS, visit),
-        "offered": offered(SCHEDULE_DEEDS, "schedules", name, found, visit),
+        "offered": possible_actions(SCHEDULE_DEEDS, "schedules", name, found, visit),
         "commands": commands(visit.api, f"/schedules/{name}", ["schedule", "show", name]),
         "key": visit.said("key") or visit.token,
     }
@@ -208,7 +208,7 @@ async def users(visit: Visit, error: UserError | None = None) -> Html:
 
     A name may have slashes, so it stands in the query and in the fields of forms, and not in the path.
     """
-    kept, query = asked(visit, "user")
+    kept, query = chosen_filters(visit, "user")
     page = await visit.call("listUsers", query=query)
     view = page["users"][0] if kept and page["users"] else {}
     offers = []
@@ -234,7 +234,7 @@ async def users(visit: Visit, error: UserError | None = None) -> Html:
         "offered": offers,
         "commands": commands(visit.api, there, ["users", *(["show", kept["user"]] if kept else [])]),
         "key": "",
-        **paged(visit, "/console/users", kept, page["next"]),
+        **page_links(visit, "/console/users", kept, page["next"]),
     }
     status = 200 if error is None else error.status
     tag = "" if error else tag_of(page["users"])

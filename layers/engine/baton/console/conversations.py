@@ -45,7 +45,7 @@ class Called:
 
 
 @dataclass(slots=True)
-class Turn:
+class ConversationTurn:
     """A turn. heard: messages from outside before it.
 
     Tokens are those of all its requests. version: of the entry with the answer, 0 before it. moved: the last
@@ -78,7 +78,7 @@ class Talk:
     node: str
     round: str
     given: Mapping[str, Any] | Stored
-    turns: dict[int, Turn] = field(default_factory=dict)
+    turns: dict[int, ConversationTurn] = field(default_factory=dict)
     is_over: bool = False
 
     @property
@@ -168,8 +168,8 @@ def _take(talk: Talk, event: Mapping[str, Any], version: int, reader: _Reader) -
             _came_back(_call(talk, item), event, version, reader)
 
 
-def _turn(talk: Talk, number: int) -> Turn:
-    return talk.turns.setdefault(number, Turn(talk.node, talk.round, number))
+def _turn(talk: Talk, number: int) -> ConversationTurn:
+    return talk.turns.setdefault(number, ConversationTurn(talk.node, talk.round, number))
 
 
 def _call(talk: Talk, item: str) -> Called:
@@ -177,7 +177,7 @@ def _call(talk: Talk, item: str) -> Called:
     return _call_at(_turn(talk, int(turn[1:])), int(index))
 
 
-def _answered(turn: Turn, event: Mapping[str, Any], version: int, reader: _Reader) -> None:
+def _answered(turn: ConversationTurn, event: Mapping[str, Any], version: int, reader: _Reader) -> None:
     turn.moved = version
     for one in event.get("usage") or ():
         turn.input += one.get("input", 0)
@@ -200,7 +200,7 @@ def _answered(turn: Turn, event: Mapping[str, Any], version: int, reader: _Reade
     turn.answer = said.get("text") or said.get("data")
 
 
-def _call_at(turn: Turn, index: int) -> Called:
+def _call_at(turn: ConversationTurn, index: int) -> Called:
     while len(turn.calls) <= index:
         turn.calls.append(Called("", None))
     return turn.calls[index]

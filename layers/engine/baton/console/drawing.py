@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from baton.console.rendering import label, part, words
+from baton.console.rendering import label, part, short_text
 from baton.core.log.scopes import is_index
 from baton.core.nodes.registry import KINDS
 
@@ -262,7 +262,7 @@ def became(view: Mapping[str, Any], way: Mapping[str, Any] | None) -> dict[str, 
     return {name: replace(one, items=done[name], failed=failed[name]) for name, one in found.items()}
 
 
-def draw(
+def draw_svg(
     workflow: Mapping[str, Any],
     known: Mapping[str, Became],
     there: str,
@@ -286,7 +286,7 @@ def draw(
         Markup('<svg class="graph" {3} viewBox="0 0 {0} {1}" role="group" aria-label="{2}">').format(
             made.width,
             made.height,
-            f"The graph of {words(workflow['name'], 80)}, {len(nodes)} nodes",
+            f"The graph of {short_text(workflow['name'], 80)}, {len(nodes)} nodes",
             Markup('width="100%"')
             if percent is None
             else Markup('width="{}" height="{}"').format(
@@ -296,7 +296,7 @@ def draw(
         Markup("") if page else _TIP,
     ]
     for frame in made.frames:
-        text = f"loop of {words(frame.name, 30)}"
+        text = f"loop of {short_text(frame.name, 30)}"
         parts.append(
             Markup(
                 '<rect class="loop" x="{}" y="{}" width="{}" height="{}" rx="10"><title>{}</title></rect>'
@@ -346,8 +346,8 @@ def _node(
         '<text x="{tx}" y="{t1}">{short}</text><text class="small" x="{tx}" y="{t2}">{said}</text></g></a>'
     ).format(
         to=to,
-        name=words(name, 128),
-        short=words(name, 128) if len(name) <= _LETTERS else f"{words(name[: _LETTERS - 1])}…",
+        name=short_text(name, 128),
+        short=short_text(name, 128) if len(name) <= _LETTERS else f"{short_text(name[: _LETTERS - 1])}…",
         said=said,
         state=part(known.word) if known else "unreached" if there else "plain",
         x=x,

@@ -25,7 +25,7 @@ Form = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class FormField:
     """A field. kind: text, long, number, check, choice, json, group or rows. `input`: of the element for a
     text.
 
@@ -41,7 +41,7 @@ class Field:
     input: str = "text"
     required: bool = False
     options: tuple[tuple[str, str], ...] = ()
-    of: tuple[Field, ...] = ()
+    of: tuple[FormField, ...] = ()
     more: bool = False
     problems: tuple[str, ...] = ()
 
@@ -76,7 +76,7 @@ class _Reader:
         return values[0] if values else None
 
 
-def data_of(
+def form_data(
     schema: Any, form: Form, root: str = "/data", *, required: bool = True
 ) -> tuple[Any, list[Problem]]:
     """Return the data of the form, and its invalid values. Fields that were left empty are omitted."""
@@ -94,7 +94,7 @@ def fields_of(
     *,
     example: tuple[Any] | None = None,
     required: bool = True,
-) -> Field:
+) -> FormField:
     """Return the form of a schema with its content: of `form`, or initially the example or the defaults."""
     reader = _Reader(schema if isinstance(schema, Mapping) else {}, form)
     said: dict[str, list[str]] = {}
@@ -104,13 +104,13 @@ def fields_of(
     return _field(reader, schema, root, label or "Data", default, said, required=required, depth=0)
 
 
-def standing(fields: Field) -> dict[str, list[str]]:
+def unchanged_form(fields: FormField) -> dict[str, list[str]]:
     """Return the form that a browser sends if these fields are not changed."""
     if fields.kind not in ("group", "rows"):
         return {fields.name: [fields.value]}
     found = {f"rows:{fields.name}": [fields.value]} if fields.kind == "rows" else {}
     for one in fields.of:
-        found |= standing(one)
+        found |= unchanged_form(one)
     return found
 
 
@@ -232,7 +232,7 @@ def _field(
     *,
     required: bool,
     depth: int,
-) -> Field:
+) -> FormField:
     reader.left -= 1
     kind, schema = _type(reader, given, depth)
     title = schema.get("title")
@@ -257,18 +257,18 @@ def _field(
             )
             for key, inner in schema["properties"].items()
         )
-        return Field(name, kind, label, about, required=required, of=of, problems=own)
+        return FormField(name, kind, label, about, required=required, of=of, problems=own)
     if kind == "rows":
         return _list(reader, schema, name, label, about, default, problems, required=required, depth=depth)
     value = said if said is not None else "" if default is _NOTHING else _shown(kind, schema, default)
     if kind == "choice":
         options = tuple((str(index), _word(one)) for index, one in enumerate(schema["enum"]))
-        return Field(name, kind, label, about, value, required=required, options=options, problems=own)
+        return FormField(name, kind, label, about, value, required=required, options=options, problems=own)
     longest = schema.get("maxLength")
     if kind == "text" and isinstance(longest, int) and longest > _LONG:
         kind = "long"
     typed = _INPUTS.get(str(schema.get("format")), "text") if kind == "text" else "text"
-    return Field(name, kind, label, about, value, typed, required, problems=own)
+    return FormField(name, kind, label, about, value, typed, required, problems=own)
 
 
 def _list(
@@ -282,7 +282,7 @@ def _list(
     *,
     required: bool,
     depth: int,
-) -> Field:
+) -> FormField:
     known = default if isinstance(default, list) else []
     least = schema.get("minItems")
     fewest = max(least, 1) if isinstance(least, int) else 1
@@ -304,7 +304,7 @@ def _list(
         if reader.left > 0
     )
     own = tuple(problems.get(name, ()))
-    return Field(
+    return FormField(
         name,
         "rows",
         label,
@@ -335,6 +335,6 @@ def _word(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def places(fields: Field) -> frozenset[str]:
+def places(fields: FormField) -> frozenset[str]:
     """Return the places at which a fault can be shown beside a field."""
     return frozenset([fields.name]).union(*(places(one) for one in fields.of))

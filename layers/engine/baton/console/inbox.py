@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
-from baton.console.forms import data_of, fields_of, places
+from baton.console.forms import fields_of, form_data, places
 from baton.console.rendering import commands
 from baton.console.visits import Answer, Html, Redirect, Visit, tag_of
 from baton.errors import InvalidInput, NotAllowedNow, NotFound, Problem
@@ -42,12 +42,12 @@ async def inbox(visit: Visit) -> Html:
     return Html(template="inbox.html", title="Inbox", data=data, tag=tag_of(page["questions"]))
 
 
-async def question(visit: Visit) -> Html:
+async def question_page(visit: Visit) -> Html:
     """Return the page of one question with its form."""
     return _form(visit, await _find(visit))
 
 
-async def answer(visit: Visit) -> Answer:
+async def submit_answer(visit: Visit) -> Answer:
     """Send the visitor's answer."""
     saga = visit.path["saga"]
     try:
@@ -68,7 +68,7 @@ async def answer(visit: Visit) -> Answer:
     return Redirect(f"/console/inbox?answered={saga}")
 
 
-async def claim(visit: Visit) -> Answer:
+async def submit_claim(visit: Visit) -> Answer:
     """Claim a question for the visitor, or release it."""
     saga, ask = visit.path["saga"], visit.path["ask"]
     body = {"ask": ask} | ({"release": True} if visit.said("release") else {})
@@ -96,7 +96,7 @@ def _body(ask: Mapping[str, Any], visit: Visit) -> tuple[dict[str, Any], list[Pr
         body["comment"] = comment
     problems: list[Problem] = []
     if action == "submit" and ask["type"] == "input":
-        body["data"], problems = data_of(ask["schema"], visit.form)
+        body["data"], problems = form_data(ask["schema"], visit.form)
     elif ask["type"] == "error" and action in ("retry", "use"):
         place = "arguments" if action == "retry" else "output"
         if text := visit.said(place):

@@ -35,7 +35,7 @@ class Many:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class BulkOutcome:
     """Result for one saga. is_done: the API has executed it, now or before."""
 
     saga: str
@@ -50,7 +50,7 @@ MANY: Final = (
 )
 
 
-def asks(many: Many) -> Callable[[Visit], Awaitable[Answer]]:
+def bulk_confirmation_page(many: Many) -> Callable[[Visit], Awaitable[Answer]]:
     """Return the page that counts the sagas and explains the action."""
 
     async def page(visit: Visit) -> Answer:
@@ -84,16 +84,18 @@ def does(many: Many) -> Callable[[Visit], Awaitable[Answer]]:
 
 async def _one(
     action: Action, visit: Visit, saga: str, body: Mapping[str, Any], slots: asyncio.Semaphore
-) -> Outcome:
+) -> BulkOutcome:
     async with slots:
         try:
             found = await visit.call(action.route, {"saga": saga}, body=body)
         except UserError as error:
-            return Outcome(saga, f"Not done: {error.detail}", is_done=False)
+            return BulkOutcome(saga, f"Not done: {error.detail}", is_done=False)
         except EngineFault:
-            return Outcome(saga, "Not known: the store did not answer in time. Look at it.", is_done=False)
+            return BulkOutcome(
+                saga, "Not known: the store did not answer in time. Look at it.", is_done=False
+            )
     said = action.done if found.get("changed", True) else "It was so before. Nothing was changed."
-    return Outcome(saga, said, is_done=True)
+    return BulkOutcome(saga, said, is_done=True)
 
 
 async def _page(many: Many, visit: Visit) -> Html:

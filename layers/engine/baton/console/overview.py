@@ -99,26 +99,28 @@ async def _figure(name: str, asking: Awaitable[str], about: str, link: str, *, n
     return Figure(name, value, about, link, needs and value not in ("0", "–"))
 
 
-def counted(page: dict[str, Any], rows: str) -> str:
+def page_counts(page: dict[str, Any], rows: str) -> str:
     number = len(page[rows])
     return f"{number}+" if page["next"] else str(number)
 
 
 async def _sagas(visit: Visit, status: str) -> str:
-    return counted(await visit.call("listSagas", query={"status": status, "limit": MOST_COUNTED}), "sagas")
+    return page_counts(
+        await visit.call("listSagas", query={"status": status, "limit": MOST_COUNTED}), "sagas"
+    )
 
 
 async def _questions(visit: Visit) -> str:
-    return counted(await visit.call("listQuestions", query={"limit": MOST_COUNTED}), "questions")
+    return page_counts(await visit.call("listQuestions", query={"limit": MOST_COUNTED}), "questions")
 
 
 async def _incidents(visit: Visit) -> str:
     query = {"status": "unacknowledged", "limit": MOST_COUNTED}
-    return counted(await visit.call("listIncidents", query=query), "incidents")
+    return page_counts(await visit.call("listIncidents", query=query), "incidents")
 
 
 async def _letters(visit: Visit) -> str:
-    return counted(await visit.call("listDeadLetters", query={"limit": MOST_COUNTED}), "dead_letters")
+    return page_counts(await visit.call("listDeadLetters", query={"limit": MOST_COUNTED}), "dead_letters")
 
 
 async def _money(visit: Visit) -> str:

@@ -88,13 +88,20 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     made.filters.update(
-        text=text, prose=prose, words=words, usd=usd, pretty=pretty, part=part, query=urlencode, label=label
+        text=outside_text,
+        prose=prose,
+        words=short_text,
+        usd=usd,
+        pretty=pretty,
+        part=part,
+        query=urlencode,
+        label=label,
     )
     made.globals.update(moment=moment, asset=address, span=span, many=many)
     return made
 
 
-def words(value: object, most: int = MOST_SHOWN) -> str:
+def short_text(value: object, most: int = MOST_SHOWN) -> str:
     """Return a text without control characters, cut to the maximum length with a note."""
     whole = "" if value is None else str(value)
     # Only the beginning is looked at: a text may have a megabyte.
@@ -111,14 +118,14 @@ def _hidden(character: str) -> str:
     return character if character in "\u200c\u200d\u200e\u200f" else "\N{REPLACEMENT CHARACTER}"
 
 
-def text(value: object, most: int = MOST_SHOWN) -> Markup:
+def outside_text(value: object, most: int = MOST_SHOWN) -> Markup:
     """Return a text of a user, a tool or a model, isolated from its surroundings in any writing direction."""
-    return Markup("<bdi>{}</bdi>").format(words(value, most))
+    return Markup("<bdi>{}</bdi>").format(short_text(value, most))
 
 
 def prose(value: object, most: int = MOST_SHOWN) -> Markup:
     """Return sentences as `text` does, with code between backticks and no other elements."""
-    parts = _CODE.split(words(value, most))  # every second one is code
+    parts = _CODE.split(short_text(value, most))  # every second one is code
     said = [_AS_CODE.format(one) if at % 2 else one for at, one in enumerate(parts)]
     return Markup("<bdi>{}</bdi>").format(Markup("").join(said))
 

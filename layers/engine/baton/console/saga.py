@@ -11,10 +11,10 @@ from typing import Any, Final
 from markupsafe import escape
 
 from baton.console.acting import ENDED, action_done, pace, possible
-from baton.console.drawing import became, draw
-from baton.console.rendering import commands, milliseconds, part, pretty, printing, span, words
+from baton.console.drawing import became, draw_svg
+from baton.console.rendering import commands, milliseconds, part, pretty, printing, short_text, span
 from baton.console.visits import Answer, Download, Html, Unchanged, Visit, tag_of
-from baton.core.graph.graph import name_of, starter_of
+from baton.core.graph.graph import graph_name, starter_of
 from baton.errors import NotFound, UserError
 from baton.words.event_words import EventWords
 
@@ -60,7 +60,7 @@ async def graph(visit: Visit) -> Answer:
     chosen = visit.query.get("zoom", "100")
     zoom = chosen if chosen in ZOOMS else "100"
     percent = None if zoom == FIT else int(zoom)
-    drawn = draw(workflow, became(view, way), f"/console/sagas/{saga}", percent) if workflow else None
+    drawn = draw_svg(workflow, became(view, way), f"/console/sagas/{saga}", percent) if workflow else None
     data = {
         "saga": view,
         "drawn": drawn,
@@ -112,7 +112,7 @@ _MOST_SAID, _MOST_DATA, _AROUND = (
 )  # characters of an event's sentence, of its data, and of the HTML around them
 
 
-async def show(visit: Visit) -> Answer:
+async def saga_page(visit: Visit) -> Answer:
     """Return the page of the saga's present state."""
     path = {"saga": visit.path["saga"]}
     view = await visit.call("showSaga", path)
@@ -124,7 +124,7 @@ async def show(visit: Visit) -> Answer:
     workflow = await workflow_of(visit, view)
     drawn = None
     if workflow and len(workflow["nodes"]) <= BESIDE:
-        drawn = draw(workflow, became(view, way), f"/console/sagas/{view['id']}")
+        drawn = draw_svg(workflow, became(view, way), f"/console/sagas/{view['id']}")
     data = {
         "saga": view,
         "acting": [one for one in view["active"] if one["state"] != "joining"],
@@ -134,7 +134,7 @@ async def show(visit: Visit) -> Answer:
         "drawn": drawn,
         "is_over": view["status"] in ENDED,
         "named": str(view["workflow"]).partition("@")[0],
-        "graph_of": starter_of(view["workflow"]) if name_of(view["workflow"]) else "",
+        "graph_of": starter_of(view["workflow"]) if graph_name(view["workflow"]) else "",
         "actions": possible(view, visit.call.roles),
         "done": action_done(visit),
         "commands": commands(visit.api, f"/sagas/{part(view['id'])}", ["show", view["id"]]),
@@ -197,7 +197,7 @@ def _fitting(
         events = list[tuple[Any, str, str]]()
         for event in one["events"]:
             # What an event says may depend on those before it.
-            shown = sentence(said, event), words(pretty(event), _MOST_DATA)
+            shown = sentence(said, event), short_text(pretty(event), _MOST_DATA)
             room -= _AROUND + sum(len(dumps(str(escape(text)))) for text in (shown[0][:_MOST_SAID], shown[1]))
             if room < 0:
                 break

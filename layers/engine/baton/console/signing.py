@@ -21,12 +21,12 @@ from baton.console.visits import (
     Seal,
     Session,
     address_of,
-    answer,
     challenge_of,
     cookie_name,
     cookies,
     form_of,
     is_secure,
+    page_response,
 )
 from baton.errors import Forbidden, NotFound, Unauthenticated
 from baton.ports import Clock, Entropy, StepFailure
@@ -243,4 +243,4 @@ def _cookie(event: Mapping[str, Any], purpose: str, value: str, for_ms: int) -> 
 
 
 def _away(to: str, kept: list[str]) -> dict[str, Any]:
-    return answer(HTTPStatus.SEE_OTHER.value, "", {**HEADERS, "location": to}, kept)
+    return page_response(HTTPStatus.SEE_OTHER.value, "", {**HEADERS, "location": to}, kept)

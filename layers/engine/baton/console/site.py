@@ -40,12 +40,12 @@ from baton.console.visits import (
     Unchanged,
     Visit,
     address_of,
-    answer,
     cookie_name,
     cookies,
     form_of,
     header,
     here,
+    page_response,
 )
 from baton.errors import EngineFault, NotFound, UserError
 from baton.ports import Clock, Entropy
@@ -73,7 +73,7 @@ def _of(kind: Kind) -> list[Page]:
 PAGES: Final = (
     Page("GET", "", overview.overview),
     Page("GET", "sagas", lists.sagas),
-    Page("GET", "sagas/{saga}", saga.show),
+    Page("GET", "sagas/{saga}", saga.saga_page),
     Page("GET", "sagas/{saga}/log", saga.log),
     Page("GET", "sagas/{saga}/log.json", saga.download),
     Page("GET", "sagas/{saga}/log/{version}", saga.entry),
@@ -84,18 +84,21 @@ PAGES: Final = (
     Page("GET", "sagas/{saga}/graph", saga.graph),
     Page("GET", "sagas/{saga}/nodes/{node}", saga.node),
     Page("GET", "inbox", inbox.inbox),
-    Page("GET", "sagas/{saga}/questions/{ask}", inbox.question),
-    Page("POST", "sagas/{saga}/questions/{ask}", inbox.answer),
-    Page("POST", "sagas/{saga}/questions/{ask}/claim", inbox.claim),
-    *(Page("GET", f"sagas/{{saga}}/{one.name}", acting.asks(one.name)) for one in acting.ACTIONS),
+    Page("GET", "sagas/{saga}/questions/{ask}", inbox.question_page),
+    Page("POST", "sagas/{saga}/questions/{ask}", inbox.submit_answer),
+    Page("POST", "sagas/{saga}/questions/{ask}/claim", inbox.submit_claim),
+    *(
+        Page("GET", f"sagas/{{saga}}/{one.name}", acting.confirmation_page(one.name))
+        for one in acting.ACTIONS
+    ),
     *(Page("POST", f"sagas/{{saga}}/{one.name}", acting.action_page(one.name)) for one in acting.ACTIONS),
-    *(Page("GET", f"bulk/{one.action.name}", lists.asks(one)) for one in lists.MANY),
+    *(Page("GET", f"bulk/{one.action.name}", lists.bulk_confirmation_page(one)) for one in lists.MANY),
     *(Page("POST", f"bulk/{one.action.name}", lists.does(one)) for one in lists.MANY),
     Page("GET", "incidents", troubles.incidents),
     Page("GET", "dead-letters", troubles.letters),
     # A word in a path comes before a name: no letter is called so.
-    Page("GET", "dead-letters/redrive", troubles.counted),
-    Page("POST", "dead-letters/redrive", troubles.redrive),
+    Page("GET", "dead-letters/redrive", troubles.matching_letters),
+    Page("POST", "dead-letters/redrive", troubles.submit_redrive),
     Page("GET", "breakers", controls.breakers),
     Page("GET", "schedules", controls.schedules),
     Page("GET", "users", controls.users),
@@ -105,14 +108,14 @@ PAGES: Final = (
     Page("GET", "workflows/{name}", catalog.workflow),
     # A word in a path comes before a name: versions are numbers.
     Page("GET", "workflows/{name}/start", starting.form),
-    Page("POST", "workflows/{name}/start", starting.start),
+    Page("POST", "workflows/{name}/start", starting.submit_start),
     Page("GET", "workflows/{name}/{version}", catalog.workflow),
     Page("GET", "workflows/{name}/{version}/start", starting.form),
-    Page("POST", "workflows/{name}/{version}/start", starting.start),
+    Page("POST", "workflows/{name}/{version}/start", starting.submit_start),
     Page("GET", "error-budgets", catalog.error_budgets),
-    Page("GET", "tools", catalog.tools),
+    Page("GET", "tools", catalog.tools_page),
     Page("GET", "tools/{tool}", catalog.tool),
-    Page("GET", "node-types", catalog.node_types),
+    Page("GET", "node-types", catalog.node_types_page),
     Page("GET", "node-types/{kind}", catalog.node_type),
     Page("GET", "money", overview.money),
 )
@@ -193,7 +196,7 @@ class Site:
             return None
         asked = (event.get("queryStringParameters") or {}).get("v")
         kept = "public, max-age=31536000, immutable" if asked == found.version else "no-cache"
-        return answer(200, found.text, {**HEADERS, "content-type": found.kind, "cache-control": kept})
+        return page_response(200, found.text, {**HEADERS, "content-type": found.kind, "cache-control": kept})
 
     async def _page(self, path: str, event: Mapping[str, Any], session: Session, call: Calls) -> Answer:
         method = event["requestContext"]["http"]["method"]
@@ -225,14 +228,14 @@ class Site:
         event: Mapping[str, Any] = MappingProxyType({}),
     ) -> dict[str, Any]:
         if isinstance(page, Redirect):
-            return answer(303, "", {**HEADERS, "location": page.to})
+            return page_response(303, "", {**HEADERS, "location": page.to})
         if isinstance(page, Download):
             name = re.sub(r"[^A-Za-z0-9_.-]", "_", page.name)
             kept = {"content-type": page.kind, "content-disposition": f'attachment; filename="{name}"'}
-            sent = answer(200, page.body, HEADERS | kept)
+            sent = page_response(200, page.body, HEADERS | kept)
             return sent if _fits(sent) else self._show(_TOO_LARGE, session, call, event)
         if isinstance(page, Unchanged) or (page.tag and _seen(event) == page.tag):
-            return answer(304, "", HEADERS)
+            return page_response(304, "", HEADERS)
         common = {
             "title": page.title,
             "session": session,
@@ -248,7 +251,7 @@ class Site:
         if page.adds:
             kept |= {"hx-retarget": f"#{page.adds}", "hx-reswap": "beforeend"}
         is_part = page.tag and header(event, "hx-request")
-        shown = answer(page.status, rendering.live_part(html) if is_part else html, kept)
+        shown = page_response(page.status, rendering.live_part(html) if is_part else html, kept)
         return shown if _fits(shown) else self._show(_TOO_LARGE, session, call, event)
 
 

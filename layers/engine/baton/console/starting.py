@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from baton.console.forms import Form, data_of, fields_of, places, standing
+from baton.console.forms import Form, fields_of, form_data, places, unchanged_form
 from baton.console.rendering import commands, part
 from baton.console.visits import Answer, Html, Redirect, Visit
 from baton.core.conditions.document import example_of
 from baton.core.conditions.schema import input_violations
-from baton.core.graph.graph import inner_name, name_of, starter_of
+from baton.core.graph.graph import graph_name, inner_name, starter_of
 from baton.core.log.labels import label_problems, read_labels
 from baton.errors import Forbidden, KeyReused, NotFound, Problem, UserError
 
@@ -35,12 +35,12 @@ async def form(visit: Visit) -> Html:
 
     Its commands start a saga with a valid value, because the content of an empty form is invalid.
     """
-    if name_of(visit.path["name"]):
+    if graph_name(visit.path["name"]):
         return _of_graph(visit.path["name"])
     workflow = await _workflow(visit)
     schema = workflow["input"]
     found, is_asked = None if schema is None else example_of(schema), bool(visit.query.get("example"))
-    shown = standing(fields_of(schema, None, root=_ROOT, example=found if is_asked else None))
+    shown = unchanged_form(fields_of(schema, None, root=_ROOT, example=found if is_asked else None))
     sent = _sent(workflow, visit, shown)
     if schema is None or is_asked:
         return _page(visit, workflow, sent, form=shown)
@@ -48,9 +48,9 @@ async def form(visit: Visit) -> Html:
     return _page(visit, workflow, example, form=shown, is_empty=True)
 
 
-async def start(visit: Visit) -> Answer:
+async def submit_start(visit: Visit) -> Answer:
     """Start the saga. The key of the form makes a form that is sent twice start one saga."""
-    if name_of(visit.path["name"]):
+    if graph_name(visit.path["name"]):
         return _of_graph(visit.path["name"])
     workflow = await _workflow(visit)
     sent = _sent(workflow, visit, visit.form)
@@ -83,7 +83,7 @@ def _of_graph(name: str) -> Html:
     """Return the page of a graph of a document, which has no form and links to that of the workflow."""
     whole = starter_of(name)
     data = {
-        "detail": f"`{name_of(name)}` is a graph in the document of `{whole}`, which alone starts it. Start a saga of `{whole}`.",
+        "detail": f"`{graph_name(name)}` is a graph in the document of `{whole}`, which alone starts it. Start a saga of `{whole}`.",
         "problems": (),
         "leads": (f"/console/workflows/{part(whole)}/start", f"Start a saga of {whole}"),
     }
@@ -103,7 +103,7 @@ async def _workflow(visit: Visit) -> Any:
 
 def _sent(workflow: Mapping[str, Any], visit: Visit, form: Form) -> _Sent:
     schema = workflow["input"]
-    given, problems = data_of(schema, form, _ROOT, required=schema is not None)
+    given, problems = form_data(schema, form, _ROOT, required=schema is not None)
     named = f"{workflow['name']}@{workflow['version']}" if "version" in visit.path else workflow["name"]
     body: dict[str, Any] = {"workflow": named, "input": given}
     if text := visit.said("labels"):

@@ -9,7 +9,7 @@ from typing import Any, Final, get_args
 from markupsafe import Markup
 
 from baton.console.acting import ENDED, pace
-from baton.console.rendering import milliseconds, printing, span, words
+from baton.console.rendering import milliseconds, printing, short_text, span
 from baton.console.visits import Answer, Html, Unchanged, Visit, tag_of
 from baton.core.log import work
 from baton.core.log.events import Closing, Opening
@@ -249,7 +249,7 @@ def _critical(bars: Sequence[Bar], begin: int, end: int) -> list[Bar]:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SagaPhase:
     """A period of the saga as a whole, with its activity. version: of the entry that ended idle time."""
 
     kind: str
@@ -258,7 +258,9 @@ class Part:
     version: int = 0
 
 
-def _parts(bars: Sequence[Bar], entries: Sequence[Mapping[str, Any]], begin: int, end: int) -> Iterator[Part]:
+def _parts(
+    bars: Sequence[Bar], entries: Sequence[Mapping[str, Any]], begin: int, end: int
+) -> Iterator[SagaPhase]:
     """Yield parts that assign each moment to one kind of activity."""
     changes = sorted(
         (moment, step, bar.kind)
@@ -270,23 +272,23 @@ def _parts(bars: Sequence[Bar], entries: Sequence[Mapping[str, Any]], begin: int
     for moment, step, kind in [*changes, (end, 0, RUNS)]:
         if moment > before:
             does = next((one for one in _ORDER if going[one] > 0), "")
-            yield Part(does, before, moment) if does else _idle(written, before, moment)
+            yield SagaPhase(does, before, moment) if does else _idle(written, before, moment)
         before = max(moment, before)
         going[kind] += step
 
 
-def _idle(written: Sequence[tuple[int, Mapping[str, Any]]], begin: int, end: int) -> Part:
+def _idle(written: Sequence[tuple[int, Mapping[str, Any]]], begin: int, end: int) -> SagaPhase:
     """Return idle time with its kind, determined by the worker's entry before it and the next entry."""
     last = next((one for at, one in reversed(written) if at <= begin), None)
     after = next((one for at, one in written if at >= end), None)
     if after is None:
-        return Part(HANDS_OVER, begin, end)
+        return SagaPhase(HANDS_OVER, begin, end)
     if last is not None and last["invocation"] == after["invocation"]:
-        return Part(WRITES, begin, end, int(after["version"]))
-    return Part(STARTS if after["cold"] else HANDS_OVER, begin, end, int(after["version"]))
+        return SagaPhase(WRITES, begin, end, int(after["version"]))
+    return SagaPhase(STARTS if after["cold"] else HANDS_OVER, begin, end, int(after["version"]))
 
 
-def _shares(parts: Sequence[Part], begin: int, end: int) -> list[Share]:
+def _shares(parts: Sequence[SagaPhase], begin: int, end: int) -> list[Share]:
     whole, sums = max(end - begin, 1), dict.fromkeys(NAMES, 0)
     for part in parts:
         sums[part.kind] += part.end - part.begin
@@ -357,7 +359,7 @@ def chart(found: Gantt, there: str) -> Markup:
     ]
     left = MOST_BARS
     for lane, bars in lanes:
-        name = words(lane or "the saga", 128)
+        name = short_text(lane or "the saga", 128)
         drawn = [_bar(bar, place(bar.begin), place(bar.end), there) for bar in bars[:left]]
         parts.append(
             Markup('<span class="lane">{}</span><svg class="bars" height="18">{}</svg>').format(
@@ -369,7 +371,7 @@ def chart(found: Gantt, there: str) -> Markup:
 
 
 def _bar(bar: Bar, begin: float, end: float, there: str) -> Markup:
-    said = f"{words(bar.lane or 'the saga', 128)}: {NAMES[bar.kind]}, {took(bar)}, {bar.words}"
+    said = f"{short_text(bar.lane or 'the saga', 128)}: {NAMES[bar.kind]}, {took(bar)}, {bar.words}"
     wide = max(round(end - begin, 2), _SMALLEST_SHARE)
     rect = Markup(
         '<rect class="bar {}" x="{}%" y="1" width="{}%" height="16" rx="2"><title>{}</title></rect>'

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from baton.console.acting import Deed, Input, Kind, asked, deed_done, offered, paged, possible
+from baton.console.acting import (
+    Deed,
+    Input,
+    Kind,
+    chosen_filters,
+    deed_done,
+    page_links,
+    possible,
+    possible_actions,
+)
 from baton.console.rendering import commands
 from baton.console.visits import Html, Visit, tag_of
 from baton.errors import NotFound, UserError
@@ -15,7 +24,7 @@ _FILTERS: Final = ("status", "saga", "node", "reason")
 
 async def incidents(visit: Visit) -> Html:
     """Return the page of open incidents, or of those in another status."""
-    kept, query = asked(visit, "status")
+    kept, query = chosen_filters(visit, "status")
     status = kept.get("status", "open")
     query = {name: value for name, value in query.items() if value != "all"} | (
         {"status": "open"} if "status" not in kept else {}
@@ -26,7 +35,7 @@ async def incidents(visit: Visit) -> Html:
         "incidents": page["incidents"],
         "status": status,
         "commands": commands(visit.api, _with("/incidents", {"status": query.get("status", "")}), listing),
-        **paged(visit, "/console/incidents", kept, page["next"]),
+        **page_links(visit, "/console/incidents", kept, page["next"]),
     }
     tag = tag_of(page["incidents"], visit.query)
     return Html(template="incidents.html", title="Incidents", data=data, tag=tag)
@@ -79,7 +88,7 @@ async def incident(visit: Visit, error: UserError | None = None) -> Html:
         "actions": possible(saga, visit.call.roles) if saga else [],
         "error": error,
         "done": deed_done(INCIDENT_DEEDS, visit),
-        "offered": offered(INCIDENT_DEEDS, "incidents", name, found, visit),
+        "offered": possible_actions(INCIDENT_DEEDS, "incidents", name, found, visit),
         "commands": commands(visit.api, f"/incidents/{name}", ["incidents", name]),
         "key": "",
     }
@@ -93,7 +102,7 @@ INCIDENT: Final = Kind(at="incidents", parameter="incident", deeds=INCIDENT_DEED
 
 async def letters(visit: Visit) -> Html:
     """Return the page of dead letters in a status, oldest first."""
-    kept, query = asked(visit, *_FILTERS)
+    kept, query = chosen_filters(visit, *_FILTERS)
     page = await visit.call("listDeadLetters", query=query)
     words = ["dlq", "list"]
     for name, value in kept.items():
@@ -104,7 +113,7 @@ async def letters(visit: Visit) -> Html:
         "is_filtered": bool(kept),
         "matching": {name: value for name, value in kept.items() if name != "status"},
         "commands": commands(visit.api, _with("/dead-letters", kept), words),
-        **paged(visit, "/console/dead-letters", kept, page["next"]),
+        **page_links(visit, "/console/dead-letters", kept, page["next"]),
     }
     return Html(template="letters.html", title="Dead letters", data=data, tag=_tag(*page["dead_letters"]))
 
@@ -158,7 +167,7 @@ async def letter(visit: Visit, error: UserError | None = None) -> Html:
         "letter": found,
         "error": error,
         "done": deed_done(LETTER_DEEDS, visit),
-        "offered": offered(LETTER_DEEDS, "dead-letters", name, found, visit),
+        "offered": possible_actions(LETTER_DEEDS, "dead-letters", name, found, visit),
         "commands": commands(visit.api, f"/dead-letters/{name}", ["dlq", "show", name]),
         "key": "",
     }
@@ -175,14 +184,14 @@ def _tag(*shown: Any) -> str:
 LETTER: Final = Kind(at="dead-letters", parameter="letter", deeds=LETTER_DEEDS, page=letter)
 
 
-async def counted(visit: Visit) -> Html:
+async def matching_letters(visit: Visit) -> Html:
     """Return the page with the number of matching pending letters, before they are redriven."""
     wanted = {name: visit.query[name] for name in _FILTERS[1:] if visit.query.get(name)}
     found = await visit.call("redriveDeadLetters", body={**wanted, "dry_run": True})
     return _redrive(visit, wanted, counted=found)
 
 
-async def redrive(visit: Visit) -> Html:
+async def submit_redrive(visit: Visit) -> Html:
     """Redrive the matching letters, at most a hundred, and show the result of each."""
     wanted = {name: visit.said(name) for name in _FILTERS[1:] if visit.said(name)}
     cursor = {"cursor": visit.said("cursor")} if visit.said("cursor") else {}

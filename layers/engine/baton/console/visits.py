@@ -83,7 +83,7 @@ def _encoded(data: bytes) -> str:
 
 
 OFTEN: Final = 2_000
-SELDOM: Final = 30_000
+SLOWEST_POLL_MS: Final = 30_000
 """Milliseconds between checks of an ended saga, which changes only if it is rolled back or forked."""
 
 
@@ -242,7 +242,7 @@ def address_of(event: Mapping[str, Any]) -> str:
     return f"{scheme}://{event['requestContext'].get('domainName', 'localhost')}"
 
 
-def answer(
+def page_response(
     status: int, body: str, headers: Mapping[str, str], kept: list[str] | None = None
 ) -> dict[str, Any]:
     return {"statusCode": status, "headers": dict(headers), "cookies": kept or [], "body": body}

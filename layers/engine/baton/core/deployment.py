@@ -124,7 +124,7 @@ class Outside:
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
-class Models:
+class ModelEndpoints:
     """Providers of language models."""
 
     plain_http_hosts: Annotated[

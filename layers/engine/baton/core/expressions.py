@@ -423,7 +423,7 @@ def parse_time(value: Any) -> int:
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
-def lasting(ms: int) -> str:
+def duration_text(ms: int) -> str:
     """`340 ms`, `2.5 s`, `3 min 5 s`, `2 h 10 min`, `1 d 3 h`."""
     if ms < 1_000:
         return f"{ms} ms"
@@ -448,6 +448,6 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"did you mean `{close}`?" if close else ""
 
 
-def hinted(said: str, hint: str) -> str:
+def with_hint(said: str, hint: str) -> str:
     """Both as sentences; the hint may be empty."""
     return f"{said}. {hint[:1].upper()}{hint[1:]}".rstrip()

@@ -87,7 +87,7 @@ class Letter(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     expires: int = 0
 
 
-def died(
+def with_messages(
     letter: Letter | None, messages: Sequence[DeadMessage], about: Letter, now: int, skew: int
 ) -> Letter | None:
     """The letter after these messages have died. None: it knows of all of them.
@@ -128,7 +128,7 @@ def redriven(letter: Letter, by: str, now: int) -> Letter:
     return replace(changed, redrives=letter.redrives + 1)
 
 
-def discarded(letter: Letter, by: str, why: str, now: int) -> Letter:
+def discard_letter(letter: Letter, by: str, why: str, now: int) -> Letter:
     """It is not to be redriven; its record stays until it expires."""
     return _decided(letter, DISCARDED, by, why, now)
 
@@ -139,7 +139,7 @@ def _decided(letter: Letter, status: str, by: str, why: str, now: int) -> Letter
     )
 
 
-def cut(body: str) -> str:
+def cut_body(body: str) -> str:
     """Return the part of a message that a letter keeps."""
     return body if len(body) <= _BODY else f"{body[:_BODY]}… (cut: it had {len(body)} characters)"
 

@@ -268,7 +268,7 @@ class Values:
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
-class Signals:
+class SignalLimits:
     """Signals that a saga keeps."""
 
     signals_kept: Annotated[
@@ -368,7 +368,7 @@ class Limits(
     Liveness,
     Lifetime,
     Values,
-    Signals,
+    SignalLimits,
     People,
     Tenants,
     Stores,

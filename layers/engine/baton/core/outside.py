@@ -23,7 +23,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\
 _DATA = ("data", "data_base64")
 
 
-def problems_of(event: Any, place: str = "") -> list[Problem]:
+def event_problems(event: Any, place: str = "") -> list[Problem]:
     """Return the faults of an event; empty if it is valid."""
     if not isinstance(event, Mapping):
         return [Problem(place, "an event is a JSON object with `specversion`, `id`, `source` and `type`")]

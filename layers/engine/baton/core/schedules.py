@@ -160,7 +160,7 @@ STARTED, SKIPPED, MISSED, REFUSED, FAILED, TRIGGERED = (
 )
 
 
-class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
+class TickOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
     """Outcome of a tick, or of the `count` ticks up to this one.
 
     `saga`: the saga that was started, or was in the way.
@@ -210,7 +210,7 @@ class ScheduleRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
     skipped: int = 0
     missed: int = 0
     refused: int = 0
-    recent: tuple[Outcome, ...] = ()
+    recent: tuple[TickOutcome, ...] = ()
 
     @property
     def overlap(self) -> str:
@@ -221,7 +221,7 @@ class ScheduleRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
 # ---- registrations -----------------------------------------------------------------------------------------------
 
 
-def registered(
+def register_version(
     there: ScheduleRecord | None,
     tenant: str,
     workflow: str,
@@ -259,14 +259,14 @@ def _due(there: ScheduleRecord, tick: int) -> int:
     return there.due if there.opening is not None else tick
 
 
-def paused(there: ScheduleRecord, by: str, now: int) -> ScheduleRecord | None:
+def pause_schedule(there: ScheduleRecord, by: str, now: int) -> ScheduleRecord | None:
     """No tick is started any more; a tick that was decided already is. None: it is paused."""
     if there.paused:
         return None
     return _put(there, paused=now, paused_by=by, next=0, due=_due(there, 0))
 
 
-def resumed(there: ScheduleRecord, now: int) -> ScheduleRecord | None:
+def resume_schedule(there: ScheduleRecord, now: int) -> ScheduleRecord | None:
     """Goes on with the next tick; those of the pause are not made up for. None: it is not paused."""
     if not there.paused:
         return None
@@ -276,7 +276,7 @@ def resumed(there: ScheduleRecord, now: int) -> ScheduleRecord | None:
 # ---- ticks -------------------------------------------------------------------------------------------------------
 
 
-def decided(there: ScheduleRecord, at_work: tuple[str, ...], now: int) -> ScheduleRecord:
+def decide_tick(there: ScheduleRecord, at_work: tuple[str, ...], now: int) -> ScheduleRecord:
     """Decide the overdue ticks at `now` while nothing is being started.
 
     `at_work`: sagas of `running` that have not ended.
@@ -305,20 +305,20 @@ def decided(there: ScheduleRecord, at_work: tuple[str, ...], now: int) -> Schedu
     there = replace(there, next=following, due=following)
     if not kept:
         return _put(there)
-    said = Outcome(kept[-1], SKIPPED, at_work[0], count=len(kept))
+    said = TickOutcome(kept[-1], SKIPPED, at_work[0], count=len(kept))
     return _said(there, said, skipped=there.skipped + len(kept))
 
 
 def _missed(there: ScheduleRecord, ticks: list[int]) -> ScheduleRecord:
     last = there.recent[-1] if there.recent else None
     if last is not None and last.what == MISSED:  # one long outage is one line
-        kept = (*there.recent[:-1], Outcome(ticks[-1], MISSED, count=last.count + len(ticks)))
+        kept = (*there.recent[:-1], TickOutcome(ticks[-1], MISSED, count=last.count + len(ticks)))
     else:
-        kept = (*there.recent, Outcome(ticks[-1], MISSED, count=len(ticks)))[-KEPT:]
+        kept = (*there.recent, TickOutcome(ticks[-1], MISSED, count=len(ticks)))[-KEPT:]
     return replace(there, missed=there.missed + len(ticks), recent=kept)
 
 
-def opened(there: ScheduleRecord, saga: str) -> ScheduleRecord:
+def tick_started(there: ScheduleRecord, saga: str) -> ScheduleRecord:
     """The tick that was decided has been started."""
     return _closed(there, STARTED, saga, started=there.started + 1, running=_running(there, saga))
 
@@ -337,9 +337,9 @@ def given_up(there: ScheduleRecord, what: str, why: str) -> ScheduleRecord:
     return _closed(there, what, why=why[:_LONGEST_WHY], refused=there.refused + 1)
 
 
-def triggered(there: ScheduleRecord, saga: str, now: int) -> ScheduleRecord:
+def count_manual_start(there: ScheduleRecord, saga: str, now: int) -> ScheduleRecord:
     """A saga was started by hand."""
-    return _said(there, Outcome(now, TRIGGERED, saga), running=_running(there, saga))
+    return _said(there, TickOutcome(now, TRIGGERED, saga), running=_running(there, saga))
 
 
 def _running(there: ScheduleRecord, saga: str) -> tuple[str, ...]:
@@ -352,11 +352,11 @@ def _closed(
     there: ScheduleRecord, what: str, saga: str = "", why: str = "", **changes: Any
 ) -> ScheduleRecord:
     assert there.opening is not None
-    said = Outcome(there.opening.tick, what, saga, why)
+    said = TickOutcome(there.opening.tick, what, saga, why)
     return _said(there, said, opening=None, due=there.next, **changes)
 
 
-def _said(there: ScheduleRecord, outcome: Outcome, **changes: Any) -> ScheduleRecord:
+def _said(there: ScheduleRecord, outcome: TickOutcome, **changes: Any) -> ScheduleRecord:
     return _put(there, recent=(*there.recent, outcome)[-KEPT:], **changes)
 
 

@@ -60,15 +60,15 @@ def count_items(client: DynamoDBClient, table: str) -> tuple[dict[str, int], dic
     takes = 0
     for page in client.get_paginator("scan").paginate(TableName=table, ConsistentRead=True):
         for item in page["Items"]:
-            kind = kind_of(str(item.get("sk", {}).get("S", "")))
+            kind = item_kind(str(item.get("sk", {}).get("S", "")))
             counts[kind] += 1
-            units[kind] += -(-size_of(item) // WRITE_UNIT_BYTES)
+            units[kind] += -(-item_bytes(item) // WRITE_UNIT_BYTES)
             if kind == "head":
                 takes += int(item.get("epoch", {}).get("N", "0"))
     return dict(counts), dict(units), takes
 
 
-def owner_of(client: DynamoDBClient, table: str, tenant: str, saga: str) -> str:
+def lease_owner(client: DynamoDBClient, table: str, tenant: str, saga: str) -> str:
     """Return the name under which a worker holds a saga's lease, empty without a holder. The log names only
     the worker that wrote last.
     """
@@ -77,12 +77,12 @@ def owner_of(client: DynamoDBClient, table: str, tenant: str, saga: str) -> str:
     return head.get("owner", {}).get("S", "")
 
 
-def kind_of(sort_key: str) -> str:
+def item_kind(sort_key: str) -> str:
     """Return the kind of item of a sort key."""
     return _KINDS.get(sort_key.partition("#")[0], "other")
 
 
-def size_of(item: Mapping[str, Any]) -> int:
+def item_bytes(item: Mapping[str, Any]) -> int:
     """Return the bytes of an item as DynamoDB counts them, for the types used here: S, N, B, BOOL."""
     return sum(len(name.encode()) + _value_size(value) for name, value in item.items())
 
@@ -142,7 +142,7 @@ class Course:
 
 
 @dataclass(frozen=True, slots=True)
-class Invocation:
+class FunctionRun:
     """One run of a function. `wakes`: number of messages; `changes`: true if a request changed something."""
 
     function: str
@@ -175,7 +175,7 @@ class Evidence:
     sagas: list[Json]
     logs: dict[str, list[Json]]
     books: list[Json]
-    invocations: list[Invocation]
+    invocations: list[FunctionRun]
     items: Items
     memory_mb: dict[str, int]
     models: list[Json]
@@ -197,7 +197,7 @@ class Evidence:
             sagas=data["sagas"],
             logs=data["logs"],
             books=data["books"],
-            invocations=[Invocation(**item) for item in data["invocations"]],
+            invocations=[FunctionRun(**item) for item in data["invocations"]],
             items=Items(**data["items"]),
             memory_mb=data["memory_mb"],
             models=data["models"],
@@ -241,7 +241,7 @@ async def _log(api: Api, saga: str) -> list[Json]:
     return [entry async for entry in api.events(saga)]
 
 
-def reduce_invocation(raw: InvocationRecord) -> Invocation:
+def reduce_invocation(raw: InvocationRecord) -> FunctionRun:
     """Return the part of an invocation that the figures need, without its whole event."""
     event = raw.event if isinstance(raw.event, Mapping) else {}
     records = event.get("Records")
@@ -251,7 +251,7 @@ def reduce_invocation(raw: InvocationRecord) -> Invocation:
         if isinstance(event.get("requestContext"), Mapping)
         else {}
     )
-    return Invocation(
+    return FunctionRun(
         function=raw.function,
         request_id=raw.request_id,
         outcome=raw.outcome,

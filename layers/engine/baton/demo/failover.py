@@ -92,7 +92,7 @@ CASES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CaseOutcome:
     """Result of a case. `attempts`: those of steps that failed at least once; `trace`: the W3C id of the
     saga's trace.
     """
@@ -124,7 +124,7 @@ class Failover:
         self._say = say
         self._limit_s = limit_s
 
-    async def run(self, cases: Sequence[Case] = CASES) -> list[Outcome]:
+    async def run(self, cases: Sequence[Case] = CASES) -> list[CaseOutcome]:
         """Return the outcome of each case after every saga has ended or the time is up."""
         for case in cases:
             for service, places in case.faults.items():
@@ -144,19 +144,19 @@ class Failover:
         views = await asyncio.gather(*map(self._api.show, sagas))
         logs = await asyncio.gather(*map(self._log, sagas))
         books = await asyncio.gather(*(self._reader.get(f"{url}/books") for url in self._urls.values()))
-        return [judge(*one, books) for one in zip(cases, views, logs, strict=True)]
+        return [judge_case(*one, books) for one in zip(cases, views, logs, strict=True)]
 
     async def _log(self, saga: str) -> list[Json]:
         return [entry async for entry in self._api.events(saga)]
 
 
-def judge(case: Case, saga: Json, log: Sequence[Json], books: Sequence[Json]) -> Outcome:
+def judge_case(case: Case, saga: Json, log: Sequence[Json], books: Sequence[Json]) -> CaseOutcome:
     """Return the result of one case. `problems` is empty if it is as expected."""
     failing = {event["node"] for event in events_of(log) if event["kind"] == "attempt_failed"}
     failing |= {event["node"] for event in events_of(log) if event["kind"] == "step_failed"}
     ended = [event for event in events_of(log) if event["kind"] == "saga_ended"]
     times = [epoch_ms(entry["at"]) or 0 for entry in log]
-    return Outcome(
+    return CaseOutcome(
         case=case,
         saga=str(saga["id"]),
         status=str(saga["status"]),
@@ -215,7 +215,7 @@ def _listed(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{kind} {count}" for kind, count in sorted(counts.items())) or "nothing"
 
 
-def show(console: Console, outcomes: Sequence[Outcome]) -> None:
+def print_cases(console: Console, outcomes: Sequence[CaseOutcome]) -> None:
     """Print the table, then the problems in words."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("table-stack …", min_width=14)
@@ -245,7 +245,7 @@ def show(console: Console, outcomes: Sequence[Outcome]) -> None:
         console.print(Text(said, style="green"))
 
 
-def document(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def cases_document(outcomes: Sequence[CaseOutcome]) -> dict[str, Any]:
     """Return the outcomes as JSON for programs."""
     return {
         "passed": not any(one.problems for one in outcomes),

@@ -33,7 +33,7 @@ WRITES_PER_EFFECT = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class WorkFigures:
     """Counts of work. `log_units`: write units of entries and snapshots, by their size; `effect_units`: of
     effects.
     """
@@ -50,7 +50,7 @@ class Work:
     effect_units: int = 0
 
 
-def bill(work: Work) -> list[Charge]:
+def bill(work: WorkFigures) -> list[Charge]:
     """Return the charges for `work`."""
     head = (
         work.starts * START_UNITS
@@ -126,7 +126,7 @@ class Planning:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangedPlans:
     """The evening that began with words: plans that the guest `confirmed`, and arrangements `given_back`
     because of the changed wish.
     """
@@ -136,7 +136,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Undoing:
+class UndoFigures:
     """Rollbacks of failed sagas: their `steps`, by the logs, and the `effects` and `deposits` undone, by the
     services' own books.
     """
@@ -180,8 +180,8 @@ class Figures:
     questions: int
     approvals: list[Approval]
     agent: Planning
-    guest: Change
-    undone: Undoing
+    guest: ChangedPlans
+    undone: UndoFigures
     charges: list[Charge]
     usd_per_million_steps: float
     duration_ms: int
@@ -321,16 +321,16 @@ def planning_of(evidence: Evidence) -> Planning:
     )
 
 
-def change_of(evidence: Evidence) -> Change:
+def change_of(evidence: Evidence) -> ChangedPlans:
     """Return the plans that the guest confirmed, and the arrangements given back."""
     log = evidence.logs.get(evidence.course.planning, ())
     confirmed = sum(event["kind"] == CLOSED and event["action"] == CONFIRM for event in events_of(log))
     effects = [effect for book in evidence.books for effect in book["effects"] if effect["undone_by"]]
     mine = [one for one in effects if evidence.course.is_planned(str(one["identity"].get("reference")))]
-    return Change(confirmed, len(mine))
+    return ChangedPlans(confirmed, len(mine))
 
 
-def undoing_of(evidence: Evidence) -> Undoing:
+def undoing_of(evidence: Evidence) -> UndoFigures:
     """Return the undone steps of sagas that are rolled back."""
     sagas = [str(saga["id"]) for saga in evidence.sagas if saga.get("status") == ROLLED_BACK]
     events = [event for saga in sagas for event in events_of(evidence.logs[saga])]
@@ -340,7 +340,7 @@ def undoing_of(evidence: Evidence) -> Undoing:
         for effect in book["effects"]
         if effect["undone_by"] and effect["identity"].get("reference") in sagas
     ]
-    return Undoing(
+    return UndoFigures(
         sagas=len(sagas),
         steps=sum(event["kind"] == "step_succeeded" and is_undo(event) for event in events),
         effects=len(effects),
@@ -388,12 +388,12 @@ def quantile(sorted_values: Sequence[int], share: float) -> int | None:
     return sorted_values[max(0, -(-int(share * 100) * len(sorted_values) // 100) - 1)]
 
 
-def _work(evidence: Evidence, steps: int, yields: int) -> Work:
+def _work(evidence: Evidence, steps: int, yields: int) -> WorkFigures:
     units = evidence.items.units
     # Looking at a saga is not running it: the demo's own polling is not on the bill.
     billed = [item for item in evidence.invocations if item.function != "ReconcilerFunction" and item.changes]
     mb_ms = sum(item.duration_ms * evidence.memory_mb.get(item.function, 0) for item in billed)
-    return Work(
+    return WorkFigures(
         steps=steps,
         log_units=units.get("entry", 0) + units.get("snapshot", 0),
         effect_units=WRITES_PER_EFFECT * units.get("effect", 0),

@@ -18,11 +18,11 @@ from baton.core.log.state import FINISHED
 from baton.core.money import usd
 from baton.core.read import costs
 from baton.demo.evidence import tally
-from baton.demo.figures import Approval, Change, Figures, Planning, Survival, Undoing, quantile
+from baton.demo.figures import Approval, ChangedPlans, Figures, Planning, Survival, UndoFigures, quantile
 from baton.words.text import counted, span
 
 
-def show(console: Console, figures: Figures, broken: Sequence[str]) -> None:
+def print_figures(console: Console, figures: Figures, broken: Sequence[str]) -> None:
     """Print the table of figures, then the violated promises."""
     table = Table(box=box.SIMPLE_HEAD, title="What happened", title_justify="left", show_header=False)
     table.add_column(style="dim", no_wrap=True)
@@ -37,7 +37,7 @@ def show(console: Console, figures: Figures, broken: Sequence[str]) -> None:
         console.print(Text("All sagas ended as they should, and nothing was done twice.", style="green"))
 
 
-def document(figures: Figures, broken: Sequence[str]) -> dict[str, Any]:
+def figures_document(figures: Figures, broken: Sequence[str]) -> dict[str, Any]:
     """Return the figures as JSON for programs."""
     return {"kept": not broken, "problems": list(broken), "figures": msgspec.to_builtins(figures)}
 
@@ -137,14 +137,14 @@ def _agent(agent: Planning) -> str:
     return "; ".join(parts)
 
 
-def _guest(guest: Change) -> str:
+def _guest(guest: ChangedPlans) -> str:
     if not guest.given_back:
         return "by the guest; no other wish came in between"
     what = "the table for four" if guest.given_back == 1 else "the table for four, with its deposit"
     return f"by the guest; the other wish called the first off, and the second gave back {what}"
 
 
-def _undone(undone: Undoing) -> str:
+def _undone(undone: UndoFigures) -> str:
     if not undone.sagas:
         return "no evening fell through"
     return (

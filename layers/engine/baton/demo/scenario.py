@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 from baton.client.api import Api
-from baton.client.exits import Failed
+from baton.client.exits import CommandFailed
 from baton.core.log.state import FINISHED
 from baton.demo.evidence import Books, Course, Kill, request_of
 from baton.local.processes import ProcessInfo
@@ -89,7 +89,7 @@ class Guest:
         ):
             try:
                 await self._api.signal(saga["id"], "follow_up", CHANGE)
-            except Failed:  # too late, which promises tells of
+            except CommandFailed:  # too late, which promises tells of
                 return
             self._course.changed_ms = time.time_ns() // 1_000_000
             self._say(f"the table is held, and the guest says: {CHANGE}")
@@ -97,7 +97,7 @@ class Guest:
     async def _events(self, saga: str, kind: str) -> list[Mapping[str, Any]]:
         try:
             entries = [entry async for entry in self._api.events(saga)]
-        except Failed:  # recorded, and not yet there
+        except CommandFailed:  # recorded, and not yet there
             return []
         return [event for entry in entries for event in entry["events"] if event["kind"] == kind]
 
@@ -119,7 +119,7 @@ LOOK_EVERY_TICKS, ASK_TICKS = 10, 3
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class DemoPlan:
     """Size of the scenario. `thinks_s`: seconds for which the person leaves the question unanswered."""
 
     sagas: int = 20
@@ -151,7 +151,7 @@ class Scenario:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: DemoPlan,
         api: Api,
         other: Api,
         workers: Workers,
@@ -304,7 +304,7 @@ class Scenario:
             if seen["status"] == "running" and int(seen.get("steps") or 0) >= self._plan.cancel_after_steps:
                 try:
                     await self._api.cancel(saga, "the guests changed their minds", "graceful", 3)
-                except Failed:  # it has ended meanwhile
+                except CommandFailed:  # it has ended meanwhile
                     return False
                 self.course.cancelled, self.course.cancelled_ms = saga, _now_ms()
                 self._screen.say(f"cancelled saga {saga} after {seen['steps']} steps")
@@ -320,7 +320,7 @@ def evening(n: int) -> dict[str, Any]:
     return {"city": CITIES[n % len(CITIES)], "party": party, "at": day.isoformat()}
 
 
-def faults() -> dict[str, list[dict[str, Any]]]:
+def service_faults() -> dict[str, list[dict[str, Any]]]:
     """Return the faults of the services, by place.
 
     Answers are late where a kill is planned, until it has happened: on a busy machine the first may be over

@@ -33,10 +33,10 @@ from baton.local.processes import (
     Trigger,
     is_simple,
     nearest,
-    settled,
     tail,
+    wait_for_all,
 )
-from baton.local.sandbox import Invocation, Result, Sandbox
+from baton.local.sandbox import InvocationResult, LocalInvocation, Sandbox
 from baton.local.stack import Function
 from baton.settings import local_key_variable, variable_of
 
@@ -185,18 +185,18 @@ class Pool:
         self._sandboxes: list[Sandbox] = []
         self._short, self._numbers = function.logical_id.removesuffix("Function").lower(), count(1)
         self._tasks = Tasks(function.logical_id)
-        self._queue: deque[Invocation] = deque()
+        self._queue: deque[LocalInvocation] = deque()
         self._closed = False
 
-    async def invoke(self, event: bytes, trigger: Trigger, request_id: str = "") -> Result:
+    async def invoke(self, event: bytes, trigger: Trigger, request_id: str = "") -> InvocationResult:
         """Run the function once on an event that is valid JSON. Raises `Throttled` or `LocalRunError`."""
         if self._closed:
             raise LocalRunError(f"{self.function.logical_id}: the local run is being stopped")
         reserved = self.function.reserved
         if reserved is not None and self._busy() + len(self._queue) >= reserved:
             raise Throttled(self.function.name)
-        done: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        self._queue.append(Invocation(request_id or str(uuid.uuid4()), trigger, event, done))
+        done: asyncio.Future[InvocationResult] = asyncio.get_running_loop().create_future()
+        self._queue.append(LocalInvocation(request_id or str(uuid.uuid4()), trigger, event, done))
         self._dispatch()
         return await done
 
@@ -237,7 +237,7 @@ class Pool:
         self._closed = True
         for sandbox in self._sandboxes:
             sandbox.kill()
-        await settled([asyncio.ensure_future(sandbox.gone.wait()) for sandbox in self._sandboxes])
+        await wait_for_all([asyncio.ensure_future(sandbox.gone.wait()) for sandbox in self._sandboxes])
         for invocation in self._queue:
             invocation.done.cancel()
         self._log.close()
@@ -363,7 +363,7 @@ class Lambdas:
         names = [pool.function.name for pool in self.pools.values()]
         raise LocalRunError(f"there is no function {reference}{nearest(reference, [*self.pools, *names])}")
 
-    async def invoke(self, reference: str, event: Any, trigger: Trigger) -> Result:
+    async def invoke(self, reference: str, event: Any, trigger: Trigger) -> InvocationResult:
         """Invoke a function synchronously. `event` is any JSON value."""
         return await self.find(reference).invoke(json.dumps(event).encode(), trigger)
 
@@ -400,13 +400,13 @@ class Lambdas:
                     return
                 delay_s = _nth(self._retry_delays_s, attempts - 1)
             if time.monotonic() - born + delay_s > function.event_age_s:
-                last = Result(request_id, "error", b"{}")
+                last = InvocationResult(request_id, "error", b"{}")
                 await self._give_up(function, event, last, attempts, "EventAgeExceeded")
                 return
             await asyncio.sleep(delay_s)
 
     async def _give_up(
-        self, function: Function, event: bytes, result: Result, attempts: int, condition: str
+        self, function: Function, event: bytes, result: InvocationResult, attempts: int, condition: str
     ) -> None:
         log.warning("%s: event %s given up: %s", function.logical_id, result.request_id, condition)
         if not function.on_failure_url:

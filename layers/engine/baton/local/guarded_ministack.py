@@ -8,8 +8,8 @@ import os
 
 from ministack import app
 
-from baton.local.processes import guarded
+from baton.local.processes import guard_application
 
 if __name__ == "__main__":
-    app.app = guarded(app.app, int(os.environ["GATEWAY_PORT"]), programs_only=True)
+    app.app = guard_application(app.app, int(os.environ["GATEWAY_PORT"]), programs_only=True)
     app.main()

@@ -131,10 +131,10 @@ class Tasks:
         """Cancel all tasks and wait for their end."""
         running = list(self._running)
         self.cancel()
-        await settled(running)
+        await wait_for_all(running)
 
 
-async def settled(tasks: Iterable[asyncio.Future[Any]]) -> None:
+async def wait_for_all(tasks: Iterable[asyncio.Future[Any]]) -> None:
     """Wait until all tasks have ended, with or without errors."""
     await asyncio.gather(*tasks, return_exceptions=True)
 
@@ -312,7 +312,9 @@ Scope = MutableMapping[str, Any]
 Application = Callable[[Scope, Any, Any], Awaitable[None]]
 
 
-def refusal(method: str, headers: Iterable[tuple[bytes, bytes]], port: int, *, programs_only: bool) -> str:
+def request_refusal(
+    method: str, headers: Iterable[tuple[bytes, bytes]], port: int, *, programs_only: bool
+) -> str:
     """Return the reason why a request is refused, empty for an accepted one.
 
     With programs_only, the server has no pages for browsers, so every request of a page is refused. Without
@@ -348,7 +350,7 @@ def _is_here(address: str, port: int = 0) -> bool:
     return is_name and (not port or found == port or name == _CONTAINERS)
 
 
-def guarded(application: Application, port: int, *, programs_only: bool) -> Application:
+def guard_application(application: Application, port: int, *, programs_only: bool) -> Application:
     """Return the ASGI application behind the check of callers. Cross-origin headers of the application are
     removed.
     """
@@ -357,7 +359,7 @@ def guarded(application: Application, port: int, *, programs_only: bool) -> Appl
         why = ""
         if scope["type"] in ("http", "websocket"):
             method = scope.get("method", "GET")
-            why = refusal(method, scope["headers"], port, programs_only=programs_only)
+            why = request_refusal(method, scope["headers"], port, programs_only=programs_only)
         if not why:
             await application(scope, receive, _quiet(send) if programs_only else send)
         elif scope["type"] == "websocket":

@@ -15,7 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from baton.local.aws import Aws
 from baton.local.processes import TemplateProblem
-from baton.local.template import Resolver, Template, text
+from baton.local.template import Resolver, Template, scalar_text
 
 # Properties that mean the same in CloudFormation and in CreateTable.
 _TABLE_AS_IS = (
@@ -75,7 +75,7 @@ def _table(logical_id: str, resolver: Resolver, aws: Aws) -> None:
     if stream:
         resolver.learn(logical_id, "StreamArn", described["LatestStreamArn"])
     expiry = properties.get("TimeToLiveSpecification")
-    if expiry and text(expiry.get("Enabled")) == "true":
+    if expiry and scalar_text(expiry.get("Enabled")) == "true":
         aws.dynamodb.update_time_to_live(
             TableName=name,
             TimeToLiveSpecification={"Enabled": True, "AttributeName": expiry["AttributeName"]},
@@ -84,7 +84,7 @@ def _table(logical_id: str, resolver: Resolver, aws: Aws) -> None:
 
 def _queue(logical_id: str, resolver: Resolver, aws: Aws) -> None:
     attributes = {
-        key: json.dumps(value) if isinstance(value, dict) else text(value)
+        key: json.dumps(value) if isinstance(value, dict) else scalar_text(value)
         for key, value in resolver.properties(logical_id).items()
         if key not in _QUEUE_SKIPPED
     }

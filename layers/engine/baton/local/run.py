@@ -34,8 +34,8 @@ from baton.local.processes import (
     LocalRunError,
     ProcessInfo,
     Tasks,
-    guarded,
-    settled,
+    guard_application,
+    wait_for_all,
 )
 from baton.local.provision import provision, verify_sender
 from baton.local.queues import SqsPoller
@@ -194,7 +194,7 @@ class LocalRun:
         try:
             await ministack.start()
         finally:
-            await settled([loading])
+            await wait_for_all([loading])
         template = loading.result()
         self.endpoint = ministack.endpoint
         aws = await asyncio.to_thread(Aws, self.endpoint)
@@ -260,7 +260,7 @@ class LocalRun:
 
     async def _serve(self, stack: contextlib.AsyncExitStack, listener: socket.socket, app: Any) -> None:
         port = listener.getsockname()[1]
-        server = HttpServer(listener, guarded(app, port, programs_only=False))
+        server = HttpServer(listener, guard_application(app, port, programs_only=False))
         stack.push_async_callback(server.stop)
         await server.start()
 

@@ -20,7 +20,7 @@ _HEAD_LIMIT = 4 * 1024 * 1024  # awslambdaric sends up to 1 MB of traceback as a
 
 
 @dataclass(frozen=True)
-class Work:
+class NextInvocation:
     """One invocation as the runtime receives it: headers for its context, and the event."""
 
     headers: Mapping[str, str]
@@ -32,7 +32,7 @@ class Runtime(Protocol):
     another process.
     """
 
-    async def next(self) -> Work: ...
+    async def next(self) -> NextInvocation: ...
 
     def answered(self, request_id: str, body: bytes) -> bool: ...
 
@@ -107,7 +107,7 @@ INIT_LIMIT_S = 30.0
 
 
 @dataclass(frozen=True)
-class Result:
+class InvocationResult:
     """Result of an invocation. `payload` is the answer, or the error document if `outcome` is not ok."""
 
     request_id: str
@@ -127,11 +127,11 @@ class Result:
 
 
 @dataclass
-class Invocation:
+class LocalInvocation:
     request_id: str
     trigger: Trigger
     event: bytes
-    done: asyncio.Future[Result]
+    done: asyncio.Future[InvocationResult]
     started: float = field(default=0.0)
 
 
@@ -153,13 +153,13 @@ class Sandbox:
         self.ready = asyncio.Event()
         self.gone = asyncio.Event()
         self.init_error: bytes = b""
-        self.current: Invocation | None = None
+        self.current: LocalInvocation | None = None
         self.waiting = False
         self.retired = False  # it takes no further invocation
         self._name = name
         self._log, self._children = log, children
         self._idle, self._ended, self._record = idle, ended, record
-        self._next: asyncio.Future[Work] | None = None
+        self._next: asyncio.Future[NextInvocation] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timed_out = False
         self._served = 0
@@ -217,7 +217,7 @@ class Sandbox:
 
     # ---- handing out work
 
-    def assign(self, invocation: Invocation) -> None:
+    def assign(self, invocation: LocalInvocation) -> None:
         """Give the idle process its next invocation, whose time runs from here."""
         assert self._next is not None, "the process has not asked"
         assert self.current is None, "the process is busy"
@@ -233,11 +233,11 @@ class Sandbox:
             "Lambda-Runtime-Invoked-Function-Arn": self.function.arn,
             "Lambda-Runtime-Trace-Id": _trace_id(invocation),
         }
-        waiter.set_result(Work(headers, invocation.event))
+        waiter.set_result(NextInvocation(headers, invocation.event))
 
     # ---- what the runtime reports (the Runtime protocol of sandbox.py)
 
-    async def next(self) -> Work:
+    async def next(self) -> NextInvocation:
         if not self.ready.is_set():
             self._init_ms = (time.monotonic() - self._born) * 1000
             self._stop_timer()
@@ -259,7 +259,7 @@ class Sandbox:
 
     # ---- endings
 
-    def refuse(self, invocation: Invocation) -> None:
+    def refuse(self, invocation: LocalInvocation) -> None:
         """Fail an invocation with the reason why this process did not start."""
         self.current = invocation
         invocation.started = time.time()
@@ -275,7 +275,7 @@ class Sandbox:
         self._served += 1
         duration_ms = (ended - work.started) * 1000
         self._report(work, duration_ms, outcome, cold)
-        result = Result(request_id, outcome, payload)
+        result = InvocationResult(request_id, outcome, payload)
         self._record(
             InvocationRecord(
                 function=self.function.logical_id,
@@ -340,7 +340,7 @@ class Sandbox:
     def _write(self, line: str) -> None:
         self._log.write(line.encode())
 
-    def _report(self, work: Invocation, duration_ms: float, outcome: Outcome, cold: bool) -> None:
+    def _report(self, work: LocalInvocation, duration_ms: float, outcome: Outcome, cold: bool) -> None:
         memory = self.function.memory_mb
         fields = [
             f"REPORT RequestId: {work.request_id}",
@@ -360,6 +360,6 @@ def _error(kind: str, message: str) -> bytes:
     return json.dumps({"errorType": kind, "errorMessage": message}).encode()
 
 
-def _trace_id(invocation: Invocation) -> str:
+def _trace_id(invocation: LocalInvocation) -> str:
     digits = invocation.request_id.replace("-", "")
     return f"Root=1-{int(invocation.started):08x}-{digits[:24]};Parent={digits[-16:]};Sampled=0"

@@ -22,7 +22,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route as Page
 
-from baton.core.expressions import hinted, nearest
+from baton.core.expressions import nearest, with_hint
 from baton.settings import ROLES
 
 CLIENT_SECRET = "CLIENT"  # noqa: S105  # the name of its variable: BATON_CONSOLE_KEY_CLIENT
@@ -257,5 +257,7 @@ def _why_not(said: dict[str, Any]) -> str:
     strange = next((str(one) for one in roles if one not in ROLES), None)
     known = f"there are: {', '.join(ROLES)}"
     return (
-        "" if strange is None else hinted(f"there is no role `{strange}`", nearest(strange, ROLES) or known)
+        ""
+        if strange is None
+        else with_hint(f"there is no role `{strange}`", nearest(strange, ROLES) or known)
     )

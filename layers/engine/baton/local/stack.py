@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from baton.local.processes import TemplateProblem, nearest
-from baton.local.template import Resolver, Template, text
+from baton.local.template import Resolver, Template, scalar_text
 
 _MUST_EXIST = '[{"exists": true}]'
 
@@ -202,7 +202,7 @@ class Stack:
 
     def _function(self, logical_id: str) -> Function:
         properties = self._resolver.properties(logical_id)
-        runtime = text(properties.get("Runtime", ""))
+        runtime = scalar_text(properties.get("Runtime", ""))
         if not runtime.startswith("python"):
             raise TemplateProblem(
                 logical_id, f"Runtime {runtime or '(none)'}: only python can be run locally"
@@ -213,19 +213,19 @@ class Stack:
                 raise TemplateProblem(logical_id, f"the layer {reference} is not part of this template")
             layers.append(self._layers[reference])
         variables = (properties.get("Environment") or {}).get("Variables") or {}
-        environment = {key: text(value) for key, value in variables.items()}
+        environment = {key: scalar_text(value) for key, value in variables.items()}
         logging = properties.get("LoggingConfig") or {}
         if logging.get("LogFormat") == "JSON":
             environment["AWS_LAMBDA_LOG_FORMAT"] = "JSON"
-            environment["AWS_LAMBDA_LOG_LEVEL"] = text(logging.get("ApplicationLogLevel", "INFO"))
+            environment["AWS_LAMBDA_LOG_LEVEL"] = scalar_text(logging.get("ApplicationLogLevel", "INFO"))
         if logging.get("LogGroup"):
-            environment["AWS_LAMBDA_LOG_GROUP_NAME"] = text(logging["LogGroup"])
+            environment["AWS_LAMBDA_LOG_GROUP_NAME"] = scalar_text(logging["LogGroup"])
         reserved = properties.get("ReservedConcurrentExecutions")
         return Function(
             logical_id=logical_id,
             name=self._resolver.name(logical_id),
             arn=self._resolver.attribute(logical_id, "Arn", logical_id),
-            handler=text(properties["Handler"]),
+            handler=scalar_text(properties["Handler"]),
             code=self._code(logical_id, "Code"),
             layers=tuple(layers),
             deployed=tuple(self._layers.values()),
@@ -268,9 +268,9 @@ class Stack:
 
     def _event_source(self, logical_id: str) -> None:
         properties = self._resolver.properties(logical_id)
-        if text(properties.get("Enabled", True)) != "true":
+        if scalar_text(properties.get("Enabled", True)) != "true":
             return
-        arn = text(properties.get("EventSourceArn", ""))
+        arn = scalar_text(properties.get("EventSourceArn", ""))
         if arn in self._queue_urls:
             self.queues.append(self._queue_source(logical_id, arn, properties))
         elif ":dynamodb:" in arn and "/stream/" in arn:
@@ -282,7 +282,9 @@ class Stack:
             )
 
     def _filters(self, logical_id: str, properties: Mapping[str, Any]) -> Filters:
-        patterns = [text(f["Pattern"]) for f in (properties.get("FilterCriteria") or {}).get("Filters", [])]
+        patterns = [
+            scalar_text(f["Pattern"]) for f in (properties.get("FilterCriteria") or {}).get("Filters", [])
+        ]
         try:
             return Filters(patterns)
         except InvalidPattern as error:
@@ -295,7 +297,7 @@ class Stack:
         return _PARTIAL in types
 
     def _queue_source(self, logical_id: str, arn: str, properties: Mapping[str, Any]) -> QueueSource:
-        function = self.function_of(text(properties["FunctionName"]), logical_id)
+        function = self.function_of(scalar_text(properties["FunctionName"]), logical_id)
         queue = next(
             q for q in self.present("AWS::SQS::Queue")
             if self._resolver.attribute(q, "Arn", logical_id) == arn
@@ -331,7 +333,7 @@ class Stack:
         )
 
     def _stream_source(self, logical_id: str, arn: str, properties: Mapping[str, Any]) -> StreamSource:
-        start = text(properties.get("StartingPosition", ""))
+        start = scalar_text(properties.get("StartingPosition", ""))
         if start not in {"TRIM_HORIZON", "LATEST"}:
             raise TemplateProblem(logical_id, "StartingPosition must be TRIM_HORIZON or LATEST")
         if properties.get("TumblingWindowInSeconds"):
@@ -340,13 +342,13 @@ class Stack:
         age = float(properties.get("MaximumRecordAgeInSeconds", -1))
         return StreamSource(
             logical_id=logical_id,
-            function=self.function_of(text(properties["FunctionName"]), logical_id),
+            function=self.function_of(scalar_text(properties["FunctionName"]), logical_id),
             arn=arn,
             batch_size=int(properties.get("BatchSize", 100)),
             window_s=float(properties.get("MaximumBatchingWindowInSeconds", 0)),
             partial=self._partial(logical_id, properties),
             start=start,
-            bisect=text(properties.get("BisectBatchOnFunctionError", False)) == "true",
+            bisect=scalar_text(properties.get("BisectBatchOnFunctionError", False)) == "true",
             parallel=int(properties.get("ParallelizationFactor", 1)),
             retries=None if retries < 0 else retries,
             max_age_s=None if age < 0 else age,
@@ -369,10 +371,10 @@ class Stack:
                 raise TemplateProblem(f"{logical_id}.Targets", f"{', '.join(unknown)} is not applied locally")
             if aside := (target.get("DeadLetterConfig") or {}).get("Arn"):
                 self._queue(logical_id, aside)
-            functions.append(self.function_of(text(target["Arn"]), logical_id))
+            functions.append(self.function_of(scalar_text(target["Arn"]), logical_id))
         return EventRule(
             logical_id=logical_id,
-            bus=text(properties.get("EventBusName", "default")).rpartition("event-bus/")[2],
+            bus=scalar_text(properties.get("EventBusName", "default")).rpartition("event-bus/")[2],
             pattern=json.dumps(properties.get("EventPattern") or {}),
             functions=tuple(functions),
         )
@@ -390,7 +392,7 @@ class Stack:
             source = definition if isinstance(definition, str) else json.dumps(definition)
             name = "its definition"
         for key, value in (properties.get("DefinitionSubstitutions") or {}).items():
-            source = source.replace("${" + key + "}", text(value))
+            source = source.replace("${" + key + "}", scalar_text(value))
         left = re.search(r"\$\{[A-Za-z0-9_]+\}", source)
         if left:
             raise TemplateProblem(logical_id, f"{name}: DefinitionSubstitutions has no {left[0]}")
@@ -409,7 +411,7 @@ class Stack:
         properties = self._resolver.properties(logical_id)
         if properties.get("State", "ENABLED") != "ENABLED":
             return None
-        expression = text(properties.get("ScheduleExpression", ""))
+        expression = scalar_text(properties.get("ScheduleExpression", ""))
         rate = _RATE.fullmatch(expression)
         if rate is None:
             raise TemplateProblem(
@@ -421,7 +423,7 @@ class Stack:
         return Schedule(
             logical_id=logical_id,
             period_s=float(int(rate[1]) * _SECONDS[rate[2]]),
-            target_arn=text(target.get("Arn", "")),
+            target_arn=scalar_text(target.get("Arn", "")),
             payload=json.loads(given) if given else {},
         )
 
@@ -495,11 +497,11 @@ def read_http_api(stack: Stack, resolver: Resolver) -> HttpApi | None:
                 yield logical_id, properties
 
     integrations = {
-        text(resolver.ref(part, part)): _integration(stack, part, properties)
+        scalar_text(resolver.ref(part, part)): _integration(stack, part, properties)
         for part, properties in parts("Integration")
     }
     authorizers = {
-        text(resolver.ref(part, part)): _authorizer(part, properties)
+        scalar_text(resolver.ref(part, part)): _authorizer(part, properties)
         for part, properties in parts("Authorizer")
     }
     routes = [_route(part, properties, integrations, authorizers) for part, properties in parts("Route")]
@@ -528,11 +530,11 @@ def _throttle(settings: Mapping[str, Any]) -> tuple[float, int]:
 def _integration(stack: Stack, where: str, properties: Mapping[str, Any]) -> tuple[str, float]:
     """Return the function of an integration, and its timeout in seconds."""
     kind, payload = properties.get("IntegrationType"), properties.get("PayloadFormatVersion")
-    if text(kind) != "AWS_PROXY":
+    if scalar_text(kind) != "AWS_PROXY":
         raise TemplateProblem(where, f"integration type {kind}: only AWS_PROXY is run locally")
-    if text(payload) != "2.0":
+    if scalar_text(payload) != "2.0":
         raise TemplateProblem(where, f"payload format {payload}: only 2.0 is run locally")
-    function = stack.function_of(text(properties.get("IntegrationUri", "")), where)
+    function = stack.function_of(scalar_text(properties.get("IntegrationUri", "")), where)
     return function, float(properties.get("TimeoutInMillis", _DEFAULT_TIMEOUT_MS)) / 1000
 
 
@@ -545,7 +547,9 @@ def _authorizer(where: str, properties: Mapping[str, Any]) -> Authorizer:
         raise TemplateProblem(where, f"IdentitySource {source!r}: only $request.header.NAME is run locally")
     tokens = properties.get("JwtConfiguration") or {}
     return Authorizer(
-        text(tokens.get("Issuer", "")), tuple(map(text, tokens.get("Audience", ()))), header[1].lower()
+        scalar_text(tokens.get("Issuer", "")),
+        tuple(map(scalar_text, tokens.get("Audience", ()))),
+        header[1].lower(),
     )
 
 
@@ -555,7 +559,7 @@ def _route(
     integrations: Mapping[str, tuple[str, float]],
     authorizers: Mapping[str, Authorizer],
 ) -> Route:
-    target = text(properties.get("Target", "")).removeprefix("integrations/")
+    target = scalar_text(properties.get("Target", "")).removeprefix("integrations/")
     if target not in integrations:
         raise TemplateProblem(
             where, f"Target: there is no integration {target}{nearest(target, integrations)}"
@@ -567,7 +571,7 @@ def _route(
         )
     function, timeout_s = integrations[target]
     return Route(
-        key=text(properties["RouteKey"]),
+        key=scalar_text(properties["RouteKey"]),
         function=function,
         timeout_s=timeout_s,
         authorizer=authorizers[properties["AuthorizerId"]] if kind == "JWT" else None,

@@ -16,7 +16,7 @@ from baton.local.aws import REGION, Aws
 from baton.local.functions import RESPONSE_CONTEXT, Throttled, request_context, timestamp
 from baton.local.processes import Tasks
 from baton.local.queues import failed_items
-from baton.local.sandbox import Result
+from baton.local.sandbox import InvocationResult
 from baton.local.stack import Function, StreamSource
 
 Record = dict[str, Any]
@@ -64,7 +64,7 @@ def _plain(value: Any) -> Any:
 
 log = logging.getLogger("baton.local")
 Condition = Literal["RetryAttemptsExhausted", "RecordAgeExceeded"]
-Invoke = Callable[[dict[str, Any]], Awaitable[Result]]
+Invoke = Callable[[dict[str, Any]], Awaitable[InvocationResult]]
 SetAside = Callable[[str, Sequence[Record], Condition, str, int], Awaitable[None]]
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
 
@@ -125,7 +125,7 @@ class BatchRunner:
                 return
             await self._sleep(min(_FIRST_PAUSE_S * 2 ** (attempts - 1), _LONGEST_PAUSE_S))
 
-    def _progress(self, result: Result, batch: Sequence[Record]) -> tuple[int, bool]:
+    def _progress(self, result: InvocationResult, batch: Sequence[Record]) -> tuple[int, bool]:
         """Return the number of completed records from the front, and true if the answer is about the whole
         batch.
         """

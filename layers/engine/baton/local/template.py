@@ -174,7 +174,7 @@ _REFERENCE_IS_ARN = {
 }
 
 
-def names_of(kind: str) -> tuple[str, ...]:
+def naming_properties(kind: str) -> tuple[str, ...]:
     """Return the properties and attributes with the name of such a resource, the property first."""
     return _NAMES.get(kind, ())
 
@@ -209,7 +209,7 @@ class _NoValue:
 NO_VALUE = _NoValue()
 
 
-def text(value: Any) -> str:
+def scalar_text(value: Any) -> str:
     """Return a scalar as CloudFormation writes it into a string."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -229,24 +229,25 @@ class Resolver:
             "Condition": lambda node, where: self.condition(str(node), where),
             "Fn::GetAtt": self._get_att,
             "Fn::Sub": self._sub,
-            "Fn::Join": lambda node, where: text(self.value(node[0], where)).join(
-                text(part) for part in self.value(node[1], where)
+            "Fn::Join": lambda node, where: scalar_text(self.value(node[0], where)).join(
+                scalar_text(part) for part in self.value(node[1], where)
             ),
             "Fn::Select": self._select,
             "Fn::Split": lambda node, where: self.value(node[1], where).split(self.value(node[0], where)),
             "Fn::FindInMap": self._find_in_map,
             "Fn::Base64": lambda node, where: base64.b64encode(
-                text(self.value(node, where)).encode()
+                scalar_text(self.value(node, where)).encode()
             ).decode(),
             "Fn::If": self._if,
             "Fn::Equals": lambda node, where: (
-                text(self.value(node[0], where)) == text(self.value(node[1], where))
+                scalar_text(self.value(node[0], where)) == scalar_text(self.value(node[1], where))
             ),
             "Fn::Not": lambda node, where: not self._truth(node[0], where),
             "Fn::And": lambda node, where: all(self._truth(part, where) for part in node),
             "Fn::Or": lambda node, where: any(self._truth(part, where) for part in node),
             "Fn::Contains": lambda node, where: (
-                text(self.value(node[1], where)) in [text(item) for item in self.value(node[0], where)]
+                scalar_text(self.value(node[1], where))
+                in [scalar_text(item) for item in self.value(node[0], where)]
             ),
         }
 
@@ -315,7 +316,7 @@ class Resolver:
         if learned is not None:
             return learned
         kind = self._kind(name)
-        if attribute in names_of(kind):
+        if attribute in naming_properties(kind):
             return self.name(name)
         arn = arn_of(kind, self.name(name)) if attribute == "Arn" else None
         if arn is None:
@@ -326,11 +327,11 @@ class Resolver:
         """Return the physical name, given by the template or made from stack and logical id."""
         kind = self._kind(logical_id)
         properties = self._template.resources[logical_id].get("Properties") or {}
-        for key in names_of(kind):
+        for key in naming_properties(kind):
             if key in properties:
                 given = self.value(properties[key], f"{logical_id}.{key}")
                 if given is not NO_VALUE:
-                    return text(given)
+                    return scalar_text(given)
         made = f"{STACK}-{logical_id}"
         return made.lower() if kind == "AWS::S3::Bucket" else made
 
@@ -340,7 +341,7 @@ class Resolver:
         for logical_id in self._template.resources:
             if self.exists(logical_id):
                 try:
-                    known[logical_id] = text(self.ref(logical_id, logical_id))
+                    known[logical_id] = scalar_text(self.ref(logical_id, logical_id))
                 except TemplateProblem:
                     continue
         return known
@@ -377,7 +378,7 @@ class Resolver:
 
     def _get_att(self, node: Any, where: str) -> Any:
         name, attribute = node.split(".", 1) if isinstance(node, str) else (node[0], node[1])
-        return self.attribute(name, text(self.value(attribute, where)), where)
+        return self.attribute(name, scalar_text(self.value(attribute, where)), where)
 
     def _sub(self, node: Any, where: str) -> str:
         pattern, given = (node, {}) if isinstance(node, str) else (node[0], node[1])
@@ -387,8 +388,8 @@ class Resolver:
                 return "${" + match[2] + "}"
             name = match[2].strip()
             if name in given:
-                return text(self.value(given[name], where))
-            return text(self._get_att(name, where) if "." in name else self.ref(name, where))
+                return scalar_text(self.value(given[name], where))
+            return scalar_text(self._get_att(name, where) if "." in name else self.ref(name, where))
 
         return _SUBSTITUTION.sub(replace, pattern)
 
@@ -399,11 +400,11 @@ class Resolver:
         return items[index]
 
     def _find_in_map(self, node: Any, where: str) -> Any:
-        name, first, second = (text(self.value(part, where)) for part in node[:3])
+        name, first, second = (scalar_text(self.value(part, where)) for part in node[:3])
         table: Any = self._template.document.get("Mappings") or {}
         for key in (name, first, second):
             # Keys that look like numbers are numbers in YAML, and text in CloudFormation.
-            table = {text(known): item for known, item in table.items()}
+            table = {scalar_text(known): item for known, item in table.items()}
             if key not in table:
                 if len(node) > 3:
                     return self.value(node[3]["DefaultValue"], where)
@@ -432,10 +433,10 @@ def effective(
         if name in trusted:
             value = trusted[name]
         elif name in given:
-            value = text(given[name])
+            value = scalar_text(given[name])
             _check(name, spec, value)
         elif "Default" in spec:
-            value = text(spec["Default"])
+            value = scalar_text(spec["Default"])
         else:
             raise LocalRunError(f"parameter {name}: has no default; pass a value")
         kind = str(spec.get("Type", "String"))
@@ -460,7 +461,7 @@ def _check(name: str, spec: Mapping[str, Any], value: str) -> None:
         hint = spec.get("ConstraintDescription")
         return LocalRunError(f"parameter {name}: {value!r} {what}" + (f" ({hint})" if hint else ""))
 
-    allowed = [text(item) for item in spec.get("AllowedValues", [])]
+    allowed = [scalar_text(item) for item in spec.get("AllowedValues", [])]
     if allowed and value not in allowed:
         raise refuse(f"is not one of {', '.join(allowed)}")
     pattern = spec.get("AllowedPattern")

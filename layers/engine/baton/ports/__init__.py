@@ -7,7 +7,7 @@ after a pause) or `StoreUnavailable` (the call may have taken effect).
 
 from __future__ import annotations
 
-from baton.ports.budgets import Account, Answer, Budgets, Change, Drawn, Reservation, Sums
+from baton.ports.budgets import Account, BudgetAnswer, Budgets, Drawn, Reservation, ReservationChange, Sums
 from baton.ports.log import (
     LANES,
     PARKED,
@@ -44,9 +44,9 @@ from baton.ports.people import (
 from baton.ports.process import (
     UNKNOWN,
     Blocked,
-    Cause,
     Clock,
     DeadLetters,
+    DeadMessageCause,
     Entropy,
     Invoker,
     Message,
@@ -73,15 +73,14 @@ __all__ = [
     "UNKNOWN",
     "WORK",
     "Account",
-    "Answer",
     "Appended",
     "Blobs",
     "Blocked",
+    "BudgetAnswer",
     "Budgets",
-    "Cause",
-    "Change",
     "Clock",
     "DeadLetters",
+    "DeadMessageCause",
     "Definition",
     "Definitions",
     "Drawn",
@@ -115,6 +114,7 @@ __all__ = [
     "Release",
     "Report",
     "Reservation",
+    "ReservationChange",
     "SagaRef",
     "Sandbox",
     "Spot",

@@ -78,7 +78,7 @@ class Sums(msgspec.Struct, frozen=True):
         return self.held - self.spent
 
 
-class Change(msgspec.Struct, frozen=True):
+class ReservationChange(msgspec.Struct, frozen=True):
     """Change of the reservation of `holder` from `before` to `after`; None stands for no reservation.
 
     `spent` is counted with it; a change without `before` counts nothing. `limit`: the store refuses the
@@ -114,7 +114,7 @@ def _is_open(one: Reservation | None) -> bool:
     return one is not None and not one.is_freed
 
 
-class Answer(msgspec.Struct, frozen=True):
+class BudgetAnswer(msgspec.Struct, frozen=True):
     """Outcome of a request.
     `is_done`: it made its change; `sums` and `there`: the account and the holder's reservation now.
     """
@@ -137,7 +137,7 @@ class Drawn(msgspec.Struct, frozen=True):
 class Budgets(Protocol):
     """Accounts of users and tenants. Each change of a reservation is one conditional write of one item."""
 
-    def move(self, account: Account, change: Change, now: int) -> Answer:
+    def move(self, account: Account, change: ReservationChange, now: int) -> BudgetAnswer:
         """Change a reservation that is exactly `before`, if the account has room for it.
 
         Of any number of callers no two get the same money. Reservations that have expired at `now` are freed
@@ -157,7 +157,7 @@ class Budgets(Protocol):
         """
         ...
 
-    def expire(self, account: Account, now: int, holder: str = "") -> Answer:
+    def expire(self, account: Account, now: int, holder: str = "") -> BudgetAnswer:
         """Free the reservations that have expired.
         They stay, with an amount of 0, so that their spending can still be counted.
 

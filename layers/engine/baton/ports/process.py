@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
 
 import msgspec
 
-from baton.core.conditions.model import Answer, Question
+from baton.core.conditions.model import SandboxAnswer, SandboxQuestion
 from baton.core.effects.rows import MAX_PER_STEP, Row, check_row
 from baton.core.models.usage import Usage
 from baton.core.money import amount_of
@@ -145,7 +145,7 @@ class Sandbox(Protocol):
     Each evaluation has a process of its own with hard limits.
     """
 
-    async def answer(self, question: Question) -> Answer:
+    async def answer(self, question: SandboxQuestion) -> SandboxAnswer:
         """Return an answer for any code; no process of it is left afterwards.
 
         Without a value the answer has one of the codes condition_timeout, condition_memory, condition_error,
@@ -221,7 +221,7 @@ class Queue(Protocol):
         ...
 
 
-class Cause(msgspec.Struct, frozen=True, kw_only=True):
+class DeadMessageCause(msgspec.Struct, frozen=True, kw_only=True):
     """Cause of a dead message, besides its reason in words.
 
     A code, the entry that cannot be read (0: none is known), the node, and the delivery count of the message.
@@ -233,13 +233,13 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int = 1
 
 
-UNKNOWN = Cause()
+UNKNOWN = DeadMessageCause()
 
 
 class DeadLetters(Protocol):
     """Queue of messages that no worker could handle. Their further handling is in ports/operators.py."""
 
-    def send(self, body: str, reason: str, cause: Cause = UNKNOWN) -> None: ...
+    def send(self, body: str, reason: str, cause: DeadMessageCause = UNKNOWN) -> None: ...
 
 
 class Invoker(Protocol):

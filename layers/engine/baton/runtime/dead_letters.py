@@ -25,8 +25,8 @@ from baton.core.letters import (
     TOO_OFTEN,
     DeadMessage,
     Letter,
-    cut,
-    died,
+    cut_body,
+    with_messages,
 )
 from baton.errors import EngineFault, PoisonMessage, StoreUnavailable
 from baton.ports import Clock, Offload, SagaRef
@@ -165,7 +165,7 @@ class LetterCollector:
         try:
             for _ in range(_TRIES):
                 letter = await self._offload(self._letters.read, about.tenant, about.id)
-                after = died(letter, messages, about, self._clock.now(), self._skew_ms)
+                after = with_messages(letter, messages, about, self._clock.now(), self._skew_ms)
                 if after is None:
                     return messages
                 seen = letter.number if letter is not None else 0
@@ -203,7 +203,7 @@ class LetterCollector:
             reason=reason,
             node=message.node,
             version=message.version,
-            body=cut(message.body),
+            body=cut_body(message.body),
             v=v,
         )
 

@@ -27,7 +27,7 @@ class Deployed(msgspec.Struct, frozen=True, omit_defaults=True):
     before: tuple[str, ...] = ()
 
 
-class Deployment:
+class DeployedBuild:
     """Deployment as one process knows it.
     `build`: its code; empty: unknown, and no saga is mended by itself.
     """

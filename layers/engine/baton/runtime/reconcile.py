@@ -19,7 +19,7 @@ from baton.core.limits import Limits
 from baton.errors import EngineFault, StoreUnavailable
 from baton.ports import LANES, PARKED, TIMER, Clock, Due, Invoker, Log, Message, Offload, Queue
 from baton.runtime.invocation.context import by_turns
-from baton.runtime.mending import Deployment
+from baton.runtime.mending import DeployedBuild
 
 logger = logging.getLogger("baton.reconciler")
 
@@ -77,7 +77,7 @@ class Reconciler:
         clock: Clock,
         offload: Offload,
         period: int,
-        deployment: Deployment | None = None,
+        deployment: DeployedBuild | None = None,
     ) -> None:
         self._log = log
         self._queue = queue

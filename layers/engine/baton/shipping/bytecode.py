@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from baton.shipping import LAMBDA, UNPACKED
-from baton.shipping.contents import Failed, cache, run, uv
+from baton.shipping.contents import ProgramFailed, cache, run_program, uv
 
 _NAME: Final = f"python{LAMBDA.python}"
 WHO: Final = "import importlib.util as u, platform as p; print(p.python_implementation(), p.python_version(), u.MAGIC_NUMBER.hex())"
@@ -25,37 +25,37 @@ _DOWNLOAD_LIMIT_S: Final = 180.0
 
 
 def compile_here(folder: Path) -> str:
-    """Compile with an interpreter of this machine. Raises `Failed`."""
+    """Compile with an interpreter of this machine. Raises `ProgramFailed`."""
     reasons = []
     for candidate in dict.fromkeys(candidates()):
         try:
             return _compile(candidate, folder)
-        except Failed as error:
+        except ProgramFailed as error:
             reasons.append(f"{candidate}: {str(error).splitlines()[0]}")
-    raise Failed("; ".join(reasons) or f"no {_NAME} on this machine")
+    raise ProgramFailed("; ".join(reasons) or f"no {_NAME} on this machine")
 
 
 def compile_downloaded(folder: Path) -> str:
-    """Compile with the interpreter that uv downloads. Raises `Failed`."""
+    """Compile with the interpreter that uv downloads. Raises `ProgramFailed`."""
     kept = cache() / "python"
     try:
-        run(
+        run_program(
             [uv(), "python", "install", "--no-bin", "--install-dir", kept, LAMBDA.python],
             _DOWNLOAD_LIMIT_S,
         )
         return _compile(next(_downloaded()), folder)
     except StopIteration:
-        raise Failed(f"uv installed no {_NAME} into {kept}") from None
+        raise ProgramFailed(f"uv installed no {_NAME} into {kept}") from None
 
 
 def _compile(python: Path, folder: Path) -> str:
-    implementation, version, magic = run([python, "-I", "-c", WHO], _ASK_LIMIT_S).split()
+    implementation, version, magic = run_program([python, "-I", "-c", WHO], _ASK_LIMIT_S).split()
     if implementation != "CPython" or magic != LAMBDA.magic.hex():
-        raise Failed(f"it is {implementation} {version}")
+        raise ProgramFailed(f"it is {implementation} {version}")
     # Not `-m compileall`, whose status is 1 when any source does not compile: bytecode.py looks for itself.
     command: list[str | Path] = [python, "-I", "-c", "import compileall; compileall.main()", "-qq", "-f"]
     command += ["-j", "0", "--invalidation-mode", "unchecked-hash", "-s", folder, "-p", UNPACKED, folder]
-    run(command, _COMPILE_LIMIT_S)
+    run_program(command, _COMPILE_LIMIT_S)
     return f"CPython {version}"
 
 
@@ -71,12 +71,12 @@ def candidates() -> Iterator[Path]:
     yield from _downloaded()
     try:
         yield Path(
-            run(
+            run_program(
                 [uv(), "python", "find", "--managed-python", "--no-python-downloads", LAMBDA.python],
                 _ASK_LIMIT_S,
             )
         )
-    except Failed:
+    except ProgramFailed:
         return
 
 
@@ -105,14 +105,14 @@ _FETCH_LIMIT_S: Final = 120.0
 
 
 def compile_cached(folder: Path) -> str:
-    """Compile with the tools that an earlier build has fetched. Raises `Failed`."""
+    """Compile with the tools that an earlier build has fetched. Raises `ProgramFailed`."""
     if not _kept().is_dir():
-        raise Failed("not fetched yet")
+        raise ProgramFailed("not fetched yet")
     return _compile_by_wasm(folder)
 
 
 def compile_fetched(folder: Path) -> str:
-    """Compile with the tools that npm fetches, unless they are present. Raises `Failed`."""
+    """Compile with the tools that npm fetches, unless they are present. Raises `ProgramFailed`."""
     if not _kept().is_dir():
         _fetch()
     return _compile_by_wasm(folder)
@@ -123,7 +123,7 @@ def _kept() -> Path:
 
 
 def _compile_by_wasm(folder: Path) -> str:
-    said = run(
+    said = run_program(
         [*_node("node"), SCRIPT, _kept() / "pyodide.mjs", folder.resolve(), UNPACKED, LAMBDA.magic.hex()],
         _COMPILE_LIMIT_S,
     )
@@ -135,7 +135,9 @@ def _fetch() -> None:
     kept.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=kept.parent) as name:
         work = Path(name)
-        run([*_node("npm"), "pack", PACKAGE, "--silent", "--pack-destination", work], _FETCH_LIMIT_S, work)
+        run_program(
+            [*_node("npm"), "pack", PACKAGE, "--silent", "--pack-destination", work], _FETCH_LIMIT_S, work
+        )
         (archive,) = work.glob("*.tgz")
         unpack(archive, work / "unpacked", SHA512)
         try:
@@ -146,16 +148,20 @@ def _fetch() -> None:
 
 
 def unpack(archive: Path, to: Path, sha512: str) -> None:
-    """Unpack the required files of the package, if the archive has the expected digest. Raises `Failed`."""
+    """Unpack the required files of the package, if the archive has the expected digest.
+    Raises `ProgramFailed`.
+    """
     found = hashlib.sha512(archive.read_bytes()).hexdigest()
     if found != sha512:
-        raise Failed(f"{archive.name} is not the package that was expected: SHA-512 {found}, not {sha512}")
+        raise ProgramFailed(
+            f"{archive.name} is not the package that was expected: SHA-512 {found}, not {sha512}"
+        )
     to.mkdir()
     with tarfile.open(archive) as tar:
         for name in FILES:
             member = tar.extractfile(f"package/{name}")
             if member is None:
-                raise Failed(f"{archive.name} has no file {name}")
+                raise ProgramFailed(f"{archive.name} has no file {name}")
             (to / name).write_bytes(member.read())
 
 
@@ -203,7 +209,7 @@ def compile_layer(folder: Path, way: str = "any") -> Bytecode:
     for name in WAYS if way == "any" else [way]:
         try:
             by = WAYS[name](folder)
-        except Failed as error:
+        except ProgramFailed as error:
             tried.append((name, str(error)))
             continue
         broken = [str(source.relative_to(folder)) for source in sources if not is_compiled(source)]

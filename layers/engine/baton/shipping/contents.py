@@ -21,14 +21,14 @@ class BuildFailed(BatonError):
     """Error for a layer that cannot be built. The message names what is missing or wrong."""
 
 
-class Failed(BatonError):
+class ProgramFailed(BatonError):
     """Error of a program that is missing, too slow or unsuccessful. The message contains the end of its
     output.
     """
 
 
-def run(command: Sequence[str | Path], seconds: float, folder: Path | None = None) -> str:
-    """Return the standard output of a program, stripped. Raises `Failed`."""
+def run_program(command: Sequence[str | Path], seconds: float, folder: Path | None = None) -> str:
+    """Return the standard output of a program, stripped. Raises `ProgramFailed`."""
     name = Path(command[0]).name
     try:
         done = subprocess.run(
@@ -42,23 +42,23 @@ def run(command: Sequence[str | Path], seconds: float, folder: Path | None = Non
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise Failed(f"{name} did not end within {seconds:.0f} s") from error
+        raise ProgramFailed(f"{name} did not end within {seconds:.0f} s") from error
     except OSError as error:
-        raise Failed(f"{name} cannot be started: {error.strerror}") from error
+        raise ProgramFailed(f"{name} cannot be started: {error.strerror}") from error
     if done.returncode != 0:
         said = (done.stderr.strip() or done.stdout.strip())[-_TOLD:]
-        raise Failed(f"{name} ended with status {done.returncode}: {said}")
+        raise ProgramFailed(f"{name} ended with status {done.returncode}: {said}")
     return done.stdout.strip()
 
 
 def uv() -> Path:
-    """Return the uv of this environment, else one on the PATH. Raises `Failed`."""
+    """Return the uv of this environment, else one on the PATH. Raises `ProgramFailed`."""
     own = Path(sys.executable).with_name("uv")
     if own.is_file():
         return own
     found = shutil.which("uv")
     if found is None:
-        raise Failed("uv is not installed: `pip install uv`")
+        raise ProgramFailed("uv is not installed: `pip install uv`")
     return Path(found)
 
 
@@ -91,9 +91,9 @@ def put(package: Path) -> None:
                 sys.executable,
                 "--no-deps",
             ]
-            run([*command, "--only-binary", ":all:", "--target", folder, PACKAGE], _LIMIT_S)
+            run_program([*command, "--only-binary", ":all:", "--target", folder, PACKAGE], _LIMIT_S)
             shutil.copyfile(Path(folder) / _FILE, place)
-        except (Failed, OSError) as error:
+        except (ProgramFailed, OSError) as error:
             raise BuildFailed(f"{PACKAGE}, which carries htmx, cannot be fetched: {error}") from error
 
 
@@ -134,10 +134,10 @@ def write_prices(package: Path) -> None:
     from baton.adapters.models.prices import FILE, write
 
     try:
-        from baton.adapters.models.price_source import table
+        from baton.adapters.models.price_source import price_table
     except ImportError as error:
         raise BuildFailed("genai-prices is not installed: `pip install 'baton[build]'`") from error
-    (package / "adapters" / "models" / FILE).write_bytes(write(table()))
+    (package / "adapters" / "models" / FILE).write_bytes(write(price_table()))
 
 
 def build_app(source: Path, target: Path) -> None:
@@ -164,8 +164,8 @@ def _install(target: Path, requirements: Path, *options: str) -> None:
     command += ["--python-version", LAMBDA.python, "--python-platform", LAMBDA.platform]
     command += ["--only-binary", ":all:", "--target", target, "--requirement", requirements, *options]
     try:
-        run(command, _INSTALL_LIMIT_S)
-    except Failed as error:
+        run_program(command, _INSTALL_LIMIT_S)
+    except ProgramFailed as error:
         raise BuildFailed(
             f"The packages of {requirements} cannot be installed for Lambda: {error}"
         ) from error

@@ -23,10 +23,10 @@ from baton.adapters.monty_sandbox import MontySandbox
 from baton.core.decide.program import Program
 from baton.core.limits import Limits
 from baton.core.log.codec import decode_entry
-from baton.core.log.questions import OPERATORS, Answer, asked, open_questions
+from baton.core.log.questions import OPERATORS, Answer, open_questions, unclosed_questions
 from baton.core.log.state import State, node_of, status_of
 from baton.core.log.work import Callback
-from baton.core.read.story import tell
+from baton.core.read.story import read_story
 from baton.core.read.views import entry_view, saga_view
 from baton.errors import CallbackOver, NotAllowedNow, UserError
 from baton.ports import Head, Message, Offload, SagaRef, StepContext, StepFailure, Wake, Watch
@@ -256,7 +256,7 @@ class Deployment:
             saga_view(state, program, self._engine.tools),
             children,
             views,
-            tell(program, state, entries),
+            read_story(program, state, entries),
             self._content,
         )
 
@@ -321,7 +321,7 @@ class Deployment:
             return False
         given = []
         for _, state, _ in await self._open(parked=True):
-            for slot, ask in asked(state):
+            for slot, ask in unclosed_questions(state):
                 node, question = node_of(slot)[0], (state.origin.saga, ask.id)
                 if node not in answers or question in self._asked:
                     continue

@@ -22,8 +22,8 @@ from types import FrameType
 from typing import Any, TypeVar, TypeVarTuple
 
 from baton.adapters.clock import SystemClock, SystemMeter, thread_pulse
-from baton.core.expressions import lasting
-from baton.runtime.invocation.watch import Held, Watch, own_ms
+from baton.core.expressions import duration_text
+from baton.runtime.invocation.watch import BlockedLoop, Watch, own_ms
 
 _Place = tuple[tuple[object, int], ...]
 _POOL = "concurrent/futures/thread.py"
@@ -327,12 +327,12 @@ class Blockers:
     Tools are watched; what plain functions and the engine do in the loop counts for nothing.
     """
 
-    def __init__(self, tell: Callable[[Held], None]) -> None:
+    def __init__(self, tell: Callable[[BlockedLoop], None]) -> None:
         self._tell = tell
-        self._found: list[Held] = []
+        self._found: list[BlockedLoop] = []
         self.watch = Watch(LIMIT_MS, SystemMeter(), thread_pulse, self.hear)
 
-    def hear(self, held: Held) -> None:
+    def hear(self, held: BlockedLoop) -> None:
         """What the watchdog tells, in its thread."""
         is_stopped = any(name in line for line in held.stack for name in _DEBUGGERS)
         if held.call is not None and not is_stopped:
@@ -344,7 +344,7 @@ class Blockers:
         for call in (held.call for held in self._found if held.call is not None):
             where = f"`{call.tool}` (node `{call.context.node}`)"
             raise LoopBlocked(
-                f"{where} held the event loop for {lasting(own_ms(call.context.blocked))}. Deployed, every other saga of "
+                f"{where} held the event loop for {duration_text(own_ms(call.context.blocked))}. Deployed, every other saga of "
                 "the invocation stands still meanwhile, and no timeout stops it. Let it await instead of blocking, or make "
                 "it a plain `def`: that runs outside of the loop. It was at "
                 + "\n  ".join(["", *self._found[0].stack])

@@ -18,9 +18,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.conditions.document import example_of
-from baton.core.expressions import hinted, nearest
+from baton.core.expressions import nearest, with_hint
 from baton.core.log.state import node_of
-from baton.core.models.messages import size_of, wire_names
+from baton.core.models.messages import request_bytes, wire_names
 from baton.core.models.usage import MODEL, Price, Usage
 from baton.ports import StepFailure
 from baton.ports.models import CALLS, ModelAnswer, ModelCall, ModelRequest, Over, ToolOffer
@@ -35,16 +35,16 @@ _HOW = "a list of answers, one after the other; a function of the request; every
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ScriptedCall:
     """A call requested by a scripted answer, created by `call`."""
 
     tool: str
     arguments: Mapping[str, Any]
 
 
-def call(tool: str, /, **arguments: Any) -> Wanted:
+def call(tool: str, /, **arguments: Any) -> ScriptedCall:
     """Return an answer that requests a call of this tool. A list of these requests several calls at once."""
-    return Wanted(tool, arguments)
+    return ScriptedCall(tool, arguments)
 
 
 class _InTurn:
@@ -85,7 +85,9 @@ class _EveryTool:
         left = _not_called(request)
         if left:
             return [
-                Wanted(offer.name, given[offer.name] if offer.name in given else _arguments(offer, names))
+                ScriptedCall(
+                    offer.name, given[offer.name] if offer.name in given else _arguments(offer, names)
+                )
                 for offer in left[:_MOST]
             ]
         if self._answer is not None:
@@ -234,7 +236,7 @@ def _script(node: str, said: Any, names: Mapping[str, str]) -> Script:
         return partial(said, names=names)
     if said is every_tool_once:
         raise ValueError(f"models: write every_tool_once() for `{node}`, with brackets")
-    if isinstance(said, Wanted):
+    if isinstance(said, ScriptedCall):
         raise ValueError(
             f"models: `{node}` would ask for this call in each turn; write a list: [call(…), the answer]"
         )
@@ -271,8 +273,8 @@ def _answer(node: str, said: Any, request: ModelRequest, names: Mapping[str, str
         return replace(said, usage=_usage(request, written))
     if said is None:
         raise ValueError(f"the script of `{node}` gives None; write text, a value, call(…) or an exception")
-    wanted = [said] if isinstance(said, Wanted) else said
-    if isinstance(wanted, (list, tuple)) and wanted and all(isinstance(one, Wanted) for one in wanted):
+    wanted = [said] if isinstance(said, ScriptedCall) else said
+    if isinstance(wanted, (list, tuple)) and wanted and all(isinstance(one, ScriptedCall) for one in wanted):
         calls = tuple(
             ModelCall(
                 id=f"c{index}",
@@ -290,7 +292,8 @@ def _answer(node: str, said: Any, request: ModelRequest, names: Mapping[str, str
 def _usage(request: ModelRequest, written: int) -> Usage:
     offers = [[one.name, one.description, one.parameters] for one in request.tools]
     return Usage(
-        input=-(-size_of(request.messages, [offers, request.schema]) // _BYTES), output=-(-written // _BYTES)
+        input=-(-request_bytes(request.messages, [offers, request.schema]) // _BYTES),
+        output=-(-written // _BYTES),
     )
 
 
@@ -311,7 +314,7 @@ def _name(node: str, tool: str, request: ModelRequest, names: Mapping[str, str])
         known = [names.get(one, one) for one in offered]
         hint = nearest(tool, known) or f"there are: {', '.join(known) or 'none'}"
         raise ValueError(
-            hinted(f"the script of `{node}` calls `{tool}`, which is not offered", hint)
+            with_hint(f"the script of `{node}` calls `{tool}`, which is not offered", hint)
             + "; for an answer that is wrong on purpose, give a ModelAnswer"
         )
     return name

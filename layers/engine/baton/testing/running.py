@@ -18,10 +18,10 @@ from baton.builder import Workflow
 from baton.builder.found import documents
 from baton.core.documents.compile import compile_document
 from baton.core.documents.text import parse_document
-from baton.core.expressions import hinted, nearest, parse_duration
+from baton.core.expressions import nearest, parse_duration, with_hint
 from baton.core.failures.matrix import DEPLOYED
 from baton.core.failures.policy import ASK
-from baton.core.graph.graph import HANDLER, Graph, Node, name_of
+from baton.core.graph.graph import HANDLER, Graph, Node, graph_name
 from baton.core.limits import Limits
 from baton.core.log.questions import ACTIONS, APPROVE, REJECT, SUBMIT
 from baton.errors import MalformedDocument, NotFound, UserError
@@ -240,7 +240,7 @@ async def _register(
             parts = (node.replan.plan, *node.replan.calls)
             choosing |= {node.name} if node.replan.by_person else set()
         nodes.setdefault(node.name, set()).update({part.tool for part in (node, *parts)} - {""})
-        child = "" if name_of(node.workflow) else node.workflow.partition("@")[0]
+        child = "" if graph_name(node.workflow) else node.workflow.partition("@")[0]
         document = None if not child or child in done else known.named(child)
         if document is not None:
             done.add(child)
@@ -369,7 +369,7 @@ def _with_stand_ins(registry: Registry, stand_ins: Mapping[str, Callable[..., An
     result, known = Registry(), with_standard(registry)
     for name, function in stand_ins.items():
         if name not in known:
-            raise ToolError(hinted(f"stand-in for `{name}`: there is no such tool", nearest(name, known)))
+            raise ToolError(with_hint(f"stand-in for `{name}`: there is no such tool", nearest(name, known)))
         result.add(_stand_in(known[name], function))
     for name, tool in registry.items():
         if name not in stand_ins:

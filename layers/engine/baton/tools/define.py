@@ -37,7 +37,7 @@ from baton.core.effects.keys import KeyRule
 from baton.core.effects.risk import Risk
 from baton.core.effects.toolspec import EFFECTS, Merits, ToolSpec
 from baton.core.expressions import nearest, parse_duration
-from baton.core.failures.alternatives import problems_of
+from baton.core.failures.alternatives import declaration_problems
 from baton.core.failures.codes import CODE_PATTERN
 from baton.core.failures.names import code_of
 from baton.core.limits import Limits
@@ -81,7 +81,7 @@ def _pattern(schema: Any, *, is_signed: bool) -> str:
     return f"^[{'+-' if is_signed else '+'}]?({whole}(\\.{part})?|\\.{least_part}){_EXPONENT}$"
 
 
-def parts_of(schema: Any) -> Iterator[Mapping[str, Any]]:
+def core_schema_objects(schema: Any) -> Iterator[Mapping[str, Any]]:
     """Every object in pydantic's core schema of a type: schemas, fields and configurations."""
     todo = [schema]
     while todo:
@@ -151,7 +151,7 @@ class Registry(Mapping[str, Tool]):
     def check(self) -> None:
         """Raise `ToolError` for the first impossible reference between tools, once all are added."""
         specs = self.specs()
-        for name, why in (*problems_of(specs), *problems_of_inverses(specs)):
+        for name, why in (*declaration_problems(specs), *problems_of_inverses(specs)):
             raise ToolError(f"tool `{name}`: {why}{_where(self[name].function)}")
 
     def __getitem__(self, name: str) -> Tool:
@@ -421,8 +421,8 @@ def _shape(name: str, fields: Mapping[str, Any], returns: Any) -> _Shape:
         result,
         takes,
         gives,
-        reads_json=any(map(_reads_json, parts_of(parameters.__pydantic_core_schema__))),
-        keys_may_meet=any(map(_keys_may_meet, parts_of(result.core_schema))),
+        reads_json=any(map(_reads_json, core_schema_objects(parameters.__pydantic_core_schema__))),
+        keys_may_meet=any(map(_keys_may_meet, core_schema_objects(result.core_schema))),
     )
     return _SHAPES[name]
 
@@ -519,7 +519,7 @@ def pipeline(
     """
     made = [*steps]
     try:
-        plan = written.read(made, dict.fromkeys(inputs))
+        plan = written.read_pipeline(made, dict.fromkeys(inputs))
     except PipelineFailed as error:
         raise ToolError(f"tool `{name}`: {error}") from error
     version = written.digest(made, inputs)
@@ -537,7 +537,7 @@ def pipeline(
                 "input_invalid", f"data: {', '.join(sorted(strange))}: it takes {', '.join(inputs)}"
             )
         try:
-            return written.run(plan, data, most_bytes=Limits().result_bytes).value
+            return written.run_pipeline(plan, data, most_bytes=Limits().result_bytes).value
         except PipelineFailed as error:
             raise StepFailure(error.code, str(error)) from error
 

@@ -27,7 +27,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import to_jsonable_python
 
 from baton.core.effects.toolspec import off
-from baton.core.expressions import escape, hinted, nearest
+from baton.core.expressions import escape, nearest, with_hint
 from baton.core.failures import LONGEST, sanitised
 from baton.core.failures.codes import CODES
 from baton.core.failures.evidence import Evidence, evidence_of
@@ -135,14 +135,14 @@ def bind(tool: Tool, arguments: Mapping[str, Any], context: StepContext) -> dict
     except ValidationError as error:
         raise StepFailure("input_invalid", f"`{tool.spec.name}`: {_first(error)}") from error
     except Exception as error:  # a type's own code runs in there
-        raise StepFailure("input_invalid", text(f"`{tool.spec.name}`: {error}")) from error
+        raise StepFailure("input_invalid", utf8_text(f"`{tool.spec.name}`: {error}")) from error
     call = dict(valid.__dict__)
     if tool.context:
         call[tool.context] = context
     return call
 
 
-def plain(tool: Tool, value: Any) -> Any:
+def plain_json(tool: Tool, value: Any) -> Any:
     """Return the value as JSON types.
     Refuse values that the log would change silently (NaN, a key) or cannot hold.
     """
@@ -167,7 +167,7 @@ def not_json(tool: str, error: BaseException) -> StepFailure:
     hint = (
         "; let a model with `ser_json_bytes` and `val_json_bytes` write bytes as base64" if is_bytes else ""
     )
-    return StepFailure("result_invalid", text(f"`{tool}` returned what JSON cannot hold: {error}{hint}"))
+    return StepFailure("result_invalid", utf8_text(f"`{tool}` returned what JSON cannot hold: {error}{hint}"))
 
 
 def evidence_for(error: BaseException) -> Evidence:
@@ -180,7 +180,7 @@ def evidence_for(error: BaseException) -> Evidence:
     return Evidence() if cause is None else evidence_of(cause)
 
 
-def failure_of(error: BaseException, tool: Tool, evidence: Evidence | None = None) -> StepFailure:
+def tool_failure(error: BaseException, tool: Tool, evidence: Evidence | None = None) -> StepFailure:
     """The failure of a step whose tool raised this: its code, class and status, and the pause it asks for.
 
     What the tool itself says counts first.
@@ -202,13 +202,13 @@ def failure_of(error: BaseException, tool: Tool, evidence: Evidence | None = Non
         happened = True
     if code not in CODES and sanitised(code) != code:
         code = ""  # a code is stored, too, and in letters in which nothing would be known for a secret
-    verdict = found.verdict(text(code), kind)
+    verdict = found.verdict(utf8_text(code), kind)
     return StepFailure(
         verdict.code,
-        text(message),
+        utf8_text(message),
         kind=verdict.kind,
         status=verdict.status,
-        retry_after=text(retry_after or found.retry_after)[:MOST_OF_A_HEADER],
+        retry_after=utf8_text(retry_after or found.retry_after)[:MOST_OF_A_HEADER],
         happened=happened,
         unsent=unsent,
     )
@@ -235,7 +235,7 @@ def traceback_of(error: BaseException) -> str:
     # As text, because half a character in it would keep the whole line from being written.
     # Sanitised before it is cut: half a secret is not known for one.
     whole = "".join(format_exception(error))
-    clean = sanitised(text(whole[-2 * TRACEBACK :]))
+    clean = sanitised(utf8_text(whole[-2 * TRACEBACK :]))
     return (clean if len(whole) <= 2 * TRACEBACK else clean[LONGEST:])[-TRACEBACK:]
 
 
@@ -249,7 +249,7 @@ def where(tool: str, context: StepContext) -> dict[str, Any]:
     return {"tool": tool, "saga": context.saga, "node": context.node, "attempt": context.attempt}
 
 
-def text(text: str) -> str:
+def utf8_text(text: str) -> str:
     """Text that UTF-8 can hold: messages quote whatever the outside sent."""
     return text.encode(errors="replace").decode()
 
@@ -348,7 +348,7 @@ class ToolPerformer:
         found = self._registry.get(tool)
         if found is None:
             hint = off(tool) or nearest(tool, self._registry)
-            raise StepFailure("tool_missing", hinted(f"there is no tool `{tool}`", hint))
+            raise StepFailure("tool_missing", with_hint(f"there is no tool `{tool}`", hint))
         if self._helpers is not None and found.needs_process:
             return await self._helpers.perform(tool, arguments, context)
         call = bind(found, arguments, context)
@@ -363,8 +363,8 @@ class ToolPerformer:
                 raise
             if not isinstance(error, StepFailure):
                 report(traceback_of(error), tool, context)
-            raise failure_of(error, found) from error
-        return plain(found, value)
+            raise tool_failure(error, found) from error
+        return plain_json(found, value)
 
     async def _call(self, tool: Tool, call: Mapping[str, Any], context: StepContext) -> Any:
         """In a test of sagas (testing/deployment.py), otherwise."""

@@ -18,7 +18,7 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
 from aws_lambda_powertools.event_handler.api_gateway import Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 
-from baton.core.expressions import hinted, nearest
+from baton.core.expressions import nearest, with_hint
 from baton.errors import EngineFault, Unauthenticated, Unreadable, UserError
 from baton.ports import Rates
 from baton.ports.outside import Credentials, HttpClient
@@ -29,8 +29,8 @@ from baton.runtime.requests.rates import RateLimiter
 from baton.runtime.requests.service import Service
 from baton.settings import ApiSettings
 from baton.web import replies
-from baton.web.bodies.requests import idempotency_key, read_body, text_of
-from baton.web.identity import Identity, Strangers, identity_of, traceparent_of
+from baton.web.bodies.requests import body_text, idempotency_key, read_body
+from baton.web.identity import Identity, UnsignedRequestLimiter, identity_of, traceparent_of
 from baton.web.parameters import BY_TOKEN, CALLBACKS, Route, read_path, read_query
 from baton.web.replies import Ask, Reply
 from baton.web.routes import ROUTES
@@ -62,7 +62,7 @@ class Api:
         self._limiters = {
             what: RateLimiter(rates, engine.clock, engine.offload, limit, each, what) for what in BY_TOKEN
         }
-        self._strangers = Strangers(engine.clock)
+        self._unsigned_limiter = UnsignedRequestLimiter(engine.clock)
         self._loop = asyncio.Runner()
         self._app = APIGatewayHttpResolver()
         for route in ROUTES:
@@ -108,9 +108,9 @@ class Api:
         def serve(**path: str) -> Response[str]:
             caller, reply = self._loop.run(self._answer(route, path))
             if route.method != "GET":
-                response = replies.written(reply)
+                response = replies.write_reply(reply)
             else:
-                response = replies.read(reply, self._headers().get("if-none-match", ""))
+                response = replies.read_reply(reply, self._headers().get("if-none-match", ""))
             self._limiter.answered(caller.tenant, len(response.body or ""))
             return response
 
@@ -164,11 +164,11 @@ class Api:
         """
         http = (self._app.current_event.raw_event.get("requestContext") or {}).get("http") or {}
         address = str(http.get("sourceIp", ""))
-        self._strangers.check(address)
+        self._unsigned_limiter.check(address)
         try:
             return await route.handler(self._ask(route, path, _ANONYMOUS))
         except Unauthenticated:
-            self._strangers.refused(address)
+            self._unsigned_limiter.refused(address)
             raise
 
     def _no_route(self, _: NotFoundError) -> Response[str]:
@@ -205,7 +205,7 @@ class Api:
 
     def _text(self, most: int = 0) -> str:
         event, allowed = self._app.current_event, self._config.max_body_bytes
-        return text_of(
+        return body_text(
             event.body or "", bool(event.is_base64_encoded), min(most, allowed) if most else allowed
         )
 
@@ -235,7 +235,7 @@ def _unserved(method: str, path: str) -> Response[str]:
         refusal.headers["Allow"] = ", ".join(allowed)
         return refusal
     hint = nearest(path[:200], list(dict.fromkeys(route.path for route in ROUTES)))
-    detail = hinted(f"there is no route `{path[:200]}`", hint)
+    detail = with_hint(f"there is no route `{path[:200]}`", hint)
     return replies.of_status(HTTPStatus.NOT_FOUND, "no-route", detail)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from baton.core.log.events import CancelRequested
 from baton.errors import NotFound
-from baton.runtime.requests.operators import Wanted
+from baton.runtime.requests.operators import LetterFilter
 from baton.web.bodies.requests import (
     AcknowledgeBody,
     AnswerBody,
@@ -99,7 +99,7 @@ async def announced(ask: Ask[None]) -> Reply:
     return Reply(HTTPStatus.ACCEPTED, {"woken": woken})
 
 
-async def answer(ask: Ask[AnswerBody]) -> Reply:
+async def answer_question(ask: Ask[AnswerBody]) -> Reply:
     return Reply(HTTPStatus.ACCEPTED, await ask.service.answer(ask.path["saga"], ask.body.answer(), ask.key))
 
 
@@ -117,7 +117,7 @@ async def remind(ask: Ask[RemindBody]) -> Reply:
     return Reply(HTTPStatus.ACCEPTED, await ask.service.questions.remind(ask.path["saga"], ask.body.ask))
 
 
-async def resume(ask: Ask[ResumeBody]) -> Reply:
+async def resume_saga(ask: Ask[ResumeBody]) -> Reply:
     return Reply(HTTPStatus.ACCEPTED, await ask.service.resume(ask.path["saga"], ask.body.budget_usd))
 
 
@@ -171,7 +171,7 @@ async def trigger_schedule(ask: Ask[None]) -> Reply:
 async def send_events(ask: Ask[None]) -> Reply:
     from baton.web.bodies.events import take  # few deployments have any
 
-    taken = await take(ask.service.event_desk, ask.text, ask.headers)
+    taken = await take(ask.service.event_service, ask.text, ask.headers)
     return Reply(HTTPStatus.ACCEPTED, taken)
 
 
@@ -183,7 +183,7 @@ async def redrive(ask: Ask[RedriveBody]) -> Reply:
 
 async def redrive_all(ask: Ask[RedriveAllBody]) -> Reply:
     body = ask.body
-    wanted = Wanted(body.saga, body.node, body.reason)
+    wanted = LetterFilter(body.saga, body.node, body.reason)
     answer = await ask.service.letters.redrive_all(
         wanted, force=body.force, dry_run=body.dry_run, limit=body.limit, cursor=body.cursor
     )
@@ -197,7 +197,7 @@ async def discard(ask: Ask[DiscardBody]) -> Reply:
 async def discard_all(ask: Ask[DiscardAllBody]) -> Reply:
     body = ask.body
     answer = await ask.service.letters.discard_all(
-        Wanted(body.saga, body.node, body.reason),
+        LetterFilter(body.saga, body.node, body.reason),
         body.why,
         dry_run=body.dry_run,
         limit=body.limit,
@@ -291,7 +291,7 @@ async def show_schedule(ask: Ask[None]) -> Reply:
 
 async def list_letters(ask: Ask[None]) -> Reply:
     query = dict(ask.query)
-    wanted = Wanted(query["saga"], query["node"], query["reason"])
+    wanted = LetterFilter(query["saga"], query["node"], query["reason"])
     return _ok(await ask.service.letters.page(wanted, query["status"], query["limit"], query["cursor"]))
 
 

@@ -149,7 +149,7 @@ MOST_ADDRESSES = 1_000
 _OTHERS = ""
 
 
-class Strangers:
+class UnsignedRequestLimiter:
     """Counts of refusals by address. Counting by profile would let a caller without a secret block a
     provider.
     """

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from baton.core.documents.schema import document_schema, unwrapped
+from baton.core.documents.schema import document_schema, unwrap_descriptions
 from baton.core.version import VERSION
 from baton.settings import ApiSettings
 from baton.web import replies
@@ -259,7 +259,7 @@ def _schemas() -> dict[str, Any]:
         ],
         ref_template=_REF + "{model}",
     )
-    schemas: dict[str, Any] = unwrapped(made["$defs"])
+    schemas: dict[str, Any] = unwrap_descriptions(made["$defs"])
     return schemas
 
 

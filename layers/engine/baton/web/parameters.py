@@ -39,7 +39,7 @@ class Parameter:
     example: Any = None
 
 
-def whole(name: str, least: int, most: int, default: int | None, description: str) -> Parameter:
+def whole_parameter(name: str, least: int, most: int, default: int | None, description: str) -> Parameter:
     """Return a parameter for an integer in decimal digits."""
     schema: dict[str, Any] = {"type": "integer", "minimum": least, "maximum": most}
     if default is not None:
@@ -54,7 +54,9 @@ def whole(name: str, least: int, most: int, default: int | None, description: st
     return Parameter(name=name, schema=schema, description=description, read=read, default=default)
 
 
-def words(name: str, pattern: str, right: str, description: str, *, example: str | None = None) -> Parameter:
+def pattern_parameter(
+    name: str, pattern: str, right: str, description: str, *, example: str | None = None
+) -> Parameter:
     """Return a parameter for text that matches a pattern. If absent, the value is empty. `right` describes a
     match.
     """
@@ -70,7 +72,7 @@ def words(name: str, pattern: str, right: str, description: str, *, example: str
     )
 
 
-def one_of(
+def word_parameter(
     name: str, values: Sequence[str], description: str, hints: Mapping[str, str] = MappingProxyType({})
 ) -> Parameter:
     """Return a parameter for one of several words. If absent, the value is empty. `hints` maps invalid words
@@ -219,17 +221,17 @@ class Route(Generic[B]):
     refusals: tuple[int, ...] = ()
 
 
-WORKFLOW = words(
+WORKFLOW = pattern_parameter(
     "name", WORKFLOW_NAME[1:-1], "the name of a workflow", "Name of the workflow.", example="dinner"
 )
-LIMIT = whole(
+LIMIT = whole_parameter(
     "limit",
     1,
     MAX_LIST,
     DEFAULT_LIST,
     "Maximum number of items on a page. A page can be shorter and not be the last.",
 )
-CURSOR = words(
+CURSOR = pattern_parameter(
     "cursor",
     f"[A-Za-z0-9_.~=-]{{1,{MAX_CURSOR}}}",
     "the `next` of the page before",

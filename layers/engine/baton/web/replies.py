@@ -29,7 +29,7 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-def written(reply: Reply) -> Response[str]:
+def write_reply(reply: Reply) -> Response[str]:
     """Return the reply as a JSON response."""
     headers: dict[str, str | list[str]] = dict(reply.headers)
     return Response(
@@ -37,9 +37,9 @@ def written(reply: Reply) -> Response[str]:
     )
 
 
-def read(reply: Reply, if_none_match: str) -> Response[str]:
+def read_reply(reply: Reply, if_none_match: str) -> Response[str]:
     """Return the reply to a GET with the ETag of its body, and without the body if the caller has it."""
-    answer = written(reply)
+    answer = write_reply(reply)
     body = answer.body or ""
     tag = f'"{hashlib.sha256(body.encode()).hexdigest()[:32]}"'
     answer.headers |= {"ETag": tag, "Cache-Control": _CACHE}

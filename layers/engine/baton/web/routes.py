@@ -54,9 +54,9 @@ from baton.web.parameters import (
     Route,
     day,
     moment,
-    one_of,
-    whole,
-    words,
+    pattern_parameter,
+    whole_parameter,
+    word_parameter,
 )
 
 EVENTS: tuple[Route[Any], ...] = (
@@ -70,16 +70,20 @@ EVENTS: tuple[Route[Any], ...] = (
 )  # fmt: skip
 
 
-_LETTER = words(
+_LETTER = pattern_parameter(
     "letter",
     LETTER_ID,
     "the id of a dead letter",
     "Identifier of a dead letter. It equals the identifier of the letter's saga, if the letter has one.",
 )
-_LETTER_STATUS = one_of("status", LETTER_STATUSES, "Status of the dead letters. Default: pending.")
-_LETTER_SAGA = words("saga", SAGA_ID, "the id of a saga", "Return only the dead letter of this saga.")
-_LETTER_NODE = words("node", "[^/]{1,128}", "the name of a node", "Return only dead letters about this node.")
-_REASON = words(
+_LETTER_STATUS = word_parameter("status", LETTER_STATUSES, "Status of the dead letters. Default: pending.")
+_LETTER_SAGA = pattern_parameter(
+    "saga", SAGA_ID, "the id of a saga", "Return only the dead letter of this saga."
+)
+_LETTER_NODE = pattern_parameter(
+    "node", "[^/]{1,128}", "the name of a node", "Return only dead letters about this node."
+)
+_REASON = pattern_parameter(
     "reason",
     ".{1,500}",
     "at most 500 characters",
@@ -155,7 +159,7 @@ SCHEDULES: tuple[Route[Any], ...] = (
 )  # fmt: skip
 
 
-_USER = words(
+_USER = pattern_parameter(
     "user",
     USER_PATTERN,
     USER_SHAPE,
@@ -187,96 +191,98 @@ USERS: tuple[Route[Any], ...] = (
 )  # fmt: skip
 
 
-_SAGA = words("saga", SAGA_ID, "the id of a saga", "Identifier of the saga, as returned by its start.")
-_VERSION = whole("version", 1, MAX_NUMBER, None, "Version of the workflow.")
-_SIGNAL = words(
+_SAGA = pattern_parameter(
+    "saga", SAGA_ID, "the id of a saga", "Identifier of the saga, as returned by its start."
+)
+_VERSION = whole_parameter("version", 1, MAX_NUMBER, None, "Version of the workflow.")
+_SIGNAL = pattern_parameter(
     "name", "[^/]{1,128}", "the name of a signal", "Name of a signal that a node of the workflow waits for."
 )
-_INCIDENT = words("incident", INCIDENT_ID, "the id of an incident", "Identifier of the incident.")
-_BREAKER = words(
+_INCIDENT = pattern_parameter("incident", INCIDENT_ID, "the id of an incident", "Identifier of the incident.")
+_BREAKER = pattern_parameter(
     "breaker", BREAKER_NAME, "the name of a circuit breaker", "Name of the target.", example="payments"
 )
-_DIGEST = words(
+_DIGEST = pattern_parameter(
     "digest",
     "[0-9a-f]{64}",
     "the 64 hexadecimal digits of `cas://sha256/…`",
     "The 64 hexadecimal digits of the value's `cas://sha256/…` reference.",
 )
-_TOKEN = words(
+_TOKEN = pattern_parameter(
     "token",
     "[^/]+",
     "the token of a callback",
     "Callback token, which the tool received as `context.callback_token`.",
 )
-_PROFILE = words(
+_PROFILE = pattern_parameter(
     "profile",
     "[a-z][a-z0-9_]{0,31}",
     "the name of a profile of models",
     "Name of a profile in the deployment's `ModelProfiles`.",
     example="openai",
 )
-_NODE = words(
+_NODE = pattern_parameter(
     "node", "[^/]{1,128}", "the name of a node", "Name of a node of the saga's workflow.", example="pay"
 )
 
-_STATUS = one_of(
+_STATUS = word_parameter(
     "status",
     tuple(LISTS),
     "Status of the sagas. `open` selects all sagas that have not ended, `done` all that have.",
     hints={"pending": "a list shows a new saga as `running`"},
 )
-_INCIDENTS = one_of(
+_INCIDENTS = word_parameter(
     "status",
     INCIDENT_STATUSES,
     "Status of the incidents: open, open and not acknowledged by a person, or resolved.",
 )
-_OF_WORKFLOW = words(
+_OF_WORKFLOW = pattern_parameter(
     "workflow",
     ANY_WORKFLOW_NAME[1:-1],
     f"the name of a workflow, which matches {ANY_WORKFLOW_NAME}",
     "Return only sagas of this workflow, or of this graph of its document.",
 )
-_SHOWN = words(
+_SHOWN = pattern_parameter(
     "name",
     ANY_WORKFLOW_NAME[1:-1],
     "the name of a workflow",
     "Name of the workflow, or `NAME.GRAPH` for a graph of its document.",
     example="dinner",
 )
-_LABEL = words(
+_LABEL = pattern_parameter(
     "label",
     rf"{NAME}={VALUE}(,{NAME}={VALUE}){{0,{MOST - 1}}}",
     "a label, written name=value; a comma stands between two",
     "Return only sagas with this label. With several labels, return sagas that have all of them.",
     example="customer=4711",
 )
-_OF_SAGA = words(
+_OF_SAGA = pattern_parameter(
     "saga", SAGA_ID, "the id of a saga", "Return only questions of this saga, regardless of their audience."
 )
-_OF = one_of(
+_OF = word_parameter(
     "of",
     OF,
     "Costs to return: those of models, or those of AWS, estimated from the logs of the sagas. Default: models.",
 )
-_BY = one_of("by", BY, "Key by which costs are summed. Default: workflow.")
+_BY = word_parameter("by", BY, "Key by which costs are summed. Default: workflow.")
 _DAY = day("day", "Day (UTC) on which the sagas last began to run, began to wait, or ended. Default: today.")
 _SINCE = moment("since", "Return only sagas with `changed_at` at or after this time.")
-_AFTER = whole("after", 0, MAX_NUMBER, 0, "Return only entries with a higher version.")
-_STEPS = whole(
+_AFTER = whole_parameter("after", 0, MAX_NUMBER, 0, "Return only entries with a higher version.")
+_STEPS = whole_parameter(
     "limit",
     1,
     MAX_EVENTS,
     DEFAULT_EVENTS,
     "Approximate maximum number of nodes on a page. Nodes settled by the same entry are on the same page.",
 )
-_FROM = whole(
+_FROM = whole_parameter(
     "after",
     0,
     MAX_NUMBER,
     0,
     "Position at which the part begins: the value of `next` from the previous part.",
 )
-_EVENTS = whole("limit", 1, MAX_EVENTS, DEFAULT_EVENTS, "Maximum number of entries on a page.")
+_EVENTS = whole_parameter("limit", 1, MAX_EVENTS, DEFAULT_EVENTS, "Maximum number of entries on a page.")
 
 ROUTES: tuple[Route[Any], ...] = (
     Route(
@@ -377,7 +383,7 @@ ROUTES: tuple[Route[Any], ...] = (
         refusals=(409,),
     ),
     Route(
-        method="POST", path="/sagas/{saga}/answer", id="answerQuestion", handler=handlers.answer,
+        method="POST", path="/sagas/{saga}/answer", id="answerQuestion", handler=handlers.answer_question,
         roles=("answer", "operate"),
         summary="Answer a question that the caller may answer. Repeating the same answer has no effect.",
         parameters=(_SAGA,), body=AnswerBody, has_key=True, answers={202: "Accepted"}, refusals=(409,),
@@ -412,7 +418,7 @@ ROUTES: tuple[Route[Any], ...] = (
         body=ConfirmBody, answers={202: "Accepted"}, refusals=(404, 409, 410),
     ),
     Route(
-        method="POST", path="/sagas/{saga}/resume", id="resumeSaga", handler=handlers.resume, roles=("operate",),
+        method="POST", path="/sagas/{saga}/resume", id="resumeSaga", handler=handlers.resume_saga, roles=("operate",),
         summary="Resume a parked saga.",
         parameters=(_SAGA,), body=ResumeBody, answers={202: "Accepted"}, refusals=(409,),
     ),

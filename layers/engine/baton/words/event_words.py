@@ -346,7 +346,7 @@ _UNDO_WORDS = {
 # ---- what `check` and `show` say
 
 
-def declared(graph: Mapping[str, Any]) -> str:
+def undo_declarations(graph: Mapping[str, Any]) -> str:
     """Return the steps of a workflow that a rollback would undo, with their tools, and the irreversible ones.
     Empty if nothing can be undone.
     """
@@ -480,10 +480,10 @@ def _sent(event: Event) -> Said:
 def _opened(event: Event) -> Said:
     ask = event.get("ask") or {}
     until = f", until {_moment(ask['expires_at'])}" if ask.get("expires_at") else ""
-    return f"{ask.get('id')} asks {_audience(ask.get('to'))}: {asked(ask)}{until}", frozenset(["ask"])
+    return f"{ask.get('id')} asks {_audience(ask.get('to'))}: {question_line(ask)}{until}", frozenset(["ask"])
 
 
-def asked(ask: Mapping[str, Any]) -> str:
+def question_line(ask: Mapping[str, Any]) -> str:
     """Return the content of a question on one line."""
     return one_line(": ".join(str(ask[name]) for name in ("title", "message") if ask.get(name)))
 

@@ -19,7 +19,7 @@ def one_line(text: str) -> str:
     return text.replace("\r", "\\r").replace("\n", "\\n").replace("\t", "\\t")
 
 
-def escaped(json_text: str) -> str:
+def escape_controls(json_text: str) -> str:
     """Return the same JSON with characters that a terminal could interpret written as Unicode escapes."""
     if json_text.replace("\n", "").isprintable():
         return json_text

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import msgspec
 
 from baton.adapters.aws import refusals_are_outages, translated
-from baton.adapters.channels.words import data_of, id_of, kind_of, letter_of, line, subject_of
+from baton.adapters.channels.words import id_of, letter_of, line, notice_data, notice_kind, subject_of
 from baton.core.failures.strategies.base import STARTER
 from baton.core.sizes import iso
 from baton.errors import ChannelRefused, StoreUnavailable, Throttled
@@ -61,11 +61,11 @@ def cloud_event(telling: Telling) -> dict[str, Any]:
         "specversion": "1.0",
         "id": id_of(telling, EventNotices.name),
         "source": f"/{SOURCE}/{quote(telling.tenant, safe='')}",
-        "type": kind_of(telling),
+        "type": notice_kind(telling),
         "subject": telling.saga,
         "time": iso(telling.notice.at),
         "datacontenttype": "application/json",
-        "data": data_of(telling),
+        "data": notice_data(telling),
     }
 
 

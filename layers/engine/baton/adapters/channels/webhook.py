@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from baton.adapters.channels.words import data_of, id_of, kind_of
+from baton.adapters.channels.words import id_of, notice_data, notice_kind
 from baton.core.sizes import iso
 from baton.errors import ChannelRefused, StoreUnavailable, Throttled
 from baton.ports import StepFailure, Telling
@@ -50,9 +50,9 @@ class WebhookNotices:
 
     def tell(self, telling: Telling) -> None:
         said = {
-            "type": kind_of(telling),
+            "type": notice_kind(telling),
             "timestamp": iso(telling.notice.at),
-            "data": data_of(telling, linked=True),
+            "data": notice_data(telling, linked=True),
         }
         body, seconds = msgspec.json.encode(said), telling.now // 1_000
         message = id_of(telling, self.name)

@@ -49,7 +49,7 @@ def id_of(telling: Telling, channel: str) -> str:
     return f"msg_{hashlib.sha256(told.encode(errors='surrogatepass')).hexdigest()[:32]}"
 
 
-def kind_of(telling: Telling) -> str:
+def notice_kind(telling: Telling) -> str:
     """Return the type of a notice, for programs."""
     notice = telling.notice
     if notice.incident:
@@ -125,7 +125,7 @@ def _offer(option: str | Option) -> str:
 # ---- for programs
 
 
-def data_of(telling: Telling, *, linked: bool = False) -> dict[str, Any]:
+def notice_data(telling: Telling, *, linked: bool = False) -> dict[str, Any]:
     """The facts, the message, and the question as far as a program needs it to show and answer it.
 
     `linked`: with the link that answers it. That is for one receiver, never for all who listen.

@@ -26,12 +26,12 @@ from baton.adapters.dynamo.items import (
     number,
     put_version,
     query,
-    text,
+    text_attribute,
 )
 from baton.adapters.rules import pack, unpack
 from baton.core.money import BLOCKED, NO_RULE, UserRule, newer
 from baton.errors import CorruptLog
-from baton.ports import Account, Answer, Change, Drawn, Reservation, Sums
+from baton.ports import Account, BudgetAnswer, Drawn, Reservation, ReservationChange, Sums
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -74,16 +74,16 @@ class DynamoBudgets:
         self._table = table
         self._most_open = most_open
 
-    def move(self, account: Account, change: Change, now: int) -> Answer:
+    def move(self, account: Account, change: ReservationChange, now: int) -> BudgetAnswer:
         mine, before, after = _HELD + change.holder, change.before, change.after
         names = {**names_in(_ADD), "#mine": mine}
         values = {":zero": number(0), ":more": number(change.more), ":cost": number(change.spent)}
         values |= {":opened": number(change.opened), ":ttl": number(_ttl(account))}
         update, condition = f"{_ADD} REMOVE #mine", "attribute_not_exists(#mine)"
         if after is not None:
-            update, values[":after"] = f"{_ADD}, #mine = :after", text(_packed(account, after))
+            update, values[":after"] = f"{_ADD}, #mine = :after", text_attribute(_packed(account, after))
         if before is not None:
-            condition, values[":before"] = "#mine = :before", text(_packed(account, before))
+            condition, values[":before"] = "#mine = :before", text_attribute(_packed(account, before))
         if change.limit is not None:
             room, has_room = change.limit - change.more, "#held <= :room"
             values |= {":room": number(room), ":rule": number(change.rule)}
@@ -103,7 +103,7 @@ class DynamoBudgets:
             if is_done and len(_due(account, item, now)) + len(_stale(account, item, now)) >= _MANY_DUE:
                 self._free(account, item, now)  # those who only count are never refused, which would do it
             if is_done or there != before or not self._free(account, item, now):
-                return Answer(is_done, _sums(item), there)
+                return BudgetAnswer(is_done, _sums(item), there)
 
     def draw(self, account: Account, seen: Sums, drawn: int, limit: int | None = None) -> Drawn:
         # Two items at once, which one write cannot do: nothing is between them, so nothing has to be repaired.
@@ -144,11 +144,11 @@ class DynamoBudgets:
         }
         return part | ({"ConditionExpression": condition} if condition else {})
 
-    def expire(self, account: Account, now: int, holder: str = "") -> Answer:
+    def expire(self, account: Account, now: int, holder: str = "") -> BudgetAnswer:
         item, mine = self._get(account, consistent=True), _HELD + holder
         while self._free(account, item, now):
             item = self._get(account, consistent=True)
-        return Answer(True, _sums(item), _unpacked(account, mine, item) if mine in item else None)
+        return BudgetAnswer(True, _sums(item), _unpacked(account, mine, item) if mine in item else None)
 
     def read(self, account: Account) -> Sums:
         if not account.user:
@@ -158,9 +158,9 @@ class DynamoBudgets:
             "KeyConditionExpression": _DAY_AND_RULE,
             "ExpressionAttributeNames": names_in(_DAY_AND_RULE),
             "ExpressionAttributeValues": {
-                ":pk": text(items.budget_pk(account.tenant, account.user)),
-                ":day": text(day),
-                ":rule": text(items.RULE),
+                ":pk": text_attribute(items.budget_pk(account.tenant, account.user)),
+                ":day": text_attribute(day),
+                ":rule": text_attribute(items.RULE),
             },
         }
         found = {item["sk"]["S"]: item for item in query(self._client, self._table, request)}
@@ -197,8 +197,8 @@ class DynamoBudgets:
             "KeyConditionExpression": condition,
             "ExpressionAttributeNames": names_in(condition),
             "ExpressionAttributeValues": {
-                ":pk": text(items.ruled_pk(tenant)),
-                **({":after": text(after)} if after else {}),
+                ":pk": text_attribute(items.ruled_pk(tenant)),
+                **({":after": text_attribute(after)} if after else {}),
             },
         }
         return [item["sk"]["S"] for item in query(self._client, self._table, request, limit)]
@@ -212,10 +212,10 @@ class DynamoBudgets:
         marked = {f"#r{n}": name for n, (name, _) in enumerate([*due, *stale])}
         values = {":sum": number(sum(one.amount for _, one in due)), ":count": number(len(due))}
         for n, (_, one) in enumerate(due):
-            values[f":r{n}"] = text(_packed(account, one))
-            values[f":f{n}"] = text(_packed(account, one.freed()))
+            values[f":r{n}"] = text_attribute(_packed(account, one))
+            values[f":f{n}"] = text_attribute(_packed(account, one.freed()))
         for n, (_, one) in enumerate(stale, len(due)):
-            values[f":r{n}"] = text(_packed(account, one))
+            values[f":r{n}"] = text_attribute(_packed(account, one))
         update, sums = "SET #held = #held - :sum, #open = #open - :count", "#held #open"
         if billed := sum(sum(one.billed.values()) for _, one in due):
             update, sums = f"{update}, #spent = #spent + :billed", f"{sums} #spent"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from baton.adapters.aws import ConditionFailed, translated
 from baton.adapters.dynamo import items
-from baton.adapters.dynamo.items import attribute, names_in, number, put_new, query, text
+from baton.adapters.dynamo.items import attribute, names_in, number, put_new, query, text_attribute
 from baton.errors import CorruptLog
 from baton.ports import Definition
 
@@ -47,13 +47,15 @@ class DynamoDefinitions:
         return None if found is None else _definition(found, tenant, name)
 
     def versions(self, tenant: str, name: str, limit: int) -> Sequence[Definition]:
-        found = self._query(_ALL_OF, {":pk": text(items.definition_pk(tenant, name))}, limit, newest=True)
+        found = self._query(
+            _ALL_OF, {":pk": text_attribute(items.definition_pk(tenant, name))}, limit, newest=True
+        )
         return [_definition(item, tenant, name) for item in found]
 
     def names(self, tenant: str, after: str = "", limit: int | None = None) -> Sequence[str]:
-        values = {":pk": text(items.names_pk(tenant))}
+        values = {":pk": text_attribute(items.names_pk(tenant))}
         if after:
-            values[":after"] = text(after)
+            values[":after"] = text_attribute(after)
         found = self._query(_ABOVE if after else _ALL_OF, values, limit)
         return [item["sk"]["S"] for item in found]
 
@@ -82,10 +84,10 @@ def _item(definition: Definition) -> Item:
         **items.key(
             items.definition_pk(definition.tenant, definition.name), items.definition_sk(definition.version)
         ),
-        "gh": text(definition.graph),
-        "doc": text(definition.document),
+        "gh": text_attribute(definition.graph),
+        "doc": text_attribute(definition.document),
         "created": number(definition.created),
-        "by": text(definition.by),
+        "by": text_attribute(definition.by),
         **({"types": attribute(types)} if any(types) else {}),
     }
 
@@ -160,7 +162,11 @@ class DynamoSubscriptions:
         self._client, self._table = client, table
 
     def subscribe(self, tenant: str, type: str, workflow: str, user: str, version: int) -> None:
-        item = {**items.key(_pk(tenant, type), workflow), "user": text(user), "ver": number(version)}
+        item = {
+            **items.key(_pk(tenant, type), workflow),
+            "user": text_attribute(user),
+            "ver": number(version),
+        }
         with suppress(ConditionFailed), translated():
             self._client.put_item(
                 TableName=self._table,
@@ -187,7 +193,7 @@ class DynamoSubscriptions:
             "KeyConditionExpression": _ALL_OF,
             "FilterExpression": _IS_ONE,
             "ExpressionAttributeNames": names_in(_ALL_OF, _IS_ONE),
-            "ExpressionAttributeValues": {":pk": text(_pk(tenant, type))},
+            "ExpressionAttributeValues": {":pk": text_attribute(_pk(tenant, type))},
             "ConsistentRead": True,
         }
         found = query(self._client, self._table, request, limit)

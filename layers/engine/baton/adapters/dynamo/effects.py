@@ -9,7 +9,7 @@ import msgspec
 
 from baton.adapters.aws import ConditionFailed, translated
 from baton.adapters.dynamo import items
-from baton.adapters.dynamo.items import ITEM_BYTES, names_in, number, text
+from baton.adapters.dynamo.items import ITEM_BYTES, names_in, number, text_attribute
 from baton.adapters.rules import pack, unpack
 from baton.errors import CorruptLog
 from baton.ports.outside import KEYS_KEPT, Entity, Written
@@ -43,10 +43,14 @@ class DynamoEffects:
         self._table = table
 
     def claim(self, effect: Effect) -> Effect | None:
-        return self._put(effect, _MAY_CLAIM, {":freed": text(FREED)})
+        return self._put(effect, _MAY_CLAIM, {":freed": text_attribute(FREED)})
 
     def change(self, seen: Effect, effect: Effect) -> Effect | None:
-        return self._put(effect, _IS_AS_SEEN, {":owner": text(seen.owner), ":status": text(seen.status)})
+        return self._put(
+            effect,
+            _IS_AS_SEEN,
+            {":owner": text_attribute(seen.owner), ":status": text_attribute(seen.status)},
+        )
 
     def _put(self, effect: Effect, condition: str, values: dict[str, Any]) -> Effect | None:
         try:
@@ -81,16 +85,18 @@ def _item(effect: Effect) -> Item:
     """Encode an effect. Raises `ItemTooLarge`."""
     item = {
         **items.key(_pk(effect.tenant, effect.key), SK),
-        "st": text(effect.status),
-        "owner": text(effect.owner),
-        "tool": text(effect.tool),
-        "saga": text(effect.saga),
-        "slot": text(effect.slot),
+        "st": text_attribute(effect.status),
+        "owner": text_attribute(effect.owner),
+        "tool": text_attribute(effect.tool),
+        "saga": text_attribute(effect.saga),
+        "slot": text_attribute(effect.slot),
         "until": number(effect.until),
         "created": number(effect.first),
         "updated": number(effect.updated),
     }
-    item |= {name: text(value) for name, field in _TEXTS.items() if (value := getattr(effect, field))}
+    item |= {
+        name: text_attribute(value) for name, field in _TEXTS.items() if (value := getattr(effect, field))
+    }
     if effect.generation:
         item["gen"] = number(effect.generation)
     if effect.shared_until:
@@ -180,7 +186,12 @@ class DynamoEntities:
         values: dict[str, UniversalAttributeValueTypeDef],
     ) -> Written:
         condition = _IS_OTHER
-        values |= {":none": {"L": []}, ":key": {"L": [text(key)]}, ":name": text(key), ":one": number(1)}
+        values |= {
+            ":none": {"L": []},
+            ":key": {"L": [text_attribute(key)]},
+            ":name": text_attribute(key),
+            ":one": number(1),
+        }
         if expected is not None:
             condition += f" AND {_IS_THERE if expected else _IS_NONE}"
         if expected:

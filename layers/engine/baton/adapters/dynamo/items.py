@@ -268,7 +268,7 @@ def status_key(tenant: str, group: str, shard: int) -> str:
     return f"T#{tenant}#{group}#{shard:02d}"
 
 
-def text(value: str) -> UniversalAttributeValueTypeDef:
+def text_attribute(value: str) -> UniversalAttributeValueTypeDef:
     return {"S": value}
 
 
@@ -277,7 +277,7 @@ def number(value: int) -> UniversalAttributeValueTypeDef:
 
 
 def key(pk: str, sk: str) -> Item:
-    return {"pk": text(pk), "sk": text(sk)}
+    return {"pk": text_attribute(pk), "sk": text_attribute(sk)}
 
 
 def row_item(tenant: str, row: Row) -> Item:
@@ -342,33 +342,35 @@ def head_item(head: Head, limits: StoreLimits) -> Item:
     """A head as it is first put. Raises `ItemTooLarge`."""
     item = {
         **key(saga_pk(head.ref), HEAD),
-        "wf": text(head.workflow),
-        "gh": text(head.graph),
-        "user": text(head.user),
+        "wf": text_attribute(head.workflow),
+        "gh": text_attribute(head.graph),
+        "user": text_attribute(head.user),
         "created": number(head.created),
-        "start_hash": text(head.start_hash),
-        "st": text(head.status),
-        "st_key": text(status_key(head.ref.tenant, head.group, shard_of(head.ref.id, limits.status_shards))),
+        "start_hash": text_attribute(head.start_hash),
+        "st": text_attribute(head.status),
+        "st_key": text_attribute(
+            status_key(head.ref.tenant, head.group, shard_of(head.ref.id, limits.status_shards))
+        ),
         "st_at": number(head.created),
         "br": number(head.branch),
         "folded": number(head.folded),
         "epoch": number(head.epoch),
-        "due_shard": text(due_shard(head.lane, shard_of(head.ref.id, limits.due_shards))),
+        "due_shard": text_attribute(due_shard(head.lane, shard_of(head.ref.id, limits.due_shards))),
     }
     counts = {"snap": head.snapshot, "nudge": head.pending_wake, "armed": head.armed, "inbox": head.inbox}
     for name, count in (counts | {"quiet": head.quiet_since, "timer": head.timer}).items():
         if count:
             item[name] = number(count)
     if head.owner:
-        item["owner"], item["until"] = text(head.owner), number(head.until)
+        item["owner"], item["until"] = text_attribute(head.owner), number(head.until)
     if head.due_at is not None:
         item["due_at"] = number(head.due_at)
     if head.wake is not None:
-        item["wake"] = text(wake_text(head.wake))
+        item["wake"] = text_attribute(wake_text(head.wake))
     if head.expires:
         item["ttl"] = ttl(head.expires)
     if head.models or head.labels:
-        item["labels"] = text(labels_text(head.models, head.labels))
+        item["labels"] = text_attribute(labels_text(head.models, head.labels))
     return _packed(item, "start", head.start) if head.start else item
 
 
@@ -441,7 +443,7 @@ def record_item(ref: SagaRef, sk: str, record: Record, wake: Wake | None = None)
     """An entry or a snapshot. Raises `ItemTooLarge`."""
     item = key(saga_pk(ref), sk)
     if wake is not None:
-        item["wake"] = text(wake_text(wake))
+        item["wake"] = text_attribute(wake_text(wake))
     if record.expires:
         item["ttl"] = ttl(record.expires)
     return _packed(item, "d", record.data)
@@ -468,7 +470,7 @@ def changing(changes: Mapping[str, Any]) -> tuple[str, Item]:
     return f"SET {', '.join(sets)} REMOVE {', '.join(removes)}", values
 
 
-def unchanged(seen: Mapping[str, Any]) -> tuple[str, Item]:
+def unchanged_condition(seen: Mapping[str, Any]) -> tuple[str, Item]:
     """A condition that each attribute has the value that was seen, or is absent where that is None."""
     terms = [
         f"attribute_not_exists(#{name})" if value is None else f"#{name} = :seen_{name}"

@@ -15,7 +15,7 @@ import msgspec
 from baton.adapters.aws import ConditionFailed, translated
 from baton.adapters.clock import SystemClock
 from baton.adapters.dynamo import items
-from baton.adapters.dynamo.items import ITEM_BYTES, names_in, number, query, text
+from baton.adapters.dynamo.items import ITEM_BYTES, names_in, number, query, text_attribute
 from baton.adapters.rules import is_over, pack, unpack
 from baton.core.failures import quoted
 from baton.core.letters import PENDING, UNREADABLE, Letter
@@ -65,7 +65,7 @@ class DynamoLetters:
         if len(item["pk"]["S"].encode()) > _LONGEST_KEY:
             raise ValueError(f"no table takes the key of {letter.id[:80]!r}")
         if wake is not None:
-            item["wake"] = text(items.wake_text(wake))
+            item["wake"] = text_attribute(items.wake_text(wake))
         condition = _LETTER_IS_AS_SEEN if seen else _IS_NONE
         values = {":seen": number(seen)} if seen else {":now": number(self._clock.now() // 1_000)}
         try:
@@ -84,7 +84,7 @@ class DynamoLetters:
     def listed(
         self, tenant: str, status: str, limit: int, after: Letter | None = None
     ) -> tuple[Sequence[Letter], bool]:
-        key = text(_listed_at(tenant, status))
+        key = text_attribute(_listed_at(tenant, status))
         request: dict[str, Any] = {
             "TableName": self._table,
             "IndexName": items.INBOX_INDEX,
@@ -111,7 +111,7 @@ class DynamoLetters:
             "IndexName": items.DUE_INDEX,
             "KeyConditionExpression": _DEAD,
             "ExpressionAttributeNames": names_in(_DEAD),
-            "ExpressionAttributeValues": {":lane": text(_LANE)},
+            "ExpressionAttributeValues": {":lane": text_attribute(_LANE)},
         }
         found = list(query(self._client, self._table, request, MOST_COUNTED))
         return Outstanding(len(found), int(found[0]["due_at"]["N"]) if found else 0)
@@ -131,13 +131,13 @@ def _listed_at(tenant: str, status: str) -> str:
 def _item(letter: Letter) -> Any:
     item = {
         **_letter_key(letter.tenant, letter.id),
-        "ask_key": text(_listed_at(letter.tenant, letter.status)),
+        "ask_key": text_attribute(_listed_at(letter.tenant, letter.status)),
         "ask_at": number(letter.since),
         "seq": number(letter.number),
         "ttl": items.ttl(letter.expires),
     }
     if letter.status == PENDING:
-        item["due_shard"] = text(_LANE)
+        item["due_shard"] = text_attribute(_LANE)
         item["due_at"] = number(letter.since)
     item["d"] = {"B": pack(_encode(letter), items.item_size(item) + 1, ITEM_BYTES)}
     return item

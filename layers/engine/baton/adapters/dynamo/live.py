@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from baton.adapters.aws import ConditionFailed, translated
 from baton.adapters.dynamo import items
-from baton.adapters.dynamo.items import names_in, number, query, saga_pk, text
+from baton.adapters.dynamo.items import names_in, number, query, saga_pk, text_attribute
 from baton.adapters.rules import pack, unpack
 from baton.ports.log import Head, LiveTexts, SagaRef
 
@@ -56,7 +56,7 @@ class DynamoLive:
         newest = self._newest(head)
         if newest is None:
             return False
-        version = int(newest["sk"]["S"].rpartition("#")[2]) + (not watched(newest))
+        version = int(newest["sk"]["S"].rpartition("#")[2]) + (not watched_until(newest))
         try:
             with translated():
                 self._client.put_item(
@@ -80,9 +80,9 @@ class DynamoLive:
             "KeyConditionExpression": _ENTRIES,
             "ExpressionAttributeNames": names_in(_ENTRIES, "#sk #watched"),
             "ExpressionAttributeValues": {
-                ":pk": text(saga_pk(head.ref)),
-                ":first": text(items.entry_sk(head.branch, head.folded)),
-                ":last": text(items.entry_sk(head.branch, items.MAX_VERSION)),
+                ":pk": text_attribute(saga_pk(head.ref)),
+                ":first": text_attribute(items.entry_sk(head.branch, head.folded)),
+                ":last": text_attribute(items.entry_sk(head.branch, items.MAX_VERSION)),
             },
             "ProjectionExpression": "#sk, #watched",
             "ScanIndexForward": False,
@@ -126,6 +126,6 @@ class DynamoLive:
         return True
 
 
-def watched(item: StoredItem) -> int:
+def watched_until(item: StoredItem) -> int:
     """Until when a viewer watches, as this item says; 0 where it does not."""
     return int(item["watched"]["N"]) if "watched" in item else 0

@@ -22,10 +22,10 @@ from baton.adapters.dynamo.items import (
     query,
     row_filter,
     saga_pk,
-    text,
-    unchanged,
+    text_attribute,
+    unchanged_condition,
 )
-from baton.adapters.dynamo.live import watched
+from baton.adapters.dynamo.live import watched_until
 from baton.adapters.rules import is_over, shard_of
 from baton.core.effects.rows import Row
 from baton.errors import NotFound, RowsRefused, Throttled
@@ -137,7 +137,7 @@ class DynamoLog:
         self, ref: SagaRef, owner: str, until: int, epoch: int, due_at: int, stays: bool = False
     ) -> Head | None:
         values = {
-            ":owner": text(owner),
+            ":owner": text_attribute(owner),
             ":until": number(until),
             ":due_at": number(due_at),
             ":seen": number(epoch),
@@ -152,7 +152,7 @@ class DynamoLog:
         return None if before is None else items.head_of(before)
 
     def leave_wake(self, ref: SagaRef, owner: str, epoch: int, version: int) -> bool:
-        values = {":owner": text(owner), ":epoch": number(epoch), ":version": number(version)}
+        values = {":owner": text_attribute(owner), ":epoch": number(epoch), ":version": number(version)}
         return self._update(ref, _NUDGE, _MAY_NUDGE, values) is not None
 
     def release(self, ref: SagaRef, owner: str, epoch: int, release: Release) -> bool:
@@ -161,21 +161,21 @@ class DynamoLog:
             "until": None,
             "nudge": None,
             "folded": number(release.folded),
-            "st": text(release.status),
+            "st": text_attribute(release.status),
             "br": number(release.branch),
             "snap": number(release.snapshot) if release.snapshot else None,
             "due_shard": self._lane(ref, release.lane),
             "due_at": None if release.due_at is None else number(release.due_at),
             "quiet": number(release.quiet_since) if release.quiet_since else None,
             "timer": number(release.timer) if release.timer else None,
-            "wake": None if release.wake is None else text(items.wake_text(release.wake)),
+            "wake": None if release.wake is None else text_attribute(items.wake_text(release.wake)),
         }
         if release.clear_start:
             changes["start"] = None
         if release.models is not None:
-            changes["labels"] = text(labels_text(release.models, release.labels))
+            changes["labels"] = text_attribute(labels_text(release.models, release.labels))
         if release.group_at is not None:
-            changes["st_key"] = text(
+            changes["st_key"] = text_attribute(
                 items.status_key(ref.tenant, release.group, shard_of(ref.id, self.limits.status_shards))
             )
             changes["st_at"] = number(release.group_at)
@@ -184,9 +184,9 @@ class DynamoLog:
             same["inbox"] = number(release.inbox) if release.inbox else None
             changes["inbox"] = None
         update, values = changing(changes)
-        is_same, seen = unchanged(same)
+        is_same, seen = unchanged_condition(same)
         condition = f"{_MAY_RELEASE} AND {is_same}"
-        values |= seen | {":owner": text(owner), ":epoch": number(epoch)}
+        values |= seen | {":owner": text_attribute(owner), ":epoch": number(epoch)}
         return self._update(ref, update, condition, values) is not None
 
     def arm(self, seen: Head, until: int) -> bool:
@@ -208,7 +208,7 @@ class DynamoLog:
         return self._update(ref, _POSTPONE, _MAY_POSTPONE, values) is not None
 
     def _lane(self, ref: SagaRef, lane: str) -> Any:
-        return text(items.due_shard(lane, shard_of(ref.id, self.limits.due_shards)))
+        return text_attribute(items.due_shard(lane, shard_of(ref.id, self.limits.due_shards)))
 
     def _update(
         self, ref: SagaRef, update: str, condition: str, values: Mapping[str, Any]
@@ -244,7 +244,7 @@ class DynamoLog:
                 )
         except ConditionFailed:
             return None
-        return Appended(watched(done.get("Attributes", {})))
+        return Appended(watched_until(done.get("Attributes", {})))
 
     def append_with_rows(
         self, ref: SagaRef, record: Record, rows: Sequence[Row], wake: Wake | None = None
@@ -268,7 +268,7 @@ class DynamoLog:
     def read_tail(self, ref: SagaRef, branch: int, after: int, limit: int | None = None) -> Sequence[Record]:
         first, last = items.entry_sk(branch, after + 1), items.entry_sk(branch, items.MAX_VERSION)
         there = self._between(ref, first, last, limit, forward=True)
-        found = (items.record_of(item) for item in there if not watched(item))
+        found = (items.record_of(item) for item in there if not watched_until(item))
         now = self._clock.now()
         return [record for record in found if not is_over(record.expires, now)]
 
@@ -298,9 +298,9 @@ class DynamoLog:
                 "KeyConditionExpression": _BETWEEN,
                 "ExpressionAttributeNames": names_in(_BETWEEN),
                 "ExpressionAttributeValues": {
-                    ":pk": text(saga_pk(ref)),
-                    ":first": text(first),
-                    ":last": text(last),
+                    ":pk": text_attribute(saga_pk(ref)),
+                    ":first": text_attribute(first),
+                    ":last": text_attribute(last),
                 },
                 "ScanIndexForward": forward,
                 "ConsistentRead": True,
@@ -313,7 +313,7 @@ class DynamoLog:
     def due(
         self, lane: str, shard: int, since: int, until: int, limit: int, after: Due | None = None
     ) -> Sequence[Due]:
-        key = text(items.due_shard(lane, shard))
+        key = text_attribute(items.due_shard(lane, shard))
         request: dict[str, Any] = {
             "IndexName": items.DUE_INDEX,
             "KeyConditionExpression": _DUE,
@@ -334,7 +334,7 @@ class DynamoLog:
             "IndexName": items.STATUS_INDEX,
             "KeyConditionExpression": _AT_WORK,
             "ExpressionAttributeNames": names_in(_AT_WORK),
-            "ExpressionAttributeValues": {":key": text(items.status_key(tenant, "open", shard))},
+            "ExpressionAttributeValues": {":key": text_attribute(items.status_key(tenant, "open", shard))},
             "Select": "COUNT",
         }
         found = 0
@@ -360,14 +360,14 @@ class DynamoLog:
         labels: Mapping[str, str] = NO_LABELS,
         after: Place | None = None,
     ) -> tuple[Sequence[Listed], Place | None]:
-        key = text(items.status_key(tenant, group, shard))
+        key = text_attribute(items.status_key(tenant, group, shard))
         terms, values = row_filter({"wf": workflow, "st": status}, labels)
         request: dict[str, Any] = {
             "IndexName": items.STATUS_INDEX,
             "KeyConditionExpression": _LISTED,
             "ExpressionAttributeNames": names_in(_LISTED, *terms),
             "ExpressionAttributeValues": {":key": key, ":since": number(since)}
-            | {name: text(value) for name, value in values.items()},
+            | {name: text_attribute(value) for name, value in values.items()},
             "ScanIndexForward": False,
             "Limit": limit,
         }
@@ -392,10 +392,10 @@ class DynamoLog:
 
 def _as_seen(seen: Head) -> tuple[str, Item]:
     """A condition that a head is as it was: every change of one between two takes changes one of these."""
-    return unchanged(
+    return unchanged_condition(
         {
             "epoch": number(seen.epoch),
-            "owner": text(seen.owner) if seen.owner else None,
+            "owner": text_attribute(seen.owner) if seen.owner else None,
             "nudge": number(seen.pending_wake) if seen.pending_wake else None,
             "armed": number(seen.armed) if seen.armed else None,
             "inbox": number(seen.inbox) if seen.inbox else None,
@@ -447,7 +447,7 @@ class DynamoInbox:
         request = {
             "KeyConditionExpression": _WINDOW,
             "ExpressionAttributeNames": names_in(_WINDOW),
-            "ExpressionAttributeValues": {":pk": text(items.inbox_pk(parent, window))},
+            "ExpressionAttributeValues": {":pk": text_attribute(items.inbox_pk(parent, window))},
             "ConsistentRead": True,
         }
         places = (item["sk"]["S"].rpartition("#") for item in query(self._client, self._table, request))

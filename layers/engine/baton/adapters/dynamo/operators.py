@@ -9,7 +9,7 @@ import msgspec
 
 from baton.adapters.aws import translated
 from baton.adapters.dynamo import items
-from baton.adapters.dynamo.items import ITEM_BYTES, names_in, number, put_version, query, text
+from baton.adapters.dynamo.items import ITEM_BYTES, names_in, number, put_version, query, text_attribute
 from baton.adapters.rules import pack, shard_of, unpack
 from baton.core.failures import quoted
 from baton.core.failures.breakers import CLOSED, OPEN, Breaker, Move
@@ -55,7 +55,7 @@ class DynamoBreakers:
 
     def all(self, tenant: str, after: str = "", limit: int = 100) -> Sequence[tuple[str, Breaker]]:
         condition = _AFTER if after else _OF_TENANT
-        values = {":pk": text(_pk(tenant)), **({":after": text(after)} if after else {})}
+        values = {":pk": text_attribute(_pk(tenant)), **({":after": text_attribute(after)} if after else {})}
         request = {
             "KeyConditionExpression": condition,
             "ExpressionAttributeNames": names_in(condition),
@@ -124,7 +124,7 @@ class DynamoSchedules:
         item = {**_schedule_key(record.tenant, record.workflow), "ver": number(record.number)}
         if record.due:
             shard = shard_of(schedule_ref(record.tenant, record.workflow).id, self._shards)
-            item["due_shard"] = text(items.due_shard(TIMER, shard))
+            item["due_shard"] = text_attribute(items.due_shard(TIMER, shard))
             item["due_at"] = number(record.due)
         item["d"] = {"B": pack(_encode(record), items.item_size(item) + len("d"), ITEM_BYTES)}
         return item
@@ -135,8 +135,8 @@ class DynamoSchedules:
             "KeyConditionExpression": condition,
             "ExpressionAttributeNames": names_in(condition),
             "ExpressionAttributeValues": {
-                ":pk": text(_names_pk(tenant)),
-                **({":after": text(after)} if after else {}),
+                ":pk": text_attribute(_names_pk(tenant)),
+                **({":after": text_attribute(after)} if after else {}),
             },
         }
         names = [item["sk"]["S"] for item in query(self._client, self._table, request, limit + 1)]

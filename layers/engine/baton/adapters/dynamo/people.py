@@ -18,7 +18,7 @@ from baton.adapters.dynamo.items import (
     put_new,
     query,
     saga_pk,
-    text,
+    text_attribute,
 )
 from baton.adapters.rules import pack, shard_of, unpack
 from baton.core.log.events import Notice
@@ -71,7 +71,7 @@ class DynamoNoticeRecord:
 
     def claim(self, tenant: str, saga: str, notice: Notice, now: int) -> Notice | None:
         place = items.key(items.notice_pk(tenant, notice.key), _SK)
-        mine: Item = {":owner": text(saga), ":until": number(now + CLAIM_MS)}
+        mine: Item = {":owner": text_attribute(saga), ":until": number(now + CLAIM_MS)}
         try:
             given = {":at": number(notice.at), ":forgotten": number(now - WINDOW_MS)}
             self._update(place, _CLAIM, mine | given, _IF_NEW)
@@ -83,7 +83,10 @@ class DynamoNoticeRecord:
                 return None
             if claimed["owner"]["S"] != saga and int(claimed["until"]["N"]) > now:
                 raise Throttled(f"another saga is sending the notice {notice.key}") from refused
-            seen: Item = {":seen": number(int(claimed["until"]["N"])), ":before": text(claimed["owner"]["S"])}
+            seen: Item = {
+                ":seen": number(int(claimed["until"]["N"])),
+                ":before": text_attribute(claimed["owner"]["S"]),
+            }
             try:
                 self._update(place, _TAKE_OVER, mine | seen, _IF_AS_SEEN)
             except ConditionFailed as late:
@@ -96,7 +99,7 @@ class DynamoNoticeRecord:
         place = items.key(items.notice_pk(tenant, key), _SK)
         values: Item = {":now": number(now), ":ttl": number(expiry)}
         if refused:
-            values[":message"] = text(refused)
+            values[":message"] = text_attribute(refused)
         self._update(place, _REFUSED if refused else _TOLD, values, _IS_THERE)
 
     # -- incidents
@@ -105,7 +108,9 @@ class DynamoNoticeRecord:
         incident = incident_of(tenant, saga, notice)
         lasts: Item = {"ttl": items.ttl(expires)} if expires else {}
         # What finds it by its saga first: whatever is in the list can be resolved.
-        found_by = items.key(items.incidents_of_pk(tenant, saga), incident.id) | {"node": text(incident.node)}
+        found_by = items.key(items.incidents_of_pk(tenant, saga), incident.id) | {
+            "node": text_attribute(incident.node)
+        }
         put_new(self._client, self._table, found_by | lasts)
         put_new(self._client, self._table, _item(incident) | lasts)
 
@@ -123,9 +128,9 @@ class DynamoNoticeRecord:
         self, tenant: str, shard: int, status: str, limit: int, after: str
     ) -> tuple[Sequence[Incident], str]:
         """Return the incidents of one page of a shard, and the id to continue after; the empty text: end."""
-        values: Item = {":pk": text(items.incidents_pk(tenant, shard))}
+        values: Item = {":pk": text_attribute(items.incidents_pk(tenant, shard))}
         if after:
-            values[":after"] = text(after)
+            values[":after"] = text_attribute(after)
         condition = _BELOW if after else _ALL_OF
         request = {
             "KeyConditionExpression": condition,
@@ -143,10 +148,10 @@ class DynamoNoticeRecord:
         return [_incident(tenant, item) for item in page["Items"]], last["sk"]["S"] if last else ""
 
     def of_saga(self, tenant: str, saga: str, node: str = "") -> Sequence[str]:
-        values: Item = {":pk": text(items.incidents_of_pk(tenant, saga))}
+        values: Item = {":pk": text_attribute(items.incidents_of_pk(tenant, saga))}
         request: dict[str, Any] = {"FilterExpression": _OF_NODE} if node else {}
         if node:
-            values[":node"] = text(node)
+            values[":node"] = text_attribute(node)
         request |= {
             "KeyConditionExpression": _ALL_OF,
             "ExpressionAttributeNames": names_in(_ALL_OF, _OF_NODE if node else ""),
@@ -164,13 +169,13 @@ class DynamoNoticeRecord:
     def acknowledge(
         self, tenant: str, id: str, by: str, note: str, now: int, seen: int = 0
     ) -> Incident | None:
-        values: Item = {":now": number(now), ":by": text(by), ":note": text(note)}
+        values: Item = {":now": number(now), ":by": text_attribute(by), ":note": text_attribute(note)}
         if seen:
             return self._decided(tenant, id, _ACKNOWLEDGE, values | {":seen": number(seen)}, _IF_ACKED)
         return self._decided(tenant, id, _ACKNOWLEDGE, values, _IF_UNACKED)
 
     def resolve(self, tenant: str, id: str, by: str, now: int) -> Incident | None:
-        return self._decided(tenant, id, _RESOLVE, {":now": number(now), ":by": text(by)}, _IF_OPEN)
+        return self._decided(tenant, id, _RESOLVE, {":now": number(now), ":by": text_attribute(by)}, _IF_OPEN)
 
     def _decided(
         self, tenant: str, id: str, expression: str, values: Item, condition: str
@@ -203,11 +208,11 @@ class DynamoNoticeRecord:
 def _item(incident: Incident) -> Item:
     return {
         **items.key(items.incident_pk(incident.tenant, incident.id), incident.id),
-        "saga": text(incident.saga),
-        "node": text(incident.node),
-        "code": text(incident.code),
-        "said": text(incident.message),
-        "severity": text(incident.severity),
+        "saga": text_attribute(incident.saga),
+        "node": text_attribute(incident.node),
+        "code": text_attribute(incident.code),
+        "said": text_attribute(incident.message),
+        "severity": text_attribute(incident.severity),
         "at": number(incident.opened),
     }
 
@@ -300,8 +305,8 @@ class DynamoQuestions:
             "ProjectionExpression": "#sk",
             "ExpressionAttributeNames": names_in(_OF_SAGA, _IS_OUT),
             "ExpressionAttributeValues": {
-                ":pk": text(saga_pk(ref)),
-                ":ask": text(items.question_sk("")),
+                ":pk": text_attribute(saga_pk(ref)),
+                ":ask": text_attribute(items.question_sk("")),
                 ":seq": items.number(number),
             },
             "ConsistentRead": True,
@@ -334,7 +339,7 @@ class DynamoQuestions:
         """The next rows of a part of a list, and whether these are all.
         Of rows that expire at one moment the first shard's come first.
         """
-        key, since = text(items.ask_key(tenant, audience, shard)), now
+        key, since = text_attribute(items.ask_key(tenant, audience, shard)), now
         request: dict[str, Any] = {}
         if after is not None and after[0] > now:
             at = _shard_of(audience, after[1])
@@ -372,7 +377,7 @@ def _shard_of(audience: str, saga: str) -> int:
 def _question_item(ref: SagaRef, row: QuestionRow, count: int, until: int) -> Item:
     item: Item = {
         **items.key(saga_pk(ref), items.question_sk(row.ask)),
-        "ask_key": text(items.ask_key(ref.tenant, row.to, _shard_of(row.to, ref.id))),
+        "ask_key": text_attribute(items.ask_key(ref.tenant, row.to, _shard_of(row.to, ref.id))),
         "ask_at": number(row.spot[0]),
         "seq": number(count),
     }

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from baton.adapters.rules import check_delay
 from baton.core.letters import DeadMessage
-from baton.ports import UNKNOWN, Cause, Clock, Message
+from baton.ports import UNKNOWN, Clock, DeadMessageCause, Message
 
 _HIDDEN_MS = 120_000
 
@@ -60,7 +60,7 @@ class MemoryDeadLetters:
         self._clock = clock
         self._waiting: dict[str, tuple[int, DeadMessage]] = {}
 
-    def send(self, body: str, reason: str, cause: Cause = UNKNOWN) -> None:
+    def send(self, body: str, reason: str, cause: DeadMessageCause = UNKNOWN) -> None:
         with self._lock:
             self.letters.append((body, reason))
             name, now = f"m{len(self.letters)}", self._now()

@@ -21,7 +21,17 @@ from baton.core.letters import PENDING, Letter
 from baton.core.money import NO_RULE, UserRule, newer
 from baton.core.schedules import ScheduleRecord
 from baton.errors import CorruptLog
-from baton.ports import Account, Answer, Change, Clock, Definition, Drawn, Reservation, Sums, Wake
+from baton.ports import (
+    Account,
+    BudgetAnswer,
+    Clock,
+    Definition,
+    Drawn,
+    Reservation,
+    ReservationChange,
+    Sums,
+    Wake,
+)
 from baton.ports.log import Head, LiveTexts, SagaRef, reference_of
 from baton.ports.operators import MOST_COUNTED, Outstanding, letter_ref
 from baton.ports.records import FREED, Effect
@@ -93,7 +103,7 @@ class MemoryBudgets:
         self.calls += 1
         return self._items.setdefault(account, _Item())
 
-    def move(self, account: Account, change: Change, now: int) -> Answer:
+    def move(self, account: Account, change: ReservationChange, now: int) -> BudgetAnswer:
         with self._lock:
             item = self._item(account)
             is_done = self._may(item, change)
@@ -107,9 +117,9 @@ class MemoryBudgets:
                 item.held_by.pop(change.holder, None)
                 if change.after is not None:
                     item.held_by[change.holder] = change.after
-            return Answer(is_done, item.sums, item.held_by.get(change.holder))
+            return BudgetAnswer(is_done, item.sums, item.held_by.get(change.holder))
 
-    def _may(self, item: _Item, change: Change) -> bool:
+    def _may(self, item: _Item, change: ReservationChange) -> bool:
         has_room = change.limit is None or (
             item.held + change.more <= change.limit and (change.opened <= 0 or item.open < self._most_open)
         )
@@ -132,11 +142,11 @@ class MemoryBudgets:
                 user.drawn, user.told = drawn, seen.spent
             return Drawn(is_done, user.sums, tenant.sums)
 
-    def expire(self, account: Account, now: int, holder: str = "") -> Answer:
+    def expire(self, account: Account, now: int, holder: str = "") -> BudgetAnswer:
         with self._lock:
             item = self._item(account)
             item.free(now)
-            return Answer(True, item.sums, item.held_by.get(holder))
+            return BudgetAnswer(True, item.sums, item.held_by.get(holder))
 
     def read(self, account: Account) -> Sums:
         with self._lock:

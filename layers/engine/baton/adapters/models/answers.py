@@ -357,20 +357,22 @@ def answer_without(answer: ModelAnswer, credential: str) -> ModelAnswer:
     """The answer without the credential, as it is and as JSON writes it."""
     if not any(form in part for form in _forms(credential) for part in _parts(answer)):
         return answer
-    calls = tuple(replace(call, arguments=without(call.arguments, credential)) for call in answer.calls)
-    return replace(answer, text=without(answer.text, credential), calls=calls)
+    calls = tuple(
+        replace(call, arguments=redact_credential(call.arguments, credential)) for call in answer.calls
+    )
+    return replace(answer, text=redact_credential(answer.text, credential), calls=calls)
 
 
-def without(value: Any, credential: str) -> Any:
+def redact_credential(value: Any, credential: str) -> Any:
     """Return the JSON value without the credential."""
     if isinstance(value, str):
         for form in _forms(credential):
             value = value.replace(form, REDACTED)
         return value
     if isinstance(value, list):
-        return [without(one, credential) for one in value]
+        return [redact_credential(one, credential) for one in value]
     if isinstance(value, dict):
-        return {name: without(one, credential) for name, one in value.items()}
+        return {name: redact_credential(one, credential) for name, one in value.items()}
     return value
 
 

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from baton.adapters.credentials import Credentials
-from baton.adapters.models.answers import answer_without, without
+from baton.adapters.models.answers import answer_without, redact_credential
 from baton.adapters.models.profiles import Profile, Profiles
 from baton.core.models.usage import Price
 from baton.errors import Unauthenticated
@@ -21,7 +21,7 @@ from baton.ports.models import ModelAnswer, ModelFailure, ModelRequest, Over
 if TYPE_CHECKING:
     from baton.adapters.models.openai_exchange import OpenAIExchange
     from baton.adapters.models.prices import Prices
-    from baton.adapters.models.requests import Found
+    from baton.adapters.models.requests import PartialResponse
 
 T = TypeVar("T")
 WEBHOOK: Final = "-webhook"
@@ -84,11 +84,11 @@ class DeployedModels:
         return found_in(data, profile.host).id
 
     async def collect(self, model: str, response: str) -> ModelAnswer | None:
-        from baton.adapters.models.requests import answer_of
+        from baton.adapters.models.requests import model_answer
 
         profile, name = self._profiles.of(model)
         found = await self._found(profile, response, name)
-        return answer_of(found, profile.host) if found.is_over else None
+        return model_answer(found, profile.host) if found.is_over else None
 
     async def cancel(self, model: str, response: str) -> None:
         profile, name = self._profiles.of(model)
@@ -121,7 +121,7 @@ class DeployedModels:
         found = await self._found(of, response, "")
         return Over(response=response, token=found.token) if found.is_over and found.token else None
 
-    async def _found(self, profile: Profile, response: str, model: str) -> Found:
+    async def _found(self, profile: Profile, response: str, model: str) -> PartialResponse:
         """Return the response. Raises `StepFailure`; `ModelFailure` if the provider does not know it."""
         from baton.adapters.models.requests import found_in
 
@@ -145,7 +145,7 @@ class DeployedModels:
     ) -> Any:
         async def call(credential: str) -> Any:
             data = await (await self._opened()).call(profile, credential, place, model, body, key)
-            return without(data, credential)
+            return redact_credential(data, credential)
 
         return await self._in_time(profile, until or self._clock.now() + CALL_MS, call)
 

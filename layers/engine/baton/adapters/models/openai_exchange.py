@@ -19,7 +19,7 @@ from typing import Any, Final
 import httpx2
 import openai
 
-from baton.adapters.models.answers import Collected, as_stream, error_in, without
+from baton.adapters.models.answers import Collected, as_stream, error_in, redact_credential
 from baton.adapters.models.profiles import Profile
 from baton.core.failures import quoted
 from baton.core.failures.evidence import evidence_of
@@ -42,7 +42,7 @@ _PAYMENT_REQUIRED, _NOT_FOUND, _TOO_LARGE, _REFUSED = 402, 404, 413, frozenset({
 _OWN_FAULT: Final = 500
 
 
-def failure_of(error: Exception, profile: Profile, model: str, credential: str) -> StepFailure:
+def provider_failure(error: Exception, profile: Profile, model: str, credential: str) -> StepFailure:
     """The failure. The credential is kept out of its text, whatever the provider has quoted."""
     host = profile.host
     if isinstance(error.__cause__, StepFailure):  # of the transport; the client wraps it
@@ -179,7 +179,7 @@ class OpenAIExchange:
         """
         collected = Collected(profile.host, body, most_input)
         if draft is not None:
-            draft.read = lambda: without(collected.text(), credential)
+            draft.read = lambda: redact_credential(collected.text(), credential)
         retry = ""
         try:
             stream = await self._client(profile).post(
@@ -197,7 +197,7 @@ class OpenAIExchange:
                         raise openai.APIError(str(said["message"]), stream.response.request, body=said)
                     collected.take(part)
         except (openai.OpenAIError, httpx2.HTTPError, ValueError, RecursionError) as error:
-            failure = failure_of(error, profile, str(body["model"]), credential)
+            failure = provider_failure(error, profile, str(body["model"]), credential)
             failure.retry_after = failure.retry_after or retry
             # An answer that breaks off is billed, and so may be one that the provider was about to give.
             cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
@@ -226,7 +226,7 @@ class OpenAIExchange:
                 return await provider.get(place, options=options, cast_to=object)
             return await provider.post(place, body=body, options=options, cast_to=object)
         except (openai.OpenAIError, httpx2.HTTPError, ValueError, RecursionError) as error:
-            failure = failure_of(error, profile, model, credential)
+            failure = provider_failure(error, profile, model, credential)
             reached = not isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout)
             failure.happened = (failure.code in _UNCERTAIN and reached) or None
             raise failure from None

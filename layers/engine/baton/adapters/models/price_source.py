@@ -16,7 +16,7 @@ from typing import Any, Final
 from genai_prices import types as source
 from genai_prices.data_snapshot import get_snapshot
 
-from baton.adapters.models.prices import Dated, Model, Named, Provider, Table
+from baton.adapters.models.prices import Dated, Model, NamePattern, PriceTable, Provider
 from baton.core.models.usage import Price
 
 _MICRO: Final = 1_000_000
@@ -30,7 +30,7 @@ _FIELDS: Final = {
 _BEYOND: Final = ("requests_kcount", "output_reasoning_mtok", "input_mchars", "audio_hours")
 
 
-def table() -> Table:
+def price_table() -> PriceTable:
     providers = tuple(
         Provider(
             id=one.id,
@@ -41,7 +41,7 @@ def table() -> Table:
         )
         for one in get_snapshot().providers
     )
-    return Table(version("genai-prices"), providers)
+    return PriceTable(version("genai-prices"), providers)
 
 
 def _models(provider: source.Provider) -> Iterator[Model]:
@@ -92,13 +92,13 @@ def _at(given: Decimal | source.TieredPrices, start: int) -> int:
     return int((usd * _MICRO).to_integral_value(ROUND_CEILING))
 
 
-def _named(clause: Any) -> Named:
+def _named(clause: Any) -> NamePattern:
     if isinstance(clause, source.ClauseOr):
-        return Named(any=tuple(map(_named, clause.or_)))
+        return NamePattern(any=tuple(map(_named, clause.or_)))
     if isinstance(clause, source.ClauseAnd):
-        return Named(all=tuple(map(_named, clause.and_)))
+        return NamePattern(all=tuple(map(_named, clause.and_)))
     if isinstance(clause, source.ClauseRegex):
-        return Named(regex=clause.regex)
+        return NamePattern(regex=clause.regex)
     words = {
         source.ClauseEquals: ("equals", "equals"),
         source.ClauseStartsWith: ("begins", "starts_with"),
@@ -106,4 +106,4 @@ def _named(clause: Any) -> Named:
         source.ClauseContains: ("contains", "contains"),
     }
     ours, theirs = words[type(clause)]
-    return Named(**{ours: getattr(clause, theirs).lower()})
+    return NamePattern(**{ours: getattr(clause, theirs).lower()})

@@ -24,7 +24,7 @@ FILE: Final = "prices.json"
 _DAY_MS: Final = 86_400_000
 
 
-class Named(msgspec.Struct, frozen=True, omit_defaults=True):
+class NamePattern(msgspec.Struct, frozen=True, omit_defaults=True):
     """Rule for names: every condition that is set must hold. Names are in lower case."""
 
     equals: str = ""
@@ -32,8 +32,8 @@ class Named(msgspec.Struct, frozen=True, omit_defaults=True):
     ends: str = ""
     contains: str = ""
     regex: str = ""
-    any: tuple[Named, ...] = ()
-    all: tuple[Named, ...] = ()
+    any: tuple[NamePattern, ...] = ()
+    all: tuple[NamePattern, ...] = ()
 
     def fits(self, name: str) -> bool:
         return (
@@ -67,7 +67,7 @@ class Dated(msgspec.Struct, frozen=True, omit_defaults=True):
 class Model(msgspec.Struct, frozen=True):
     """`prices`: the last one that holds counts, and the first where none does."""
 
-    names: Named
+    names: NamePattern
     prices: tuple[Dated, ...]
 
 
@@ -81,23 +81,23 @@ class Provider(msgspec.Struct, frozen=True, omit_defaults=True):
     id: str
     address: str
     models: tuple[Model, ...]
-    names: Named | None = None
+    names: NamePattern | None = None
     others: tuple[str, ...] = ()
 
 
-class Table(msgspec.Struct, frozen=True):
+class PriceTable(msgspec.Struct, frozen=True):
     """Table of all prices, with the version of the package that they come from."""
 
     version: str
     providers: tuple[Provider, ...]
 
 
-def write(table: Table) -> bytes:
+def write(table: PriceTable) -> bytes:
     return msgspec.json.encode(table)
 
 
-def read(data: bytes) -> Table:
-    return msgspec.json.decode(data, type=Table)
+def read_prices(data: bytes) -> PriceTable:
+    return msgspec.json.decode(data, type=PriceTable)
 
 
 _DATED: Final = re.compile("(?<=-)(20[0-9]{2})(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])(?=$|[-:@])")
@@ -106,7 +106,7 @@ _DATED: Final = re.compile("(?<=-)(20[0-9]{2})(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3
 class Prices:
     """Lookups, each made once."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: PriceTable) -> None:
         self._table = table
         self._by_id = {provider.id: provider for provider in table.providers}
         self._found: dict[tuple[str, str, str], Model | None] = {}
@@ -116,13 +116,13 @@ class Prices:
         """Return the prices of the layer, or of the installed package; none if neither has any."""
         file = Path(__file__).with_name(FILE)
         if file.is_file():
-            return cls(read(file.read_bytes()))
+            return cls(read_prices(file.read_bytes()))
         try:
             # By its name: a layer has the file and not this module.
             source = import_module("baton.adapters.models.price_source")
         except ImportError:
-            return cls(Table("", ()))
-        return cls(source.table())
+            return cls(PriceTable("", ()))
+        return cls(source.price_table())
 
     def of(self, profile: Profile, model: str, now: int) -> Price | None:
         """Return the price of this model at this provider; None if it is not known.

@@ -100,7 +100,7 @@ class _Why(msgspec.Struct):
     reason: str | None = None
 
 
-class Found(msgspec.Struct):
+class PartialResponse(msgspec.Struct):
     """A response, as far as it is read."""
 
     id: str
@@ -123,10 +123,10 @@ class Found(msgspec.Struct):
         return "".join(said.get(name, "") for name in _names())
 
 
-def found_in(data: Any, host: str) -> Found:
+def found_in(data: Any, host: str) -> PartialResponse:
     """Decode a response. Raises `ModelFailure` for invalid data."""
     try:
-        found = msgspec.convert(data, Found)
+        found = msgspec.convert(data, PartialResponse)
     except msgspec.ValidationError as error:
         raise _unreadable(host, str(error), None) from error
     if not IS_ID(found.id):
@@ -165,7 +165,7 @@ def background_body_of(request: ModelRequest, model: str) -> dict[str, Any]:
     return body
 
 
-def answer_of(found: Found, host: str) -> ModelAnswer:
+def model_answer(found: PartialResponse, host: str) -> ModelAnswer:
     """The answer of a response that is over. Raises `ModelFailure`."""
     usage = _used(found)
     if found.status == "failed":
@@ -221,7 +221,7 @@ def _call(item: _Item, host: str, usage: Usage | None) -> ModelCall:
     return ModelCall(id=item.call_id, name=item.name, arguments=item.arguments or "")
 
 
-def _used(found: Found) -> Usage | None:
+def _used(found: PartialResponse) -> Usage | None:
     """Return the usage; None if the response does not report all of it."""
     said = UsageSaid()
     said.see(found.usage)

@@ -11,7 +11,7 @@ import click
 
 from baton.cli.terminal.completion import complete_kinds, complete_tools
 from baton.cli.terminal.shared import Shared, console, json_option, print_json, print_table, terminal_width
-from baton.client.exits import REFUSED, Failed
+from baton.client.exits import REFUSED, CommandFailed
 from baton.words.text import counted, plain
 
 if TYPE_CHECKING:
@@ -81,10 +81,10 @@ def _pick(items: list[dict[str, Any]], field: str, name: str, what: str) -> dict
     for item in items:
         if item[field] == name:
             return item
-    from baton.core.expressions import hinted, nearest
+    from baton.core.expressions import nearest, with_hint
 
     hint = nearest(name, (str(item[field]) for item in items))
-    raise Failed(REFUSED, hinted(f"there is no {what} `{name}`", hint))
+    raise CommandFailed(REFUSED, with_hint(f"there is no {what} `{name}`", hint))
 
 
 def _indented(value: Any) -> str:
@@ -121,8 +121,8 @@ def pipelines(shared: Shared, most: int, workflow: str, chosen: str | None, name
         fits = [one for one in found if one["hash"].startswith(chosen)]
         if len(fits) != 1:
             what = "no pipeline begins" if not fits else f"{len(fits)} pipelines begin"
-            raise Failed(REFUSED, f"{what} with {chosen}")
-        click.echo(plain(declared(name, fits[0])))
+            raise CommandFailed(REFUSED, f"{what} with {chosen}")
+        click.echo(plain(tool_declaration(name, fits[0])))
     elif as_json:
         print_json({"pipelines": found})
     else:
@@ -192,7 +192,7 @@ def line_of(one: Mapping[str, Any]) -> str:
     return f"{one['hash']}  {counted(one['calls'], 'call')}  {operations}  ({', '.join(one['agents'])})"
 
 
-def declared(name: str, one: Mapping[str, Any]) -> str:
+def tool_declaration(name: str, one: Mapping[str, Any]) -> str:
     """Return the lines that declare it as a tool."""
     steps = pprint.pformat(one["steps"], indent=4, width=100, sort_dicts=False)
     return f"from baton import pipeline\n\npipeline(\n    {name!r},\n    'What it is for.',\n    {steps},\n    inputs={one['inputs']!r},\n)"

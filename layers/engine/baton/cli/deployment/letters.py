@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from baton.cli.deployment.people import LISTED
-from baton.cli.terminal.shared import Shared, console, gathered, json_option, print_json, terminal_width
+from baton.cli.deployment.people import QUESTIONS_LISTED
+from baton.cli.terminal.shared import Shared, console, gather_pages, json_option, print_json, terminal_width
 from baton.cli.terminal.values import Whole
-from baton.client.connection import typed
-from baton.client.exits import REFUSED, USAGE, Failed
+from baton.client.connection import command_line
+from baton.client.exits import REFUSED, USAGE, CommandFailed
 
 if TYPE_CHECKING:
     from baton.client.api import Api
@@ -58,7 +58,11 @@ def dlq() -> None:
 @_node
 @_reason
 @click.option(
-    "--limit", type=Whole(min=1), default=LISTED, show_default=True, help="At most this many dead letters."
+    "--limit",
+    type=Whole(min=1),
+    default=QUESTIONS_LISTED,
+    show_default=True,
+    help="At most this many dead letters.",
 )
 @click.option("--all", "everything", is_flag=True, help="All of them, however many.")
 @click.option(
@@ -80,7 +84,9 @@ def list_letters(
     """List dead letters, oldest first. With --json: {"dead_letters": […], "next": CURSOR or null}."""
     filters = {"status": status, **_wanted(saga, node, reason)}
     most = None if everything else limit
-    found, after = shared.call(lambda api: gathered(api.dead_letters(filters, most, cursor), "dead letter"))
+    found, after = shared.call(
+        lambda api: gather_pages(api.dead_letters(filters, most, cursor), "dead letter")
+    )
     if as_json:
         print_json({"dead_letters": found, "next": after})
         return
@@ -92,10 +98,10 @@ def list_letters(
         click.echo(f"no dead letters are {status}", err=True)
     elif status == "pending":
         if any(letter.get("saga") for letter in found):
-            click.echo("Mend the cause, then: " + typed("dlq redrive LETTER"), err=True)
+            click.echo("Mend the cause, then: " + command_line("dlq redrive LETTER"), err=True)
         if not all(letter.get("saga") for letter in found):
             text = "A letter without a saga cannot be redriven. Take it off the list: "
-            click.echo(text + typed("dlq discard LETTER --reason TEXT"), err=True)
+            click.echo(text + command_line("dlq discard LETTER --reason TEXT"), err=True)
     if after:
         click.echo("There are more: --limit N or --all.", err=True)
 
@@ -145,9 +151,11 @@ def redrive(
     """
     wanted = _wanted(saga, node, reason)
     if bool(letters) == bool(wanted or everything):
-        raise Failed(USAGE, "which dead letters? give their ids, or --saga, --node, --reason or --all")
+        raise CommandFailed(USAGE, "which dead letters? give their ids, or --saga, --node, --reason or --all")
     if letters and dry_run:
-        raise Failed(USAGE, "--dry-run is for --saga, --node, --reason and --all: ids are counted already")
+        raise CommandFailed(
+            USAGE, "--dry-run is for --saga, --node, --reason and --all: ids are counted already"
+        )
     if letters:
         _each(shared, letters, partial(_redriven, force=force), _is_redriven, as_json=as_json)
     else:
@@ -238,11 +246,11 @@ def discard(
     """
     wanted = _wanted(saga, node, None)
     if bool(letters) == bool(wanted or everything):
-        raise Failed(USAGE, "which dead letters? give their ids, or --saga, --node or --all")
+        raise CommandFailed(USAGE, "which dead letters? give their ids, or --saga, --node or --all")
     if letters and dry_run:
-        raise Failed(USAGE, "--dry-run is for --saga, --node and --all: ids are counted already")
+        raise CommandFailed(USAGE, "--dry-run is for --saga, --node and --all: ids are counted already")
     if not reason and not dry_run:
-        raise Failed(USAGE, "why? say it with --reason")
+        raise CommandFailed(USAGE, "why? say it with --reason")
     if letters:
         _each(shared, letters, partial(_discarded, reason=reason or ""), _is_discarded, as_json=as_json)
     else:

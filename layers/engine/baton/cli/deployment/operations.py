@@ -10,7 +10,7 @@ from baton.cli.terminal.completion import complete_sagas
 from baton.cli.terminal.shared import (
     Shared,
     console,
-    gathered,
+    gather_pages,
     json_option,
     key_option,
     print_json,
@@ -41,7 +41,7 @@ def breakers(shared: Shared, deed: str | None, name: str | None, for_: float | N
     if for_ is not None and deed != "open":
         raise click.UsageError("--for goes with open")
     if deed is None or name is None:
-        found, _ = shared.call(lambda api: gathered(api.breakers(), "breaker"))
+        found, _ = shared.call(lambda api: gather_pages(api.breakers(), "breaker"))
         if as_json:
             print_json({"breakers": found})
             return
@@ -100,7 +100,7 @@ def schedule() -> None:
 @click.pass_obj
 def list_schedules(shared: Shared, as_json: bool) -> None:
     """List schedules by workflow name, with the next tick of each and the results of earlier ticks."""
-    found, _ = shared.call(lambda api: gathered(api.schedules(), "schedule"))
+    found, _ = shared.call(lambda api: gather_pages(api.schedules(), "schedule"))
     if as_json:
         print_json({"schedules": found})
         return

@@ -14,15 +14,15 @@ from baton.cli.terminal.completion import ANSWERS, complete_actions, complete_sa
 from baton.cli.terminal.shared import (
     Shared,
     console,
-    gathered,
+    gather_pages,
     json_option,
     key_option,
     print_json,
     terminal_width,
 )
 from baton.cli.terminal.values import Whole, read_value
-from baton.client.connection import typed
-from baton.client.exits import REFUSED, USAGE, Failed
+from baton.client.connection import command_line
+from baton.client.exits import REFUSED, USAGE, CommandFailed
 from baton.words.text import plain
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from baton.client.api import Api
 
-LISTED = 50
+QUESTIONS_LISTED = 50
 
 
 @click.command(short_help="Answer a question of a saga.", options_metavar="[OPTIONS]")
@@ -151,7 +151,7 @@ def remind(shared: Shared, saga: str, ask: str | None, as_json: bool) -> None:
 
 
 async def _only_question(api: Api, saga: str, *, or_answered: bool = False) -> str:
-    """Return the id of the only open question. Raises `Failed` unless there is exactly one.
+    """Return the id of the only open question. Raises `CommandFailed` unless there is exactly one.
 
     or_answered: without an open question, return the one that was answered last, if any.
     """
@@ -165,8 +165,8 @@ async def _only_question(api: Api, saga: str, *, or_answered: bool = False) -> s
         if or_answered and (last := await _last_answered(api, saga)):
             return last
         ended = f": it is {found['status']}" if found.get("status") in FINISHED else ""
-        raise Failed(REFUSED, f"{saga} asks nothing{ended}")
-    raise Failed(USAGE, f"{saga} asks {len(asked)} questions: say which", *asked)
+        raise CommandFailed(REFUSED, f"{saga} asks nothing{ended}")
+    raise CommandFailed(USAGE, f"{saga} asks {len(asked)} questions: say which", *asked)
 
 
 async def _last_answered(api: Api, saga: str) -> str:
@@ -189,7 +189,11 @@ async def _last_answered(api: Api, saga: str) -> str:
     help="Only the questions of this saga, whomever they are for.",
 )
 @click.option(
-    "--limit", type=Whole(min=1), default=LISTED, show_default=True, help="At most this many questions."
+    "--limit",
+    type=Whole(min=1),
+    default=QUESTIONS_LISTED,
+    show_default=True,
+    help="At most this many questions.",
 )
 @click.option("--all", "everything", is_flag=True, help="All of them, however many.")
 @click.option(
@@ -208,7 +212,7 @@ def inbox(
     async def run(api: Api) -> tuple[list[dict[str, Any]], str | None]:
         if saga is not None:
             return await api.questions_of(saga, limit), None
-        return await gathered(api.questions(None if everything else limit, cursor), "question")
+        return await gather_pages(api.questions(None if everything else limit, cursor), "question")
 
     found, after = shared.call(run)
     if as_json:
@@ -222,10 +226,10 @@ def inbox(
         from baton.cli.text.render import answers_to
 
         which = f"{found[0]['saga']} {shlex.quote(found[0]['id'])}"
-        click.echo(plain("Answer with: " + typed(f"answer {which} {answers_to(found[0])}")), err=True)
+        click.echo(plain("Answer with: " + command_line(f"answer {which} {answers_to(found[0])}")), err=True)
     elif found:
-        click.echo("Answer with: " + typed("answer SAGA ASK ANSWER"), err=True)
-        click.echo("What can be answered: " + typed("show SAGA"), err=True)
+        click.echo("Answer with: " + command_line("answer SAGA ASK ANSWER"), err=True)
+        click.echo("What can be answered: " + command_line("show SAGA"), err=True)
     else:
         click.echo("no question is open" + (" for you" if saga is None else ""), err=True)
     if after:
@@ -242,7 +246,11 @@ def inbox(
     help="Only these.",
 )
 @click.option(
-    "--limit", type=Whole(min=1), default=LISTED, show_default=True, help="At most this many incidents."
+    "--limit",
+    type=Whole(min=1),
+    default=QUESTIONS_LISTED,
+    show_default=True,
+    help="At most this many incidents.",
 )
 @click.option("--all", "everything", is_flag=True, help="All of them, however many.")
 @click.option(
@@ -271,7 +279,7 @@ def incidents(
         return
     filters = {} if status == "all" else {"status": status}
     most = None if everything else limit
-    found, after = shared.call(lambda api: gathered(api.incidents(filters, most, cursor), "incident"))
+    found, after = shared.call(lambda api: gather_pages(api.incidents(filters, most, cursor), "incident"))
     if as_json:
         print_json({"incidents": found, "next": after})
         return
@@ -282,7 +290,7 @@ def incidents(
     if not found:
         click.echo("no such incidents" if status != "all" else "no incidents yet", err=True)
     elif status != "resolved":
-        click.echo("Look at a saga with: " + typed("show SAGA"), err=True)
+        click.echo("Look at a saga with: " + command_line("show SAGA"), err=True)
     if after:
         click.echo("There are more: --limit N or --all.", err=True)
 

@@ -13,17 +13,17 @@ from baton.cli.terminal.completion import complete_nodes, saga_argument, workflo
 from baton.cli.terminal.shared import (
     Shared,
     console,
-    gathered,
+    gather_pages,
     json_option,
     key_option,
-    paired,
     print_json,
     print_table,
     terminal_width,
+    title_and_command,
 )
 from baton.cli.terminal.values import Duration, Moment, Whole, read_pairs, read_value, text_hints
-from baton.client.connection import SHORTEST, typed
-from baton.client.exits import REFUSED, USAGE, Failed, Interrupted
+from baton.client.connection import SHORTEST, command_line
+from baton.client.exits import REFUSED, USAGE, CommandFailed, Interrupted
 from baton.words.text import plain
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def given_labels(pairs: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-LISTED = 50
+SAGAS_LISTED = 50
 
 every_option = click.option(
     "--every",
@@ -173,14 +173,14 @@ def _begin(
     async def run(api: Api) -> str:
         try:
             saga = await starts(api)
-        except Failed as refusal:
+        except CommandFailed as refusal:
             raise refusal.hinting(*text_hints(pairs, refusal.problems())) from refusal
         if as_json and not watch:
             print_json(saga)
         elif not as_json:
             click.echo(f"{saga['id']}  {saga['workflow']}, {saga['status']}")
             if not watch:
-                click.echo("Follow it with: " + typed(f"show {saga['id']} --watch"), err=True)
+                click.echo("Follow it with: " + command_line(f"show {saga['id']} --watch"), err=True)
         return str(saga["id"])
 
     saga = shared.call(run)
@@ -210,7 +210,7 @@ def show(shared: Shared, saga: str, watch: bool, every: float | None, as_json: b
 
         print_table(saga_table(found, now(), terminal_width()))
         for why, command in helping(found):
-            click.echo(paired(f"{why}:", command), err=True)
+            click.echo(title_and_command(f"{why}:", command), err=True)
 
 
 @click.command()
@@ -252,7 +252,7 @@ def events(
         if follow:
             from baton.cli.terminal import watching
 
-            await watching.follow(api, saga, after or 0, every, print_entry)
+            await watching.follow_entries(api, saga, after or 0, every, print_entry)
             return
         async for entry in api.events(saga, after, limit):
             print_entry(entry)
@@ -355,7 +355,7 @@ def explain(
     help="Only those that began to run, to wait or ended since: 2h, 3d, or a time in ISO 8601.",
 )
 @click.option(
-    "--limit", type=Whole(min=1), default=LISTED, show_default=True, help="At most this many sagas."
+    "--limit", type=Whole(min=1), default=SAGAS_LISTED, show_default=True, help="At most this many sagas."
 )
 @click.option("--all", "everything", is_flag=True, help="All of them, however many.")
 @click.option(
@@ -380,7 +380,7 @@ def list_sagas(
     given = {name: value for name, value in filters.items() if value}
 
     most = None if everything else limit
-    found, after = shared.call(lambda api: gathered(api.sagas(given, most, cursor), "saga"))
+    found, after = shared.call(lambda api: gather_pages(api.sagas(given, most, cursor), "saga"))
     if as_json:
         print_json({"sagas": found, "next": after})
         return
@@ -399,7 +399,7 @@ async def _missing(api: Api, workflow: str) -> str:
     """Return the API's message about an unknown workflow, empty for a known one."""
     try:
         await api.workflow(workflow)
-    except Failed as failure:
+    except CommandFailed as failure:
         if failure.exit_code == REFUSED and failure.problem.get("detail"):
             return plain(f": {failure.problem['detail']}")
     return ""
@@ -441,7 +441,7 @@ def value(shared: Shared, saga: str, reference: str, as_json: bool) -> None:  # 
 
 
 async def _begun_with(api: Api, saga: str, digits: str) -> str:
-    """Return the digest in the saga's log with this beginning. Raises `Failed` unless there is
+    """Return the digest in the saga's log with this beginning. Raises `CommandFailed` unless there is
     exactly one.
     """
     begun = SCHEME + digits
@@ -452,9 +452,9 @@ async def _begun_with(api: Api, saga: str, digits: str) -> str:
         if ref.startswith(begun)
     }
     if not found:
-        raise Failed(REFUSED, f"the log of {saga} names no value {begun}…")
+        raise CommandFailed(REFUSED, f"the log of {saga} names no value {begun}…")
     if len(found) > 1:
-        raise Failed(
+        raise CommandFailed(
             USAGE, f"{begun}… is the beginning of {len(found)} values: write more", *sorted(found)[:10]
         )
     return found.pop().removeprefix(SCHEME)

@@ -16,7 +16,7 @@ from types import ModuleType
 import click
 
 from baton.cli.terminal.values import read_text
-from baton.client.exits import USAGE, Failed
+from baton.client.exits import USAGE, CommandFailed
 
 LAYER = Path("layers/app")
 DEFAULT_APP = "sagas"
@@ -31,7 +31,7 @@ app_option = click.option(
 
 
 def load_app(name: str, root: Path | None = None) -> ModuleType:
-    """Import the application, with `layers/app` of the project on the path. Raises `Failed`.
+    """Import the application, with `layers/app` of the project on the path. Raises `CommandFailed`.
 
     `root` is the project. By default it is the directory with `layers/app`: this one or the nearest above it.
     """
@@ -47,7 +47,7 @@ def load_app(name: str, root: Path | None = None) -> ModuleType:
         return module
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
-            raise Failed(
+            raise CommandFailed(
                 USAGE,
                 f"there is no module {name!r}",
                 f"It was looked for in {base / LAYER} and where Python looks.",
@@ -57,7 +57,7 @@ def load_app(name: str, root: Path | None = None) -> ModuleType:
         raise import_failure(name, error, name) from error
 
 
-def import_failure(what: str, error: Exception, app: str) -> Failed:
+def import_failure(what: str, error: Exception, app: str) -> CommandFailed:
     """Return the failure of a module's import: the error, and the line of the application that caused it."""
     said = f"{type(error).__name__}: {error}"
     hints: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ def import_failure(what: str, error: Exception, app: str) -> Failed:
         said = str(error)
         if error.name and not error.name.startswith(f"{app}."):
             hints = (f"If it is a package, write it into {LAYER / 'requirements.txt'} and install that.",)
-    return Failed(USAGE, f"{what} does not import: {said}{_place(error)}", *hints)
+    return CommandFailed(USAGE, f"{what} does not import: {said}{_place(error)}", *hints)
 
 
 def _place(error: Exception) -> str:
@@ -109,12 +109,12 @@ class Source:
 
 
 def read_file(file: Path) -> Source:
-    """Return the source in a file. Raises `Failed`."""
+    """Return the source in a file. Raises `CommandFailed`."""
     return Source(str(file), read_text(file), file.suffix == ".json")
 
 
 def read_source(given: str, app: str) -> Source:
-    """Return the source in a file, or the `Workflow` at `module:attribute`. Raises `Failed`."""
+    """Return the source in a file, or the `Workflow` at `module:attribute`. Raises `CommandFailed`."""
     file = Path(given)
     if file.suffix == ".py" or (_DOTTED.fullmatch(given) and not file.exists()):
         raise _no_document(file, app)
@@ -127,20 +127,22 @@ def read_source(given: str, app: str) -> Source:
     try:
         return Source(given, load_workflow(given).to_yaml())
     except UserError as error:
-        raise Failed(USAGE, f"{given}: {error.detail}", *_lines(error)) from error
+        raise CommandFailed(USAGE, f"{given}: {error.detail}", *_lines(error)) from error
     except Exception as error:
         raise import_failure(given.partition(":")[0], error, app) from error
 
 
 def sources_of(app: ModuleType) -> list[Source]:
-    """Return all documents of an application: those in files, then those built in Python. Raises `Failed`."""
+    """Return all documents of an application: those in files, then those built in Python.
+    Raises `CommandFailed`.
+    """
     from baton.builder.found import documents as built
     from baton.errors import UserError
 
     try:
         made = [Source(_address(app, name), text) for name, text in built(app).items()]
     except UserError as error:
-        raise Failed(USAGE, error.detail, *_lines(error)) from error
+        raise CommandFailed(USAGE, error.detail, *_lines(error)) from error
     here = Path.cwd()
     files = (file.relative_to(here) if file.is_relative_to(here) else file for file in documents(app))
     return [read_file(file) for file in files] + made
@@ -165,14 +167,14 @@ def _workflows(module: ModuleType) -> Iterator[tuple[str, str]]:
             yield f"{module.__name__}:{attribute}", value.name
 
 
-def _no_document(given: Path, app: str) -> Failed:
+def _no_document(given: Path, app: str) -> CommandFailed:
     """Return the failure for a Python file or a module without the workflow, with the correct form."""
     is_python = given.suffix == ".py"
     name = str(given)
     if is_python:
         parts = given.with_suffix("").parts
         name = ".".join(parts[parts.index(app) :]) if app in parts else f"{app}.{given.stem}"
-    with suppress(Failed):  # then there is no module to look into
+    with suppress(CommandFailed):  # then there is no module to look into
         load_app(app)
     module = sys.modules.get(name)
     found = sorted(address for address, _ in _workflows(module)) if module else []
@@ -184,7 +186,7 @@ def _no_document(given: Path, app: str) -> Failed:
         message = f"{given} is a module of Python, not a document"
     else:
         message = f"there is no file {given}, and a file of Python is no document"
-    return Failed(USAGE, message, right, *([f"There are: {', '.join(found)}"] if found else []))
+    return CommandFailed(USAGE, message, right, *([f"There are: {', '.join(found)}"] if found else []))
 
 
 def _lines(error: Exception) -> list[str]:

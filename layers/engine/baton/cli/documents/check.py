@@ -19,9 +19,9 @@ import click
 from baton.cli.documents.app import Source, app_option, load_app, read_file, read_source, sources_of
 from baton.cli.terminal.completion import documents_argument
 from baton.cli.terminal.shared import console, is_unicode, json_option, print_json, terminal_width
-from baton.cli.text.graph import asked, draw_all, layers, mermaid, shape_of, told
-from baton.client.connection import typed
-from baton.client.exits import NO, Failed, line_of
+from baton.cli.text.graph import draw_all, layers, mermaid, model_line, model_nodes, shape_of
+from baton.client.connection import command_line
+from baton.client.exits import NO, CommandFailed, line_of
 from baton.words.text import attempts, counted, course, plain
 
 if TYPE_CHECKING:
@@ -71,12 +71,14 @@ def _beside(sources: Sequence[Source]) -> Iterator[Source]:
     for folder in folders:
         files = sorted(file for file in folder.iterdir() if file.suffix in _KINDS)
         for file in files[:_MOST_FILES]:
-            with suppress(Failed):
+            with suppress(CommandFailed):
                 yield read_file(file)
 
 
 def _of_app(app: ModuleType) -> Sequence[Source]:
-    with suppress(Failed):  # what is wrong with a workflow of another module is told when that is checked
+    with suppress(
+        CommandFailed
+    ):  # what is wrong with a workflow of another module is told when that is checked
         return sources_of(app)
     return ()
 
@@ -121,7 +123,7 @@ def switching_on(names: Iterable[str]) -> str:
     names = list(names)
     needed = dict.fromkeys(parameter for name in names for parameter in _PARAMETERS.get(name, ()))
     pairs = [shlex.quote(f"StandardTools={' '.join(names)}"), *(f"{parameter}=…" for parameter in needed)]
-    return typed("up " + " ".join(f"--parameter {pair}" for pair in pairs))
+    return command_line("up " + " ".join(f"--parameter {pair}" for pair in pairs))
 
 
 def off_note(names: Iterable[str]) -> str:
@@ -216,7 +218,7 @@ def compile_locally(
     return [_compiled(source, tools, known, without) for source in sources]
 
 
-def problems_of(
+def document_problems(
     source: Source, tools: Mapping[str, ToolSpec], known: Mapping[str, Any]
 ) -> tuple[Graph | None, tuple[Mapping[str, Any], ...]]:
     """Return the graph of a document, or its problems."""
@@ -241,10 +243,10 @@ def _compiled(
     from baton.core.nodes.registry import KINDS
     from baton.core.read.definition_views import by_class, foretold, graph_view
 
-    graph, problems = problems_of(source, tools, known)
+    graph, problems = document_problems(source, tools, known)
     if graph is None:
         return Report(source.name, problems)
-    off = tools_off(problems_of(source, without, known)[1]) if "std." in source.text else []
+    off = tools_off(document_problems(source, without, known)[1]) if "std." in source.text else []
     children, graphs = children_of(graph), {"": graph, **dict(sorted(graph.graphs.items()))}
     unknown = {
         child: no_such_child(child, known) for child in children if child.partition("@")[0] not in known
@@ -261,7 +263,7 @@ def _compiled(
         on_failure=_on_failure({name: foretold(one) for name, one in programs.items()})
         | {"by_class": _on_failure({name: by_class(one) for name, one in programs.items()})},
         starts=tuple(child.partition("@")[0] for child in children),
-        models=tuple(asked(graph)),
+        models=tuple(model_nodes(graph)),
     )
 
 
@@ -312,15 +314,15 @@ def _print(report: Report, *, quiet: bool, as_mermaid: bool) -> None:
     if not quiet:
         for line in _when_a_step_fails(report.on_failure):
             click.echo(plain(line))
-        from baton.words.event_words import declared  # it loads msgspec, which `--help` does without
+        from baton.words.event_words import undo_declarations  # it loads msgspec, which `--help` does without
 
-        if words := declared(report.graph):
+        if words := undo_declarations(report.graph):
             click.echo(plain(f"what undoes it: {words}"))
         if shape.handler:
             click.echo(plain(f"when a saga has failed: {shape.handler}"))
         if rules := report.graph["risk"]:
             click.echo(plain(f"asks by risk: {'; '.join(rules)}"))
         for one in report.models:
-            click.echo(plain(told(one)))
+            click.echo(plain(model_line(one)))
         for line in ("", *drawing(report.graph), ""):
             click.echo(f"  {line}".rstrip())

@@ -15,7 +15,7 @@ from baton.cli.terminal.completion import complete_workflows, documents_argument
 from baton.cli.terminal.shared import (
     Shared,
     console,
-    gathered,
+    gather_pages,
     json_option,
     print_json,
     print_table,
@@ -23,13 +23,13 @@ from baton.cli.terminal.shared import (
     terminal_width,
 )
 from baton.cli.terminal.values import Whole
-from baton.client.exits import NO, REFUSED, Failed
+from baton.client.exits import NO, REFUSED, CommandFailed
 from baton.words.text import counted, plain
 
 if TYPE_CHECKING:
     from baton.client.api import Api
 
-LISTED = 50
+WORKFLOWS_LISTED = 50
 
 
 @click.command("deploy-workflow", short_help="Check workflow documents and register them.")
@@ -50,7 +50,7 @@ def deploy_workflow(
     reports = [] if no_check else _check(sources, app, as_json)
     sources = children_first(sources, {report.file: (report.name, report.starts) for report in reports})
 
-    async def run(api: Api) -> list[Failed]:
+    async def run(api: Api) -> list[CommandFailed]:
         refusals = []
         with progress() as say:
             for number, source in enumerate(sources, 1):
@@ -70,7 +70,9 @@ def deploy_workflow(
 
 @click.command(short_help="List registered workflows, or draw one.")
 @click.argument("workflow", required=False, metavar="[NAME[@VERSION]]", shell_complete=complete_workflows)
-@click.option("--limit", type=Whole(min=1), default=LISTED, show_default=True, help="At most this many.")
+@click.option(
+    "--limit", type=Whole(min=1), default=WORKFLOWS_LISTED, show_default=True, help="At most this many."
+)
 @click.option("--all", "everything", is_flag=True, help="All of them, however many.")
 @click.option("--document", is_flag=True, help="Print the document as it was registered, and nothing else.")
 @json_option
@@ -109,7 +111,7 @@ def workflows(
 
 
 def _list(shared: Shared, limit: int | None, as_json: bool) -> None:
-    found, after = shared.call(lambda api: gathered(api.workflows(limit, None), "workflow"))
+    found, after = shared.call(lambda api: gather_pages(api.workflows(limit, None), "workflow"))
     if as_json:
         print_json({"workflows": found, "next": after})
         return
@@ -129,7 +131,7 @@ def _check(sources: list[Source], app: str, as_json: bool) -> list[Report]:
     """
     try:
         load_app(app)
-    except Failed as why:
+    except CommandFailed as why:
         click.echo(f"Not checked here, only by the API: {why.message}", err=True)
         return []
     reports = compile_locally(sources, app)
@@ -151,13 +153,13 @@ def _check(sources: list[Source], app: str, as_json: bool) -> list[Report]:
     raise click.exceptions.Exit(NO)
 
 
-async def _deploy(api: Api, source: Source, as_json: bool) -> Failed | None:
+async def _deploy(api: Api, source: Source, as_json: bool) -> CommandFailed | None:
     """Register one document and return None, or show the refusal and return it, so that the next one can
     follow.
     """
     try:
-        answer = await register(api, source)
-    except Failed as error:
+        answer = await register_document(api, source)
+    except CommandFailed as error:
         if error.exit_code != REFUSED:
             raise
         if as_json:
@@ -175,11 +177,11 @@ async def _deploy(api: Api, source: Source, as_json: bool) -> Failed | None:
     return None
 
 
-async def register(api: Api, source: Source) -> dict[str, Any]:
+async def register_document(api: Api, source: Source) -> dict[str, Any]:
     """Register one document. The failure names it."""
     try:
         return await api.register(source.text, is_json=source.is_json)
-    except Failed as error:
+    except CommandFailed as error:
         off = tools_off(error.problems())
         raise error.about(source.name).hinting(*([off_note(off)] if off else ())) from error
 
@@ -187,7 +189,7 @@ async def register(api: Api, source: Source) -> dict[str, Any]:
 def check_documents(
     sources: Sequence[Source], app: str, template: Path, parameters: Mapping[str, str], tenant: str
 ) -> None:
-    """Print every problem of every document. Raises `Failed` if there is one."""
+    """Print every problem of every document. Raises `CommandFailed` if there is one."""
     reports = compile_locally(sources, app, _standard_tools(template, parameters), tenant)
     bad = [report for report in reports if report.problems]
     if not bad:
@@ -196,13 +198,13 @@ def check_documents(
     problems = [problem for report in bad for problem in report.problems]
     off = tools_off(problems)
     found = f"{counted(len(problems), 'problem')} in {len(bad)} of {counted(len(reports), 'document')}"
-    raise Failed(NO, f"{found}: not started", *([off_note(off)] if off else ()))
+    raise CommandFailed(NO, f"{found}: not started", *([off_note(off)] if off else ()))
 
 
 async def take_up(api: Api, sources: Sequence[Source], app: str) -> str:
     """Register the valid documents, print the faults of the others, and return a summary line.
 
-    Raises `Failed` if the API cannot be reached.
+    Raises `CommandFailed` if the API cannot be reached.
     """
     reports = {report.file: report for report in compile_locally(sources, app)}
     named = {file: (report.name, report.starts) for file, report in reports.items() if report.name}
@@ -214,8 +216,8 @@ async def take_up(api: Api, sources: Sequence[Source], app: str) -> str:
             await _tell_broken(api, source, app)
             continue
         try:
-            answer = await register(api, source)
-        except Failed as failure:
+            answer = await register_document(api, source)
+        except CommandFailed as failure:
             if failure.exit_code != REFUSED:
                 raise
             failure.show()
@@ -231,7 +233,7 @@ async def take_up(api: Api, sources: Sequence[Source], app: str) -> str:
     )
 
 
-def name_of(source: Source) -> str | None:
+def workflow_name(source: Source) -> str | None:
     """Return the name of a document's workflow, or None if it is unreadable or has none."""
     from baton.core.documents.text import parse_document
     from baton.errors import MalformedDocument
@@ -246,10 +248,10 @@ def name_of(source: Source) -> str | None:
 
 async def _tell_broken(api: Api, source: Source, app: str) -> None:
     """Print a warning if the registered version would be refused now, because a tool has changed."""
-    name = name_of(source)
+    name = workflow_name(source)
     try:
         found = await api.workflow(name) if name else {}
-    except Failed:
+    except CommandFailed:
         return  # there is none; and what else there is to say, registering says
     registered = Source(source.name, str(found.get("document") or ""))
     if registered.text and compile_locally([registered], app)[0].problems:
@@ -280,18 +282,18 @@ def _print(reports: Sequence[Report]) -> None:
 
 
 async def register_all(api: Api, sources: list[Source]) -> list[str]:
-    """Register the application's documents and return their names. Raises `Failed`."""
-    return [str((await register(api, source))["name"]) for source in sources]
+    """Register the application's documents and return their names. Raises `CommandFailed`."""
+    return [str((await register_document(api, source))["name"]) for source in sources]
 
 
 def check_names(sources: list[Source]) -> None:
-    """Raise `Failed` for two documents of one name. An unreadable document has none."""
+    """Raise `CommandFailed` for two documents of one name. An unreadable document has none."""
     found: dict[str, str] = {}
     for source in sources:
-        name = name_of(source)
+        name = workflow_name(source)
         if name is None:
             continue
         if name in found:
             twice = f"the workflow `{name}` is there twice: {found[name]} and {source.name}"
-            raise Failed(NO, twice, "Rename one of them, or take it away.")
+            raise CommandFailed(NO, twice, "Rename one of them, or take it away.")
         found[name] = source.name

@@ -15,18 +15,18 @@ import click
 from rich.console import Console
 
 from baton.cli.documents.app import documents, load_app, read_file
-from baton.cli.documents.workflows import register
+from baton.cli.documents.workflows import register_document
 from baton.cli.machine.example import FLAKY, MODELS, MODULES, PROFILE, PROVIDER, Services
 from baton.cli.terminal.shared import print_json
 from baton.client.api import Api
-from baton.client.connection import TEMPLATE, Connection, typed
+from baton.client.connection import TEMPLATE, Connection, command_line
 from baton.client.transport import Reader
 from baton.core.documents.text import parse_document
 from baton.demo import figures, report
-from baton.demo.evidence import Books, collect, owner_of
+from baton.demo.evidence import Books, collect, lease_owner
 from baton.demo.promises import broken
 from baton.demo.report import Progress
-from baton.demo.scenario import GUEST, WORDS, Plan, Scenario, faults
+from baton.demo.scenario import GUEST, WORDS, DemoPlan, Scenario, service_faults
 from baton.local.aws import Aws
 from baton.local.run import LocalRun
 from baton.local.template import load
@@ -51,7 +51,7 @@ class Options:
     """Options of the command line."""
 
     root: Path
-    plan: Plan
+    plan: DemoPlan
     evidence: Path | None = None
     as_json: bool = False
 
@@ -108,12 +108,12 @@ async def _with_everything(options: Options, console: Console, local: LocalRun, 
         provider = services.parameters[MODELS]
         books = Books(reader, [url for url in services.urls.values() if url != provider])
         steps = await _register(api, options.root)
-        for place, wrong in faults().items():
+        for place, wrong in service_faults().items():
             await books.switch(place, wrong)
         aws, table = Aws(local.endpoint), local.physical["SagaTable"]
 
         async def holder(saga: str) -> str:
-            return await aws.call(owner_of, aws.dynamodb, table, TENANT, saga)
+            return await aws.call(lease_owner, aws.dynamodb, table, TENANT, saga)
 
         with Progress(console, steps) as screen:
             scenario = Scenario(options.plan, api, other, local, holder, books, screen, steps)
@@ -135,12 +135,14 @@ async def _with_everything(options: Options, console: Console, local: LocalRun, 
     found = figures.compute(evidence)
     problems = broken(evidence, found)
     if options.as_json:
-        print_json(report.document(found, problems))
+        print_json(report.figures_document(found, problems))
     else:
-        report.show(console, found, problems)
-        start = typed(f"start concierge --watch --input {shlex.quote(json.dumps({'words': WORDS, **GUEST}))}")
-        text = f"To ask for an evening yourself, in words: {typed('up')}, and open the address that it names as dinner page."
-        text += f"\nThe agent's model was a script. With a real one: OPENAI_API_KEY=… {typed('up')}, and then {start}"
+        report.print_figures(console, found, problems)
+        start = command_line(
+            f"start concierge --watch --input {shlex.quote(json.dumps({'words': WORDS, **GUEST}))}"
+        )
+        text = f"To ask for an evening yourself, in words: {command_line('up')}, and open the address that it names as dinner page."
+        text += f"\nThe agent's model was a script. With a real one: OPENAI_API_KEY=… {command_line('up')}, and then {start}"
         console.print(
             f"{text}\nOther providers are in docs/models.md.", style="dim", markup=False, soft_wrap=True
         )
@@ -153,7 +155,7 @@ async def _register(api: Api, root: Path) -> int:
     """
     found = {path.stem: read_file(path) for path in documents(load_app("sagas", root))}
     for name in WORKFLOWS:
-        await register(api, found[name])
+        await register_document(api, found[name])
     return as_planned(parse_document(found[WORKFLOWS[0]].text).value["nodes"])
 
 

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Self
 
 from baton.cli.documents.app import DEFAULT_APP
-from baton.client.exits import NO, Failed
+from baton.client.exits import NO, CommandFailed
 from baton.local.functions import parameters_of, variables_of
 from baton.settings import local_key_variable
 
@@ -112,7 +112,7 @@ class Services:
             said = json.loads(line)
             service.name, service.url = str(said["service"]), str(said["url"])
         except (TimeoutError, ValueError, KeyError) as error:
-            raise Failed(NO, f"{module} did not start (it says above why)") from error
+            raise CommandFailed(NO, f"{module} did not start (it says above why)") from error
         return service
 
     async def _end(self) -> None:
@@ -135,7 +135,7 @@ _KEYS = local_key_variable("MODEL", "")
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class ExamplePrograms:
     """Parts of the example. modules: programs by the parameter for their address. scripted: true if a
     scripted model answers, because there is no key.
     """
@@ -156,12 +156,14 @@ class Parts:
         return {local_key_variable("MODEL", PROFILE): PROFILE} if self.scripted else {}
 
 
-def parts_of(root: Path, app: str, parameters: Mapping[str, str], shell: Mapping[str, str]) -> Parts:
+def example_programs(
+    root: Path, app: str, parameters: Mapping[str, str], shell: Mapping[str, str]
+) -> ExamplePrograms:
     """Return the parts. The guest's page and its model belong to the example's own application."""
     if app != DEFAULT_APP or not (root / PAGE_MODULE.replace(".", "/") / "__main__.py").is_file():
-        return Parts(MODULES, scripted=False)
+        return ExamplePrograms(MODULES, scripted=False)
     has_model = MODELS in {**parameters, **parameters_of(shell)} or any(
         name.startswith(_KEYS) for name in variables_of(shell)
     )
     modules = MODULES | {PAGE: PAGE_MODULE} | ({} if has_model else PROVIDER)
-    return Parts(modules, scripted=not has_model)
+    return ExamplePrograms(modules, scripted=not has_model)

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from baton.cli.documents.app import documents, load_app, read_file
-from baton.cli.documents.workflows import register
+from baton.cli.documents.workflows import register_document
 from baton.cli.machine.example import Services
 from baton.cli.terminal.shared import print_json
 from baton.client.api import Api
@@ -45,7 +45,7 @@ async def run_failover(root: Path, cases: Sequence[Case], console: Console, *, a
                 async with Api(mine, connections=CONNECTIONS) as api, Reader() as reader:
                     for path in documents(load_app("sagas", root)):
                         if path.stem == WORKFLOW:
-                            await register(api, read_file(path))
+                            await register_document(api, read_file(path))
                     say = lambda text: console.print(Text(text))  # noqa: E731
                     outcomes = await Failover(api, reader, services.urls, say).run(cases)
             passed = not any(one.problems for one in outcomes)
@@ -55,7 +55,7 @@ async def run_failover(root: Path, cases: Sequence[Case], console: Console, *, a
             else:
                 console.print(f"The logs of all functions are in {local.run_dir}.")
     if as_json:
-        print_json(report.document(outcomes))
+        print_json(report.cases_document(outcomes))
     else:
-        report.show(console, outcomes)
+        report.print_cases(console, outcomes)
     return passed

@@ -12,8 +12,8 @@ import click
 from baton.cli.documents.app import app_option
 from baton.cli.terminal.shared import Shared, console, json_option, print_json
 from baton.cli.terminal.values import Whole, read_pairs
-from baton.client.connection import owner_of, project_root, typed
-from baton.client.exits import NO, USAGE, Failed
+from baton.client.connection import command_line, other_run, project_root
+from baton.client.exits import NO, USAGE, CommandFailed
 from baton.words.text import plain
 
 if TYPE_CHECKING:
@@ -76,19 +76,19 @@ def up(
     """
     root = project_root()
     parameters = {name: str(value) for name, value in read_pairs(pairs, "--parameter").items()}
-    owner = owner_of(root)
+    owner = other_run(root)
     if owner and port and port in (PORT, owner.port):
-        raise Failed(
+        raise CommandFailed(
             NO,
             f"Baton is running here already: {owner.url}, process {owner.pid}",
             f"The commands in {root} speak to it. Stop it with Ctrl-C there, or with: kill {owner.pid}",
-            f"To run another one beside it: {typed('up --port 0')}",
+            f"To run another one beside it: {command_line('up --port 0')}",
         )
     import asyncio
 
-    from baton.cli.machine.running import Wanted, run_until_stopped
+    from baton.cli.machine.running import RunOptions, run_until_stopped
 
-    wanted = Wanted(root, port, aws_port, tenant, user, parameters, app, data, keep_logs, as_json)
+    wanted = RunOptions(root, port, aws_port, tenant, user, parameters, app, data, keep_logs, as_json)
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(run_until_stopped(wanted))
 
@@ -138,14 +138,14 @@ def demo(sagas: int, evidence: Path | None, as_json: bool) -> None:
     import asyncio
 
     from baton.cli.machine.demonstrating import Options, run_demo
-    from baton.demo.scenario import Plan
+    from baton.demo.scenario import DemoPlan
     from baton.local.processes import LocalRunError
 
-    options = Options(project_root(), Plan(sagas=sagas), evidence, as_json)
+    options = Options(project_root(), DemoPlan(sagas=sagas), evidence, as_json)
     try:
         kept = asyncio.run(run_demo(options, console(stderr=as_json)))
     except LocalRunError as error:
-        raise Failed(NO, str(error)) from error
+        raise CommandFailed(NO, str(error)) from error
     if not kept:
         raise click.exceptions.Exit(NO)
 
@@ -182,7 +182,7 @@ def failover(only: str, as_json: bool) -> None:
     try:
         passed = asyncio.run(run_failover(project_root(), cases, console(stderr=as_json), as_json=as_json))
     except LocalRunError as error:
-        raise Failed(NO, str(error)) from error
+        raise CommandFailed(NO, str(error)) from error
     if not passed:
         raise click.exceptions.Exit(NO)
 
@@ -211,9 +211,9 @@ def new(directory: Path, as_json: bool) -> None:
     try:
         project = make_project(directory)
     except CannotMakeError as error:
-        raise Failed(USAGE, str(error), error.hint) from error
+        raise CommandFailed(USAGE, str(error), error.hint) from error
     except SourceError as error:
-        raise Failed(USAGE, str(error)) from error
+        raise CommandFailed(USAGE, str(error)) from error
     steps = _steps(project, directory)
     if as_json:
         print_json(

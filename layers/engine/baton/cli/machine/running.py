@@ -20,7 +20,7 @@ import click
 
 from baton.cli.documents.app import LAYER, load_app, sources_of
 from baton.cli.documents.workflows import check_documents, check_names, register_all
-from baton.cli.machine.example import GUEST, PAGE, ROLES, Services, parts_of
+from baton.cli.machine.example import GUEST, PAGE, ROLES, Services, example_programs
 from baton.cli.terminal.shared import print_json
 from baton.client.api import Api
 from baton.client.connection import (
@@ -28,12 +28,12 @@ from baton.client.connection import (
     TEMPLATE,
     Connection,
     Owner,
-    owner_of,
+    command_line,
+    other_run,
     remove_local,
-    typed,
     write_local,
 )
-from baton.client.exits import NO, REFUSED, Failed
+from baton.client.exits import NO, REFUSED, CommandFailed
 from baton.core.conditions.document import example_of
 from baton.local.functions import parameters_of, variables_of
 from baton.local.processes import LocalRunError, Tasks
@@ -112,7 +112,7 @@ class Running:
 
     def lines(self) -> Iterator[str]:
         """Yield lines with all addresses."""
-        none_yet = f"none yet: put a .yaml file into your app, or `{typed('deploy-workflow FILE')}`"
+        none_yet = f"none yet: put a .yaml file into your app, or `{command_line('deploy-workflow FILE')}`"
         where = f"also in {LOCAL_FILE}, where the baton command finds it"
         if self.owner:
             where = f"see below: {LOCAL_FILE} belongs to {self.owner.url}, process {self.owner.pid}, where commands go by themselves"
@@ -130,7 +130,7 @@ class Running:
             bus = self.bus
             yield f"  events         of {', '.join(bus.sources)} on the bus {bus.name} reach workflows of the tenant {bus.tenant}; one that the rule does not take is told here"
         yield f"  token          {where}"
-        yield f"  other users    {typed('token NAME --group GROUP')} prints a token of theirs, to show with --token"
+        yield f"  other users    {command_line('token NAME --group GROUP')} prints a token of theirs, to show with --token"
         yield f"  logs           {self.logs}"
         if self.data:
             yield f"  data           {self.data}; a saga whose step was cut off by the last stop goes on when its lease is over, in a minute or two"
@@ -147,14 +147,14 @@ class Running:
             return
         name, given = trial.workflow, (trial.given or ({},))[0]
         if trial.given is None:
-            yield f"# `{name}` needs an input of yours: {typed(f'workflows {shlex.quote(name)}')} says which"
+            yield f"# `{name}` needs an input of yours: {command_line(f'workflows {shlex.quote(name)}')} says which"
         body = json.dumps({"workflow": name, "input": given})
         yield f"curl -s {url}/sagas {show} -H 'Content-Type: application/json' -d {_quoted(body)}"
         yield f"curl -s {url}/sagas {show}"
         yield from self._put_event()
         yield ""
         option = f" --input {_quoted(json.dumps(given))}" if given != {} or trial.given is None else ""
-        yield typed(f"start {shlex.quote(name)} --watch") + option
+        yield command_line(f"start {shlex.quote(name)} --watch") + option
 
     def _put_event(self) -> Iterator[str]:
         if self.bus:
@@ -168,9 +168,9 @@ def farewell(data: Path | None) -> tuple[str, str]:
     folder, if any.
     """
     if data is None:
-        sagas = f"The sagas are forgotten; to keep them the next time: {typed('up --data DIR')}"
+        sagas = f"The sagas are forgotten; to keep them the next time: {command_line('up --data DIR')}"
     else:
-        again = typed(f"up --data {shlex.quote(str(data))}")
+        again = command_line(f"up --data {shlex.quote(str(data))}")
         sagas = f"The sagas are kept in {data}, and the open ones go on with: {again}"
     return "Stopping the functions and the AWS; a step that is under way is cut off …", sagas
 
@@ -204,7 +204,7 @@ def files_of(folders: Iterable[Path]) -> Files:
     return found
 
 
-def changed(before: Files, after: Files) -> list[Path]:
+def changed_files(before: Files, after: Files) -> list[Path]:
     """Return the files that were added, removed or changed, sorted."""
     return sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
 
@@ -217,7 +217,7 @@ async def changes(folders: Iterable[Path], every_s: float = EVERY_S) -> AsyncIte
         await asyncio.sleep(every_s)
         now = await asyncio.to_thread(files_of, folders)
         if now == seen and now != taken:
-            yield changed(taken, now)
+            yield changed_files(taken, now)
             taken = now
         seen = now
 
@@ -271,7 +271,7 @@ def main(what: str, root: str, app: str, url: str) -> None:
         check_names(sources)
         if what == "register":
             asyncio.run(register())
-    except Failed as failure:
+    except CommandFailed as failure:
         failure.show()
         sys.exit(1)
 
@@ -281,7 +281,7 @@ if __name__ == "__main__":
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RunOptions:
     """Options of the command line."""
 
     root: Path
@@ -296,8 +296,8 @@ class Wanted:
     as_json: bool
 
 
-async def run_until_stopped(wanted: Wanted) -> None:
-    """Start, announce, wait for the end, stop. Raises `Failed`."""
+async def run_until_stopped(wanted: RunOptions) -> None:
+    """Start, announce, wait for the end, stop. Raises `CommandFailed`."""
     root = wanted.root
     sources = sources_of(load_app(wanted.app, root))
     check_names(sources)
@@ -310,7 +310,7 @@ async def run_until_stopped(wanted: Wanted) -> None:
         variables, page, scripted = variables_of(os.environ), "", False
         services: Services | None = None
         if Services.exist(root):
-            parts = parts_of(root, wanted.app, wanted.parameters, os.environ)
+            parts = example_programs(root, wanted.app, wanted.parameters, os.environ)
             services = await stack.enter_async_context(Services(root, parts.modules))
             given |= parts.parameters(services)
             variables |= parts.variables
@@ -331,7 +331,7 @@ async def run_until_stopped(wanted: Wanted) -> None:
             await stack.enter_async_context(local)
         except LocalRunError as error:
             hints = [*_logs_hints(local.run_dir), *_port_hints(str(error), wanted.port)]
-            raise Failed(NO, str(error), *hints) from error
+            raise CommandFailed(NO, str(error), *hints) from error
         _say_what_a_bus_does_not_hand_on(stack)
         connection = Connection(local.url, local.token(wanted.user, wanted.tenant))
         async with Api(connection) as api:
@@ -341,7 +341,7 @@ async def run_until_stopped(wanted: Wanted) -> None:
             guest = local.token(GUEST, wanted.tenant, roles=ROLES)
             await services.tell(PAGE, {"url": local.url, "token": guest})
         # Another run may have been quicker while everything started.
-        owner = owner_of(root)
+        owner = other_run(root)
         if owner is None:
             write_local(root, connection)
             stack.callback(remove_local, root)
@@ -393,7 +393,7 @@ def _removal_of(run_dir: Path) -> Callable[[type[BaseException] | None, object, 
     """
 
     def remove(kind: type[BaseException] | None, error: object, _trace: object) -> None:
-        is_refused = isinstance(error, Failed) and error.exit_code == REFUSED
+        is_refused = isinstance(error, CommandFailed) and error.exit_code == REFUSED
         if kind is None or is_refused or not issubclass(kind, Exception):
             shutil.rmtree(run_dir, ignore_errors=True)
 
@@ -410,7 +410,7 @@ def _logs_hints(run_dir: Path) -> tuple[str, ...]:
 
 def _port_hints(why: str, port: int) -> tuple[str, ...]:
     """Return hints for a port that another program uses."""
-    return (f"To take any free port: {typed('up --port 0')}",) if port and str(port) in why else ()
+    return (f"To take any free port: {command_line('up --port 0')}",) if port and str(port) in why else ()
 
 
 async def _until_stopped() -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from baton.client.connection import find_connection
-from baton.words.text import counted, escaped
+from baton.words.text import counted, escape_controls
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -103,7 +103,7 @@ def terminal_width() -> int | None:
     return console().width if sys.stdout.isatty() else None  # rich takes FORCE_COLOR for a terminal
 
 
-def paired(title: str, command: str) -> str:
+def title_and_command(title: str, command: str) -> str:
     """Return a command behind its title, or below it if the terminal is too narrow."""
     whole = f"{title} {command}"
     room = console(stderr=True).width if sys.stderr.isatty() else None
@@ -124,7 +124,7 @@ def print_table(table: Table) -> None:
 
 def print_json(value: Any, *, line: bool = False) -> None:
     """Print a JSON document; with `line` on one line, for streams of documents."""
-    click.echo(escaped(json.dumps(value, ensure_ascii=not is_unicode(), indent=None if line else 2)))
+    click.echo(escape_controls(json.dumps(value, ensure_ascii=not is_unicode(), indent=None if line else 2)))
 
 
 @contextlib.contextmanager
@@ -139,7 +139,7 @@ def progress() -> Iterator[Callable[[str], None]]:
         yield status.update
 
 
-async def gathered(
+async def gather_pages(
     pages: AsyncIterator[tuple[list[dict[str, Any]], str | None]], one: str
 ) -> tuple[list[dict[str, Any]], str | None]:
     """Return all items of a list's pages, and the cursor after the last, and show their number. `one`: name

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from baton.client.exits import USAGE, Failed
+from baton.client.exits import USAGE, CommandFailed
 
 _GUESSED = 80  # characters that a person typed; longer texts come from a program
 
@@ -50,11 +50,11 @@ def read_pairs(pairs: tuple[str, ...], option: str) -> dict[str, Any]:
 
 
 def read_text(file: Path) -> str:
-    """Return the content of a text file. Raises `Failed`."""
+    """Return the content of a text file. Raises `CommandFailed`."""
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise Failed(USAGE, _unread(file, error)) from error
+        raise CommandFailed(USAGE, _unread(file, error)) from error
 
 
 def text_hints(pairs: Sequence[str], problems: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -13,8 +13,8 @@ from baton.cli.terminal.shared import console, print_json, print_table
 from baton.cli.text.render import saga_line, saga_table
 from baton.client import transport
 from baton.client.api import Api
-from baton.client.connection import typed
-from baton.client.exits import NO, Busy, Failed
+from baton.client.connection import command_line
+from baton.client.exits import NO, Busy, CommandFailed
 from baton.core.log.state import FINISHED
 from baton.words.text import plain
 
@@ -48,7 +48,7 @@ class Pace:
 
 
 async def watch(api: Api, saga: str, every_s: float | None, *, as_json: bool) -> None:
-    """Show a saga whenever it changes. Raises `Failed` unless it completed."""
+    """Show a saga whenever it changes. Raises `CommandFailed` unless it completed."""
     out = console()
     # Without a screen there is nothing to redraw: a line for each change then.
     live = Live(console=out, auto_refresh=False) if out.is_terminal and not as_json else None
@@ -82,10 +82,10 @@ async def watch(api: Api, saga: str, every_s: float | None, *, as_json: bool) ->
     _judge(saga, found["status"])
 
 
-async def follow(
+async def follow_entries(
     api: Api, saga: str, after: int, every_s: float | None, show: Callable[[Mapping[str, Any]], None]
 ) -> None:
-    """Pass every entry after a version to `show` when it is written. Raises `Failed` unless the saga
+    """Pass every entry after a version to `show` when it is written. Raises `CommandFailed` unless the saga
     completed.
     """
     pace = Pace(every_s)
@@ -153,13 +153,17 @@ def _is_over(status: str) -> bool:
 
 def _judge(saga: str, status: str) -> None:
     if status == PARKED:
-        raise Failed(
-            NO, "the saga is parked: a person has to decide", "Let it try again: " + typed(f"resume {saga}")
+        raise CommandFailed(
+            NO,
+            "the saga is parked: a person has to decide",
+            "Let it try again: " + command_line(f"resume {saga}"),
         )
     if status == SUSPENDED:
-        raise Failed(NO, "the saga waits for an answer", "See what it asks: " + typed(f"show {saga}"))
+        raise CommandFailed(
+            NO, "the saga waits for an answer", "See what it asks: " + command_line(f"show {saga}")
+        )
     if status != "completed":
-        raise Failed(NO, f"the saga ended {status}")
+        raise CommandFailed(NO, f"the saga ended {status}")
 
 
 _SAME = 64  # so many characters tell where what was printed ends in a text that has lost its beginning

@@ -60,7 +60,7 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DrawnPart:
     """A separate part of the drawing: the nodes of a document, without a name, or those of a graph that it
     names.
     """
@@ -70,14 +70,14 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class GraphShape:
     """A definition: its parts, the document's nodes first.
 
     handler: the workflow or graph that handles its failure, in words. handled: the name of that graph, if it
     is one.
     """
 
-    parts: Sequence[Part]
+    parts: Sequence[DrawnPart]
     handler: str = ""
     handled: str = ""
 
@@ -87,7 +87,7 @@ class Shape:
         return self.parts[0].boxes
 
 
-def kind_of(box: Box) -> NodeDocument:
+def box_kind(box: Box) -> NodeDocument:
     """Return the kind of the box, or the simplest kind for one that only a newer deployment knows."""
     from baton.core.documents.nodes.node_model import kind_named  # pydantic is for those who draw
 
@@ -123,7 +123,7 @@ def layers(boxes: Iterable[Box]) -> dict[str, int]:
     return found
 
 
-def draw_all(shape: Shape, width: int = WIDTH, *, plain: bool = False) -> list[str]:
+def draw_all(shape: GraphShape, width: int = WIDTH, *, plain: bool = False) -> list[str]:
     """Return the document's graph, and below it each graph that it names, under its name."""
     first, *named = shape.parts
     lines = draw(first.boxes, width, plain=plain)
@@ -197,7 +197,7 @@ class _Lanes:
         self._lanes[column] = unit
         if len(unit.boxes) == 1:
             box = unit.boxes[0]
-            self._rows.append((self._line({column: kind_of(box).icon}), box))
+            self._rows.append((self._line({column: box_kind(box).icon}), box))
         else:
             self._bundle(column, unit)
         self._go_on(column, unit)
@@ -210,7 +210,7 @@ class _Lanes:
         for index, box in enumerate(unit.boxes):
             up = _UP if unit.before or index else 0
             down = _DOWN if unit.after or index < last else 0
-            glyphs = {column: _LINES[up | down | _RIGHT], end: kind_of(box).icon}
+            glyphs = {column: _LINES[up | down | _RIGHT], end: box_kind(box).icon}
             self._rows.append((self._line(glyphs, (column, end)), box))
 
     def _go_on(self, column: int, unit: _Unit) -> None:
@@ -295,7 +295,7 @@ def _as_layers(boxes: Sequence[Box]) -> Iterator[Row]:
         if layer[box.name] != shown:
             shown = layer[box.name]
             yield f"layer {shown}", None
-        yield f"  {kind_of(box).icon}", box
+        yield f"  {box_kind(box).icon}", box
 
 
 def _labelled(rows: Sequence[Row], width: int) -> list[str]:
@@ -338,7 +338,7 @@ _ARROWS = {
 }
 
 
-def mermaid(shape: Shape) -> str:
+def mermaid(shape: GraphShape) -> str:
     """Return all parts in the Mermaid language. A named graph is a subgraph, with dotted lines from the nodes
     that start it.
     """
@@ -362,7 +362,7 @@ def _chart(boxes: Sequence[Box], prefix: str, frames: Mapping[str, str]) -> list
     """Return the lines of a chart. Nodes have generated ids, because `end` is a reserved word of Mermaid."""
     ids, lines = {box.name: f"{prefix}{index}" for index, box in enumerate(boxes)}, []
     for box in boxes:
-        opening, closing = kind_of(box).outline
+        opening, closing = box_kind(box).outline
         text = "<br/>".join(part for part in (box.name, box.what) if part).replace('"', "#quot;")
         lines.append(f'  {ids[box.name]}{opening.rstrip(_QUOTE)}"{text}"{closing.lstrip(_QUOTE)}')
     for box in boxes:
@@ -373,15 +373,15 @@ def _chart(boxes: Sequence[Box], prefix: str, frames: Mapping[str, str]) -> list
     return lines + [f"  {ids[box.name]} -.-> {frames[box.starts]}" for box in boxes if box.starts in frames]
 
 
-def shape_of(workflow: Mapping[str, Any]) -> Shape:
+def shape_of(workflow: Mapping[str, Any]) -> GraphShape:
     """Return the graph of `GET /workflows/{name}`, the graphs that its document names, and its failure
     handler.
     """
-    parts = [Part("", boxes(workflow))]
-    parts += [Part(plain(str(one["name"])), boxes(one)) for one in workflow.get("graphs", ())]
+    parts = [DrawnPart("", boxes(workflow))]
+    parts += [DrawnPart(plain(str(one["name"])), boxes(one)) for one in workflow.get("graphs", ())]
     handler = workflow.get("failure_handler") or {}
     graph = str(handler.get("graph") or "")
-    return Shape(parts, plain(handler_words(workflow)), plain(graph))
+    return GraphShape(parts, plain(handler_words(workflow)), plain(graph))
 
 
 def handler_words(workflow: Mapping[str, Any]) -> str:
@@ -392,11 +392,11 @@ def handler_words(workflow: Mapping[str, Any]) -> str:
     return what + (", also when it was cancelled" if handler["on_cancel"] else "")
 
 
-def named(workflow: str) -> str:
+def workflow_label(workflow: str) -> str:
     """Return the name of a workflow, or of a graph of one, with its kind."""
-    from baton.core.graph.graph import name_of, starter_of  # loads a library
+    from baton.core.graph.graph import graph_name, starter_of  # loads a library
 
-    graph = name_of(workflow)
+    graph = graph_name(workflow)
     return f"{workflow}, the graph {graph} of {starter_of(workflow)}" if graph else workflow
 
 
@@ -461,7 +461,7 @@ def _condition(condition: Mapping[str, Any]) -> str:
     return " ".join(str(condition.get("expression") or condition.get("is")).split())
 
 
-def asked(graph: Graph) -> list[dict[str, Any]]:
+def model_nodes(graph: Graph) -> list[dict[str, Any]]:
     """Return a description of each node that asks a model, including those of the document's graphs.
 
     Contains `node`, `model`, `fallbacks`, `max_output`, the limits of an agent, and costs. `replan`: the node
@@ -474,7 +474,7 @@ def asked(graph: Graph) -> list[dict[str, Any]]:
     # When nothing else has helped.
     steps += [(node, node.replan.plan) for node in graph.nodes if node.replan is not None]
     own = [_asked(graph, node, step) for node, step in steps if step.tool == MODEL]
-    return own + [one for inner in graph.graphs.values() for one in asked(inner)]
+    return own + [one for inner in graph.graphs.values() for one in model_nodes(inner)]
 
 
 def _asked(graph: Graph, node: Node, step: Node) -> dict[str, Any]:
@@ -506,7 +506,7 @@ def _asked(graph: Graph, node: Node, step: Node) -> dict[str, Any]:
     return found
 
 
-def told(one: Mapping[str, Any]) -> str:
+def model_line(one: Mapping[str, Any]) -> str:
     """Return a line about one of these nodes."""
     from baton.core.money import usd
 

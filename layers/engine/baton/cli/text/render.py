@@ -15,14 +15,14 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from baton.cli.text.graph import named
-from baton.client.connection import typed
+from baton.cli.text.graph import workflow_label
+from baton.client.connection import command_line
 from baton.core.conditions.document import example_of
 from baton.core.log.questions import INPUT
 from baton.core.log.state import FINISHED
 from baton.core.models.usage import MODEL
 from baton.core.money import MICRO, usd
-from baton.words.event_words import EventWords, Said, asked, news, undo_lines
+from baton.words.event_words import EventWords, Said, news, question_line, undo_lines
 from baton.words.text import clock, counted, course, epoch_ms, one_line, plain, since, span, when
 
 
@@ -184,7 +184,7 @@ def _answering(saga: str, questions: Sequence[Mapping[str, Any]]) -> Iterator[tu
 
 
 def _line(why: str, command: str) -> tuple[str, str]:
-    return why, plain(typed(command))
+    return why, plain(command_line(command))
 
 
 def _payload(item: Mapping[str, Any]) -> str:
@@ -264,7 +264,7 @@ def saga_table(saga: Mapping[str, Any], now: int, width: int | None = None) -> T
     table.add_column(overflow="fold")
     status = str(saga.get("status", ""))
     table.add_row("saga", plain(str(saga.get("id", ""))))
-    table.add_row("workflow", plain(named(str(saga.get("workflow", "")))))
+    table.add_row("workflow", plain(workflow_label(str(saga.get("workflow", "")))))
     for name, said in _related(saga):
         table.add_row(name, plain(said))
     table.add_row("status", Text(status, style=COLOURS.get(status, "")))
@@ -325,7 +325,7 @@ def _cut(text: str, width: int | None, saga: object) -> str:
     ]
     if len(lines) <= _MOST_LINES:
         return text
-    return "\n".join([*lines[:_MOST_LINES], plain(f"… whole: {typed(f'show {saga} --json')}")])
+    return "\n".join([*lines[:_MOST_LINES], plain(f"… whole: {command_line(f'show {saga} --json')}")])
 
 
 def saga_line(saga: Mapping[str, Any]) -> str:
@@ -532,13 +532,13 @@ def _value(value: Any) -> str:
     if isinstance(value, Mapping) and set(value) == {"ref", "size"}:
         return f"{value['ref']} ({value['size']:,} bytes)"  # `baton value` prints it
     if isinstance(value, Mapping) and {"id", "kind", "options"} <= set(value):
-        return f"{value['id']}: {asked(value)}"  # a question
+        return f"{value['id']}: {question_line(value)}"  # a question
     if isinstance(value, Mapping) and set(value) == {"v"}:
         value = value["v"]  # a value of the log that is stored in its entry
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def wrapped(text: str, width: int | None, first: str = "", rest: str = "") -> Iterator[str]:
+def wrap_lines(text: str, width: int | None, first: str = "", rest: str = "") -> Iterator[str]:
     """Yield the text in lines of at most `width` columns, broken between words, which begin with `first` and
     then `rest`.
 
@@ -640,7 +640,7 @@ def _said(
     text: str, width: int | None, first: str = "  ", rest: str = "", style: str = "dim"
 ) -> Iterator[Text]:
     """Yield a sentence, in as many lines as needed."""
-    for line in wrapped(plain(text), width, first, rest or " " * (len(first) + 2)):
+    for line in wrap_lines(plain(text), width, first, rest or " " * (len(first) + 2)):
         yield Text(line, style=style)
 
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from baton.cli.text.graph import handler_words
-from baton.cli.text.render import COLOURS, wrapped
+from baton.cli.text.render import COLOURS, wrap_lines
 from baton.core.money import usd
 from baton.words.text import counted, cut, epoch_ms, one_line, plain, span
 
@@ -180,7 +180,7 @@ def _with_text_below(
     yield header
     for line, text in zip(lines, texts, strict=True):
         yield line
-        yield from map(Text, wrapped(plain(text), width, _GAP, _GAP))
+        yield from map(Text, wrap_lines(plain(text), width, _GAP, _GAP))
 
 
 def version_rows(versions: Iterable[Mapping[str, Any]], width: int | None = None) -> Iterator[Text]:
@@ -253,7 +253,7 @@ def cost_lines(cost: Mapping[str, Any], width: int | None = None) -> Iterator[Te
         f"{counted(cost['steps'], 'step')}{more} in {counted(cost['invocations'], 'invocation')}, {cost['status']}; "
         f"estimated with the prices of {cost['priced']['region']}, {cost['priced']['date']}"
     )
-    for line in wrapped(plain(said), width):
+    for line in wrap_lines(plain(said), width):
         yield Text(line, style="dim")
     if cost.get("usd_per_million_steps") is not None:
         yield Text(f"a million steps like these: {usd(cost['usd_per_million_steps'])}", style="dim")

@@ -19,7 +19,6 @@ from baton.core.conditions.model import (
     MEMORY,
     TOO_LARGE,
     AllOf,
-    Answer,
     AnyOf,
     Cel,
     Compare,
@@ -31,16 +30,17 @@ from baton.core.conditions.model import (
     Matches,
     Not,
     Python,
-    Question,
+    SandboxAnswer,
+    SandboxQuestion,
     Unanswered,
 )
 from baton.core.expressions import Lookup, Path
 
 __all__ = [
     "CODES",
-    "Answer",
     "ConditionError",
-    "Question",
+    "SandboxAnswer",
+    "SandboxQuestion",
     "Unanswered",
     "blobs_of",
     "faults_of",
@@ -102,7 +102,7 @@ def faults_of(condition: Condition) -> list[Fault]:
 
 
 def judge(
-    condition: Condition, lookup: Lookup, blobs: Mapping[str, Any], answers: Mapping[str, Answer]
+    condition: Condition, lookup: Lookup, blobs: Mapping[str, Any], answers: Mapping[str, SandboxAnswer]
 ) -> bool:
     """Return true if the condition holds.
 

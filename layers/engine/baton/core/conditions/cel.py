@@ -18,11 +18,11 @@ from baton.core.conditions.celnames import (
     FUNCTIONS,
     MACROS,
     VARIABLES,
-    Call,
+    CelCall,
+    CelField,
+    CelMacro,
     Const,
-    Field,
     Items,
-    Loop,
     Name,
     Refused,
     Steps,
@@ -47,12 +47,12 @@ from baton.core.conditions.model import (
     Fault,
 )
 from baton.core.conditions.patterns import time_of
-from baton.core.conditions.reading import gather, path_of, text_of
-from baton.core.conditions.values import Shape, check_size, measure, units
+from baton.core.conditions.reading import expression_text, gather, path_of
+from baton.core.conditions.values import ValueShape, check_size, measure, units
 from baton.core.expressions import Path, nearest
 
-SMALL = Shape((1,), (0,), (0,))
-_NOTHING = Shape((0,), (0,), (0,))
+SMALL = ValueShape((1,), (0,), (0,))
+_NOTHING = ValueShape((0,), (0,), (0,))
 
 _COMPARE = {"_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_"}
 _CONVERT = {"string", "bytes", "int", "uint", "double", "timestamp", "duration", "bool"}
@@ -62,7 +62,7 @@ class TooMuch(Exception):
     """The upper bound of an expression's work exceeds the limit of a condition."""
 
 
-def check_work(tree: Tree, shapes: Mapping[tuple[str, Steps], Shape]) -> None:
+def check_work(tree: Tree, shapes: Mapping[tuple[str, Steps], ValueShape]) -> None:
     """Raise `TooMuch` if the expression can exceed the limit of work.
 
     `shapes` are the shapes of the values that it reads. A value that is not in `shapes` is absent and has
@@ -78,14 +78,14 @@ class _Scope:
     evaluated.
     """
 
-    variables: Mapping[str, Shape]
+    variables: Mapping[str, ValueShape]
     times: int
 
 
 class _Bound:
     """Upper bound of the work of an expression, in one pass over its tree."""
 
-    def __init__(self, shapes: Mapping[tuple[str, Steps], Shape]) -> None:
+    def __init__(self, shapes: Mapping[tuple[str, Steps], ValueShape]) -> None:
         self._shapes = shapes
         self._work = 0
 
@@ -94,7 +94,7 @@ class _Bound:
         if self._work > model.CEL_WORK:
             raise TooMuch
 
-    def of(self, tree: Tree, scope: _Scope) -> Shape:
+    def of(self, tree: Tree, scope: _Scope) -> ValueShape:
         """The shape of the expression's value. Raises `TooMuch`."""
         self._spend(scope, 1)
         shape = self._shape(tree, scope)
@@ -102,7 +102,7 @@ class _Bound:
             raise TooMuch
         return shape
 
-    def _shape(self, tree: Tree, scope: _Scope) -> Shape:
+    def _shape(self, tree: Tree, scope: _Scope) -> ValueShape:
         named = chain(tree, frozenset(scope.variables))
         if named is not None:
             root, steps = named
@@ -114,19 +114,19 @@ class _Bound:
                 if isinstance(tree.value, str)
                 else 1 + model.CEL_LENGTH // 32 * tree.is_bytes
             )
-            return Shape((size,), (0,), (size,))
+            return ValueShape((size,), (0,), (size,))
         if isinstance(tree, Name):
             return scope.variables.get(tree.name, SMALL)
-        if isinstance(tree, Field):
+        if isinstance(tree, CelField):
             inner = self.of(tree.operand, scope)
             return SMALL if tree.is_test else _down(inner)
         if isinstance(tree, Items):
             return _listed([self.of(item, scope) for item in tree.items])
-        if isinstance(tree, Loop):
+        if isinstance(tree, CelMacro):
             return self._loop(tree, scope)
         return self._call(tree, [self.of(arg, scope) for arg in tree.args], scope)
 
-    def _call(self, call: Call, args: list[Shape], scope: _Scope) -> Shape:
+    def _call(self, call: CelCall, args: list[ValueShape], scope: _Scope) -> ValueShape:
         function, first, last = call.function, args[0], args[-1]
         if function in _COMPARE:
             self._spend(scope, min(first.size, last.size))
@@ -152,10 +152,10 @@ class _Bound:
         elif function in _CONVERT:
             self._spend(scope, first.text)
             size = first.text + 1
-            return Shape((size,), (0,), (size,))
+            return ValueShape((size,), (0,), (size,))
         return SMALL
 
-    def _loop(self, loop: Loop, scope: _Scope) -> Shape:
+    def _loop(self, loop: CelMacro, scope: _Scope) -> ValueShape:
         over = self.of(loop.over, scope)
         start = self.of(loop.start, scope)
         rounds = min(over.width, model.CEL_ROUNDS)
@@ -167,7 +167,7 @@ class _Bound:
         result = start
         if is_list:  # the library copies the list in every round, and keeps all the copies
             self._spend(scope, rounds * rounds // 2)
-            result = Shape(
+            result = ValueShape(
                 (1 + rounds * grown.size, *grown.sizes[1:]),
                 (rounds * grown.width, *grown.widths[1:]),
                 (0, *grown.texts[1:]),
@@ -175,11 +175,11 @@ class _Bound:
         return self.of(loop.end, _Scope({**each, loop.result: result}, scope.times))
 
 
-def _down(shape: Shape, steps: int = 1) -> Shape:
+def _down(shape: ValueShape, steps: int = 1) -> ValueShape:
     """Return an upper bound of the shape of the values inside."""
     if steps >= len(shape.sizes):
         return SMALL
-    return Shape(shape.sizes[steps:], shape.widths[steps:], shape.texts[steps:])
+    return ValueShape(shape.sizes[steps:], shape.widths[steps:], shape.texts[steps:])
 
 
 def _each(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
@@ -187,26 +187,26 @@ def _each(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(max(*pair) for pair in zip(longer, shorter, strict=False)) + longer[len(shorter) :]
 
 
-def _either(left: Shape, right: Shape) -> Shape:
-    return Shape(
+def _either(left: ValueShape, right: ValueShape) -> ValueShape:
+    return ValueShape(
         _each(left.sizes, right.sizes), _each(left.widths, right.widths), _each(left.texts, right.texts)
     )
 
 
-def _joined(left: Shape, right: Shape) -> Shape:
+def _joined(left: ValueShape, right: ValueShape) -> ValueShape:
     both = _either(left, right)
-    return Shape(
+    return ValueShape(
         (left.size + right.size, *both.sizes[1:]),
         (left.width + right.width, *both.widths[1:]),
         (left.text + right.text, *both.texts[1:]),
     )
 
 
-def _listed(items: list[Shape]) -> Shape:
-    inside = Shape((), (), ())
+def _listed(items: list[ValueShape]) -> ValueShape:
+    inside = ValueShape((), (), ())
     for item in items:
         inside = _either(inside, item)
-    return Shape(
+    return ValueShape(
         (1 + sum(item.size for item in items), *inside.sizes),
         (len(items), *inside.widths),
         (0, *inside.texts),
@@ -232,7 +232,7 @@ _FREE = (1_024, 256, 64, 16, 1)
 
 
 @dataclass(frozen=True)
-class Plan:
+class CelPlan:
     """A compiled expression, with the values that it reads.
 
     `reads` and `places` contain whole keys only, for pruning; `is_top` is true for a place that is not
@@ -265,7 +265,7 @@ def _library() -> Any:
 
 
 @lru_cache(maxsize=model.PLANS)
-def plan_of(expression: str) -> Plan:
+def cel_plan(expression: str) -> CelPlan:
     """Compile an expression. Raises `_Unfit`."""
     if len(expression) > model.CEL_LENGTH:
         raise _Unfit(
@@ -288,15 +288,15 @@ def plan_of(expression: str) -> Plan:
     free = next((size for size in _FREE if _is_free(tree, places, size)), 0)
     if not free:
         raise _Unfit(*_too_much())
-    return Plan(
+    return CelPlan(
         program=program,
         boolean=cel.Type.BOOL,
         tree=tree,
         names=paths(found),
-        reads=tuple(path_of(text_of(root, steps)) for root, steps in places),
+        reads=tuple(path_of(expression_text(root, steps)) for root, steps in places),
         places=places,
         is_top=tuple(not any(_is_inside(place, other) for other in places) for place in places),
-        asked=tuple(path_of(text_of(root, steps)) for root, steps in found.nodes),
+        asked=tuple(path_of(expression_text(root, steps)) for root, steps in found.nodes),
         asked_by_output=frozenset(found.by_output),
         free=free,
     )
@@ -308,7 +308,7 @@ def _is_inside(place: tuple[str, Steps], other: tuple[str, Steps]) -> bool:
 
 def _is_free(tree: Tree, places: tuple[tuple[str, Steps], ...], size: int) -> bool:
     """Return true if no data of `size` units, of any shape, exceeds the limit of work."""
-    largest = Shape(*((size,) * model.DATA_DEPTH,) * 3)
+    largest = ValueShape(*((size,) * model.DATA_DEPTH,) * 3)
     try:
         check_work(tree, dict.fromkeys(places, largest))
     except TooMuch:
@@ -332,7 +332,7 @@ def faults(condition: Cel) -> list[Fault]:
     from baton.core.conditions.celnames import unclear_division  # only what compiles documents asks
 
     try:
-        unclear = unclear_division(plan_of(condition.expression).tree)
+        unclear = unclear_division(cel_plan(condition.expression).tree)
     except _Unfit as unfit:
         return [Fault("cel", *unfit.args)]
     return [] if unclear is None else [Fault("cel", *unclear)]
@@ -343,9 +343,9 @@ def names(condition: Cel) -> tuple[Path, ...]:
     return _ready(condition).names
 
 
-def _ready(condition: Cel) -> Plan:
+def _ready(condition: Cel) -> CelPlan:
     try:
-        return plan_of(condition.expression)
+        return cel_plan(condition.expression)
     except _Unfit as unfit:
         raise ConditionError(INVALID, f"`{condition.expression[:200]}`: {unfit.args[0]}") from unfit
 
@@ -374,8 +374,8 @@ def judge(condition: Cel, facts: Facts) -> bool:
     )
 
 
-def _check(plan: Plan, data: dict[str, Any], condition: Cel) -> None:
-    shapes: dict[tuple[str, Steps], Shape] = {}
+def _check(plan: CelPlan, data: dict[str, Any], condition: Cel) -> None:
+    shapes: dict[tuple[str, Steps], ValueShape] = {}
     total = 0
     for place, is_top in zip(plan.places, plan.is_top, strict=True):
         value: Any = data.get(place[0])

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from baton.core.conditions import model
 from baton.core.conditions.patterns import weight
-from baton.core.conditions.reading import path_of, text_of
+from baton.core.conditions.reading import expression_text, path_of
 from baton.core.expressions import EVENT, ExpressionError, Path
 
 
@@ -34,7 +34,7 @@ class Name:
 
 
 @dataclass(frozen=True)
-class Field:
+class CelField:
     """`operand.name`, or `has(operand.name)`."""
 
     operand: Tree
@@ -43,7 +43,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Call:
+class CelCall:
     """A function or an operator. The target of a method is the first of `args`."""
 
     function: str
@@ -59,7 +59,7 @@ class Items:
 
 
 @dataclass(frozen=True)
-class Loop:
+class CelMacro:
     """Expansion of a macro: `all`, `exists`, `exists_one`, `map` or `filter`."""
 
     variable: str
@@ -71,7 +71,7 @@ class Loop:
     end: Tree
 
 
-Tree = Const | Name | Field | Call | Items | Loop
+Tree = Const | Name | CelField | CelCall | Items | CelMacro
 
 
 def read_tree(serialized: bytes) -> Tree:
@@ -143,12 +143,12 @@ def _name(data: bytes) -> Tree:
 
 def _field(data: bytes) -> Tree:
     is_test = any(number == 3 and value for number, value in _fields(data))
-    return Field(_expr(_message(data, 1)), _text(data, 2), is_test)
+    return CelField(_expr(_message(data, 1)), _text(data, 2), is_test)
 
 
 def _call(data: bytes) -> Tree:
     args = (*_all(data, 1), *_all(data, 3))
-    return Call(_text(data, 2), tuple(map(_expr, args)))
+    return CelCall(_text(data, 2), tuple(map(_expr, args)))
 
 
 def _list(data: bytes) -> Tree:
@@ -163,7 +163,7 @@ def _object(data: bytes) -> Tree:
 
 def _loop(data: bytes) -> Tree:
     over, start, goes_on, step, end = (_expr(_message(data, number)) for number in (2, 4, 5, 6, 7))
-    return Loop(_text(data, 1), over, _text(data, 3), start, goes_on, step, end)
+    return CelMacro(_text(data, 1), over, _text(data, 3), start, goes_on, step, end)
 
 
 _READERS = {3: _const, 4: _name, 5: _field, 6: _call, 7: _list, 8: _object, 9: _loop}
@@ -274,10 +274,10 @@ def chain(tree: Tree, bound: frozenset[str]) -> tuple[str, Steps] | None:
     """Root and steps of `ctx.a.output[0]["x"]`; None for an expression that begins with no variable."""
     steps: list[str | int] = []
     while not isinstance(tree, Name):
-        if isinstance(tree, Field) and not tree.is_test:
+        if isinstance(tree, CelField) and not tree.is_test:
             steps.append(tree.name)
             tree = tree.operand
-        elif isinstance(tree, Call) and tree.function == "_[_]" and isinstance(tree.args[1], Const):
+        elif isinstance(tree, CelCall) and tree.function == "_[_]" and isinstance(tree.args[1], Const):
             key = tree.args[1].value
             if key is None:
                 return None
@@ -320,7 +320,7 @@ def paths(found: Names) -> tuple[Path, ...]:
     for root, steps in [*found.reads, *found.nodes]:
         cut = next((len(way) - 1 for name, way in _cuts(found, root) if steps[: len(way)] == way), len(steps))
         is_optional = root == "ctx" and steps[0] in found.optional
-        result[path_of(text_of(root, steps[:cut], is_optional and steps[1] == "output"))] = None
+        result[path_of(expression_text(root, steps[:cut], is_optional and steps[1] == "output"))] = None
     return tuple(result)
 
 
@@ -338,9 +338,9 @@ def _visit(tree: Tree, bound: frozenset[str], found: Names) -> None:
     elif isinstance(tree, Name):
         if tree.name not in bound and tree.name not in TYPES:
             raise Refused(f"`{tree.name}` is not known in a condition", "")
-    elif isinstance(tree, Field):
+    elif isinstance(tree, CelField):
         _visit_field(tree, bound, found)
-    elif isinstance(tree, Call):
+    elif isinstance(tree, CelCall):
         _check_call(tree)
         for arg in tree.args:
             _visit(arg, bound, found)
@@ -351,7 +351,7 @@ def _visit(tree: Tree, bound: frozenset[str], found: Names) -> None:
             )
         for item in tree.items:
             _visit(item, bound, found)
-    elif isinstance(tree, Loop):
+    elif isinstance(tree, CelMacro):
         found.loops += 1
         _visit(tree.over, bound, found)
         _visit(tree.start, bound, found)
@@ -360,7 +360,7 @@ def _visit(tree: Tree, bound: frozenset[str], found: Names) -> None:
             _visit(part, inside, found)
 
 
-def _visit_field(tree: Field, bound: frozenset[str], found: Names) -> None:
+def _visit_field(tree: CelField, bound: frozenset[str], found: Names) -> None:
     named = chain(tree.operand, bound) if tree.is_test else None
     if named is None:
         _visit(tree.operand, bound, found)
@@ -389,7 +389,7 @@ def _read(root: str, steps: Steps, found: Names) -> None:
             break
         indexes += (step,)
     try:
-        path_of(text_of(root, known))
+        path_of(expression_text(root, known))
     except ExpressionError as error:
         raise Refused(*_shape(root, known, str(error))) from error
     found.reads[root, known + indexes] = None
@@ -403,7 +403,7 @@ def _shape(root: str, steps: Steps, message: str) -> tuple[str, str]:
     return message, ""
 
 
-def _check_call(call: Call) -> None:
+def _check_call(call: CelCall) -> None:
     if call.function not in OPERATORS | FUNCTIONS:
         raise Refused(
             f"`{call.function}` cannot be used in a condition", f"there are {', '.join(sorted(FUNCTIONS))}"
@@ -447,27 +447,27 @@ def unclear_division(tree: Tree) -> tuple[str, str] | None:
     return None
 
 
-def _divisions(tree: Tree) -> Iterator[Call]:
-    if isinstance(tree, Call) and tree.function == "_/_":
+def _divisions(tree: Tree) -> Iterator[CelCall]:
+    if isinstance(tree, CelCall) and tree.function == "_/_":
         yield tree
     for part in _inside(tree):
         yield from _divisions(part)
 
 
 def _inside(tree: Tree) -> tuple[Tree, ...]:
-    if isinstance(tree, Call):
+    if isinstance(tree, CelCall):
         return tree.args
     if isinstance(tree, Items):
         return tree.items
-    if isinstance(tree, Loop):
+    if isinstance(tree, CelMacro):
         return (tree.over, tree.start, tree.goes_on, tree.step, tree.end)
-    return (tree.operand,) if isinstance(tree, Field) else ()
+    return (tree.operand,) if isinstance(tree, CelField) else ()
 
 
 def _kind(tree: Tree) -> str:
     if isinstance(tree, Const):
         return _WHOLE if isinstance(tree.value, int) else _DOUBLE
-    if not isinstance(tree, Call):
+    if not isinstance(tree, CelCall):
         return _EITHER
     if tree.function in _ARITHMETIC:
         kinds = {_kind(arg) for arg in tree.args}

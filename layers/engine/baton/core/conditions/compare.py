@@ -13,7 +13,7 @@ from baton.core.conditions.values import (
     COMPARISONS,
     MEMBERSHIPS,
     ORDERINGS,
-    compared,
+    compare_values,
     is_number,
     measure,
     member,
@@ -98,5 +98,5 @@ def judge(condition: Compare, facts: Facts) -> bool:
     except ExpressionError as error:
         raise ConditionError(MISSING, str(error)) from error
     measure([left, right])
-    judges = member if condition.operator in MEMBERSHIPS else compared
+    judges = member if condition.operator in MEMBERSHIPS else compare_values
     return judges(left, condition.operator, right)

@@ -66,7 +66,7 @@ from baton.core.conditions.values import (
     COMPARISONS,
     MEMBERSHIPS,
     ORDERINGS,
-    compared,
+    compare_values,
     equal,
     is_number,
     measure,
@@ -86,7 +86,7 @@ _LENGTH = ".length()"
 
 
 @dataclass(frozen=True)
-class Plan:
+class QueryPlan:
     """A compiled query. `is_length`: the query ends in `.length()`."""
 
     query: Any
@@ -95,12 +95,12 @@ class Plan:
 
 
 @lru_cache(maxsize=model.PLANS)
-def plan_of(text: str) -> Plan:
+def query_plan(text: str) -> QueryPlan:
     """Compile a query. Raises `BadQuery`."""
 
     source = text.strip()
     query, is_singular = compile_query(source.removesuffix(_LENGTH))
-    return Plan(query, is_singular, source.endswith(_LENGTH))
+    return QueryPlan(query, is_singular, source.endswith(_LENGTH))
 
 
 def faults(condition: JsonPath) -> list[Fault]:
@@ -108,7 +108,7 @@ def faults(condition: JsonPath) -> list[Fault]:
 
     found = []
     try:
-        plan_of(condition.query)
+        query_plan(condition.query)
     except BadQuery as error:
         found.append(Fault("jsonpath", f"not a JSONPath query: {error}", error.suggestion))
     try:
@@ -145,20 +145,20 @@ def judge(condition: JsonPath, facts: Facts) -> bool:
     """Return true if the condition holds. Raises `ConditionError`."""
 
     try:
-        plan = plan_of(condition.query)
+        plan = query_plan(condition.query)
     except BadQuery as error:
         raise ConditionError(INVALID, f"`{condition.query[:200]}`: {error}") from error
     data = value_of(condition.of, facts.lookup)
     measure(data)
     try:
-        return _judge(condition, plan, run(plan.query, data))
+        return _judge(condition, plan, run_query(plan.query, data))
     except ConditionError as error:
         raise ConditionError(
             error.code, f"`{condition.query[:200]}` {condition.operator}: {error.message}"
         ) from error
 
 
-def _judge(condition: JsonPath, plan: Plan, found: list[Any]) -> bool:
+def _judge(condition: JsonPath, plan: QueryPlan, found: list[Any]) -> bool:
     operator, value = condition.operator, condition.value
     if plan.is_length:
         found = [_length(plan, found)]
@@ -166,14 +166,14 @@ def _judge(condition: JsonPath, plan: Plan, found: list[Any]) -> bool:
         return bool(found) is (operator == "exists")
     if operator in AGGREGATES:
         name, sign = AGGREGATES[operator]
-        return compared(_figure(name, _items(plan, found)), sign, value)
+        return compare_values(_figure(name, _items(plan, found)), sign, value)
     if operator == "contains" and not plan.is_singular:
         return member(value, "in", found)
     one = _one(found)
     if operator in MEMBERSHIPS:
         return member(one, operator, value)
     if operator in COMPARISONS:
-        return compared(one, operator, value)
+        return compare_values(one, operator, value)
     raise ConditionError(INVALID, "there is no such operator")
 
 
@@ -189,7 +189,7 @@ def _one(found: list[Any]) -> Any:
     return found[0]
 
 
-def _length(plan: Plan, found: list[Any]) -> int:
+def _length(plan: QueryPlan, found: list[Any]) -> int:
     if not plan.is_singular:
         return len(found)
     value = _one(found)
@@ -198,7 +198,7 @@ def _length(plan: Plan, found: list[Any]) -> int:
     raise ConditionError(TYPE, f"{type_of(value)} has no length")
 
 
-def _items(plan: Plan, found: list[Any]) -> list[Any]:
+def _items(plan: QueryPlan, found: list[Any]) -> list[Any]:
     if plan.is_singular and found and isinstance(found[0], list):
         return found[0]
     return found
@@ -435,7 +435,7 @@ def _mend(expression: FilterExpression) -> None:
                 raise BadQuery(str(error)) from error
 
 
-def run(query: Any, value: Any) -> list[Any]:
+def run_query(query: Any, value: Any) -> list[Any]:
     """Return the values that the query finds. Raises `ConditionError` for too much work."""
     token = _budget.set(_Budget())
     try:

@@ -15,7 +15,7 @@ import msgspec
 from baton.core.conditions import model
 from baton.core.conditions.model import INVALID, MISSING, TOO_LARGE, ConditionError, Facts, Fault, Matches
 from baton.core.conditions.reading import path_of, value_of
-from baton.core.conditions.schemaplan import NoSchema, Part, Plan, SchemaError, plan_for
+from baton.core.conditions.schemaplan import NoSchema, SchemaError, SchemaPlan, Subschema, plan_for
 from baton.core.conditions.values import measure
 from baton.core.expressions import ExpressionError, Path
 
@@ -46,13 +46,13 @@ class _Seen:
     keys: _Seen | None = None
 
 
-def check_work(plan: Plan, value: Any) -> None:
+def check_work(plan: SchemaPlan, value: Any) -> None:
     """Raise `TooMuch` if a check would exceed the limit of work."""
     if plan.is_endless or _bytes(value) * plan.places > model.SCHEMA_WORK:
         _counted(plan, value)
 
 
-def can_tell(plan: Plan, value: Any) -> bool:
+def can_tell(plan: SchemaPlan, value: Any) -> bool:
     """Return true if all violations may be reported.
     For each, the library copies the part of the value that it is about.
     """
@@ -68,7 +68,7 @@ def _bytes(value: Any) -> int:
     return len(msgspec.json.encode(value))
 
 
-def _counted(plan: Plan, value: Any) -> int:
+def _counted(plan: SchemaPlan, value: Any) -> int:
     """Return the units that a report of all violations may copy.
     Raises `TooMuch` for more work than the limit.
     """
@@ -140,7 +140,7 @@ class _Count:
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], tuple[int, int]] = {}
 
-    def of(self, part: Part, seen: _Seen) -> tuple[int, int]:
+    def of(self, part: Subschema, seen: _Seen) -> tuple[int, int]:
         """Return the places to check and the units to report. Raises `TooMuch`."""
         pair = (id(part), id(seen))
         known = self._known.get(pair)
@@ -169,7 +169,7 @@ class _Count:
         self._known[pair] = (looks, told)
         return looks, told
 
-    def _most(self, parts: Iterable[Part], seen: _Seen) -> tuple[int, int]:
+    def _most(self, parts: Iterable[Subschema], seen: _Seen) -> tuple[int, int]:
         """The maximum over parts of which each value is validated against one."""
         each = [(0, 0), *(self.of(part, seen) for part in parts)]
         return max(one for one, _ in each), max(one for _, one in each)
@@ -194,7 +194,9 @@ def faults(condition: Matches) -> list[Fault]:
 def _told(schema: Any) -> list[Fault]:
     from baton.core.conditions import schemafaults  # only what compiles documents needs it
 
-    return [Fault(f"schema{one.path}", one.message, one.suggestion) for one in schemafaults.faults(schema)]
+    return [
+        Fault(f"schema{one.path}", one.message, one.suggestion) for one in schemafaults.schema_faults(schema)
+    ]
 
 
 def names(condition: Matches) -> tuple[Path, ...]:

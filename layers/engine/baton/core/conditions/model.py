@@ -85,7 +85,7 @@ class Python(_Condition, frozen=True, tag="python", kw_only=True):
 Condition = Cel | JsonPath | Matches | Compare | AllOf | AnyOf | Not | Python
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class SandboxQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """One evaluation of `evaluate(output, context)`. Equal questions have equal answers."""
 
     key: str
@@ -97,7 +97,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     memory_mb: int
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class SandboxAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Answer of the sandbox: `value`, or None with the code and message of a failure, ready for the log."""
 
     value: bool | None
@@ -128,7 +128,7 @@ class ConditionError(Exception):
 class Unanswered(Exception):
     """The condition cannot be judged before the sandbox answers these questions."""
 
-    def __init__(self, questions: frozenset[Question]) -> None:
+    def __init__(self, questions: frozenset[SandboxQuestion]) -> None:
         super().__init__(f"{len(questions)} questions are open")
         self.questions = questions
 
@@ -138,7 +138,7 @@ class Facts(Struct, frozen=True):
 
     lookup: Lookup
     blobs: Mapping[str, Any]
-    answers: Mapping[str, Answer]
+    answers: Mapping[str, SandboxAnswer]
 
 
 class Fault(Struct, frozen=True):

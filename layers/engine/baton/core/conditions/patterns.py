@@ -72,7 +72,7 @@ def time_of(pattern: str, length: int) -> int:
     return 1 + 4 * weight(pattern) + length * weight(pattern) // 6
 
 
-def size_of(total: int) -> int:
+def pattern_bytes(total: int) -> int:
     """Estimated bytes of compiled patterns with a total weight."""
     return _WEIGHT_BYTES * total
 
@@ -102,7 +102,7 @@ def _compiled(key: tuple[str, bool]) -> tuple[Any, int]:
         raise BadPattern(
             f"`{pattern[:100]}` is not a regular expression without look-around and back-references"
         ) from error
-    return check, size_of(weight(pattern))
+    return check, pattern_bytes(weight(pattern))
 
 
 _matcher = Kept(_compiled, model.COMPILED_BYTES, lambda made: made[1])

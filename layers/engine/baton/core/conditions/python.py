@@ -23,7 +23,7 @@ from baton.core.conditions.model import (
     Facts,
     Fault,
     Python,
-    Question,
+    SandboxQuestion,
     Unanswered,
 )
 from baton.core.conditions.reading import gather, path_of, value_of
@@ -87,7 +87,7 @@ def names(condition: Python) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(map(path_of, (condition.of, *condition.needs))))
 
 
-def question(condition: Python, facts: Facts) -> Question:
+def sandbox_question(condition: Python, facts: Facts) -> SandboxQuestion:
     """Return the question for the sandbox. Raises `ConditionError` if a value or the function is missing."""
     code: Any = condition.code
     if condition.ref:
@@ -104,11 +104,11 @@ def question(condition: Python, facts: Facts) -> Question:
     return _asked(code, data, condition)
 
 
-def _asked(code: str, data: bytes, condition: Python) -> Question:
+def _asked(code: str, data: bytes, condition: Python) -> SandboxQuestion:
     """Return a question with its key. Equal questions have one key, and so one answer."""
     whole = [code, hashlib.sha256(data).hexdigest(), condition.timeout_ms, condition.memory_mb]
     key = hashlib.sha256(msgspec.json.encode(whole)).hexdigest()
-    return Question(
+    return SandboxQuestion(
         key=key, code=code, data=data, timeout_ms=condition.timeout_ms, memory_mb=condition.memory_mb
     )
 
@@ -127,7 +127,7 @@ def judge(condition: Python, facts: Facts) -> bool:
     """Return the verdict of the sandbox. Raises `Unanswered` until there is one, and `ConditionError` if
     the function failed.
     """
-    asked = question(condition, facts)
+    asked = sandbox_question(condition, facts)
     answer = facts.answers.get(asked.key)
     if answer is None:
         raise Unanswered(frozenset([asked]))

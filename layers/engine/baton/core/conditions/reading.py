@@ -17,7 +17,7 @@ path_of = lru_cache(maxsize=4_096)(parse)
 """`parse`, with a cache."""
 
 
-def text_of(root: str, steps: Iterable[str | int], optional: bool = False) -> str:
+def expression_text(root: str, steps: Iterable[str | int], optional: bool = False) -> str:
     """The expression of these steps, as written between `${` and `}`."""
     text = root
     for index, step in enumerate(steps):

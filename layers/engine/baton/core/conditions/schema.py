@@ -13,7 +13,7 @@ from baton.core.expressions import escape
 from baton.errors import Problem
 
 if TYPE_CHECKING:
-    from baton.core.conditions.schemaplan import Plan
+    from baton.core.conditions.schemaplan import SchemaPlan
 
 
 def check_schema(schema: Any) -> None:
@@ -30,7 +30,7 @@ def violations(schema: Any, value: Any, pointer: str = "") -> tuple[Problem, ...
     the first for a large value. A value that would cost too much to check is a violation, too.
     """
     from baton.core.conditions.matches import TooMuch, check_work
-    from baton.core.conditions.schemaplan import SchemaError, plan_for, shortened
+    from baton.core.conditions.schemaplan import SchemaError, plan_for, shorten_message
 
     try:
         plan = plan_for(schema)
@@ -41,12 +41,12 @@ def violations(schema: Any, value: Any, pointer: str = "") -> tuple[Problem, ...
     if plan.validator.is_valid(value):
         return ()
     return tuple(
-        Problem(pointer + "".join(f"/{escape(step)}" for step in path), shortened(message))
+        Problem(pointer + "".join(f"/{escape(step)}" for step in path), shorten_message(message))
         for path, message in _told(plan, value)
     )
 
 
-def _told(plan: Plan, value: Any) -> list[tuple[list[str | int], str]]:
+def _told(plan: SchemaPlan, value: Any) -> list[tuple[list[str | int], str]]:
     from baton.core.conditions.matches import can_tell
 
     if can_tell(plan, value):

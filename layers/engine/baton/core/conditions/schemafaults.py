@@ -207,7 +207,7 @@ def misspelt(schema: Any) -> Iterator[Problem]:
             yield Problem(pointer, message, f"write `{{type: object, properties: {{{strange[0]}: …}}}}`")
 
 
-def faults(schema: dict[str, Any]) -> Iterator[Problem]:
+def schema_faults(schema: dict[str, Any]) -> Iterator[Problem]:
     """Yield the reasons why this is no valid schema."""
     draft = str(schema.get("$schema", _DRAFT)).removesuffix("#")
     if draft not in _DRAFTS:

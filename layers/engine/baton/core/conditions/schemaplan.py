@@ -43,7 +43,7 @@ class NoSchema(SchemaError):
 
 
 @dataclass(slots=True, eq=False)
-class Part:
+class Subschema:
     """One schema inside another.
 
     `weight`: cost for one value; `text`: additional cost for each unit of a text. `here`: parts that are
@@ -55,21 +55,21 @@ class Part:
     weight: int = 1
     text: int = 0
     again: int = 1
-    here: list[Part] = field(default_factory=list)
-    names: dict[str, Part] = field(default_factory=dict)
-    others: list[Part] = field(default_factory=list)
-    items: list[Part] = field(default_factory=list)
-    every: list[Part] = field(default_factory=list)
-    keys: list[Part] = field(default_factory=list)
+    here: list[Subschema] = field(default_factory=list)
+    names: dict[str, Subschema] = field(default_factory=dict)
+    others: list[Subschema] = field(default_factory=list)
+    items: list[Subschema] = field(default_factory=list)
+    every: list[Subschema] = field(default_factory=list)
+    keys: list[Subschema] = field(default_factory=list)
 
-    def inside(self) -> Iterator[Part]:
+    def inside(self) -> Iterator[Subschema]:
         """Yield all parts that this part leads to."""
         for parts in (self.here, self.names.values(), self.others, self.items, self.every, self.keys):
             yield from parts
 
 
 @dataclass(frozen=True)
-class Plan:
+class SchemaPlan:
     """A compiled schema, with the number of its places when references are expanded.
 
     `is_endless`: the schema refers to itself, so the number of visits depends on the value. `has_unions`: a
@@ -77,14 +77,14 @@ class Plan:
     """
 
     validator: Any
-    root: Part
+    root: Subschema
     places: int
     is_endless: bool
     has_unions: bool
     bytes: int
 
 
-def plan_for(schema: Any) -> Plan:
+def plan_for(schema: Any) -> SchemaPlan:
     """Return the plan of a schema, or of its JSON.
 
     Raises `SchemaError` for a value that is no schema, refers outside itself, or exceeds a limit.
@@ -108,7 +108,7 @@ def is_schema(schema: Any) -> bool:
     return True
 
 
-def _compiled(encoded: bytes) -> Plan:
+def _compiled(encoded: bytes) -> SchemaPlan:
     if len(encoded) > model.SCHEMA_BYTES:
         raise SchemaError(
             f"it has {len(encoded):,} bytes, at most {model.SCHEMA_BYTES:,}; leave out what you can"
@@ -126,17 +126,17 @@ def _compiled(encoded: bytes) -> Plan:
             schema, validate_formats=True, retriever=_refuse, pattern_options=patterns.options()
         )
     except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
-        said = shortened(getattr(error, "message", None) or str(error))
+        said = shorten_message(getattr(error, "message", None) or str(error))
         is_pattern = said.endswith(_NO_PATTERN)
         raise NoSchema(said + _REMEDY if is_pattern else said) from error
-    size = _PART_BYTES * len(encoded) + patterns.size_of(weight)
-    return Plan(validator, root, count, places.is_endless, parts.has_unions, size)
+    size = _PART_BYTES * len(encoded) + patterns.pattern_bytes(weight)
+    return SchemaPlan(validator, root, count, places.is_endless, parts.has_unions, size)
 
 
 plan_of = Kept(_compiled, model.COMPILED_BYTES, lambda plan: plan.bytes)
 
 
-def shortened(message: str) -> str:
+def shorten_message(message: str) -> str:
     """A message of readable length. Messages of the library contain whole values."""
     is_long = len(message) > model.PROBLEM_LENGTH
     return f"{message[: model.PROBLEM_LENGTH]}…" if is_long else message
@@ -201,20 +201,20 @@ class _Parts:
 
     def __init__(self, schema: Any) -> None:
         self._schema = schema
-        self._known: dict[int, Part] = {}
-        self._referred: dict[str, Part] = {}
+        self._known: dict[int, Subschema] = {}
+        self._referred: dict[str, Subschema] = {}
         self.has_unions = False
 
-    def of(self, schema: Any) -> Part:
+    def of(self, schema: Any) -> Subschema:
         """Return the part of a schema. Raises `SchemaError` for a reference that leads elsewhere or through
         too many references.
         """
         if not isinstance(schema, dict):
-            return Part()
+            return Subschema()
         known = self._known.get(id(schema))
         if known is not None:
             return known
-        part = self._known[id(schema)] = Part(weight=1 + len(schema))
+        part = self._known[id(schema)] = Subschema(weight=1 + len(schema))
         part.weight += sum(_size(schema[key]) for key in _LITERAL if key in schema)
         part.text = -(-_weight_of(schema) // _UNITS_OF_WEIGHT)
         part.again = _AGAIN if "unevaluatedProperties" in schema or "unevaluatedItems" in schema else 1
@@ -238,17 +238,17 @@ class _Parts:
         part.weight += len(part.names) + len(part.others) + len(part.here)
         return part
 
-    def _all(self, schema: Any) -> list[Part]:
+    def _all(self, schema: Any) -> list[Subschema]:
         if isinstance(schema, list):
             return [self.of(one) for one in schema]
         return [self.of(schema)] if isinstance(schema, (dict, bool)) else []
 
-    def _named(self, schemas: Any) -> dict[str, Part]:
+    def _named(self, schemas: Any) -> dict[str, Subschema]:
         if not isinstance(schemas, dict):
             return {}
         return {name: self.of(schema) for name, schema in schemas.items() if isinstance(schema, (dict, bool))}
 
-    def _target(self, reference: str) -> Part:
+    def _target(self, reference: str) -> Subschema:
         known = self._referred.get(reference)
         if known is not None:
             return known
@@ -261,7 +261,7 @@ class _Parts:
         return part
 
 
-_HASHED = Part(weight=4)
+_HASHED = Subschema(weight=4)
 _HASHED.others = _HASHED.items = [_HASHED]
 
 
@@ -275,7 +275,7 @@ class _Places:
         self._begun: set[int] = set()
         self.is_endless = False
 
-    def of(self, part: Part, depth: int = 0) -> int:
+    def of(self, part: Subschema, depth: int = 0) -> int:
         """Return the number of places of a part. Raises `SchemaError` for too many."""
         known = self._known.get(id(part))
         if known is not None:

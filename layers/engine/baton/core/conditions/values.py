@@ -21,7 +21,7 @@ _BYTES_OF_A_UNIT = 5  # as a shift: 32
 
 
 @dataclass(frozen=True)
-class Shape:
+class ValueShape:
     """The largest there is at each depth of a value, which itself is depth 0.
 
     `sizes` in units, `widths` in items of one list or object, `texts` in units of one text.
@@ -55,7 +55,7 @@ def units(text: str) -> int:
     return 1 + (len(text) >> _BYTES_OF_A_UNIT)
 
 
-def measure(value: Any) -> Shape:
+def measure(value: Any) -> ValueShape:
     """Return the shape of a value. Raises `ConditionError` for a value that is too deep or too large."""
     levels = [[0] * (model.DATA_DEPTH + 1) for _ in range(3)]
     sizes, widths, texts = levels
@@ -66,7 +66,7 @@ def measure(value: Any) -> Shape:
         sizes[0] = texts[0] or 1
         check_size(sizes[0])
     depth = sizes.index(0) if 0 in sizes else len(sizes)
-    return Shape(*(tuple(level[:depth]) for level in levels))
+    return ValueShape(*(tuple(level[:depth]) for level in levels))
 
 
 def check_size(size: int) -> None:
@@ -133,7 +133,7 @@ def equal(left: Any, right: Any) -> bool:
     return bool(left == right)
 
 
-def compared(left: Any, operator: str, right: Any) -> bool:
+def compare_values(left: Any, operator: str, right: Any) -> bool:
     """By one of `COMPARISONS`. Raises `ConditionError` for an order of what has none."""
     if operator == "==":
         return equal(left, right)

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from baton.core.decide.context import EvaluationContext
 from baton.core.decide.program import Program
-from baton.core.decide.transitions import stopped
-from baton.core.decide.unknown_outcomes import in_doubt, stands
-from baton.core.effects.toolspec import Request
+from baton.core.decide.transitions import settle_failed
+from baton.core.decide.unknown_outcomes import failed_with_unknown_outcome, stands
+from baton.core.effects.toolspec import ApprovalRequest
 from baton.core.expressions import ExpressionError
 from baton.core.log import events as ev
 from baton.core.log.questions import APPROVE, REJECT, approval_of, notice_of
@@ -27,7 +27,7 @@ from baton.core.sizes import excess_of
 MOST_ARGUMENTS = 32_768  # bytes: they are in the state until the step is done
 
 
-def asked(context: EvaluationContext, request: Request, now: int) -> Iterator[ev.Event]:
+def approval_events(context: EvaluationContext, request: ApprovalRequest, now: int) -> Iterator[ev.Event]:
     """Yield the events for a call that waits for approval; none if the saga is parked, or has asked already.
 
     An inverse asks although the saga stops. Raises `LackingError`.
@@ -64,17 +64,19 @@ def asked(context: EvaluationContext, request: Request, now: int) -> Iterator[ev
             tool_version=node.tool_version,
             schema_hash=node.schema_hash,
         )
-        failed = stopped(context, failure).on(failed)
+        failed = settle_failed(context, failure).on(failed)
         if failing is not None and stands(node, failing):
             failed = replace(failed, failure=replace(failure, doubt=True, tool=failing.failure.tool))
-            failed = in_doubt(context.program, state, node, failed, failing.kept, failing.key)
+            failed = failed_with_unknown_outcome(
+                context.program, state, node, failed, failing.kept, failing.key
+            )
         yield failed
         return
     yield ev.QuestionOpened(**place, ask=ask, arguments=changed)
     yield ev.NoticeDue(notice=notice_of(state, slot, ask, now))
 
 
-def unapproved(program: Program, state: State, slot: str) -> ev.Failure:
+def unapproved_failure(program: Program, state: State, slot: str) -> ev.Failure:
     """Return the failure of a stopped saga's step whose repeated call no person has approved.
 
     A stopping saga asks for no approval. Without an approval no attempt has come to its call, since equal
@@ -87,7 +89,9 @@ def unapproved(program: Program, state: State, slot: str) -> ev.Failure:
     return ev.Failure("cancelled", text, node_of(slot)[0], doubt=may_have_acted, refused=not may_have_acted)
 
 
-def _escalation(request: Request, said: Sequence[Mapping[str, Any]], now: int) -> tuple[Escalation, ...]:
+def _escalation(
+    request: ApprovalRequest, said: Sequence[Mapping[str, Any]], now: int
+) -> tuple[Escalation, ...]:
     from baton.core.log.questions import steps_of  # few questions have one
 
     steps = steps_of(said, now)

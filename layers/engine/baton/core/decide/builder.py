@@ -7,10 +7,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from baton.core.conditions import Question
+from baton.core.conditions import SandboxQuestion
 from baton.core.decide import spending
-from baton.core.decide.context import EvaluationContext, Found, LackingError
-from baton.core.decide.program import FAILS, FIRES, Program
+from baton.core.decide.context import EvaluationContext, FetchedValues, LackingError
+from baton.core.decide.program import FAILS, READY, Program
 from baton.core.decide.spending import ANY_AMOUNT, SpendingLimits
 from baton.core.decide.unknown_outcomes import ends_first
 from baton.core.effects.risk import RiskRule
@@ -25,7 +25,7 @@ from baton.core.log.state import State, item_of, node_of, owner_of, slot_of
 from baton.core.nodes.base import Activation, UnfitError
 from baton.core.sizes import excess_of
 
-ENDS = (FIRES, FAILS)
+ENDS = (READY, FAILS)
 
 
 class RunStep(Struct, frozen=True):
@@ -84,7 +84,7 @@ class DecisionBuilder(Struct):
     state: State
     now: int
     running: Collection[str]
-    found: Found
+    found: FetchedValues
     record: list[ev.Event] = []
     run: list[RunStep] = []
     children: list[tuple[str, Child]] = []
@@ -94,7 +94,7 @@ class DecisionBuilder(Struct):
     """Time at which the first of the waiting steps is tried again."""
     needs: set[str] = set()
     entries: set[int] = set()
-    questions: set[Question] = set()
+    questions: set[SandboxQuestion] = set()
     busy: dict[str, int] | None = None
     """The counts of scheduling.py."""
     most_bytes: int = Limits().result_bytes
@@ -114,7 +114,7 @@ class DecisionBuilder(Struct):
                 self.note(one)
         self.record.append(event)
         self.state = apply(self.state, event)
-        if self.program.index.hurries:
+        if self.program.index.settles_joins_one_by_one:
             for token in getattr(event, "emits", ()):
                 self.close(slot_of(token.dst, token.iteration))
 
@@ -131,7 +131,7 @@ class DecisionBuilder(Struct):
             or node.join is None
             or "#" in slot
             or slot in state.closed
-            or program.turn(state, slot) not in ENDS
+            or program.readiness(state, slot) not in ENDS
         ):
             return
         unspoken = tuple(src for src in node.before if src not in arrived)
@@ -196,7 +196,7 @@ class DecisionBuilder(Struct):
             return True
         if self.reserved is None:
             self.reserved = sum(self.program.node_at(self.state, slot).cost for slot in self.running)
-        answer = spending.ask(self.state, terms, node, self.reserved)
+        answer = spending.ask_money(self.state, terms, node, self.reserved)
         if isinstance(answer, ev.Parked):
             notice = spending.parked_notice(spending.saga_key(self.state, terms), answer, self.now)
             self.note(ev.NoticeDue(notice=notice))

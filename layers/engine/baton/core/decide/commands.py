@@ -1,4 +1,5 @@
-"""The commands of the core to the runtime, as data: one struct each. runtime/worker/performers.py performs them.
+"""The commands of the core to the runtime, as data: one struct each.
+runtime/worker/performers.py performs them.
 
 `when` is the side of the append on which a command is performed. Some commands come before it, so that the
 log states nothing untrue, and the others come after it, so that nothing happens that the log does not know.
@@ -11,10 +12,10 @@ from typing import ClassVar, Literal, TypeVar
 
 from msgspec import Struct
 
-from baton.core.conditions import Question
+from baton.core.conditions import SandboxQuestion
 from baton.core.decide.builder import RunStep
 from baton.core.log import events as ev
-from baton.core.log.folding.received import Owed
+from baton.core.log.folding.received import PendingNotices
 from baton.core.log.records import Child
 from baton.core.log.state import State
 
@@ -42,7 +43,7 @@ class JudgeConditions(Command, frozen=True):
     """Judge conditions in Python."""
 
     when: ClassVar[When] = "first"
-    questions: frozenset[Question]
+    questions: frozenset[SandboxQuestion]
 
 
 class LookAtStanding(Command, frozen=True):
@@ -106,7 +107,7 @@ class UndoChildren(Command, frozen=True):
 class SendNotices(Command, frozen=True):
     """Send people outside their notices, and put and withdraw rows in the inbox."""
 
-    owed: Owed
+    pending: PendingNotices
 
 
 C = TypeVar("C", bound=Command)
@@ -127,7 +128,7 @@ class Decision(Struct, frozen=True):
     commands: tuple[Command, ...] = ()
     again: int | None = None
     due: int | None = None
-    behind: bool = False
+    has_more: bool = False
     after: State | None = None
 
     def of(self, kind: type[C]) -> C | None:
@@ -155,7 +156,7 @@ def next_up(run: Collection[RunStep], children: Collection[tuple[str, Child]]) -
 
 
 def missing(
-    needs: Collection[str], questions: Collection[Question], entries: Collection[int] = ()
+    needs: Collection[str], questions: Collection[SandboxQuestion], entries: Collection[int] = ()
 ) -> tuple[Command, ...]:
     """Return the commands that fetch the data needed for a decision."""
     fetch = (FetchValues(frozenset(needs), frozenset(entries)),) if needs or entries else ()

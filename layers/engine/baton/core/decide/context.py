@@ -13,7 +13,15 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from baton.core.conditions import Answer, ConditionError, Question, Unanswered, blobs_of, judge, names_of
+from baton.core.conditions import (
+    ConditionError,
+    SandboxAnswer,
+    SandboxQuestion,
+    Unanswered,
+    blobs_of,
+    judge,
+    names_of,
+)
 from baton.core.conditions.model import Condition
 from baton.core.decide.program import NO_VALUE, Program
 from baton.core.expressions import ExpressionError, Path, Template
@@ -34,7 +42,10 @@ class LackingError(Exception):
     """Missing data: blobs and entries to fetch, questions to ask. Never leaves the core."""
 
     def __init__(
-        self, needs: Iterable[str] = (), questions: Iterable[Question] = (), entries: Iterable[int] = ()
+        self,
+        needs: Iterable[str] = (),
+        questions: Iterable[SandboxQuestion] = (),
+        entries: Iterable[int] = (),
     ) -> None:
         super().__init__("something is to be fetched first")
         self.needs = frozenset(needs)
@@ -55,7 +66,7 @@ class Standing(Struct, frozen=True):
     lasts: int = 0
 
 
-class Found(Struct, frozen=True):
+class FetchedValues(Struct, frozen=True):
     """Data fetched for a decision: decoded blobs by reference, answers by the key of their question.
 
     `absent` has the unavailable blobs, with the reason. A condition that needs one of those breaks; if the
@@ -65,7 +76,7 @@ class Found(Struct, frozen=True):
     """
 
     blobs: Mapping[str, Any] = {}
-    answers: Mapping[str, Answer] = {}
+    answers: Mapping[str, SandboxAnswer] = {}
     absent: Mapping[str, str] = {}
     looked: Mapping[str, tuple[int, bool]] = {}
     entries: Mapping[int, ev.Entry] = {}
@@ -79,7 +90,7 @@ class Found(Struct, frozen=True):
         return missing
 
 
-NOTHING = Found()
+NOTHING = FetchedValues()
 BATCH = "last_error.batch"
 """Name of the batch result of a failure that is passed to a graph."""
 
@@ -93,7 +104,7 @@ class EvaluationContext(Struct, frozen=True):
 
     program: Program
     state: State
-    found: Found
+    found: FetchedValues
     slot: str = ""
     output: ev.Value | None = None
     failure: ev.Failure | None = None

@@ -24,31 +24,31 @@ from baton.core.decide.commands import (
     missing,
     next_up,
 )
-from baton.core.decide.context import NOTHING, Found, LackingError
+from baton.core.decide.context import NOTHING, FetchedValues, LackingError
 from baton.core.decide.outcomes import STOPPED, Outcome, settle
 from baton.core.decide.parking import (
+    children_cancelled,
     cut_off,
-    ended,
+    end_as_failed,
     has_to_undo,
     held_up,
-    killed,
     orphans_of,
+    parked_for_deaths,
     parking,
-    recorded,
-    unfinished,
+    saga_end,
 )
-from baton.core.decide.program import WAITS, Program
+from baton.core.decide.program import PENDING, Program
 from baton.core.decide.retries import unpark
 from baton.core.decide.scheduling import schedule_ready
 from baton.core.decide.spending import DEFAULT, Bounds, is_told, saga_notice
-from baton.core.decide.unknown_outcomes import doubts, ends_first, left_by, takes_back
+from baton.core.decide.unknown_outcomes import ends_first, left_by, unknown_outcome_notices, will_roll_back
 from baton.core.effects.rows import Row
 from baton.core.expressions import ExpressionError
 from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.folding import received
 from baton.core.log.folding.fold import apply
-from baton.core.log.folding.workflow_limits import OUT_OF_TIME, Caps, endless, late, too_old
+from baton.core.log.folding.workflow_limits import OUT_OF_TIME, Caps, endless_failure, late, too_old
 from baton.core.log.records import Child
 from baton.core.log.state import UNKNOWN_OUTCOME, State, slot_of
 from baton.core.sizes import excess_of
@@ -67,7 +67,7 @@ def decide(
     state: State,
     now: int,
     running: Collection[str] = (),
-    found: Found = NOTHING,
+    found: FetchedValues = NOTHING,
     bounds: Bounds = DEFAULT,
 ) -> Decision:
     """Return the actions at `now`, given the slots that are `running` in this invocation.
@@ -79,22 +79,22 @@ def decide(
     decision = _decide(program, state, now, running, found, bounds)
     last = decision.record[-1] if decision.record and program.graph.handler is not None else None
     if isinstance(last, ev.SagaEnded):
-        from baton.core.decide.handler import handled  # few sagas fail
+        from baton.core.decide.handler import with_failure_handler  # few sagas fail
 
-        decision = handled(program, state, found, decision, last, bounds.value_bytes)
-    owed = received.owed(state)
-    if not owed or (state.kills_workers and state.recovery.consecutive_crashes > bounds.deaths):
+        decision = with_failure_handler(program, state, found, decision, last, bounds.value_bytes)
+    pending = received.pending_notices(state)
+    if not pending or (state.kills_workers and state.recovery.consecutive_crashes > bounds.deaths):
         # It was tried once more since the saga is parked, in case that it was something else that killed the workers.
         return decision
     # A cancel that undoes nothing waits only for notices about effects whose outcome a person has to find out.
     is_quick = state.cancel is not None and not state.cancel.undo
-    is_urgent = not is_quick or any(notice.code == UNKNOWN_OUTCOME for notice in owed.notices)
+    is_urgent = not is_quick or any(notice.code == UNKNOWN_OUTCOME for notice in pending.notices)
     if is_urgent and any(isinstance(event, ev.SagaEnded) for event in decision.record):
         # No worker runs a saga that has ended: its notices are sent before, if they can be.
         until = max((notice.at + UNTOLD_END_MS for notice in received.before_the_end(state)), default=now)
         if now < until:
-            return Decision(commands=(SendNotices(owed),), due=until)
-    return replace(decision, commands=(*decision.commands, SendNotices(owed)))
+            return Decision(commands=(SendNotices(pending),), due=until)
+    return replace(decision, commands=(*decision.commands, SendNotices(pending)))
 
 
 class Advance(Struct, frozen=True):
@@ -119,7 +119,7 @@ def advance(
     outcomes: Sequence[Outcome],
     now: int,
     running: Collection[str] = (),
-    found: Found = NOTHING,
+    found: FetchedValues = NOTHING,
     bounds: Bounds = DEFAULT,
     *,
     together: bool = True,
@@ -135,8 +135,8 @@ def advance(
     rows: tuple[Row, ...] = ()
     taken = 0
     lacking: list[LackingError] = []
-    hurries = program.index.hurries and in_turn
-    is_quiet = not hurries
+    settles_joins_one_by_one = program.index.settles_joins_one_by_one and in_turn
+    is_quiet = not settles_joins_one_by_one
     for outcome in outcomes:
         if not is_quiet:
             # A join must not take in an outcome that it does not wait for only because it came at the same time.
@@ -170,7 +170,7 @@ def advance(
         rows += outcome.rows if settled else ()
         for event in settled:
             entry.add(event)
-        is_quiet = not hurries or entry.is_quiet_after(settled)
+        is_quiet = not settles_joins_one_by_one or entry.is_quiet_after(settled)
     if lacking:
         needs = frozenset().union(*(error.needs for error in lacking))
         questions = frozenset().union(*(error.questions for error in lacking))
@@ -185,7 +185,7 @@ def _decide(
     state: State,
     now: int,
     running: Collection[str],
-    found: Found,
+    found: FetchedValues,
     bounds: Bounds,
 ) -> Decision:
     # A step that a join has stopped may run on for a moment: the saga does not wait for its end.
@@ -200,14 +200,14 @@ def _decide(
     if is_stopping and state.kills_workers:
         return _parked(DecisionBuilder(program, state, now, running, found, terms=terms))
     if (is_stopping or state.orphaned_children) and not state.kills_workers:
-        if parked := killed(state, bounds.deaths):
+        if parked := parked_for_deaths(state, bounds.deaths):
             return Decision(record=parking(state, parked, now))
         # Whatever else is to be done, children of a branch that was left must not act on.
         builder = DecisionBuilder(program, state, now, running, found, most_bytes=most_bytes, terms=terms)
         return _stop(builder) if is_stopping else _cancelling(orphans_of(state))
     deadline = None
     stands_still = state.stands_still
-    if (failure := endless(state, program.most_hops) or too_old(state, now)) is not None:
+    if (failure := endless_failure(state, program.most_hops) or too_old(state, now)) is not None:
         return Decision(record=(ev.LimitReached(failure=failure, stays=stands_still),))
     if program.caps is not None and not stands_still:
         deadline = program.caps.deadline(state)
@@ -216,7 +216,7 @@ def _decide(
     if state.parked is not None:
         return _parked(DecisionBuilder(program, state, now, running, found, due=deadline, terms=terms))
     is_shaken = state.recovery.consecutive_crashes or state.recovery.interruptions
-    if is_shaken and (parked := killed(state, bounds.deaths) or cut_off(state, bounds.deaths)):
+    if is_shaken and (parked := parked_for_deaths(state, bounds.deaths) or cut_off(state, bounds.deaths)):
         return Decision(record=parking(state, parked, now))
     if state.money.spent and (notice := saga_notice(state, terms, now)):
         return Decision(record=(ev.NoticeDue(notice=notice),))
@@ -233,7 +233,7 @@ def _decide(
     return Decision(tuple(builder.record), commands, builder.again, builder.due, after=builder.state)
 
 
-def _limited(caps: Caps, state: State, now: int, found: Found) -> Decision | None:
+def _limited(caps: Caps, state: State, now: int, found: FetchedValues) -> Decision | None:
     """Return the end of a saga that has reached a limit, or the decision in its place; None if no limit is
     reached.
     """
@@ -257,26 +257,28 @@ def _stop(builder: DecisionBuilder) -> Decision:
     if builder.running:
         return _running_down(builder, state)
     if has_to_undo(state, undoes=program.undoes):
-        from baton.core.decide.undoing import begun  # most sagas end without
+        from baton.core.decide.undoing import begin_rollback  # most sagas end without
 
-        if (first := begun(builder, _cancelling)) is not None:
+        if (first := begin_rollback(builder, _cancelling)) is not None:
             return first
     try:
         end, stopped = (
-            ended(builder),
-            () if takes_back(state) else left_by(program, state, builder.found),
+            saga_end(builder),
+            () if will_roll_back(state) else left_by(program, state, builder.found),
         )
     except LackingError as error:
         return Decision(commands=missing(error.needs, error.questions))
-    told = [notice for notice in doubts(program, state, now) if not is_told(state, notice.key)]
+    told = [
+        notice for notice in unknown_outcome_notices(program, state, now) if not is_told(state, notice.key)
+    ]
     if told:
         return Decision(record=tuple(ev.NoticeDue(notice=notice) for notice in told))
     orphans = orphans_of(state)
     if len(orphans) > CANCELLED_TOGETHER:
-        return _cancelling(orphans, undo=takes_back(state), stopped=stopped)
+        return _cancelling(orphans, undo=will_roll_back(state), stopped=stopped)
     if not orphans:
         return Decision((*stopped, end))
-    return Decision((*stopped, end), (CancelChildren(tuple(orphans), undo=takes_back(state)),))
+    return Decision((*stopped, end), (CancelChildren(tuple(orphans), undo=will_roll_back(state)),))
 
 
 def _running_down(builder: DecisionBuilder, state: State) -> Decision:
@@ -286,7 +288,7 @@ def _running_down(builder: DecisionBuilder, state: State) -> Decision:
         return Decision(commands=(StopSteps(),))
     if state.cancel is None:
         slots = tuple(late(state, builder.running))
-        if slots and program.undoes and takes_back(state):
+        if slots and program.undoes and will_roll_back(state):
             from baton.core.decide.undoing import ends_by_itself  # most sagas end without
 
             slots = tuple(slot for slot in slots if not ends_by_itself(program, state, slot))
@@ -313,7 +315,7 @@ def _cancelling(
     `heard`: the saga reads later what they have undone.
     """
     part = tuple(children[:CANCELLED_TOGETHER])
-    record = recorded((child for _, child in part), stopped, heard=heard)
+    record = children_cancelled((child for _, child in part), stopped, heard=heard)
     return Decision(record, (CancelChildren(part, undo=undo, heard=heard),))
 
 
@@ -336,12 +338,12 @@ def _complete(builder: DecisionBuilder) -> Decision:
     try:
         output = builder.context("").render(builder.program.output)
     except ExpressionError as error:
-        return unfinished(builder.state, ev.failed_with("output_unbound", str(error)))
+        return end_as_failed(builder.state, ev.failed_with("output_unbound", str(error)))
     except LackingError as error:
         return Decision(commands=missing(error.needs, error.questions))
     if excess := excess_of(output, builder.most_bytes):
         failure = ev.Failure("output_too_large", f"the saga's output is too large: {excess}")
-        return unfinished(builder.state, failure)
+        return end_as_failed(builder.state, failure)
     return Decision(record=(ev.SagaEnded(status="completed", output=ev.Value(v=output)),))
 
 
@@ -351,7 +353,7 @@ class _Entry(Struct):
     program: Program
     state: State
     now: int
-    found: Found
+    found: FetchedValues
     bounds: Bounds
     room: int
     events: list[ev.Event] = []
@@ -373,7 +375,7 @@ class _Entry(Struct):
             for token in event.emits:
                 slot = slot_of(token.dst, token.iteration)
                 is_heard = slot in state.tokens and slot not in state.closed
-                if is_heard and self.program.turn(state, slot) != WAITS:
+                if is_heard and self.program.readiness(state, slot) != PENDING:
                     return False
         return True
 
@@ -385,7 +387,7 @@ class _Entry(Struct):
         while True:
             decision = decide(self.program, self.state, self.now, busy, self.found, self.bounds)
             if not decision.record or decision.is_lacking or decision.acts_first:
-                return decision, decision.behind
+                return decision, decision.has_more
             taken = len(self.events)
             for event in decision.record:
                 self.room -= _size(event)
@@ -426,4 +428,4 @@ def _size(event: ev.Event) -> int:
     return size if sum(moved) <= LARGE // 2 else size - sum(moved) + REFERENCE * len(moved)
 
 
-__all__ = ["Advance", "Decision", "RunStep", "advance", "decide", "recorded"]
+__all__ = ["Advance", "Decision", "RunStep", "advance", "children_cancelled", "decide"]

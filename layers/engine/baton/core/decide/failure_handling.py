@@ -14,17 +14,17 @@ from msgspec.structs import replace
 
 from baton.core.decide.builder import DecisionBuilder
 from baton.core.decide.context import EvaluationContext
-from baton.core.decide.transitions import caught, is_handled, stopped
+from baton.core.decide.transitions import catching_rule, is_handled, settle_failed
 from baton.core.decide.unknown_outcomes import doubt_notice, leaves_unknown, link, looks_first
 from baton.core.expressions import ExpressionError
 from baton.core.failures import quoted
 from baton.core.failures.alternatives import Alternative
 from baton.core.failures.breakers import BREAKER_OPEN
-from baton.core.failures.codes import CHILD_FAILED, DEFECTS, INPUT_INVALID, PERMANENT, class_of, told
+from baton.core.failures.codes import CHILD_FAILED, DEFECTS, INPUT_INVALID, PERMANENT, advice_for, class_of
 from baton.core.failures.failover import Context, Policy, first_match
 from baton.core.failures.matrix import DEFAULTS, RETRY
-from baton.core.failures.policy import ANY, ASK, PRESETS, Change, PolicyEntry, Rules, draw
-from baton.core.failures.strategies.base import STARTER, SUGGEST, Situation, Strategy
+from baton.core.failures.policy import ANY, ASK, PRESETS, PolicyChange, PolicyEntry, Rules, draw_jitter
+from baton.core.failures.strategies.base import STARTER, SUGGEST, FailureContext, Strategy
 from baton.core.failures.strategies.ladder import entry_of, is_said, laid_over, merge, next_step, severity_of
 from baton.core.failures.strategies.registry import LOOK, STRATEGIES, of
 from baton.core.graph.graph import Node
@@ -95,14 +95,14 @@ def handle_failure(
         entry = _above(entry, above)
     else:
         policy, arguments, broken = _policy(context, node, failing, class_, entry.kind, names=is_bug)
-    at = Situation(
+    at = FailureContext(
         entry=entry,
         history=failing.history,
         code=code,
         now=now,
         retry_after_ms=retry_after_ms,
-        draw=draw(context.state.origin.saga, context.slot, failing.attempts),
-        ways=node.ways,
+        draw=draw_jitter(context.state.origin.saga, context.slot, failing.attempts),
+        alternatives=node.ways,
         may_suggest=node.replan is not None,
     )
     step = None if policy is None else of(policy.then.strategy).by_policy(at, policy)
@@ -120,7 +120,7 @@ def handle_failure(
     message = (policy.message if policy is not None else "") or entry.message
     ask = _ask(context, strategy, entry, failing, message, now) if strategy.asks else None
     if step.way is not None or arguments:
-        yield from changed(context, failing, now, arguments, step.way)
+        yield from with_changed_arguments(context, failing, now, arguments, step.way)
     yield ev.StrategyChosen(
         node=name,
         iteration=iteration,
@@ -205,11 +205,11 @@ def _names(context: EvaluationContext, failure: ev.Failure) -> bool:
     if program.keeps_failure(context.slot) and not program.is_one_of_many(context.slot):
         return False  # a model is told, and not its agent's `catch`
     slot = owner_of(context.slot)
-    number = caught(replace(context, slot=slot), failure)
+    number = catching_rule(replace(context, slot=slot), failure)
     return number is not None and failure.code in program.nodes[node_of(slot)[0]].catch[number].codes
 
 
-def stays(context: EvaluationContext, failure: ev.Failure) -> bool:
+def ends_without_rollback(context: EvaluationContext, failure: ev.Failure) -> bool:
     """Return true if the rules of the document let the saga end with this failure and undo nothing: no
     `rollback` in their ladder.
     """
@@ -242,7 +242,7 @@ def _above(entry: PolicyEntry, name: str) -> PolicyEntry:
     passed = order[: order.index(name) + 1] if name in order else ()
     left = tuple(one for one in entry.ladder if one not in passed)
     at_most = {one.name: 0 for one in STRATEGIES.values() if one.repeats}
-    return merge(entry, Change(ladder=left, at_most=at_most))
+    return merge(entry, PolicyChange(ladder=left, at_most=at_most))
 
 
 def _rules(code: str, *levels: Rules) -> tuple[Rules, ...]:
@@ -334,7 +334,9 @@ def _ask(
     return ev.Ask(
         id=f"{context.state.lineage.branch}.{context.slot}.{failing.attempts}{strategy.suffix}",
         kind=entry.question,
-        message=f"{message or told(failure.code).says} ({failure.code}: {failure.message})"[:LONGEST_TOLD],
+        message=f"{message or advice_for(failure.code).says} ({failure.code}: {failure.message})"[
+            :LONGEST_TOLD
+        ],
         options=tuple(ACTIONS),
         expires_at=now + waits if (waits := strategy.waits_ms(entry)) else 0,
         severity="" if entry.severity == own else entry.severity,
@@ -417,9 +419,11 @@ def handle(builder: DecisionBuilder, at: Activation, failure: ev.Failure) -> Non
         for event in events:
             builder.note(event)
         return
-    failed = stopped(context, failure).on(ev.StepFailed(**ran))
+    failed = settle_failed(context, failure).on(ev.StepFailed(**ran))
     may_undo = builder.state.undo.is_left or len(builder.state.children) > 1
-    builder.note(replace(failed, stays=True) if may_undo and stays(context, failure) else failed)
+    builder.note(
+        replace(failed, stays=True) if may_undo and ends_without_rollback(context, failure) else failed
+    )
 
 
 def wait_for_breaker(context: EvaluationContext, attempt: int, held: Held) -> ev.StepHeld | None:
@@ -442,7 +446,7 @@ def wait_for_breaker(context: EvaluationContext, attempt: int, held: Held) -> ev
     )
 
 
-def failure_of(held: Held, node: str) -> ev.Failure:
+def breaker_failure(held: Held, node: str) -> ev.Failure:
     """Return the failure of the step in place of the wait."""
     text = f"the breaker `{held.breaker}` is {held.state.replace('_', '-')}; the next probe is at {iso(held.until)}"
     return ev.Failure(BREAKER_OPEN, text, node)
@@ -457,7 +461,7 @@ def _has_another_way(context: EvaluationContext, attempt: int, held: Held, name:
     if not program.failover.get(node.name):
         return False
     before = context.state.failing.get(context.slot)
-    failure = failure_of(held, name)
+    failure = breaker_failure(held, name)
     failing = Failing(
         attempts=attempt,
         failure=failure,
@@ -467,7 +471,7 @@ def _has_another_way(context: EvaluationContext, attempt: int, held: Held, name:
     return goes_another_way(context, failing)
 
 
-def changed(
+def with_changed_arguments(
     context: EvaluationContext,
     failing: Failing,
     now: int,
@@ -483,19 +487,21 @@ def changed(
     instead = tool_asked_about(node, after)
     is_same = instead == tool_asked_about(node, failing) and _named(failing.way) == _named(after.way)
     if not is_same or failing.arguments != after.arguments:
-        yield from left(context, failing, instead, now)
+        yield from notices_of_left_call(context, failing, instead, now)
 
 
-def answered(
+def with_answered_arguments(
     context: EvaluationContext, failing: Failing, now: int, arguments: Mapping[str, Any]
 ) -> Iterator[ev.Event]:
     """Yield the events of `changed` for a person's arguments. Raises `LackingError`."""
     # A person who has an unknown outcome tried again says that it has not happened.
     if failing.failure.code != UNKNOWN_OUTCOME:
-        yield from changed(context, failing, now, arguments)
+        yield from with_changed_arguments(context, failing, now, arguments)
 
 
-def left(context: EvaluationContext, failing: Failing, instead: str, now: int) -> Iterator[ev.Event]:
+def notices_of_left_call(
+    context: EvaluationContext, failing: Failing, instead: str, now: int
+) -> Iterator[ev.Event]:
     """Yield the events before the one with which the step goes on with another call, of the tool `instead`.
 
     Raises `LackingError`.

@@ -12,11 +12,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.decide.commands import Decision, StartHandler, missing
-from baton.core.decide.context import EvaluationContext, Found, LackingError, started
+from baton.core.decide.context import EvaluationContext, FetchedValues, LackingError, started
 from baton.core.decide.program import Program
 from baton.core.expressions import ExpressionError, parse
 from baton.core.failures.codes import CHILD_FAILED, class_of
-from baton.core.graph.graph import HANDLER, Catch, name_of
+from baton.core.graph.graph import HANDLER, Catch, graph_name
 from baton.core.log import events as ev
 from baton.core.log.records import Child
 from baton.core.log.state import State, node_of
@@ -25,8 +25,13 @@ from baton.core.sizes import excess_of
 _LAST_ERROR = parse("last_error")
 
 
-def handled(
-    program: Program, state: State, found: Found, decision: Decision, end: ev.SagaEnded, most_bytes: int
+def with_failure_handler(
+    program: Program,
+    state: State,
+    found: FetchedValues,
+    decision: Decision,
+    end: ev.SagaEnded,
+    most_bytes: int,
 ) -> Decision:
     """Return the decision, with the start of the handler before the end if the end has one."""
     handler = program.graph.handler
@@ -39,7 +44,7 @@ def handled(
     try:
         if program.handler is None:
             given = _report(context, end)
-        elif name_of(handler.workflow):
+        elif graph_name(handler.workflow):
             given, passed = started(context, program.handler)
         else:
             given = context.render(program.handler)

@@ -11,20 +11,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from baton.core.decide.builder import activation
-from baton.core.decide.context import NOTHING, EvaluationContext, Found
+from baton.core.decide.context import NOTHING, EvaluationContext, FetchedValues
 from baton.core.decide.program import Program
-from baton.core.decide.transitions import RouteError, check_output, done, stopped
+from baton.core.decide.transitions import RouteError, check_output, done, settle_failed
 from baton.core.decide.unknown_outcomes import (
     doubt_notice,
+    enlist,
+    failed_with_unknown_outcome,
     has_acted_before,
-    in_doubt,
-    linked,
     may_have_acted,
     may_stand,
-    takes_back,
+    will_roll_back,
 )
 from baton.core.effects.rows import Row
-from baton.core.effects.toolspec import ONCE, Request
+from baton.core.effects.toolspec import ONCE, ApprovalRequest
 from baton.core.failures.codes import class_of
 from baton.core.log import events as ev
 from baton.core.log.folding.received import callback_of, is_elsewhere, said_of
@@ -76,7 +76,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     blocked_ms: int = 0
     halt: ev.Parked | None = None
     why: str = ""
-    request: Request | None = None
+    request: ApprovalRequest | None = None
     notices: tuple[ev.Notice, ...] = ()
     handed: str = ""
     callback: str = ""
@@ -90,7 +90,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     acted: bool = False
 
 
-def refused(outcome: Outcome, why: str) -> Outcome:
+def refused_rows(outcome: Outcome, why: str) -> Outcome:
     """Return the failed outcome whose rows the table refuses; an outcome without rows stays as it is."""
     if not outcome.rows:
         return outcome
@@ -99,7 +99,7 @@ def refused(outcome: Outcome, why: str) -> Outcome:
     return replace(outcome, output=None, failure=failure, rows=())
 
 
-def _no_further(program: Program, state: State, outcome: Outcome, found: Found) -> Iterator[ev.Event]:
+def _no_further(program: Program, state: State, outcome: Outcome, found: FetchedValues) -> Iterator[ev.Event]:
     """Yield the events for an attempt without money or approval, or with a result that the saga no longer
     needs.
 
@@ -129,18 +129,22 @@ def _no_further(program: Program, state: State, outcome: Outcome, found: Found) 
         yield outcome.halt
     if outcome.why == APPROVAL and outcome.request is not None and is_waited_for:
         # Loaded with the first: most steps need none.
-        from baton.core.decide.approvals import asked, unapproved
+        from baton.core.decide.approvals import approval_events, unapproved_failure
 
         if state.is_stopping and not is_undo(slot):
             if _is_look(program, state, slot):
-                failure = unapproved(program, state, slot)
+                failure = unapproved_failure(program, state, slot)
                 ended = replace(outcome, why="", cost=0, usage=(), notices=(), failure=failure)
                 yield from settle(program, state, ended, found)
             return
-        yield from asked(EvaluationContext(program, state, found, slot), outcome.request, outcome.ended_at)
+        yield from approval_events(
+            EvaluationContext(program, state, found, slot), outcome.request, outcome.ended_at
+        )
 
 
-def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTHING) -> Iterator[ev.Event]:
+def settle(
+    program: Program, state: State, outcome: Outcome, found: FetchedValues = NOTHING
+) -> Iterator[ev.Event]:
     """Yield the events for an outcome; none if its slot no longer waits, or the saga has ended.
 
     Raises `LackingError`.
@@ -195,7 +199,7 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
             succeeded = ev.StepSucceeded(
                 **ran, recorded=outcome.recorded, output=outcome.output, digest=outcome.digest
             )
-            succeeded = linked(program, state, node, succeeded, outcome.kept, outcome.done_by, outcome.key)
+            succeeded = enlist(program, state, node, succeeded, outcome.kept, outcome.done_by, outcome.key)
             began, cost = outcome.started_at, outcome.cost
             yield done(context, outcome.ended_at, cost, began=began, has_schema=False).on(succeeded)
             return
@@ -210,7 +214,7 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
     yield from _failed(EvaluationContext(program, state, found, slot), outcome, failure, ran)
 
 
-def _held(program: Program, state: State, outcome: Outcome, found: Found) -> Iterator[ev.Event]:
+def _held(program: Program, state: State, outcome: Outcome, found: FetchedValues) -> Iterator[ev.Event]:
     """Yield the wait for a circuit breaker, or a failure that the document's rules handle.
 
     Raises `LackingError`.
@@ -222,7 +226,7 @@ def _held(program: Program, state: State, outcome: Outcome, found: Found) -> Ite
     if is_look and not _is_look(program, state, slot):
         return  # it was about to begin when the saga was stopped
     # Loaded with the first: most steps meet none.
-    from baton.core.decide.failure_handling import failure_of, wait_for_breaker
+    from baton.core.decide.failure_handling import breaker_failure, wait_for_breaker
 
     # What finds out whether there is something to undo does not hold the undoing up.
     context = EvaluationContext(program, state, found, slot)
@@ -230,14 +234,14 @@ def _held(program: Program, state: State, outcome: Outcome, found: Found) -> Ite
     if wait is not None:
         yield wait
         return
-    failure = failure_of(held, node_of(slot)[0])
+    failure = breaker_failure(held, node_of(slot)[0])
     failure = replace(failure, doubt=True) if is_look else failure
     yield from settle(program, state, replace(outcome, why="", held=None, failure=failure), found)
 
 
 def _is_look(program: Program, state: State, slot: str) -> bool:
     """Return true if a stopping saga has called the step again to find out its outcome."""
-    return takes_back(state) and may_stand(program, state, slot, ())
+    return will_roll_back(state) and may_stand(program, state, slot, ())
 
 
 def _is_awaited(program: Program, state: State, outcome: Outcome) -> bool:
@@ -285,15 +289,15 @@ def _failed(
     # A saga that ends anyway is not held up.
     is_over = state.is_stopping and not is_undo(slot)
     handling = [] if is_over else _handling(context, failing, outcome)
-    undoes = takes_back(state)
+    undoes = will_roll_back(state)
     is_news = before.attempts == 0 or not before.failure.doubt
     if handling or (is_over and failure.doubt and undoes and node.undo and is_news):
         # Where the saga undoes what it has done, `verify` looks first.
         yield ev.AttemptFailed(failure=failure, kept=kept, key=key, acted=acted, **ran)
         yield from handling
         return
-    failed = stopped(context, failure).on(ev.StepFailed(failure=failure, **ran))
-    failed = in_doubt(context.program, state, node, failed, kept, key, acted=acted)
+    failed = settle_failed(context, failure).on(ev.StepFailed(failure=failure, **ran))
+    failed = failed_with_unknown_outcome(context.program, state, node, failed, kept, key, acted=acted)
     is_asked = failed.prior is not None and undoes
     if not is_asked and (failure.doubt or (is_over and failure.code == UNKNOWN_OUTCOME)):
         # Only where the saga ends anyway: otherwise `verify` looks first, or a person is asked.
@@ -322,9 +326,9 @@ def _may_undo(state: State) -> bool:
 
 
 def _stays(context: EvaluationContext, failure: ev.Failure) -> bool:
-    from baton.core.decide.failure_handling import stays
+    from baton.core.decide.failure_handling import ends_without_rollback
 
-    return stays(context, failure)
+    return ends_without_rollback(context, failure)
 
 
 def _handed_over(

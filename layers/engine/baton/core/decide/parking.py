@@ -10,9 +10,9 @@ from collections.abc import Iterable
 
 from baton.core.decide.builder import DecisionBuilder
 from baton.core.decide.commands import Decision, LookAtStanding
-from baton.core.decide.context import Found
+from baton.core.decide.context import FetchedValues
 from baton.core.expressions import ExpressionError
-from baton.core.failures.codes import told
+from baton.core.failures.codes import advice_for
 from baton.core.failures.strategies.base import ESCALATED
 from baton.core.log import events as ev
 from baton.core.log.records import Child
@@ -29,7 +29,7 @@ def parking(state: State, parked: ev.Parked, now: int) -> tuple[ev.NoticeDue, ev
     No two parkings of a saga have the same version, so each opens an incident of its own.
     """
     where = f" at `{parked.node}`" if parked.node else ""
-    advice = told(parked.code).advice.rstrip(".")
+    advice = advice_for(parked.code).advice.rstrip(".")
     notice = ev.Notice(
         key=f"{state.origin.saga}/{state.lineage.branch}.parked.{state.version + 1}",
         to="on_call",
@@ -43,7 +43,7 @@ def parking(state: State, parked: ev.Parked, now: int) -> tuple[ev.NoticeDue, ev
     return ev.NoticeDue(notice=notice), parked
 
 
-def killed(state: State, max_deaths: int) -> ev.Parked | None:
+def parked_for_deaths(state: State, max_deaths: int) -> ev.Parked | None:
     """Return the parking of a saga that kills its workers, whatever they do for it; None if it does not."""
     if state.recovery.consecutive_crashes < max_deaths:
         return None
@@ -82,7 +82,7 @@ def orphans_of(state: State) -> list[tuple[str, Child]]:
     return [*is_open, *(("", child) for child in state.orphaned_children)]
 
 
-def recorded(
+def children_cancelled(
     children: Iterable[Child], stopped: Iterable[ev.Event] = (), *, heard: bool = False
 ) -> tuple[ev.Event, ...]:
     """Return the event that these children were asked to stop, so that they are not asked again.
@@ -105,7 +105,7 @@ def has_to_undo(state: State, *, undoes: bool) -> bool:
     return state.undo.is_left or any(child.undoable for child in state.children.values())
 
 
-def ended(builder: DecisionBuilder) -> ev.SagaEnded:
+def saga_end(builder: DecisionBuilder) -> ev.SagaEnded:
     """Return the end of a saga that stops, and undoes nothing. Raises `LackingError`."""
     state = builder.state
     if state.result is not None:
@@ -129,14 +129,14 @@ def _done_by_then(builder: DecisionBuilder) -> ev.Value:
     return ev.Value() if excess_of(output, builder.most_bytes) else ev.Value(v=output)
 
 
-def unfinished(state: State, failure: ev.Failure) -> Decision:
+def end_as_failed(state: State, failure: ev.Failure) -> Decision:
     """Fail a saga although all its nodes have ended; its effects may have to be undone first."""
     if state.undo.is_left:
         return Decision(record=(ev.LimitReached(failure=failure),))
     return Decision(record=(ev.SagaEnded(status="failed", failure=failure),))
 
 
-def held_up(state: State, found: Found, deadline: int, now: int) -> Decision | None:
+def held_up(state: State, found: FetchedValues, deadline: int, now: int) -> Decision | None:
     """Return the decision if a child's time stands still for a defect, which stops the saga's time, too; None
     if the time is over.
 

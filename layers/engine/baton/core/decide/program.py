@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from baton.core.conditions import names_of
 from baton.core.expressions import Path, Template, compile_template, parse
-from baton.core.failures.failover import Policy, named
-from baton.core.graph.graph import Graph, Join, Loop, Node, name_of
+from baton.core.failures.failover import Policy, matches_patterns
+from baton.core.graph.graph import Graph, Join, Loop, Node, graph_name
 from baton.core.graph.index import GraphIndex
 from baton.core.limits import Limits
 from baton.core.log import events as ev
@@ -25,12 +25,12 @@ from baton.core.log.state import State, item_of, node_of, owner_of, unrescued
 from baton.core.log.undos import is_undo, undone_item
 from baton.core.nodes.base import Kinds
 
-WAITS, FIRES, SKIPPED, FAILS = "waits", "fires", "skipped", "fails"
+PENDING, READY, SKIPPED, FAILS = "waits", "fires", "skipped", "fails"
 
 _ALL = Join()
 
 
-def turn_of(
+def readiness_of(
     node: Node,
     tails: frozenset[str],
     arrived: Mapping[str, bool],
@@ -44,7 +44,7 @@ def turn_of(
     back to this one: a round after the first has no other edges.
     """
     if tails and not tails.isdisjoint(arrived):
-        return FIRES
+        return READY
     join = node.join or _ALL
     alive, missing = sum(arrived.values()), max(len(node.before), 1) - len(arrived)
     if join.tolerated < 0:
@@ -53,25 +53,25 @@ def turn_of(
         return FAILS
     if join.need == 0:
         if missing:
-            return WAITS
+            return PENDING
         # An edge that has not arrived could have rescued what was lost.
         if len(failed) + len(lost) > join.tolerated:
             return FAILS
-        return FIRES if alive or failed or lost else SKIPPED
+        return READY if alive or failed or lost else SKIPPED
     if alive >= join.need:
-        return FIRES
+        return READY
     if failed and alive + missing < join.need:
         return FAILS
-    return WAITS if missing else SKIPPED
+    return PENDING if missing else SKIPPED
 
 
 def _plain(need: int, alive: int, missing: int, lacks: bool) -> str:
     """Return the turn of a join that tolerates nothing: it passes failed and lost edges on."""
     if need:
-        return FIRES if alive >= need else WAITS if missing else SKIPPED
+        return READY if alive >= need else PENDING if missing else SKIPPED
     if missing:
-        return WAITS
-    return FIRES if alive and not lacks else SKIPPED
+        return PENDING
+    return READY if alive and not lacks else SKIPPED
 
 
 NO_VALUE = Template(None, ())
@@ -229,16 +229,16 @@ class Program:
             return True
         return "#" in slot and self.kinds[self.nodes[node_of(slot)[0]].kind].keeps_failure(item_of(slot))
 
-    def turn(self, state: State, slot: str) -> str:
+    def readiness(self, state: State, slot: str) -> str:
         """Return the turn of a slot with tokens: WAITS, FIRES, SKIPPED or FAILS."""
         if "#" in slot:
-            return FIRES  # an item waits for no edges
+            return READY  # an item waits for no edges
         name, arrived = node_of(slot)[0], state.tokens[slot]
         if name in self._single:
-            return FIRES if True in arrived.values() else SKIPPED
-        return self.turn_at(name, arrived, state.errors.get(slot))
+            return READY if True in arrived.values() else SKIPPED
+        return self.readiness_at(name, arrived, state.errors.get(slot))
 
-    def turn_at(
+    def readiness_at(
         self,
         name: str,
         arrived: Mapping[str, bool],
@@ -247,7 +247,7 @@ class Program:
         """Return the turn of a node, by its arrived tokens (sender to alive) and the errors on its edges."""
         tails = self.index.tails_of.get(name, _NO_TAILS)
         if not errors:
-            return turn_of(self.nodes[name], tails, arrived)
+            return readiness_of(self.nodes[name], tails, arrived)
         dead = {
             src: unrescued(self.index, src, name, arrived, carried)
             for src, carried in errors.items()
@@ -255,11 +255,11 @@ class Program:
         }
         failed = [src for src, left in dead.items() if not all(one.handled for one in left)]
         lost = [src for src, left in dead.items() if left and src not in failed]
-        return turn_of(self.nodes[name], tails, arrived, failed, lost)
+        return readiness_of(self.nodes[name], tails, arrived, failed, lost)
 
     def has_come(self, state: State, slot: str) -> bool:
         """Return true if all that the join at `slot` waits for has arrived, and lets it run."""
-        return self.turn(state, slot) == FIRES
+        return self.readiness(state, slot) == READY
 
     def loop_around(self, reader: str, node: str) -> str:
         """Return the last node of the innermost loop around both; only for nodes that have one."""
@@ -395,7 +395,7 @@ def _asks_batch(path: Path, starts: str) -> bool:
 
     A named graph that is started may read all fields of `last_error`.
     """
-    return path.steps[:1] == ("batch",) or (not path.steps and bool(name_of(starts)))
+    return path.steps[:1] == ("batch",) or (not path.steps and bool(graph_name(starts)))
 
 
 def _failover_of(graph: Graph, kinds: Kinds) -> dict[str, Policies]:
@@ -403,7 +403,7 @@ def _failover_of(graph: Graph, kinds: Kinds) -> dict[str, Policies]:
     return {
         node.name: (
             *((policy, compile_template(policy.then.arguments)) for policy in node.failover),
-            *(one for one in shared if named(node.name, one[0].when.nodes)),
+            *(one for one in shared if matches_patterns(node.name, one[0].when.nodes)),
         )
         for node in graph.nodes
         if kinds[node.kind].has_attempts

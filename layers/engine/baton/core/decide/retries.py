@@ -12,9 +12,15 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.decide.builder import DecisionBuilder, RunStep, activation
-from baton.core.decide.spending import afresh
-from baton.core.decide.transitions import done, stopped
-from baton.core.decide.unknown_outcomes import doubts_of, ended, in_doubt, stands, told
+from baton.core.decide.spending import renewed_budget
+from baton.core.decide.transitions import done, settle_failed
+from baton.core.decide.unknown_outcomes import (
+    doubts_of,
+    failed_with_unknown_outcome,
+    stands,
+    stop_map_items,
+    stopped_notices,
+)
 from baton.core.failures.strategies.base import ESCALATED
 from baton.core.log import events as ev
 from baton.core.log.questions import CANCEL, EXPIRED, GIVE_UP, TRY_AGAIN, USE, WHOLE, about_parking
@@ -121,7 +127,9 @@ def unpark(builder: DecisionBuilder) -> None:
                 why = said.get("comment") or "cancelled in answer to why it was parked"
                 builder.note(ev.CancelRequested(reason=why, by=signal.by, at=builder.now, grace_ms=0))
             else:
-                builder.note(ev.Resumed(by=signal.by, at=builder.now, budget=afresh(state, builder.terms)))
+                builder.note(
+                    ev.Resumed(by=signal.by, at=builder.now, budget=renewed_budget(state, builder.terms))
+                )
         return
     if state.parked is None or state.parked.code != ESCALATED or state.parked.until:
         return
@@ -159,9 +167,13 @@ def _is_answered(builder: DecisionBuilder, at: Activation, failing: Failing, ask
             **place,
         )
         if action == TRY_AGAIN and closed.arguments:
-            from baton.core.decide.failure_handling import answered  # few answers change arguments
+            from baton.core.decide.failure_handling import (
+                with_answered_arguments,  # few answers change arguments
+            )
 
-            for event in list(answered(builder.context(at.slot), failing, builder.now, closed.arguments)):
+            for event in list(
+                with_answered_arguments(builder.context(at.slot), failing, builder.now, closed.arguments)
+            ):
                 builder.note(event)
         elif action == USE and not is_recorded and builder.program.undoes:
             from baton.core.decide.unknown_outcomes import step_link
@@ -233,15 +245,15 @@ def _give_up(builder: DecisionBuilder, at: Activation, failing: Failing) -> None
         schema_hash=at.node.schema_hash,
     )
     context = builder.context(at.slot)
-    failed = stopped(context, failing.failure).on(failed)
-    failed = in_doubt(
+    failed = settle_failed(context, failing.failure).on(failed)
+    failed = failed_with_unknown_outcome(
         builder.program, builder.state, at.node, failed, failing.kept, failing.key, acted=failing.acted
     )
     may_undo = failed.prior is not None or builder.state.undo.is_left or builder.state.children
     if may_undo and not failed.is_result:
-        from baton.core.decide.failure_handling import stays
+        from baton.core.decide.failure_handling import ends_without_rollback
 
-        failed = replace(failed, stays=stays(context, failing.failure))
+        failed = replace(failed, stays=ends_without_rollback(context, failing.failure))
     builder.note(failed)
 
 
@@ -278,20 +290,24 @@ def fail(
         by=by,
     )
     context = builder.context(at.slot)
-    settled = stopped(context, failure).on(failed)
+    settled = settle_failed(context, failure).on(failed)
     if failing is not None and stands(at.node, failing):
         # The last attempt may have happened, whatever the step has failed with since.
         doubtful = replace(settled, failure=replace(failure, doubt=True, tool=failing.failure.tool))
-        settled = in_doubt(builder.program, builder.state, at.node, doubtful, failing.kept, failing.key)
+        settled = failed_with_unknown_outcome(
+            builder.program, builder.state, at.node, doubtful, failing.kept, failing.key
+        )
     if at.node.each is not None and (builder.state.undo.is_left or builder.state.children):
-        from baton.core.decide.failure_handling import stays  # few maps fail
+        from baton.core.decide.failure_handling import ends_without_rollback  # few maps fail
 
-        settled = replace(settled, stays=stays(context, failure))
+        settled = replace(settled, stays=ends_without_rollback(context, failure))
     if first is not None:
         builder.note(first)
     if settled.emits:  # else the saga stops, and its items end by themselves
         # One that is in the list by its own failure is not told of twice.
-        for event in [] if settled.prior is not None else list(told(context, builder.now, builder.running)):
+        for event in (
+            [] if settled.prior is not None else list(stopped_notices(context, builder.now, builder.running))
+        ):
             builder.note(event)
         leave(builder, at)
     builder.note(settled)
@@ -317,7 +333,7 @@ def is_late(builder: DecisionBuilder, at: Activation) -> bool:
 
 def stop_late(builder: DecisionBuilder, at: Activation, why: str) -> None:
     """Stop the items that a map has left running. Nothing follows from that."""
-    for event in ended(
+    for event in stop_map_items(
         builder.program, builder.state, at.slot, builder.now, builder.running, builder.found, why
     ):
         builder.note(event)

@@ -16,7 +16,7 @@ from baton.core.conditions.model import AllOf, AnyOf, Condition, Not, Python
 from baton.core.decide.builder import DecisionBuilder, activation
 from baton.core.decide.context import EvaluationContext, LackingError
 from baton.core.decide.outcomes import Outcome, settle
-from baton.core.decide.program import FAILS, SKIPPED, WAITS
+from baton.core.decide.program import FAILS, PENDING, SKIPPED
 from baton.core.decide.retries import (
     fail,
     go_on,
@@ -27,13 +27,13 @@ from baton.core.decide.retries import (
     next_attempt,
     stop_late,
 )
-from baton.core.decide.transitions import RouteError, caught, check_output, done, skipped
-from baton.core.decide.unknown_outcomes import is_in_doubt, late_in, over, told
+from baton.core.decide.transitions import RouteError, catching_rule, check_output, done, settle_skipped
+from baton.core.decide.unknown_outcomes import is_in_doubt, late_in, map_end, stopped_notices
 from baton.core.graph.graph import Node
 from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.folding.received import CALLBACK
-from baton.core.log.folding.workflow_limits import COUNTED, SAGA, TERMINATE, THROTTLE, Caps, failure_of
+from baton.core.log.folding.workflow_limits import COUNTED, SAGA, TERMINATE, THROTTLE, Caps, limit_failure
 from baton.core.log.questions import is_answer_to, tool_asked_about
 from baton.core.log.records import LONGEST_MESSAGE
 from baton.core.log.state import (
@@ -84,12 +84,12 @@ def overtaken(builder: DecisionBuilder, at: Activation) -> ev.Failure | None:
         return None
     until = since + at.node.limits["wall_time"].most
     if builder.now >= until:
-        return failure_of("wall_time", at.node.limits["wall_time"], at.node.name, builder.now - since)
+        return limit_failure("wall_time", at.node.limits["wall_time"], at.node.name, builder.now - since)
     builder.due_by(until)
     return None
 
 
-def ask(builder: DecisionBuilder, at: Activation) -> ev.Failure | str:
+def ask_limits(builder: DecisionBuilder, at: Activation) -> ev.Failure | str:
     """Return an empty text if the node may begin or has begun, `HELD` if it has to wait, or a failure if it
     never may begin.
     """
@@ -112,7 +112,7 @@ def ask(builder: DecisionBuilder, at: Activation) -> ev.Failure | str:
             if found <= cap.most:
                 continue
             if cap.then == TERMINATE:
-                return _ended(builder, at, scope, failure_of(name, cap, scope, found), cost)
+                return _ended(builder, at, scope, limit_failure(name, cap, scope, found), cost)
             if cap.then == THROTTLE:
                 is_slow = _is_slow(builder, caps, scope, at.node) or is_slow
     if not kind.load:
@@ -283,13 +283,13 @@ def schedule_ready(builder: DecisionBuilder) -> None:
     then slots that begin; each consequence is applied everywhere before the next slot begins.
     """
     slots = builder.state.tokens
-    hurries = builder.program.index.hurries
-    if hurries:
+    settles_joins_one_by_one = builder.program.index.settles_joins_one_by_one
+    if settles_joins_one_by_one:
         for slot in slots:
             builder.close(slot)
     if builder.program.ends and _is_ending(builder):
         return
-    if hurries:
+    if settles_joins_one_by_one:
         known = -1
         while known < len(builder.record) and builder.state.failure is None:
             known = len(builder.record)
@@ -303,7 +303,7 @@ def schedule_ready(builder: DecisionBuilder) -> None:
         known = len(builder.record)
         _try(builder, slot, to_begin=True)
         said = builder.record[known:]
-        if hurries and any(getattr(event, "emits", ()) for event in said):
+        if settles_joins_one_by_one and any(getattr(event, "emits", ()) for event in said):
             return
         if said and builder.program.ends and _leads_to_an_end(builder, said):
             return
@@ -313,7 +313,7 @@ def _in_order(builder: DecisionBuilder) -> Iterable[str]:
     """Return the slots in the order that matters to a join, to a node that ends the saga or to a map that has
     enough.
     """
-    if not (builder.state.signals or builder.program.index.hurries or builder.program.ends):
+    if not (builder.state.signals or builder.program.index.settles_joins_one_by_one or builder.program.ends):
         return builder.state.tokens
     return in_order(builder.state, builder.now)
 
@@ -351,8 +351,8 @@ def _schedule(builder: DecisionBuilder, slot: str, *, to_begin: bool) -> None:
     program, state = builder.program, builder.state
     if slot not in state.tokens or state.parked is not None:
         return
-    turn = program.turn(state, slot)
-    if turn == WAITS:
+    readiness = program.readiness(state, slot)
+    if readiness == PENDING:
         return
     at = activation(program, state, slot)
     # An item goes with its node.
@@ -360,10 +360,10 @@ def _schedule(builder: DecisionBuilder, slot: str, *, to_begin: bool) -> None:
         if slot_of(join, at.iteration[:depth] + (0,) * begins) in state.closed:
             _skip(builder, at, f"join {join}")
             return
-    if turn == SKIPPED:
+    if readiness == SKIPPED:
         _skip(builder, at)
         return
-    if turn == FAILS:
+    if readiness == FAILS:
         _fail_join(builder, at, to_begin=to_begin)
     elif ("wall_time" in at.node.limits and _is_overtaken(builder, at)) or slot in builder.running:
         return
@@ -387,17 +387,17 @@ def _fail_join(builder: DecisionBuilder, at: Activation, *, to_begin: bool) -> N
 
 def _is_a_beginning(builder: DecisionBuilder, slot: str, failure: ev.Failure) -> bool:
     """Return true if the failure is caught, so that other nodes begin with it."""
-    return caught(builder.context(slot), failure) is not None
+    return catching_rule(builder.context(slot), failure) is not None
 
 
 def _skip(builder: DecisionBuilder, at: Activation, why: str = "") -> None:
     if is_late(builder, at):
         stop_late(builder, at, why)
         return
-    for event in list(told(builder.context(at.slot), builder.now, builder.running)):
+    for event in list(stopped_notices(builder.context(at.slot), builder.now, builder.running)):
         builder.note(event)
     leave(builder, at)
-    settlement = skipped(builder.program, builder.state, at.slot, passes_on=not why)
+    settlement = settle_skipped(builder.program, builder.state, at.slot, passes_on=not why)
     builder.note(
         settlement.on(ev.NodeSkipped(node=at.node.name, iteration=at.iteration, item=at.item, why=why))
     )
@@ -439,7 +439,7 @@ def _is_overtaken(builder: DecisionBuilder, at: Activation) -> bool:
 
 def _may_begin(builder: DecisionBuilder, at: Activation) -> bool:
     """Return true if the limits let the node begin, or have done so."""
-    answer = ask(builder, at)
+    answer = ask_limits(builder, at)
     if isinstance(answer, ev.Failure):
         fail(builder, at, answer)
     return answer == ""
@@ -472,12 +472,12 @@ def _ask_its_kind(builder: DecisionBuilder, at: Activation) -> None:
     except UnfitError as error:
         said = Failed(error.failure)
     if said is not None:
-        follow(builder, at, said)
+        apply_kind_answer(builder, at, said)
     elif work is not None and work.due is not None:
         builder.due_by(work.due)
 
 
-def follow(builder: DecisionBuilder, at: Activation, said: Next) -> None:
+def apply_kind_answer(builder: DecisionBuilder, at: Activation, said: Next) -> None:
     """Carry out the answer of a kind."""
     _FOLLOWS[type(said)](builder, at, said)
 
@@ -505,9 +505,9 @@ def _completed(builder: DecisionBuilder, at: Activation, said: Completed) -> Non
         key=getattr(builder.state.open.get(at.slot), "key", "") if at.node.undo else "",
     )
     if said.tool and failing is not None:  # what a model has put in its place is done
-        from baton.core.decide.failure_handling import left  # few steps have another way
+        from baton.core.decide.failure_handling import notices_of_left_call  # few steps have another way
 
-        for event in list(left(builder.context(at.slot), failing, said.tool, builder.now)):
+        for event in list(notices_of_left_call(builder.context(at.slot), failing, said.tool, builder.now)):
             builder.note(event)
     for event in list(settle(builder.program, builder.state, outcome, builder.found)):
         builder.note(event)
@@ -588,11 +588,11 @@ def _failed(builder: DecisionBuilder, at: Activation, said: Failed) -> None:
 def _granted(builder: DecisionBuilder, at: Activation, said: Granted) -> None:
     failing, work = builder.state.failing.get(at.slot), builder.state.open[at.slot]
     if failing is not None and work.arguments:
-        from baton.core.decide.failure_handling import (
-            changed,  # few arguments differ from those of the attempt before
-        )
+        from baton.core.decide.failure_handling import with_changed_arguments
 
-        for event in list(changed(builder.context(at.slot), failing, builder.now, work.arguments)):
+        for event in list(
+            with_changed_arguments(builder.context(at.slot), failing, builder.now, work.arguments)
+        ):
             builder.note(event)
     builder.note(said.first)  # it begins in the decision that follows from this
 
@@ -600,7 +600,7 @@ def _granted(builder: DecisionBuilder, at: Activation, said: Granted) -> None:
 def _moved(builder: DecisionBuilder, at: Activation, said: Moved) -> None:
     event = said.event
     if isinstance(event, ev.MapEnded):
-        event = over(builder.program, builder.state, event, at.slot)
+        event = map_end(builder.program, builder.state, event, at.slot)
     builder.note(event)
     if said.begins:
         _spread(builder, at, Spread(said.begins))

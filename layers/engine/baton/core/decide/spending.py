@@ -20,7 +20,7 @@ from baton.core.failures.strategies.base import ON_CALL
 from baton.core.graph.graph import Cap, Node
 from baton.core.limits import DAY_MS, Limits
 from baton.core.log import events as ev
-from baton.core.log.folding.workflow_limits import SAGA, TERMINATE, failure_of
+from baton.core.log.folding.workflow_limits import SAGA, TERMINATE, limit_failure
 from baton.core.log.records import SharedLimit
 from baton.core.log.state import State
 from baton.core.money import BLOCKED, amount_of, dollars, micro_dollars
@@ -91,13 +91,13 @@ def total_of(state: State, terms: SpendingLimits) -> int:
     return max(own, *(one.most for one in above if one.node is None))
 
 
-def afresh(state: State, terms: SpendingLimits) -> int:
+def renewed_budget(state: State, terms: SpendingLimits) -> int:
     """Return the new total of a saga that was parked for its money: one more limit's worth. 0: as before."""
     is_for_money = state.parked is not None and state.parked.code == SAGA_SPENT
     return max(state.money.spent, total_of(state, terms)) + terms.saga if is_for_money else 0
 
 
-def ask(state: State, terms: SpendingLimits, node: Node, busy: int) -> str | ev.Parked:
+def ask_money(state: State, terms: SpendingLimits, node: Node, busy: int) -> str | ev.Parked:
     """Return `BEGINS`, `WAITS` or the parking for a node that does work; attempts under way reserve `busy`.
 
     `WAITS`: for the end of those. Once everything is spent no step begins at all, nor a child: most tools
@@ -211,7 +211,7 @@ def _parked(
     limit, would = dollars(most), f"`{what or node}` would cost up to {dollars(amount)} dollars, and "
     if amount > most:
         return ev.Parked(code=code, message=f"{would}a {whose} may spend {limit} a day", node=node)
-    spent = f"{dollars(sums.spent)} of the {whose}'s {limit} dollars of {shown(day)} are spent"
+    spent = f"{dollars(sums.spent)} of the {whose}'s {limit} dollars of {day_text(day)} are spent"
     return ev.Parked(code=code, message=f"{would if amount else ''}{spent}", node=node, until=end_of(day))
 
 
@@ -244,15 +244,15 @@ def _notices(
     name, key, to, code = whose
     if limit <= 0 or spent * 100 < limit * percent:
         return ()
-    said = f"{dollars(spent)} of the {dollars(limit)} dollars of {name} for {shown(day)} are spent"
+    said = f"{dollars(spent)} of the {dollars(limit)} dollars of {name} for {day_text(day)} are spent"
     found = [ev.Notice(key=f"budget{percent}/{key}/{day}", to=to, code=WARNING, message=said, at=now)]
     if limit <= spent:
-        said, key = f"{said}: nothing more begins before {shown(day + 1)} (UTC)", f"budget100/{key}/{day}"
+        said, key = f"{said}: nothing more begins before {day_text(day + 1)} (UTC)", f"budget100/{key}/{day}"
         found.append(ev.Notice(key=key, to=to, code=code, message=said, severity="high", at=now))
     return tuple(found)
 
 
-def shown(day: int) -> str:
+def day_text(day: int) -> str:
     """Return the date of a day: `2026-09-21`."""
     return datetime.fromtimestamp(day * DAY_MS / 1_000, UTC).date().isoformat()
 
@@ -306,14 +306,14 @@ def _ends(cap: Cap | None) -> Cap | None:
     return cap if cap is not None and cap.then == TERMINATE else None
 
 
-def reached(
+def limit_reached(
     limit: SharedLimit, terms: SpendingLimits, spent: int, cost: int, node: str, what: str
 ) -> ev.Failure | ev.Parked:
     """Return the result of a call that does not fit: a failure by a limit of a document, else the saga's
     parking.
     """
     if limit.node is not None:
-        failure = failure_of("cost", Cap(most=limit.most), limit.node, spent + cost)
+        failure = limit_failure("cost", Cap(most=limit.most), limit.node, spent + cost)
         whose = f"{failure.message} with what the next call may cost, in saga {limit.saga} and those below it"
         return ev.Failure(failure.code, whose, node)
     text = f"`{what}` would cost up to {dollars(cost)} dollars, and " if cost else ""

@@ -18,12 +18,18 @@ from baton.core.conditions import ConditionError
 from baton.core.conditions.schema import violations
 from baton.core.decide.context import NOTHING, EvaluationContext
 from baton.core.decide.program import Program
-from baton.core.expressions import LONGEST_MS, ExpressionError, compile_template, lasting, parse_duration
+from baton.core.expressions import (
+    LONGEST_MS,
+    ExpressionError,
+    compile_template,
+    duration_text,
+    parse_duration,
+)
 from baton.core.failures import quoted, sanitised
 from baton.core.failures.codes import class_of
 from baton.core.graph.graph import Loop, Node, Pause, Poll
 from baton.core.log import events as ev
-from baton.core.log.folding.workflow_limits import Caps, size_of
+from baton.core.log.folding.workflow_limits import Caps, json_bytes
 from baton.core.log.records import Paused
 from baton.core.log.state import State, node_of, owner_of, slot_of
 from baton.core.summary import summary_of
@@ -123,16 +129,16 @@ def done(
         again, chosen, way = _choose(context, node)
         found = _again(program, state, slot, node) if again else _go(program, state, slot, node, chosen)
         if again and node.loop is not None and (node.loop.pause is not None or node.loop.poll is not None):
-            found = replace(found, paused=paused(context, node.loop, now, began))
+            found = replace(found, paused=loop_pause(context, node.loop, now, began))
         if caps is not None:
             _check_limits(caps, state, node, found.emits, output, cost)
     except RouteError as error:
         fault = replace(ev.failed_with(error.code, error.message, node.name), answer=error.answer)
-        return replace(stopped(context, fault), fault=fault, output=output, full=full, keep=False)
+        return replace(settle_failed(context, fault), fault=fault, output=output, full=full, keep=False)
     return replace(found, way=way, output=output, full=full)
 
 
-def skipped(program: Program, state: State, slot: str, *, passes_on: bool) -> Settlement:
+def settle_skipped(program: Program, state: State, slot: str, *, passes_on: bool) -> Settlement:
     """Return the settlement of a node that does not run: none of its edges is taken, and the errors it got go
     on.
 
@@ -143,7 +149,7 @@ def skipped(program: Program, state: State, slot: str, *, passes_on: bool) -> Se
     return _go(program, state, slot, node, _NONE, errors)
 
 
-def stopped(context: EvaluationContext, failure: ev.Failure) -> Settlement:
+def settle_failed(context: EvaluationContext, failure: ev.Failure) -> Settlement:
     """Return the settlement of the failed node at the context's slot: empty unless it is caught or a join
     tolerates it.
 
@@ -156,7 +162,7 @@ def stopped(context: EvaluationContext, failure: ev.Failure) -> Settlement:
         context = replace(context, slot=owner_of(context.slot))
     program, state, slot = context.program, context.state, context.slot
     node = program.nodes[node_of(slot)[0]]
-    number = caught(context, failure)
+    number = catching_rule(context, failure)
     if number is None and node.name not in program.index.can_fail:
         return Settlement()
     handlers = () if number is None else node.catch[number].then
@@ -170,7 +176,7 @@ def forgotten(context: EvaluationContext) -> tuple[str, ...]:
     return _settled(context.program, context.state, context.slot, (), (), ()).forget
 
 
-def caught(context: EvaluationContext, failure: ev.Failure) -> int | None:
+def catching_rule(context: EvaluationContext, failure: ev.Failure) -> int | None:
     """Return the number of the first rule of `catch` that fits, from 0.
 
     A rule whose condition breaks does not fit.
@@ -201,7 +207,7 @@ def is_handled(context: EvaluationContext, failure: ev.Failure) -> bool:
         context = replace(context, slot=owner_of(context.slot))
     elif program.keeps_failure(context.slot):
         return True
-    return name in context.program.index.can_fail or caught(context, failure) is not None
+    return name in context.program.index.can_fail or catching_rule(context, failure) is not None
 
 
 def check_output(context: EvaluationContext, node: Node) -> None:
@@ -223,7 +229,7 @@ def _check_limits(
     caps: Caps, state: State, node: Node, emits: Iterable[ev.Token], output: ev.Value, cost: int
 ) -> None:
     live = sum(token.alive for token in emits)
-    failure = caps.fault(state, node, live, size_of(output), cost)
+    failure = caps.fault(state, node, live, json_bytes(output), cost)
     if failure is not None:
         raise RouteError(failure.code, failure.message)
 
@@ -409,7 +415,7 @@ beginning.
 _NONE_AT_ALL = re.compile(r" *0+(\.0+)? *(ms|s|m|h|d)? *")
 
 
-def paused(context: EvaluationContext, loop: Loop, now: int, began: int) -> Paused | None:
+def loop_pause(context: EvaluationContext, loop: Loop, now: int, began: int) -> Paused | None:
     """Return the pause before the next round. The last try of a poll is made at its deadline.
 
     Raises `RouteError`, for a poll also if its tries or its time are used up, and `LackingError`.
@@ -421,7 +427,7 @@ def paused(context: EvaluationContext, loop: Loop, now: int, began: int) -> Paus
         if rounds >= loop.max_iterations:
             _give_up(context, rounds, "the most there may be")
         if by and now >= by:
-            _give_up(context, rounds, f"for {lasting(loop.poll.within_ms)}")
+            _give_up(context, rounds, f"for {duration_text(loop.poll.within_ms)}")
     until = now + (0 if loop.pause is None else _length(context, loop, loop.pause))
     until = min(until, by) if by else until
     return Paused(until=until, ends_by=by) if by or until > now else None

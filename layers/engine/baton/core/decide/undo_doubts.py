@@ -22,7 +22,7 @@ from baton.core.log import events as ev
 from baton.core.log.questions import GIVE_UP, TRY_AGAIN, USE
 from baton.core.log.records import Failure, Notice, Option
 from baton.core.log.state import UNKNOWN_OUTCOME, State, item_of, node_of, slot_of
-from baton.core.log.undos import NAMED, undone_item
+from baton.core.log.undos import NAMED_IN_STATE, undone_item
 from baton.core.nodes.base import Activation
 
 OPTIONS = (
@@ -62,7 +62,7 @@ def why(event: Any) -> str:
     )
 
 
-def ask(builder: DecisionBuilder, at: Activation) -> None:
+def ask_person(builder: DecisionBuilder, at: Activation) -> None:
     """Ask the person, or note the effect of the answer. Raises `LackingError`."""
     failing, known = builder.state.failing[at.slot], len(builder.record)
     if failing.strategy:
@@ -72,10 +72,10 @@ def ask(builder: DecisionBuilder, at: Activation) -> None:
             builder.note(_worded(event))
     else:
         fail(builder, at, failing.failure)
-    tell(builder, at, known)
+    notify_on_call(builder, at, known)
 
 
-def tell(builder: DecisionBuilder, at: Activation, known: int) -> None:
+def notify_on_call(builder: DecisionBuilder, at: Activation, known: int) -> None:
     """Notify the people on call of a step that failed after `known` events, if no person has given its
     outcome.
     """
@@ -141,7 +141,7 @@ def failure_notice(state: State, slot: str, failure: Failure, now: int) -> Notic
 
 def refused_notice(state: State, slot: str, failure: Failure, now: int) -> Notice | None:
     """Return the notice that a step could not be undone, for the first such steps; None for later ones."""
-    if len(state.undo.failed) >= NAMED or state.undo.set_aside:
+    if len(state.undo.failed) >= NAMED_IN_STATE or state.undo.set_aside:
         return None
     name, iteration = node_of(slot)
     was, notice = slot_of(name, iteration, undone_item(item_of(slot))), doubt_notice(state, slot, now)

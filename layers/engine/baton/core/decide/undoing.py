@@ -18,16 +18,16 @@ from baton.core.decide.context import LackingError
 from baton.core.decide.parking import orphans_of
 from baton.core.decide.program import Program
 from baton.core.decide.retries import fail, may_try_again, next_attempt
-from baton.core.decide.scheduling import follow
+from baton.core.decide.scheduling import apply_kind_answer
 from baton.core.decide.spending import is_told
 from baton.core.decide.unknown_outcomes import (
-    doubts,
-    in_doubt,
+    failed_with_unknown_outcome,
     is_in_doubt,
     looks_first,
     may_stand,
-    replaced,
+    replaced_arguments,
     stands,
+    unknown_outcome_notices,
 )
 from baton.core.effects.toolspec import ONCE, PURE
 from baton.core.expressions import ExpressionError, compile_template, lone_path
@@ -39,7 +39,14 @@ from baton.core.log.folding.received import callback_of, is_elsewhere, said_of
 from baton.core.log.questions import tool_asked_about
 from baton.core.log.records import Child
 from baton.core.log.state import UNKNOWN_OUTCOME, Failing, State, item_of, node_of, slot_of
-from baton.core.log.undos import LISTED, NAMED, Undoing, UndoStep, undo_item, undone_item
+from baton.core.log.undos import (
+    FAILED_UNDOS_PER_ENTRY,
+    NAMED_IN_STATE,
+    Undoing,
+    UndoStep,
+    undo_item,
+    undone_item,
+)
 from baton.core.nodes.base import Activation, Run, UnfitError
 from baton.errors import CorruptLog
 
@@ -66,7 +73,7 @@ STOPPED = ev.Failure("cancelled", "the saga was stopped while the step ran")
 # ---- whether, and when ---------------------------------------------------------------------------------------------------
 
 
-def begun(builder: DecisionBuilder, cancelling: Cancelling) -> Decision | None:
+def begin_rollback(builder: DecisionBuilder, cancelling: Cancelling) -> Decision | None:
     """Return the decision before the end of a stopping saga that undoes its effects. None: it undoes nothing.
 
     The saga first finds out the outcomes of its steps, tells people if that is impossible, and stops its
@@ -81,7 +88,11 @@ def begun(builder: DecisionBuilder, cancelling: Cancelling) -> Decision | None:
     has_ended = any(child.undoable for _, child in heard)
     if not (state.undo.is_left or has_ended or _may_stand(builder)):
         return None
-    told = [one for one in doubts(builder.program, state, builder.now) if not is_told(state, one.key)]
+    told = [
+        one
+        for one in unknown_outcome_notices(builder.program, state, builder.now)
+        if not is_told(state, one.key)
+    ]
     if told:
         return Decision(record=tuple(ev.NoticeDue(notice=notice) for notice in told))
     if heard:
@@ -174,7 +185,7 @@ def _said(builder: DecisionBuilder) -> Decision | None:
             try:
                 said = program.kinds[at.node.kind].resume(at, work, builder)
                 assert said is not None, "it has said something"
-                follow(builder, at, said)
+                apply_kind_answer(builder, at, said)
             except LackingError as error:
                 return Decision(commands=missing(error.needs, error.questions))
     return Decision(record=tuple(builder.record)) if builder.record else None
@@ -216,9 +227,9 @@ def _arguments_of(builder: DecisionBuilder, at: Activation) -> Any:
     if not at.item or builder.program.is_one_of_many(at.slot):
         return builder.context(at.slot).render(builder.program.template(at.slot))
     # What undoes something, or finds out whether there is something to undo, is not held up by limits of money.
-    desk = DecisionBuilder(builder.program, builder.state, builder.now, builder.running, builder.found)
+    trial = DecisionBuilder(builder.program, builder.state, builder.now, builder.running, builder.found)
     try:
-        said = builder.program.kinds[at.node.kind].begin(at, desk)
+        said = builder.program.kinds[at.node.kind].begin(at, trial)
     except UnfitError as error:
         raise ExpressionError(error.failure.message) from error
     if not isinstance(said, Run):
@@ -257,7 +268,9 @@ def _in_doubt(builder: DecisionBuilder) -> Iterator[ev.StepFailed]:
             is_result=program.keeps_failure(slot),
         )
         key = "" if failing is None else failing.key
-        yield in_doubt(program, builder.state, at.node, failed, kept_of(builder, at, failed.tool), key)
+        yield failed_with_unknown_outcome(
+            program, builder.state, at.node, failed, kept_of(builder, at, failed.tool), key
+        )
 
 
 def kept_of(builder: DecisionBuilder, at: Activation, tool: str) -> ev.Value | None:
@@ -271,7 +284,7 @@ def kept_of(builder: DecisionBuilder, at: Activation, tool: str) -> ev.Value | N
     if undo is None or undo.keeps == ():
         return None
     try:
-        given = {**_arguments_of(builder, at), **({} if failing is None else replaced(failing))}
+        given = {**_arguments_of(builder, at), **({} if failing is None else replaced_arguments(failing))}
     except (ExpressionError, CorruptLog):
         return None
     return ev.Value(v=undo.needed(given))
@@ -281,7 +294,7 @@ def _set_aside(state: State) -> tuple[ev.UndoSetAside, ...]:
     """Set aside all steps that could not be undone but the first, if some are in the log already: they come
     in one order.
     """
-    rest = state.undo.failed[NAMED:] if state.undo.aside else ()
+    rest = state.undo.failed[NAMED_IN_STATE:] if state.undo.aside else ()
     return (ev.UndoSetAside(steps=rest),) if rest else ()
 
 
@@ -299,7 +312,7 @@ def _beginning(builder: DecisionBuilder) -> ev.UndoBegan:
         at=builder.now,
         back_to=0 if wanted is None else wanted.back_to,
         together=builder.program.graph.undo_together or (wanted is not None and wanted.together),
-        doubtful=lost[:NAMED],
+        doubtful=lost[:NAMED_IN_STATE],
         doubts=len(lost),
         kept=tuple(sorted(program.for_handler & state.outputs.keys())),
     )
@@ -331,7 +344,7 @@ def undo(builder: DecisionBuilder) -> Decision:
         except LackingError as error:
             builder.lacks(error)
     if builder.state.undo.head > builder.state.version:
-        return Decision(behind=True)  # what is to be undone is in the entry that is being made
+        return Decision(has_more=True)  # what is to be undone is in the entry that is being made
     if not builder.record and not builder.entries:
         try:
             _move(builder)
@@ -359,8 +372,10 @@ def _move(builder: DecisionBuilder) -> None:
     """
     while True:
         work, failed = _work(builder), builder.state.undo.failed
-        if len(failed) >= NAMED + LISTED:
-            builder.note(ev.UndoSetAside(steps=tuple(replace(one, message="") for one in failed[NAMED:])))
+        if len(failed) >= NAMED_IN_STATE + FAILED_UNDOS_PER_ENTRY:
+            builder.note(
+                ev.UndoSetAside(steps=tuple(replace(one, message="") for one in failed[NAMED_IN_STATE:]))
+            )
         if work.steps and (not work.together or len(work.steps) >= SIDE_BY_SIDE):
             return
         event = _next(builder, work)
@@ -479,14 +494,14 @@ def _schedule(builder: DecisionBuilder, slot: str) -> None:
     if slot in builder.running:
         return
     if _work(builder).steps[slot].doubt:
-        undo_doubts.ask(builder, _at(builder, slot))
+        undo_doubts.ask_person(builder, _at(builder, slot))
         return
     known = len(builder.record)
     if builder.now < (until := _waits_until(state, slot)):
         builder.again_at(until)
         return
     if slot in state.failing and not may_try_again(builder, _at(builder, slot)):
-        undo_doubts.tell(builder, _at(builder, slot), known)
+        undo_doubts.notify_on_call(builder, _at(builder, slot), known)
         return
     state = builder.state
     step = _work(builder).steps[slot]
@@ -502,7 +517,7 @@ def _schedule(builder: DecisionBuilder, slot: str) -> None:
         if said is None:
             builder.due_by(builder.now + LOOK_MS if work.due is None else work.due)
         else:
-            follow(builder, at, said)
+            apply_kind_answer(builder, at, said)
         return
     event = _event(builder, step.version, step.index)
     if (times := state.recovery.interruptions.get(slot, 0)) >= MOST_INTERRUPTIONS:
@@ -619,9 +634,9 @@ def _end(state: State, work: Undoing) -> ev.SagaEnded:
         done=work.done,
         fails=undo.fails,
         lasts=work.lasts,
-        failed=tuple(one for one in undo.failed if not one.doubt)[:NAMED],
+        failed=tuple(one for one in undo.failed if not one.doubt)[:NAMED_IN_STATE],
         lasting=work.lasting,
-        doubtful=undo.in_doubt[:NAMED],
+        doubtful=undo.in_doubt[:NAMED_IN_STATE],
         back_to=work.back_to,
         doubts=undo.unknown,
     )

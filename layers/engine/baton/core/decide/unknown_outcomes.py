@@ -11,12 +11,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core.decide.context import NOTHING, EvaluationContext, Found
+from baton.core.decide.context import NOTHING, EvaluationContext, FetchedValues
 from baton.core.decide.program import Program
 from baton.core.decide.transitions import forgotten
 from baton.core.effects.toolspec import ONCE, PURE
 from baton.core.expressions import ExpressionError
-from baton.core.graph.graph import Graph, Node, name_of
+from baton.core.graph.graph import Graph, Node, graph_name
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
 from baton.core.log.folding.received import is_elsewhere
@@ -75,14 +75,14 @@ def leaves_unknown(node: Node, tool: str, failure: ev.Failure) -> bool:
     if failure.doubt or failure.code == UNKNOWN_OUTCOME:
         return True
     if tool == node.tool:
-        return unanswered(node, failure).doubt
+        return as_unknown_outcome(node, failure).doubt
     return tool in node.undo and failure.says_nothing
 
 
 def may_have_acted(node: Node, failure: ev.Failure) -> bool:
     """Return true if a step with this failure may have had an effect that is undone."""
     return bool(node.undo) and (
-        failure.doubt or failure.code == UNKNOWN_OUTCOME or unanswered(node, failure).doubt
+        failure.doubt or failure.code == UNKNOWN_OUTCOME or as_unknown_outcome(node, failure).doubt
     )
 
 
@@ -108,7 +108,7 @@ def looks_first(state: State, slot: str, failing: Failing, node: Node) -> bool:
     return failing.acted or failing.failure.says_nothing
 
 
-def unanswered(node: Node, failure: ev.Failure) -> ev.Failure:
+def as_unknown_outcome(node: Node, failure: ev.Failure) -> ev.Failure:
     """Return the final failure of a step, in doubt if the step has an inverse and its last call had no
     conclusive answer.
 
@@ -120,7 +120,7 @@ def unanswered(node: Node, failure: ev.Failure) -> ev.Failure:
     return replace(failure, doubt=True) if failure.says_nothing else failure
 
 
-def takes_back(state: State) -> bool:
+def will_roll_back(state: State) -> bool:
     """Return true if a stopping saga would undo its effects: its children then do so, even if it has none
     itself.
     """
@@ -131,11 +131,11 @@ def takes_back(state: State) -> bool:
     return not state.undo.stays
 
 
-def doubts(program: Program, state: State, now: int) -> Iterator[ev.Notice]:
+def unknown_outcome_notices(program: Program, state: State, now: int) -> Iterator[ev.Notice]:
     """Yield the notices about steps in doubt of a saga that ends now; if it undoes them first, people are
     asked then.
     """
-    undoes = takes_back(state)
+    undoes = will_roll_back(state)
     for slot in state.tokens:
         if is_in_doubt(program, state, slot, ()) and not (undoes and program.node_at(state, slot).undo):
             yield doubt_notice(state, slot, now)
@@ -157,7 +157,7 @@ def doubt_notice(state: State, slot: str, now: int) -> ev.Notice:
     )
 
 
-def told(context: EvaluationContext, now: int, running: Collection[str]) -> Iterator[ev.Event]:
+def stopped_notices(context: EvaluationContext, now: int, running: Collection[str]) -> Iterator[ev.Event]:
     """Yield the events before the one that stops the work at the context's slot; none without an effect.
 
     Raises `LackingError`.
@@ -190,7 +190,7 @@ def _may_undo(graphs: Mapping[str, Graph], workflow: str, above: tuple[str, ...]
 
     A graph of the document is known; a registered workflow is not.
     """
-    graph = graphs.get(name_of(workflow))
+    graph = graphs.get(graph_name(workflow))
     if graph is None:
         return True
     if workflow in above:
@@ -247,15 +247,15 @@ def kept_of(context: EvaluationContext, node: Node, tool: str, failing: Failing 
         given: dict[str, Any] = context.render(program.template(slot))
     except ExpressionError:
         return None
-    return ev.Value(v=undo.needed({**given, **({} if failing is None else replaced(failing))}))
+    return ev.Value(v=undo.needed({**given, **({} if failing is None else replaced_arguments(failing))}))
 
 
-def replaced(failing: Failing) -> dict[str, Any]:
+def replaced_arguments(failing: Failing) -> dict[str, Any]:
     """Return the arguments that replace those of the step in its next call, as far as they are known."""
     return {**failing.arguments, **({} if failing.way is None else failing.way.arguments)}
 
 
-def left_by(program: Program, state: State, found: Found) -> tuple[ev.StepStopped, ...]:
+def left_by(program: Program, state: State, found: FetchedValues) -> tuple[ev.StepStopped, ...]:
     """Return the events of work that stops with the end of a saga that undoes nothing: a later rollback comes
     to it.
 
@@ -275,7 +275,7 @@ def left_by(program: Program, state: State, found: Found) -> tuple[ev.StepStoppe
 STEP, SAGA = "step", "saga"  # which other one has done what an attempt was given
 
 
-def linked(
+def enlist(
     program: Program,
     state: State,
     node: Node,
@@ -305,7 +305,7 @@ def linked(
     )
 
 
-def in_doubt(
+def failed_with_unknown_outcome(
     program: Program,
     state: State,
     node: Node,
@@ -318,7 +318,7 @@ def in_doubt(
     """Return the final failure, with its place in the list if the step may have acted, now or (`acted`) in an
     earlier attempt.
     """
-    failure, slot = unanswered(node, failed.failure), _slot(failed)
+    failure, slot = as_unknown_outcome(node, failed.failure), _slot(failed)
     if acted:
         failure = replace(failure, doubt=True)
     failed = replace(failed, failure=failure)
@@ -345,23 +345,29 @@ def late_in(context: EvaluationContext, late: tuple[int, int] | None = (0, 0)) -
     return replace(context, state=replace(state, open={**state.open, context.slot: replace(work, late=late)}))
 
 
-def over(program: Program, state: State, event: ev.MapEnded, slot: str) -> ev.MapEnded:
+def map_end(program: Program, state: State, event: ev.MapEnded, slot: str) -> ev.MapEnded:
     """Return the end of a map that has gone on, with the outputs that no node reads any more."""
     return replace(event, forget=forgotten(late_in(EvaluationContext(program, state, NOTHING, slot), None)))
 
 
 def doubts_of(
-    program: Program, state: State, slot: str, now: int, running: Collection[str], found: Found
+    program: Program, state: State, slot: str, now: int, running: Collection[str], found: FetchedValues
 ) -> Iterator[ev.Event]:
     """Yield the events about items of a node that are stopped while they act. Raises `LackingError`."""
     for item in state.items_of(slot):
         one = f"{slot}#{item}"
         if one in state.tokens:
-            yield from told(EvaluationContext(program, state, found, one), now, running)
+            yield from stopped_notices(EvaluationContext(program, state, found, one), now, running)
 
 
-def ended(
-    program: Program, state: State, slot: str, now: int, running: Collection[str], found: Found, why: str
+def stop_map_items(
+    program: Program,
+    state: State,
+    slot: str,
+    now: int,
+    running: Collection[str],
+    found: FetchedValues,
+    why: str,
 ) -> list[ev.Event]:
     """Return the events that stop the items that a map has left running.
 
@@ -371,11 +377,11 @@ def ended(
     assert isinstance(work, Map), "the caller has looked"
     doubts = doubts_of(program, state, slot, now, running, found)
     end = late_end(name, iteration, work, len(state.items_of(slot)), why)
-    return [*doubts, over(program, state, end, slot)]
+    return [*doubts, map_end(program, state, end, slot)]
 
 
 def ends_first(
-    program: Program, state: State, event: ev.Event, now: int, running: Collection[str], found: Found
+    program: Program, state: State, event: ev.Event, now: int, running: Collection[str], found: FetchedValues
 ) -> list[ev.Event]:
     """Return the event, after the events about the steps that it stops because their round ends with it.
 
@@ -390,9 +396,9 @@ def ends_first(
     first: list[ev.Event] = []
     for slot in drops:
         if slot in state.tokens and owner_of(slot) not in gone and owner_of(slot) != own:
-            first += told(EvaluationContext(program, state, found, slot), now, running)
+            first += stopped_notices(EvaluationContext(program, state, found, slot), now, running)
     for slot in sorted(gone):
-        its = ended(program, state, slot, now, running, found, ROUND)
+        its = stop_map_items(program, state, slot, now, running, found, ROUND)
         first += its
         for one in its:
             state = apply(state, one)

@@ -47,7 +47,7 @@ class Expansion:
     first: dict[str, str] = field(default_factory=dict)
     """By the author's node, the first of its expansion, where that has another name."""
 
-    def told(self, problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    def for_author(self, problems: Iterable[Problem]) -> tuple[Problem, ...]:
         """The problems where the author can mend them, each once."""
         return tuple(dict.fromkeys(map(self._at_its_author, problems)))
 
@@ -70,7 +70,7 @@ class _Refused(Exception):
         self.below, self.suggestion = below, suggestion
 
 
-def expanded(document: Any, kinds: OwnKinds) -> Expansion:
+def expand_own_kinds(document: Any, kinds: OwnKinds) -> Expansion:
     """The document with each node of an own kind replaced by the nodes that it stands for."""
     nodes = document.get("nodes") if isinstance(document, dict) else None
     if not kinds or not isinstance(nodes, dict):
@@ -243,7 +243,7 @@ def _led(name: str, node: Any, found: Expansion) -> Any:
         if target in found.first:
             message = f"`choose` cannot name `{target}`, which begins with another node"
             hint = f"let a node with a `value` come before `{target}`, and name that"
-            found.problems += found.told([Problem(_at(name, f"/branch/among/{index}"), message, hint)])
+            found.problems += found.for_author([Problem(_at(name, f"/branch/among/{index}"), message, hint)])
     return {key: ways[key](value) if key in ways else value for key, value in node.items()}
 
 

@@ -321,7 +321,7 @@ INSIDE: Mapping[str, type[BaseModel]] = {
 BELOW: Mapping[str, type[BaseModel]] = {"on_failure": ReactionModel, "graphs": GraphModel}
 
 
-def there(location: Sequence[Any], document: Any) -> list[Any]:
+def existing_part(location: Sequence[Any], document: Any) -> list[Any]:
     """As much of a location as the document has: `join: 0` has no
     `wait_for` in it. A missing key is had, too.
 
@@ -338,14 +338,14 @@ def there(location: Sequence[Any], document: Any) -> list[Any]:
     return taken
 
 
-def unshared(value: Any) -> Any:
+def deep_copy(value: Any) -> Any:
     """A copy of a JSON value in which every place has an object of its own.
 
     A change at one place is then none at another, nor of what the caller has.
     """
     if isinstance(value, dict):
-        return {key: unshared(item) for key, item in value.items()}
-    return [unshared(item) for item in value] if isinstance(value, list) else value
+        return {key: deep_copy(item) for key, item in value.items()}
+    return [deep_copy(item) for item in value] if isinstance(value, list) else value
 
 
 def pointer_of(location: Sequence[Any]) -> str:
@@ -371,7 +371,7 @@ def _fields(model: type[BaseModel]) -> Mapping[str, FieldInfo]:
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
-def meant(location: Sequence[Any]) -> str:
+def nearest_valid_form(location: Sequence[Any]) -> str:
     """The known key that the last step of the location nearly is, or stands
     for elsewhere, or an empty string.
     """

@@ -31,7 +31,7 @@ from baton.core.documents.parts.fields import (
     Value,
     WorkflowName,
     one_of,
-    words,
+    one_of_schema,
 )
 from baton.core.documents.parts.node import ReplanModel, Schema
 from baton.core.documents.parts.people import MOST_RULES, RiskRuleModel
@@ -136,7 +136,7 @@ class WorkflowModel(Model):
         default=None, description="The same of all tasks without a `callback`, unless a task says otherwise."
     )
     compensate: Annotated[
-        str, one_of(SEQUENTIAL, PARALLEL, NONE), words(SEQUENTIAL, PARALLEL, NONE), Given
+        str, one_of(SEQUENTIAL, PARALLEL, NONE), one_of_schema(SEQUENTIAL, PARALLEL, NONE), Given
     ] = Field(
         default=SEQUENTIAL,
         description="Whether steps are undone one after the other, the last first, or side by side; `none`: nothing is undone.",

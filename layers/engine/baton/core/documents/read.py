@@ -21,12 +21,12 @@ from baton.core.documents.familiar import (
     OTHER_END,
     advice,
     belongs,
+    deep_copy,
+    existing_part,
     fields_around,
-    meant,
+    nearest_valid_form,
     pointer_of,
     right_name,
-    there,
-    unshared,
 )
 from baton.core.documents.models import WorkflowModel
 from baton.core.documents.nodes.base import COMMON
@@ -34,7 +34,7 @@ from baton.core.documents.nodes.node_model import BY_KEY, KINDS, KINDS_TO_COME, 
 from baton.core.documents.nodes.registry import HOLDER, NODE_TYPES, SIMPLEST, STAND_IN
 from baton.core.documents.parts.bounds import GuardrailsModel, LimitModel
 from baton.core.documents.parts.control import BranchModel, JoinModel, LoopModel, RuleModel
-from baton.core.documents.parts.fields import DEFINED, MAX_NODES, NO_VALUE, as_list, shown
+from baton.core.documents.parts.fields import DEFINED, MAX_NODES, NO_VALUE, as_list, document_form
 from baton.core.expressions import escape
 from baton.errors import Problem
 
@@ -65,7 +65,7 @@ _SOME_CONDITION = "loop.iteration > 1"
 _SOME_CODE = "child_failed"  # that a node of any kind may have
 
 
-def mended(document: _Object, faults: Faults, written: Written) -> tuple[WorkflowModel | None, Faults]:
+def repair(document: _Object, faults: Faults, written: Written) -> tuple[WorkflowModel | None, Faults]:
     """The document without its faults, and those that come to light only then; None if there are no nodes.
 
     These are where the document would have them if it had the keys that
@@ -107,7 +107,7 @@ def _settled(
     while faults:
         value = repair(value, faults)
         faults = check(value)
-        more += [{**fault, "loc": tuple(there(fault["loc"], value))} for fault in faults]
+        more += [{**fault, "loc": tuple(existing_part(fault["loc"], value))} for fault in faults]
     return value, more
 
 
@@ -137,14 +137,14 @@ def _rekeyed(value: Any, faults: Faults, written: Written, before: tuple[str, ..
 
     `before` leads to the value in its document. What is moved is added to `written`.
     """
-    unknown = [there(fault["loc"], value) for fault in faults if fault["type"] == "extra_forbidden"]
+    unknown = [existing_part(fault["loc"], value) for fault in faults if fault["type"] == "extra_forbidden"]
     if not unknown:
         return value
-    value = unshared(value)
+    value = deep_copy(value)
     objects = [reduce(getitem, location[:-1], value) for location in unknown]
     held = [owner.pop(location[-1]) for owner, location in zip(objects, unknown, strict=True)]
     for owner, location, item in zip(objects[:MAX_HINTS], unknown, held, strict=False):
-        known = meant((*before, *location))
+        known = nearest_valid_form((*before, *location))
         if known and known not in owner and not (before and belongs((*before, *location), value)):
             owner[known] = item
             written[pointer_of((*before, *location[:-1], known))] = escape(location[-1])
@@ -154,14 +154,14 @@ def _rekeyed(value: Any, faults: Faults, written: Written, before: tuple[str, ..
 # ---- the document ----------------------------------------------------------------------------------------------
 
 
-def rearranged(document: _Object, written: Written) -> tuple[_Object, list[Problem]]:
+def gather_nodes(document: _Object, written: Written) -> tuple[_Object, list[Problem]]:
     """The document with its nodes by their names under `nodes`, and the problem of their standing elsewhere.
 
     What is moved is added to `written`.
     """
     problems = []
     if "nodes" not in document:
-        key = next((key for key in islice(document, MAX_HINTS) if meant((key,)) == "nodes"), "")
+        key = next((key for key in islice(document, MAX_HINTS) if nearest_valid_form((key,)) == "nodes"), "")
         if isinstance(document.get(key), (dict, list)):
             written["/nodes"] = escape(key)
             document = {"nodes" if name == key else name: item for name, item in document.items()}
@@ -351,7 +351,7 @@ def keeps_ways(faults: Faults, document: _Object, written: Written) -> bool:
 def _keeps_ways(fault: Any, nodes: _Object, written: Written) -> bool:
     location = fault["loc"]
     if fault["type"] == "extra_forbidden":
-        taken = pointer_of((*location[:-1], meant(location)))
+        taken = pointer_of((*location[:-1], nearest_valid_form(location)))
         return written.get(taken) == escape(location[-1]) or not _names_one(fault["input"], nodes)
     if len(location) < 3 or location[-1] == "[key]":
         return isinstance(nodes[location[1]], dict)
@@ -403,11 +403,13 @@ def read_definition(value: Any) -> Definition:
     except ValidationError as error:
         faults: Faults = error.errors(include_url=False)
     written: Written = {}
-    moved, problems = rearranged(value, written)
+    moved, problems = gather_nodes(value, written)
     if problems:
         value, faults = moved, faults_of_document(moved)
-    model, more = mended(value, faults, written)
-    told = _told([*({**fault, "loc": tuple(there(fault["loc"], value))} for fault in faults), *more], value)
+    model, more = repair(value, faults, written)
+    told = _told(
+        [*({**fault, "loc": tuple(existing_part(fault["loc"], value))} for fault in faults), *more], value
+    )
     problems += (_problem(fault, value, has_hint=index < MAX_HINTS) for index, fault in enumerate(told))
     if model is None:
         return Definition(None, (*twice, *problems), written)
@@ -494,7 +496,7 @@ def _problem(fault: Any, document: Any, *, has_hint: bool) -> Problem:
 
 def _suggestion(location: Sequence[Any], value: Any, document: Any) -> str:
     """What was meant by a key that is not known."""
-    if near := meant(location):
+    if near := nearest_valid_form(location):
         return f"did you mean `{near}`?"
     return _advice(location, value) or _of_no_kind(location, document)
 
@@ -527,7 +529,7 @@ def _told(faults: Faults, document: Any) -> list[Any]:
     """Without those that say that a key is missing when it is there, misspelt."""
     lacking = {fault["loc"][:-1] for fault in faults if fault["type"] == "missing"}
     unknown = [fault["loc"] for fault in faults if fault["type"] == "extra_forbidden"]
-    misspelt = {(*at[:-1], meant(at)) for at in unknown[:MAX_HINTS] if at[:-1] in lacking}
+    misspelt = {(*at[:-1], nearest_valid_form(at)) for at in unknown[:MAX_HINTS] if at[:-1] in lacking}
     strays = [fault["loc"] for fault in faults if fault["type"] in ("extra_forbidden", "model_type")]
     misspelt |= {(*at[:2], *_home(at, document)) for at in strays[:MAX_HINTS]}
     return [fault for fault in faults if fault["type"] != "missing" or fault["loc"] not in misspelt]
@@ -540,16 +542,20 @@ def _meant(location: Sequence[Any], value: Any) -> str:
     if location[0] != "nodes" or not isinstance(value, str | list):
         return ""
     if len(location) == 2:
-        return f"write `{{{SIMPLEST}: {shown(value)}}}`" if isinstance(value, str) else ""
+        return f"write `{{{SIMPLEST}: {document_form(value)}}}`" if isinstance(value, str) else ""
     if len(location) == 3 and location[-1] in BY_KEY:
-        return BY_KEY[location[-1]].meant(value)
-    return f"write `loop: {{while: {shown(value)}}}`" if location[-1] == "loop" and len(location) == 3 else ""
+        return BY_KEY[location[-1]].nearest_valid_form(value)
+    return (
+        f"write `loop: {{while: {document_form(value)}}}`"
+        if location[-1] == "loop" and len(location) == 3
+        else ""
+    )
 
 
 def _advice(location: Sequence[Any], value: Any) -> str:
     said = advice(location)
     if said == OTHER_END and isinstance(value, str):
-        return f"write `after: {location[1]}` at `{shown(value)}`; a `branch` chooses between nodes"
+        return f"write `after: {location[1]}` at `{document_form(value)}`; a `branch` chooses between nodes"
     return said
 
 
@@ -558,5 +564,5 @@ def _of_no_kind(location: Sequence[Any], document: Any) -> str:
     node = document["nodes"][location[1]] if len(location) == 3 and location[0] == "nodes" else {}
     if not 0 < len(node) <= _MOST_KEYS:
         return ""
-    keys = {key if key in BY_KEY else meant(("nodes", "", key)) for key in node}
+    keys = {key if key in BY_KEY else nearest_valid_form(("nodes", "", key)) for key in node}
     return f"a node has exactly one of {', '.join(KINDS)}" if BY_KEY.keys().isdisjoint(keys) else ""

@@ -21,7 +21,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from baton.core.conditions.document import CONDITIONS
-from baton.core.documents.familiar import BELOW, INSIDE, unshared
+from baton.core.documents.familiar import BELOW, INSIDE, deep_copy
 from baton.core.documents.nodes.base import NodeDocument
 from baton.core.documents.nodes.node_model import BY_KEY
 from baton.core.documents.nodes.own import FIELDS, OwnKind, OwnKinds
@@ -211,7 +211,7 @@ def document_schema(own: OwnKinds = MappingProxyType({})) -> dict[str, Any]:
         "dependentSchemas": {"timeout": {"properties": {"limits": {"properties": {"wall_time": False}}}}},
         "$defs": {"node": one_kind, **kinds, **_used_by([fields, kinds]), **theirs},
     }
-    copied: dict[str, Any] = unshared(document)
+    copied: dict[str, Any] = deep_copy(document)
     return copied
 
 
@@ -224,8 +224,8 @@ def node_types(own: OwnKinds = MappingProxyType({})) -> list[dict[str, Any]]:
     `example` is such a node; `runs` is false for a kind that this version knows and cannot run.
     """
     made = _made()
-    built_in = [unshared(_described(kind, made)) for kind in NODE_TYPES]
-    return [*built_in, *(unshared(_own_described(kind)) for kind in own.values())]
+    built_in = [deep_copy(_described(kind, made)) for kind in NODE_TYPES]
+    return [*built_in, *(deep_copy(_own_described(kind)) for kind in own.values())]
 
 
 def _described(kind: NodeDocument, made: Mapping[str, Any]) -> dict[str, Any]:
@@ -295,20 +295,20 @@ def _made() -> Mapping[str, Any]:
     """What pydantic makes of the models, by their names."""
     models = (WorkflowModel, LimitsModel)
     _, made = models_json_schema([(model, "validation") for model in models])
-    described: Mapping[str, Any] = unwrapped(made["$defs"])
+    described: Mapping[str, Any] = unwrap_descriptions(made["$defs"])
     return described
 
 
-def unwrapped(schema: Any) -> Any:
+def unwrap_descriptions(schema: Any) -> Any:
     """A JSON Schema made of models, its descriptions without the line breaks of their docstrings."""
     if isinstance(schema, dict):
         return {
             key: _LINE_BREAK.sub(" ", value)
             if key == "description" and isinstance(value, str)
-            else unwrapped(value)
+            else unwrap_descriptions(value)
             for key, value in schema.items()
         }
-    return [unwrapped(item) for item in schema] if isinstance(schema, list) else schema
+    return [unwrap_descriptions(item) for item in schema] if isinstance(schema, list) else schema
 
 
 def _definitions() -> Mapping[str, Any]:

@@ -41,7 +41,7 @@ _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U000100
 
 
 @dataclass(slots=True)
-class Place:
+class TextPosition:
     """Where a value begins, counted from 1, and where its items do, by reference token.
 
     A tree, because one JSON Pointer for each value could take far more memory than the text.
@@ -49,7 +49,7 @@ class Place:
 
     line: int
     column: int
-    items: dict[str, Place] | None = None
+    items: dict[str, TextPosition] | None = None
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,10 @@ class Document:
     """A parsed text: its value, and the place of each part of it, which is computed on demand."""
 
     value: Any
-    places: Callable[[], Place]
+    places: Callable[[], TextPosition]
 
     @cached_property
-    def place(self) -> Place:
+    def place(self) -> TextPosition:
         """Where the value begins, and its parts."""
         return self.places()
 
@@ -158,13 +158,13 @@ class _Reader:
     def __init__(self) -> None:
         self._values = 0
 
-    def _enter(self, depth: int, line: int, column: int) -> Place:
+    def _enter(self, depth: int, line: int, column: int) -> TextPosition:
         self._values += 1
         if depth > MAX_DEPTH:
             raise _malformed(f"nested deeper than {MAX_DEPTH} levels", line, column)
         if self._values > MAX_VALUES:
             raise _malformed(f"more than {MAX_VALUES} values", line, column)
-        return Place(line, column)
+        return TextPosition(line, column)
 
     def _new_key(self, key: str, known: dict[str, Any], line: int, column: int) -> str:
         if key in known:
@@ -203,7 +203,7 @@ class _JsonReader(_Reader):
         value, place = self._value(0)
         return Document(value, lambda: place)
 
-    def _value(self, depth: int) -> tuple[Any, Place]:
+    def _value(self, depth: int) -> tuple[Any, TextPosition]:
         char = self._next()
         place = self._enter(depth, *self._here())
         if char == "{":
@@ -220,7 +220,7 @@ class _JsonReader(_Reader):
             raise _malformed(f"`{word}` is not a JSON value", place.line, place.column)
         return number, place
 
-    def _object(self, place: Place, depth: int) -> dict[str, Any]:
+    def _object(self, place: TextPosition, depth: int) -> dict[str, Any]:
         result: dict[str, Any] = {}
         place.items = {}
         self._at += 1
@@ -234,7 +234,7 @@ class _JsonReader(_Reader):
         self._at += 1
         return result
 
-    def _array(self, place: Place, depth: int) -> list[Any]:
+    def _array(self, place: TextPosition, depth: int) -> list[Any]:
         result: list[Any] = []
         place.items = {}
         self._at += 1
@@ -312,7 +312,7 @@ class _YamlReader(_Reader):
             raise _malformed("there is a second document", *_of(after.start_mark))
         return document
 
-    def _value(self, event: Any, depth: int) -> tuple[Any, Place]:
+    def _value(self, event: Any, depth: int) -> tuple[Any, TextPosition]:
         line, column = _of(event.start_mark)
         place = self._enter(depth, line, column)
         if isinstance(event, self._yaml.AliasEvent):
@@ -336,7 +336,7 @@ class _YamlReader(_Reader):
         number = self._number(word, line, column)
         return self._string(word, line, column) if number is None else number
 
-    def _mapping(self, place: Place, depth: int) -> dict[str, Any]:
+    def _mapping(self, place: TextPosition, depth: int) -> dict[str, Any]:
         result: dict[str, Any] = {}
         place.items = {}
         while not isinstance(event := next(self._events), self._yaml.MappingEndEvent):
@@ -347,7 +347,7 @@ class _YamlReader(_Reader):
             result[key], place.items[escape(key)] = self._value(next(self._events), depth + 1)
         return result
 
-    def _sequence(self, place: Place, depth: int) -> list[Any]:
+    def _sequence(self, place: TextPosition, depth: int) -> list[Any]:
         result: list[Any] = []
         place.items = {}
         while not isinstance(event := next(self._events), self._yaml.SequenceEndEvent):

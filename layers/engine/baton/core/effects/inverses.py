@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from baton.core.effects.toolspec import CALL, ToolSpec
-from baton.core.expressions import hinted, nearest
+from baton.core.expressions import nearest, with_hint
 
 KEY = "step_key"
 """The parameter that gets the idempotency key of the undone call, unless that has a field or an argument of
@@ -48,7 +48,10 @@ def problems_of_inverses(specs: Mapping[str, ToolSpec]) -> Iterator[tuple[str, s
             continue
         inverse = specs.get(spec.undo)
         if inverse is None:
-            yield spec.name, f"undo: {hinted(f'there is no tool `{spec.undo}`', nearest(spec.undo, specs))}"
+            yield (
+                spec.name,
+                f"undo: {with_hint(f'there is no tool `{spec.undo}`', nearest(spec.undo, specs))}",
+            )
         elif inverse.effect == "pure":
             yield spec.name, f"undo: `{spec.undo}` has the effect `pure`, and so undoes nothing"
         elif why := misfit_of_inverse(inverse, spec):

@@ -20,8 +20,8 @@ import msgspec
 from baton.core.expressions import parse_duration
 
 __all__ = [
+    "GRANTED_LIST_KEY",
     "IN_PROGRESS",
-    "LISTED",
     "NODE",
     "REFUSE",
     "SAGA",
@@ -35,7 +35,7 @@ __all__ = [
     "canonical",
     "check_rule",
     "key_of",
-    "names_of",
+    "parameter_names",
     "parameters_of",
     "relevant",
 ]
@@ -50,7 +50,7 @@ _HALF_DAY = re.compile(
 )
 _MOMENT = re.compile(rf"(?P<day>[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}})(?:T|\s+){_TIME}\s*{_ZONE}", re.IGNORECASE)
 _HOURS = 24
-LISTED = "x-baton-list"
+GRANTED_LIST_KEY = "x-baton-list"
 """Mark in the schema of a parameter that limits the possible calls, and does not describe the action."""
 
 
@@ -154,7 +154,7 @@ def relevant(arguments: Any, schema: Mapping[str, Any]) -> Any:
         name: value
         for name, value in arguments.items()
         if not (of := known.get(name, {}))
-        or (LISTED not in of and ("default" not in of or not _same(value, of["default"])))
+        or (GRANTED_LIST_KEY not in of and ("default" not in of or not _same(value, of["default"])))
     }
 
 
@@ -232,7 +232,7 @@ NAMING = frozenset({SCHEDULE, EVENT, BUSINESS, GIVEN})
 """The strategies whose keys name a thing: two calls with one key and other parameters are a mistake."""
 
 
-def names_of(rule: KeyRule) -> tuple[str, ...] | None:
+def parameter_names(rule: KeyRule) -> tuple[str, ...] | None:
     """Return the parameters, by their paths, that a key is made of; None for all."""
     paths = (*rule.parts, rule.version) if rule.version else rule.parts
     which = STRATEGIES[rule.strategy].parameters
@@ -243,7 +243,7 @@ def parameters_of(rule: KeyRule, arguments: Any, schema: Mapping[str, Any]) -> A
     """Return the parameters for a key: with their defaults if the key names some, else those that differ from
     their defaults.
     """
-    if not names_of(rule) or not isinstance(arguments, dict):
+    if not parameter_names(rule) or not isinstance(arguments, dict):
         return relevant(arguments, schema)
     known = schema.get("properties", {})
     defaults = {name: said["default"] for name, said in known.items() if "default" in said}
@@ -309,7 +309,7 @@ def key_of(
 
 def _named(rule: KeyRule, tool: str, parameters: Any) -> Any:
     """Return the part of the parameters that is in the key."""
-    if (paths := names_of(rule)) is None:
+    if (paths := parameter_names(rule)) is None:
         return parameters
     found = {path: value for path in paths if (value := _at(parameters, path)) is not _ABSENT}
     if rule.strategy == CONTENT and found:

@@ -1,6 +1,6 @@
 """The operations of APIs that a node may call: their list, its check, and its description for a model.
 
-A tool with `LISTED` in the schema of its parameter `operations` keeps such a list. Its calls are in
+A tool with `GRANTED_LIST_KEY` in the schema of its parameter `operations` keeps such a list. Its calls are in
 tools/standard/openapi.py.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from baton.core.effects.keys import LISTED
+from baton.core.effects.keys import GRANTED_LIST_KEY
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.expressions import expressions_in
 from baton.errors import Problem
@@ -26,10 +26,10 @@ def keeps_list(spec: ToolSpec) -> bool:
     """Return true if the tool's calls are checked against a list; false for an application's own tool of the
     same name.
     """
-    return LISTED in spec.parameters.get("properties", {}).get(OPERATIONS, {})
+    return GRANTED_LIST_KEY in spec.parameters.get("properties", {}).get(OPERATIONS, {})
 
 
-def refusal(listed: Operations, api: Any, operation: Any) -> str:
+def operation_refusal(listed: Operations, api: Any, operation: Any) -> str:
     """Return the reason why this operation cannot be called; empty for a listed operation."""
     if operation in listed.get(str(api), ()):
         return ""
@@ -39,7 +39,7 @@ def refusal(listed: Operations, api: Any, operation: Any) -> str:
     return f"{what}: {', '.join(known[:_SHOWN]) or 'none'}{more}"
 
 
-def offered(spec: ToolSpec, listed: Operations) -> tuple[str, Mapping[str, Any]]:
+def description_for_model(spec: ToolSpec, listed: Operations) -> tuple[str, Mapping[str, Any]]:
     """Return description and parameters of a tool for a model; a tool with a list offers only the operations
     on it.
     """
@@ -90,6 +90,6 @@ def choice_problems(spec: ToolSpec, given: Mapping[str, Any], below: str) -> Ite
         not open_
         and isinstance(among, dict)
         and API in given
-        and (why := refusal(among, given[API], given.get(OPERATION)))
+        and (why := operation_refusal(among, given[API], given.get(OPERATION)))
     ):
         yield Problem(place, why, "add it, or leave `operations` out: the step calls one operation")

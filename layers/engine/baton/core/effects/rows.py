@@ -48,7 +48,7 @@ def check_row(row: Row) -> Row:
     return copy
 
 
-def size_of(row: Row) -> int:
+def row_bytes(row: Row) -> int:
     """Return the bytes that a row takes in a store, or a little more, without the tenant."""
     return len("pksk") + _size(row.key) + _size(row.sort) + _size(row.attributes)
 
@@ -65,7 +65,7 @@ class RowRoom(msgspec.Struct, frozen=True):
     def takes(self, rows: tuple[Row, ...]) -> bool:
         """Return true if one entry can take all of these, whatever its own size."""
         has_room = self.rows is None or len(rows) <= self.rows
-        return has_room and (self.bytes is None or sum(map(size_of, rows)) <= self.bytes)
+        return has_room and (self.bytes is None or sum(map(row_bytes, rows)) <= self.bytes)
 
 
 ANY_ROWS = RowRoom()

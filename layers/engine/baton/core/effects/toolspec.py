@@ -100,7 +100,7 @@ STANDARD: Final = (
 )  # fmt: skip
 ALL: Final = "std.*"
 SEARCH: Final = "std.search_tools"
-NAMED: Final = "std.named_pipeline"
+NAMED_PIPELINE: Final = "std.named_pipeline"
 """A tool outside of `std.*`: a deployment that grants it keeps the pipelines that agents run."""
 # What looks whether another tool has acted, what takes back what that has done, and what does nothing outside that another cannot
 # do, is there with it.
@@ -133,7 +133,9 @@ class Grants(msgspec.Struct, frozen=True):
     def allows(self, name: str, tenant: str | None = None) -> bool:
         """Return true if this tenant, or without one any tenant, may use the standard tool of this name."""
         names = (
-            {name, _WITH.get(name, name), ALL if name != NAMED else NAMED} if name in STANDARD else set[str]()
+            {name, _WITH.get(name, name), ALL if name != NAMED_PIPELINE else NAMED_PIPELINE}
+            if name in STANDARD
+            else set[str]()
         )
         for granted in names & self.tools.keys():
             tenants = self.tools[granted]
@@ -143,7 +145,7 @@ class Grants(msgspec.Struct, frozen=True):
 
 
 NOTHING: Final = Grants({})
-EVERYTHING: Final = Grants({ALL: None, NAMED: None})
+EVERYTHING: Final = Grants({ALL: None, NAMED_PIPELINE: None})
 
 
 class OfTenants(Mapping[str, ToolSpec]):
@@ -184,7 +186,7 @@ class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, fo
     work_of: str = ""
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A call that a person has to approve before it is made. `digest` names the tool and its arguments.
 
     `is_changed`: the arguments differ from the step's own, because of a call before the tool.
@@ -224,7 +226,7 @@ def request_for(
     risks: Iterable[Risk | None] = (),
     rules: Rules | None = None,
     again: int = 0,
-) -> Request | None:
+) -> ApprovalRequest | None:
     """Return the approval that a call needs; None if it needs none.
 
     The strictest rule counts, of the present tool (`spec`) and of the step: `always` by the document,
@@ -245,7 +247,7 @@ def request_for(
             worst = found
     if not always and worst.level not in ASKING:
         return None
-    return Request(
+    return ApprovalRequest(
         tool=tool,
         arguments=arguments,
         digest=digest_of(tool, effective, again),

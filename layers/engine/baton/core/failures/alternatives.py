@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from baton.core.effects.toolspec import ONCE, Merits, ToolSpec
-from baton.core.expressions import hinted, nearest
+from baton.core.expressions import nearest, with_hint
 from baton.core.failures.policy import HOOKS
 
 Specs = Mapping[str, ToolSpec]
@@ -161,7 +161,7 @@ def misfit_of_result(other: ToolSpec, spec: ToolSpec) -> str:
     return ""
 
 
-def problems_of(specs: Specs) -> Iterator[tuple[str, str]]:
+def declaration_problems(specs: Specs) -> Iterator[tuple[str, str]]:
     """Yield the contradictions between the declarations of tools: the tool's name, and the problem.
 
     A pattern means the tools that fit it; a name means that tool.
@@ -178,7 +178,7 @@ def problems_of(specs: Specs) -> Iterator[tuple[str, str]]:
                 reasons = [why for one in found if (why := against(spec, one))]
                 if not found and "*" not in pattern:
                     hint = nearest(pattern, (name for name in specs if name != spec.name))
-                    yield spec.name, hinted(f"{field}: there is no tool `{pattern}`", hint)
+                    yield spec.name, with_hint(f"{field}: there is no tool `{pattern}`", hint)
                 elif reasons and len(reasons) == len(found):
                     yield spec.name, f"{field}: for `{pattern}` it cannot be called: {reasons[0]}"
 
@@ -186,7 +186,7 @@ def problems_of(specs: Specs) -> Iterator[tuple[str, str]]:
 def _verify(spec: ToolSpec, specs: Specs) -> Iterator[str]:
     other = specs.get(spec.verify)
     if other is None:
-        yield hinted(f"there is no tool `{spec.verify}`", nearest(spec.verify, specs))
+        yield with_hint(f"there is no tool `{spec.verify}`", nearest(spec.verify, specs))
         return
     if other.effect == ONCE:
         yield f"`{spec.verify}` has the effect `once` itself; a tool that only looks is `pure` or `idempotent`"
@@ -314,7 +314,7 @@ _LONGEST_WORD = 100
 _SYSTEM = frozenset({"system", "developer"})
 
 
-def shortened(value: Any) -> Any:
+def drop_older_half(value: Any) -> Any:
     """Return the value without its older half; the value itself if nothing can be left out.
 
     It may be shortened again.
@@ -327,14 +327,14 @@ def shortened(value: Any) -> Any:
     if not isinstance(value, list) or not value:
         return value
     if not _are_messages(value):
-        return value[len(value) // 2 :] if len(value) > 1 else [shortened(value[0])]
+        return value[len(value) // 2 :] if len(value) > 1 else [drop_older_half(value[0])]
     system, middle, last = _sorted_out(value)
     if middle:
         return [*system, *_from_question(middle[(len(middle) + 1) // 2 :]), *last]
-    return [*system, *(_with_content(message, shortened(message.get("content"))) for message in last)]
+    return [*system, *(_with_content(message, drop_older_half(message.get("content"))) for message in last)]
 
 
-def parts_of(value: Any, count: int) -> list[Any]:
+def split_value(value: Any, count: int) -> list[Any]:
     """Return the value in `count` parts, or in as many as it has; one part if it cannot be divided.
 
     Each part of messages has the system's and the last, because these have the task.
@@ -344,17 +344,17 @@ def parts_of(value: Any, count: int) -> list[Any]:
     if not isinstance(value, list) or not value:
         return [value]
     if not _are_messages(value):
-        return _slices(value, count) if len(value) > 1 else [[part] for part in parts_of(value[0], count)]
+        return _slices(value, count) if len(value) > 1 else [[part] for part in split_value(value[0], count)]
     system, middle, last = _sorted_out(value)
     if middle:
         return [[*system, *part, *last] for part in _slices(middle, count)]
     if not last:
         return [value]
-    contents = parts_of(last[0].get("content"), count)
+    contents = split_value(last[0].get("content"), count)
     return [[*system, _with_content(last[0], content)] for content in contents]
 
 
-def combined(results: Sequence[Any], *, as_list: bool = False) -> Any:
+def combine_results(results: Sequence[Any], *, as_list: bool = False) -> Any:
     """Return one result from those of the parts: texts below each other, lists one behind the other.
 
     Other results make a list, if that is allowed. Raises `ValueError`.

@@ -54,7 +54,7 @@ class BreakerTerms(msgspec.Struct, frozen=True, kw_only=True):
     spread_ms: int = 60_000
 
 
-class Failed(msgspec.Struct, frozen=True, array_like=True):
+class FailureReport(msgspec.Struct, frozen=True, array_like=True):
     """A report of one process: number of failures with this code among a number of calls, the last of them at
     `at`.
     """
@@ -95,7 +95,7 @@ class Breaker(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     since: int = 0
     until: int = 0
     rounds: int = 0
-    failed: tuple[Failed, ...] = ()
+    failed: tuple[FailureReport, ...] = ()
     probes: tuple[Probe, ...] = ()
     passed: int = 0
     moves: tuple[Move, ...] = ()
@@ -183,8 +183,8 @@ def is_quiet(breaker: Breaker, terms: BreakerTerms, now: int) -> bool:
 # Each returns the breaker as it is to be written, or the same one where nothing is to be written.
 
 
-def reported(
-    breaker: Breaker, reports: tuple[Failed, ...], terms: BreakerTerms, now: int, draw: float
+def with_reports(
+    breaker: Breaker, reports: tuple[FailureReport, ...], terms: BreakerTerms, now: int, draw: float
 ) -> Breaker:
     """Return the breaker with failures of calls that no probe has made.
 
@@ -205,7 +205,7 @@ def reported(
     return _opened(after, why, new[-1].by, terms, now, draw)
 
 
-def probed(breaker: Breaker, by: str, until: int, terms: BreakerTerms, now: int) -> Breaker:
+def with_probe(breaker: Breaker, by: str, until: int, terms: BreakerTerms, now: int) -> Breaker:
     """Return the breaker with a probe of `by`, if one may pass. Expired probes are forgotten."""
     if any(probe.by == by for probe in breaker.probes) or not may_probe(breaker, terms, now):
         return breaker
@@ -216,7 +216,7 @@ def probed(breaker: Breaker, by: str, until: int, terms: BreakerTerms, now: int)
     return _moved(replace(after, passed=0, until=0), HALF_OPEN, "a call is let through", by, now)
 
 
-def judged(
+def with_verdict(
     breaker: Breaker, by: str, verdict: str | None, terms: BreakerTerms, now: int, draw: float
 ) -> Breaker:
     """Return the breaker after the end of the probe of `by`.
@@ -230,7 +230,7 @@ def judged(
     if verdict is None:
         return _next(after)
     if verdict:
-        failed = (*after.failed, Failed(now, verdict, 1, 1, by))[-MOST_FAILED:]
+        failed = (*after.failed, FailureReport(now, verdict, 1, 1, by))[-MOST_FAILED:]
         after = replace(after, failed=failed)
         return _opened(after, f"a call that was let through failed with `{verdict}`", by, terms, now, draw)
     after = replace(after, passed=after.passed + 1)
@@ -271,7 +271,7 @@ def _next(breaker: Breaker) -> Breaker:
     return replace(breaker, version=breaker.version + 1)
 
 
-def _kept(failed: tuple[Failed, ...], first: int) -> tuple[Failed, ...]:
+def _kept(failed: tuple[FailureReport, ...], first: int) -> tuple[FailureReport, ...]:
     """Return the last failures.
 
     Of those after `first`, the oldest are added up, so that none is forgotten while it counts.
@@ -287,7 +287,7 @@ def _kept(failed: tuple[Failed, ...], first: int) -> tuple[Failed, ...]:
     return failed
 
 
-def _recent(breaker: Breaker, terms: BreakerTerms, now: int) -> list[Failed]:
+def _recent(breaker: Breaker, terms: BreakerTerms, now: int) -> list[FailureReport]:
     """Return the failures that count: those of the window, since the last closing."""
     first = _first(breaker, terms, now)
     return [one for one in breaker.failed if one.at > first]

@@ -193,7 +193,7 @@ ALIASES: Mapping[str, str] = {
 """Other spellings of codes."""
 
 
-class Told(NamedTuple):
+class FailureAdvice(NamedTuple):
     """The text about a failure for a person: the event, and the advice."""
 
     says: str
@@ -205,10 +205,14 @@ def class_of(code: str) -> str:
     return CODES[code].class_ if code in CODES else UNKNOWN
 
 
-def told(code: str) -> Told:
+def advice_for(code: str) -> FailureAdvice:
     """Return a sentence and advice, for any code."""
     row = CODES.get(code)
-    return Told(row.says, row.advice) if row else Told(f"The step failed with `{code}`.", "Read its message.")
+    return (
+        FailureAdvice(row.says, row.advice)
+        if row
+        else FailureAdvice(f"The step failed with `{code}`.", "Read its message.")
+    )
 
 
 TOOL_DEFECT, INPUT_INVALID = "tool_defect", "input_invalid"

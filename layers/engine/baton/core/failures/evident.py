@@ -13,9 +13,9 @@ from functools import cache
 from itertools import pairwise
 from typing import Final
 
-from baton.core.failures.secret_names import REDACTED, words
+from baton.core.failures.secret_names import REDACTED, word_list
 
-PROSE: Final = words("""
+PROSE: Final = word_list("""
     a an the is was are be been being of or and to for in on at by with not no never only also too very so as if it
     wrong invalid incorrect correct required missing expired empty null none weak strong unknown unset set needed expected
     longer already still now rejected accepted refused denied allowed valid revoked malformed unsupported supported absent
@@ -27,7 +27,7 @@ PROSE: Final = words("""
 
 # Not in the middle of a word, nor behind one and a hyphen: so that each word is looked at once.
 _WORD, _START, _END = r"(?<![A-Za-z0-9])", r"(?<![A-Za-z0-9])(?<![A-Za-z0-9][-_])", r"(?![A-Za-z0-9])"
-_PREFIXES = words("""
+_PREFIXES = word_list("""
     sk rk pk whsec rsk ghp gho ghu ghs ghr github_pat glpat gldt glrt npm pypi hf dop_v1 doo_v1 shpat shpca shppa shpss sbp
     sntrys sntryu figd lin_api tskey PMAK rubygems dckr_pat pat sq0atp sq0csp sq0idp nfp vercel tfp ATATT3x ATATT3 glcbt glptt
     glft glsoat glagent gloas glimt glffct glrtr glwt

@@ -129,7 +129,7 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forb
     at_most: int = 1
 
 
-class Found(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class PolicyMatch(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The policy that fits, if any, and by policy the error of each condition that broke before it."""
 
     policy: Policy | None = None
@@ -142,7 +142,7 @@ def first_match(
     *,
     used: Mapping[str, int],
     judge: Judge,
-) -> Found:
+) -> PolicyMatch:
     """Return the first policy that fits and is not used up: `used` has the number of uses of each, by name.
 
     `judge` evaluates a condition. A broken condition is false: a policy must not hide the failure that it is
@@ -155,18 +155,18 @@ def first_match(
             continue
         try:
             if policy.when.condition is None or judge(policy.when.condition):
-                return Found(policy=policy, broken=broken)
+                return PolicyMatch(policy=policy, broken=broken)
         except ConditionError as error:
             broken[policy.name] = f"{error.code}: {error.message}"
-    return Found(broken=broken)
+    return PolicyMatch(broken=broken)
 
 
 def fits(match: Match, context: Context) -> bool:
     """Return true if the failure is as described, except for the condition."""
     first, last = match.attempt
     return (
-        named(context.node, match.nodes)
-        and named(context.tool, match.tools)
+        matches_patterns(context.node, match.nodes)
+        and matches_patterns(context.tool, match.tools)
         and _listed(context.domain, match.domains)
         and _listed(context.code, match.codes)
         and _listed(context.kind, match.kinds)
@@ -176,7 +176,7 @@ def fits(match: Match, context: Context) -> bool:
     )
 
 
-def named(name: str, patterns: Iterable[str]) -> bool:
+def matches_patterns(name: str, patterns: Iterable[str]) -> bool:
     """Return true if a name fits one of the patterns, in which `*` stands for any text, or if there
     are none.
     """

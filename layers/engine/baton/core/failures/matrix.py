@@ -26,7 +26,7 @@ from baton.core.failures.policy import (
     FIXED,
     JITTERED,
     PRESETS,
-    Change,
+    PolicyChange,
     PolicyEntry,
     RetryChange,
     Rules,
@@ -88,77 +88,83 @@ DEFAULTS: Mapping[str, PolicyEntry] = {
 # ---- by code, whatever the domain ----------------------------------------------------------------------------------
 
 GENERAL: Rules = {
-    "unauthorized": Change(hints=("refresh_credentials",)),
-    "forbidden": Change(hints=("refresh_credentials", "request_permissions")),
-    "not_found": Change(hints=("find_alternative_resource",)),
-    "resource_moved": Change(hints=("find_alternative_resource",)),
-    "conflict": Change(
+    "unauthorized": PolicyChange(hints=("refresh_credentials",)),
+    "forbidden": PolicyChange(hints=("refresh_credentials", "request_permissions")),
+    "not_found": PolicyChange(hints=("find_alternative_resource",)),
+    "resource_moved": PolicyChange(hints=("find_alternative_resource",)),
+    "conflict": PolicyChange(
         ladder=(RETRY, REPLAN, ASK_USER, ROLLBACK, ESCALATE), before_retry=("refresh_and_retry",)
     ),
-    "rate_limited": Change(retry=RetryChange(preset="rate_limited"), hints=("alternative_provider",)),
-    "service_unavailable": Change(
+    "rate_limited": PolicyChange(retry=RetryChange(preset="rate_limited"), hints=("alternative_provider",)),
+    "service_unavailable": PolicyChange(
         retry=_retries(5, EXPONENTIAL, 1_000, 30_000), hints=("alternative_provider",)
     ),
-    "server_error": Change(retry=_retries(3, EXPONENTIAL, 1_000, 30_000)),
-    "content_policy": Change(hints=("rephrase_request",)),
-    "captcha_detected": Change(question="browser_takeover"),
-    "login_required": Change(question="browser_takeover"),
-    "missing_credentials": Change(question="input"),
-    "approval_needed": Change(question="approval"),
-    "context_exceeded": Change(hints=("truncate_context", "summarise_context", "chunk_context")),
-    "model_unavailable": Change(hints=("fallback_model",)),
-    "file_not_found": Change(hints=("alternative_path",)),
-    "blocked_by_site": Change(hints=("alternative_source",)),
+    "server_error": PolicyChange(retry=_retries(3, EXPONENTIAL, 1_000, 30_000)),
+    "content_policy": PolicyChange(hints=("rephrase_request",)),
+    "captcha_detected": PolicyChange(question="browser_takeover"),
+    "login_required": PolicyChange(question="browser_takeover"),
+    "missing_credentials": PolicyChange(question="input"),
+    "approval_needed": PolicyChange(question="approval"),
+    "context_exceeded": PolicyChange(hints=("truncate_context", "summarise_context", "chunk_context")),
+    "model_unavailable": PolicyChange(hints=("fallback_model",)),
+    "file_not_found": PolicyChange(hints=("alternative_path",)),
+    "blocked_by_site": PolicyChange(hints=("alternative_source",)),
     # Neither undone nor given up before a person has said whether there is anything to undo.
-    "unknown_outcome": Change(ladder=(ASK_USER, ESCALATE), severity="high"),
+    "unknown_outcome": PolicyChange(ladder=(ASK_USER, ESCALATE), severity="high"),
     # Nothing is undone and nothing is tried again because code is wrong.
-    **{code: Change(ladder=(ESCALATE,), severity="high") for code in DEFECTS},
+    **{code: PolicyChange(ladder=(ESCALATE,), severity="high") for code in DEFECTS},
 }
 
 # ---- by domain ---------------------------------------------------------------------------------------------------
 
 MATRIX: Mapping[str, Rules] = {
     "model_call": {
-        "transient": Change(retry=_retries(5, EXPONENTIAL, 1_000, 30_000), hints=("fallback_model",)),
+        "transient": PolicyChange(retry=_retries(5, EXPONENTIAL, 1_000, 30_000), hints=("fallback_model",)),
         # The answer says how long to wait; a minute when it does not.
-        "rate_limited": Change(retry=_retries(10, FIXED, 60_000, 60_000), hints=("fallback_model",)),
-        "context_exceeded": Change(
+        "rate_limited": PolicyChange(retry=_retries(10, FIXED, 60_000, 60_000), hints=("fallback_model",)),
+        "context_exceeded": PolicyChange(
             hints=("truncate_context", "summarise_context", "chunk_context", "fallback_model")
         ),
         # The next attempt tells the model what was wrong.
-        "answer_invalid": Change(
+        "answer_invalid": PolicyChange(
             ladder=(RETRY, ASK_USER, ROLLBACK, ESCALATE), retry=_retries(3, FIXED, 0, 0)
         ),
-        "content_policy": Change(message="Content was filtered. Please rephrase your request."),
-        "model_unavailable": Change(hints=("fallback_model",)),
+        "content_policy": PolicyChange(message="Content was filtered. Please rephrase your request."),
+        "model_unavailable": PolicyChange(hints=("fallback_model",)),
     },
     "browser_action": {
-        "element_not_found": Change(retry=_retries(3, FIXED, 2_000, 2_000), before_retry=("refresh_page",)),
-        "navigation_timeout": Change(retry=_retries(2, FIXED, 5_000, 5_000)),
-        "captcha_detected": Change(
+        "element_not_found": PolicyChange(
+            retry=_retries(3, FIXED, 2_000, 2_000), before_retry=("refresh_page",)
+        ),
+        "navigation_timeout": PolicyChange(retry=_retries(2, FIXED, 5_000, 5_000)),
+        "captcha_detected": PolicyChange(
             question="browser_takeover", message="CAPTCHA detected. Please solve it manually."
         ),
-        "login_required": Change(question="browser_takeover", message="Login required. Please authenticate."),
-        "blocked_by_site": Change(hints=("alternative_source",)),
+        "login_required": PolicyChange(
+            question="browser_takeover", message="Login required. Please authenticate."
+        ),
+        "blocked_by_site": PolicyChange(hints=("alternative_source",)),
     },
     "file_operation": {
-        "permission_denied": Change(message="Insufficient permissions"),
-        "disk_full": Change(severity="critical"),
-        "file_not_found": Change(hints=("alternative_path",)),
-        "file_locked": Change(retry=_retries(5, EXPONENTIAL, 500, 10_000)),
+        "permission_denied": PolicyChange(message="Insufficient permissions"),
+        "disk_full": PolicyChange(severity="critical"),
+        "file_not_found": PolicyChange(hints=("alternative_path",)),
+        "file_locked": PolicyChange(retry=_retries(5, EXPONENTIAL, 500, 10_000)),
     },
     "external_api": {
-        "unauthorized": Change(hints=("refresh_credentials",)),
-        "quota_exceeded": Change(message="API quota exceeded. Please upgrade or wait."),
-        "service_unavailable": Change(retry=_retries(5, EXPONENTIAL, 5_000, 60_000)),
-        "invalid_response": Change(
+        "unauthorized": PolicyChange(hints=("refresh_credentials",)),
+        "quota_exceeded": PolicyChange(message="API quota exceeded. Please upgrade or wait."),
+        "service_unavailable": PolicyChange(retry=_retries(5, EXPONENTIAL, 5_000, 60_000)),
+        "invalid_response": PolicyChange(
             retry=_retries(2, EXPONENTIAL, 1_000, 30_000), before_retry=("clear_cache",)
         ),
     },
     "database": {
-        "connection_failed": Change(retry=_retries(10, EXPONENTIAL, 1_000, 30_000)),
-        "deadlock": Change(retry=_retries(3, JITTERED, 100, 1_000)),
-        "constraint_violation": Change(message="Data integrity violation"),
-        "timeout": Change(retry=_retries(2, EXPONENTIAL, 1_000, 30_000), before_retry=("optimize_query",)),
+        "connection_failed": PolicyChange(retry=_retries(10, EXPONENTIAL, 1_000, 30_000)),
+        "deadlock": PolicyChange(retry=_retries(3, JITTERED, 100, 1_000)),
+        "constraint_violation": PolicyChange(message="Data integrity violation"),
+        "timeout": PolicyChange(
+            retry=_retries(2, EXPONENTIAL, 1_000, 30_000), before_retry=("optimize_query",)
+        ),
     },
 }

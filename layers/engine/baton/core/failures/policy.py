@@ -85,7 +85,7 @@ class RetryChange(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True,
 _PACE = ("max_attempts", "backoff", "base_ms", "max_delay_ms", "schedule")
 
 
-def changed(policy: RetryPolicy, change: RetryChange) -> RetryPolicy:
+def changed_policy(policy: RetryPolicy, change: RetryChange) -> RetryPolicy:
     """Return the policy with the change applied.
 
     A change of the number or the pace lifts a budget that it does not name, because that was meant for other
@@ -105,7 +105,7 @@ def changed(policy: RetryPolicy, change: RetryChange) -> RetryPolicy:
     return msgspec.structs.replace(PRESETS.get(change.preset, policy), **said)
 
 
-def listed(policy: RetryPolicy, code: str, kind: str) -> bool | None:
+def policy_allows(policy: RetryPolicy, code: str, kind: str) -> bool | None:
     """Return true or false if the policy's own lists decide about a retry; None if they do not."""
     if code in policy.never or kind in policy.never:
         return False
@@ -160,7 +160,7 @@ def _fibonacci(number: int) -> int:
     return this
 
 
-def draw(seed: str, slot: str, attempt: int) -> float:
+def draw_jitter(seed: str, slot: str, attempt: int) -> float:
     """Return a number of [0, 1) that is the same for equal arguments, and different for every attempt."""
     said = msgspec.json.encode([seed, slot, attempt])
     return (int.from_bytes(hashlib.sha256(said).digest()[:8], "big") >> 11) / (1 << 53)
@@ -241,7 +241,7 @@ class PolicyEntry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     escalate: tuple[dict[str, Any], ...] = ()
 
 
-class Change(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
+class PolicyChange(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
     """A rule's change of an entry: the fields that are not None.
 
     A class without a ladder brings the ladder of that class.
@@ -262,13 +262,13 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forb
     escalate: tuple[dict[str, Any], ...] | None = None
 
 
-Rules = Mapping[str, Change]
+Rules = Mapping[str, PolicyChange]
 """Changes by code, by class, or for `any` failure."""
 
 
-def merge_changes(first: Change, second: Change) -> Change:
+def merge_changes(first: PolicyChange, second: PolicyChange) -> PolicyChange:
     """Return one change with the fields of both, the second's where they differ."""
     said: dict[str, Any] = {
-        name: value for name in Change.__struct_fields__ if (value := getattr(second, name)) is not None
+        name: value for name in PolicyChange.__struct_fields__ if (value := getattr(second, name)) is not None
     }
     return msgspec.structs.replace(first, **said)

@@ -14,7 +14,14 @@ import re
 import unicodedata
 
 from baton.core.failures.evident import PROSE, is_random, without_evident
-from baton.core.failures.secret_names import REDACTED, STEMS, Named, is_secret, named, two_words
+from baton.core.failures.secret_names import (
+    REDACTED,
+    STEMS,
+    SecretNameKind,
+    is_secret,
+    is_secret_name,
+    two_words,
+)
 
 _PERCENT = re.compile("%([2-7][0-9A-Fa-f])")
 _ENTITY = re.compile("&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]{2,12});")
@@ -30,7 +37,7 @@ _UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u316
 )
 
 
-def undisguised(text: str) -> str:
+def decode_once(text: str) -> str:
     """Return the text with one layer of encoding removed."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", "".join(filter(_is_seen, text))).translate(_ALIKE)
@@ -158,7 +165,7 @@ def sanitised(text: str) -> str:
     """
     clean = plain = _masked(text)
     for _ in range(_LAYERS):
-        before, plain = plain, undisguised(plain)
+        before, plain = plain, decode_once(plain)
         if plain == before:
             break
         masked = _masked(plain)
@@ -204,16 +211,16 @@ def _without_named(text: str) -> str:
         if begin < position:
             continue
         word = name[0].rstrip(".-")
-        kind = named(word)
+        kind = is_secret_name(word)
         if not kind and _PROPERTY.match(text, begin):
             begin, word = begin + 1, word[1:]
-            kind = named(word)
+            kind = is_secret_name(word)
         if begin == before[1] + 1 and text[before[1]].isspace() and two_words(text[slice(*before)], word):
-            word, begin, kind = text[before[0] : end], before[0], max(kind, Named.SECRET)
+            word, begin, kind = text[before[0] : end], before[0], max(kind, SecretNameKind.SECRET)
         if not kind:
             if not has_inputs or word != "input" or text[begin - 1 : begin] not in {"'", '"'}:
                 continue
-            kind = Named.SECRET
+            kind = SecretNameKind.SECRET
         span = _value_of(text, word.rstrip(".-"), begin, kind)
         if span is not None and span[0] < span[1]:
             parts += [text[position : span[0]], REDACTED]
@@ -231,10 +238,10 @@ def _without_echoes(text: str, values: set[str]) -> str:
     return re.sub(rf"(?<![A-Za-z0-9])(?:{either})(?![A-Za-z0-9])", REDACTED, text)
 
 
-def _value_of(text: str, word: str, begin: int, kind: Named) -> tuple[int, int] | None:
+def _value_of(text: str, word: str, begin: int, kind: SecretNameKind) -> tuple[int, int] | None:
     """Return beginning and end of the value of a name; None if it has none, or one that is no secret."""
     end = begin + len(word)
-    if kind is not Named.KEY:
+    if kind is not SecretNameKind.KEY:
         before = text[max(begin - 20, 0) : begin]
         if before.endswith("<") or (before.endswith(":") and "<" in before):
             return _content(text, end)
@@ -244,7 +251,7 @@ def _value_of(text: str, word: str, begin: int, kind: Named) -> tuple[int, int] 
     if joint is None:
         return None
     how, start = joint.lastgroup, joint.end()
-    if kind is Named.KEY:
+    if kind is SecretNameKind.KEY:
         drawn = _DRAWN.match(text, start) if how == "assign" else None
         return drawn.span(1) if drawn else None
     if how in {"assign", "close"}:
@@ -258,7 +265,7 @@ def _value_of(text: str, word: str, begin: int, kind: Named) -> tuple[int, int] 
     return _weak(text, begin, kind, joint)
 
 
-def _weak(text: str, begin: int, kind: Named, joint: re.Match[str]) -> tuple[int, int] | None:
+def _weak(text: str, begin: int, kind: SecretNameKind, joint: re.Match[str]) -> tuple[int, int] | None:
     """Return the value behind a joint that may stand between any two words."""
     start = joint.end()
     if joint["pair"] and _FIRST.search(text, max(begin - 28, 0), begin):
@@ -266,15 +273,15 @@ def _weak(text: str, begin: int, kind: Named, joint: re.Match[str]) -> tuple[int
         if _LAST.match(text, span[1]):
             return span
     is_title = joint["close"] or _TITLE.search(text, max(begin - 24, 0), begin)
-    is_far = "\n" in joint[0] or (kind < Named.PASSWORD and not _SPACE.search(joint[0]))
+    is_far = "\n" in joint[0] or (kind < SecretNameKind.PASSWORD and not _SPACE.search(joint[0]))
     if joint["loose"] and is_far and not is_title:
         return None
-    is_call = kind is Named.PASSWORD and joint[0] == "(" and _QUOTE.match(text, start)
+    is_call = kind is SecretNameKind.PASSWORD and joint[0] == "(" and _QUOTE.match(text, start)
     if is_call or joint["beside"] is not None:
         return _unless_prose(text, start)
     piece = text[start : start + _LONGEST_LIKELY]  # what is no secret is read again
     value = piece[slice(*_span(piece, 0))].strip(")]>, \r\n\t")
-    is_likely = _LIKELY.match(value) if kind is Named.PASSWORD else is_random(value, 10)
+    is_likely = _LIKELY.match(value) if kind is SecretNameKind.PASSWORD else is_random(value, 10)
     return _span(text, start) if is_likely and not _SPACE.search(value) else None
 
 

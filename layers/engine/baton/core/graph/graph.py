@@ -18,7 +18,7 @@ from baton.core.effects.toolspec import Approval
 from baton.core.failures.alternatives import Alternative
 from baton.core.failures.codes import PERMANENT
 from baton.core.failures.failover import Policy
-from baton.core.failures.policy import Change
+from baton.core.failures.policy import PolicyChange
 from baton.errors import UnknownEntry
 
 
@@ -260,7 +260,7 @@ class Node(_Part, frozen=True, kw_only=True):
     loops: tuple[str, ...] = ()  # the last nodes of the loops around it, outermost first
     output_schema: Any = None
     limits: dict[str, Cap] = {}  # fan_out, hops, wall_time (ms), bytes, cost (micro-dollars)
-    failures: dict[str, Change] = {}  # rules by code or class, over the graph's
+    failures: dict[str, PolicyChange] = {}  # rules by code or class, over the graph's
     failover: tuple[Policy, ...] = ()  # asked before the graph's
     catch: tuple[Catch, ...] = ()
     domain: str = ""
@@ -420,7 +420,7 @@ class Graph(_Part, frozen=True, kw_only=True, dict=True):
     limits: dict[
         str, Cap
     ] = {}  # the saga's, by the names of a node's; wall_time also stands for the document's `timeout`
-    failures: dict[str, Change] = {}
+    failures: dict[str, PolicyChange] = {}
     failover: tuple[Policy, ...] = ()
     risk: tuple[RiskRule, ...] | None = None  # the document's own rules; None: the default ones
     undo_together: bool = False  # steps are undone side by side
@@ -485,7 +485,7 @@ def inner_name(workflow: str, graph: str) -> str:
     return f"{workflow}{_OF}{graph}"
 
 
-def name_of(workflow: str) -> str:
+def graph_name(workflow: str) -> str:
     """The name of the graph in the document; empty for a registered workflow."""
     return workflow.partition(_OF)[2]
 
@@ -500,7 +500,7 @@ def written_for(saga: str, workflow: str) -> tuple[str, str]:
 
     For a failure handler in the document they are those of the failed saga.
     """
-    if not (name_of(workflow) and saga.endswith(f".{HANDLER}")):
+    if not (graph_name(workflow) and saga.endswith(f".{HANDLER}")):
         return saga, workflow
     return saga.rsplit(".", 2)[0], starter_of(workflow)
 
@@ -513,7 +513,7 @@ def inner_graph(graph: str, name: str) -> str:
     return f"{graph.partition(_IN)[0]}{_IN}{name}"
 
 
-def parts_of(graph: str) -> tuple[str, str]:
+def split_hash(graph: str) -> tuple[str, str]:
     """Return the hash of the document's graph, and the name of the named graph that a saga runs.
 
     The name is empty for the document's own graph.
@@ -535,4 +535,4 @@ def split(workflow: str, given: Any) -> tuple[Any, Any]:
 
     Either is returned only if it is not passed by reference.
     """
-    return (given.get(INPUT), given.get(OUTER)) if name_of(workflow) else (given, None)
+    return (given.get(INPUT), given.get(OUTER)) if graph_name(workflow) else (given, None)

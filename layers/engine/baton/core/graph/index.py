@@ -42,7 +42,9 @@ class GraphIndex:
         }
         """For each node that catches failures: all that they can lead to."""
         self._only_through: dict[tuple[str, tuple[str, ...]], frozenset[str]] = {}
-        self.hurries = any(node.join and (node.join.need or node.join.tolerated >= 0) for node in graph.nodes)
+        self.settles_joins_one_by_one = any(
+            node.join and (node.join.need or node.join.tolerated >= 0) for node in graph.nodes
+        )
         """True if some join can become ready before every edge has arrived."""
         self.can_fail = self._find_tolerated(graph)
         self.stopped_by = self._find_rests(graph)

@@ -40,16 +40,16 @@ def _is_secret(name: str, value: str) -> bool:
 
     Ids that look random and names such as `pin` and `webhook` are ordinary labels.
     """
-    from baton.core.failures.secret_names import Named, named  # for labels only
+    from baton.core.failures.secret_names import SecretNameKind, is_secret_name  # for labels only
 
-    kind = named(name)
-    if kind is Named.PASSWORD:
+    kind = is_secret_name(name)
+    if kind is SecretNameKind.PASSWORD:
         return True
     if len(value) < _SHORTEST_KEY or value.islower() or value.isdecimal():
         return False
     from baton.core.failures.evident import is_key, is_random  # its expressions take milliseconds
 
-    return is_key(value) or (kind is Named.SECRET and is_random(value, _SHORTEST_KEY))
+    return is_key(value) or (kind is SecretNameKind.SECRET and is_random(value, _SHORTEST_KEY))
 
 
 def read_labels(text: str) -> dict[str, str]:

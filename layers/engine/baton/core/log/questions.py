@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from baton.core.conditions.schema import violations
-from baton.core.effects.toolspec import Request
+from baton.core.effects.toolspec import ApprovalRequest
 from baton.core.expressions import escape, nearest
 from baton.core.failures import sanitised
 from baton.core.failures.secret_names import REDACTED, is_secret
@@ -100,7 +100,7 @@ def is_for_a_person(question: str, code: str) -> bool:
     return question == APPROVAL or code == UNKNOWN_OUTCOME
 
 
-def asked(state: State) -> Iterator[tuple[str, Ask]]:
+def unclosed_questions(state: State) -> Iterator[tuple[str, Ask]]:
     """Yield each question that is not closed, with the slot of its step; its answer may have arrived already.
 
     The question of a parked saga comes first.
@@ -138,13 +138,13 @@ def about_parking(state: State) -> Ask | None:
 def open_questions(state: State) -> Iterator[tuple[str, Ask]]:
     """Yield each question without an answer so far, with the slot of its step."""
     known: frozenset[str] | None = None
-    for slot, ask in asked(state):
-        known = answered(state) if known is None else known
+    for slot, ask in unclosed_questions(state):
+        known = answered_questions(state) if known is None else known
         if ask.id not in known:
             yield slot, ask
 
 
-def answered(state: State) -> frozenset[str]:
+def answered_questions(state: State) -> frozenset[str]:
     """Return the ids of questions to which an answer has arrived, taken in or not.
 
     Keys of old answers are forgotten.
@@ -169,7 +169,7 @@ def question_of_key(key: str) -> str:
 
 def is_answered(state: State, ask: str) -> bool:
     """Return true if an answer has arrived, taken in or not."""
-    return ask in answered(state)
+    return ask in answered_questions(state)
 
 
 def is_answer_to(key: str, ask: str) -> bool:
@@ -192,7 +192,7 @@ def already_answered(name: str) -> NotAllowedNow:
     return NotAllowedNow(f"question `{name}` has been answered")
 
 
-def question(state: State, name: str, now: int) -> tuple[str, Ask]:
+def awaited_question(state: State, name: str, now: int) -> tuple[str, Ask]:
     """Return the open question with this id, and the slot of its step.
 
     Raises `NotAllowedNow` for a closed or answered question, and `NotFound`, with the ids of the open
@@ -202,9 +202,9 @@ def question(state: State, name: str, now: int) -> tuple[str, Ask]:
         raise NotAllowedNow(f"question `{name}` {_CLOSED[known]}")
     if is_answered(state, name):
         raise already_answered(name)
-    slot, ask = next((pair for pair in asked(state) if pair[1].id == name), ("", None))
+    slot, ask = next((pair for pair in unclosed_questions(state) if pair[1].id == name), ("", None))
     if ask is None:
-        raise NotFound(f"there is no question `{name[:80]}`; {named(state)}")
+        raise NotFound(f"there is no question `{name[:80]}`; {open_questions_in_words(state)}")
     is_over = now >= ask.ends_at and not state.stands_still
     if is_over and (slot in state.open or ask.ends_at != ask.expires_at):
         how = EXPIRED if ask.ends_at == ask.expires_at else POLICY
@@ -212,7 +212,7 @@ def question(state: State, name: str, now: int) -> tuple[str, Ask]:
     return slot, ask
 
 
-def named(state: State) -> str:
+def open_questions_in_words(state: State) -> str:
     """Return the open questions as a text, for a caller who named a question that is not open."""
     ids = [ask.id for _, ask in open_questions(state)]
     if not ids:
@@ -281,7 +281,9 @@ def may_answer(state: State, ask: Ask) -> tuple[tuple[str, str], ...]:
     return tuple(dict.fromkeys((audience(state, ask.to), ("role", OPERATORS))))
 
 
-def refusal(state: State, ask: Ask, user: str, roles: Collection[str], groups: Collection[str] = ()) -> str:
+def answer_refusal(
+    state: State, ask: Ask, user: str, roles: Collection[str], groups: Collection[str] = ()
+) -> str:
     """Return the reason why this caller may not answer, with those who may; empty if the caller may."""
     caller = {"user": (user,), "group": groups, "role": roles}
     allowed = may_answer(state, ask)
@@ -424,7 +426,7 @@ _LEFT_OUT = "…"
 
 
 def approval_of(
-    state: State, slot: str, request: Request, says: Mapping[str, Any], expires_ms: int, now: int
+    state: State, slot: str, request: ApprovalRequest, says: Mapping[str, Any], expires_ms: int, now: int
 ) -> Ask:
     """Return the question of a step about a call. `says`: title, message and audience, as in the document.
 
@@ -436,8 +438,8 @@ def approval_of(
         id=f"{state.lineage.branch}.{slot}.{request.digest[:_ID_DIGITS]}",
         kind=kind,
         type=APPROVAL,
-        title=text_of(says.get("title", f"May `{request.tool}` act?"))[:MOST_SAID],
-        message=text_of(says.get("message", f"{request.level} risk: {request.why}"))[:MOST_SAID],
+        title=rendered_text(says.get("title", f"May `{request.tool}` act?"))[:MOST_SAID],
+        message=rendered_text(says.get("message", f"{request.level} risk: {request.why}"))[:MOST_SAID],
         details=_details(request),
         options=options,
         risk=request.level,
@@ -448,7 +450,7 @@ def approval_of(
     )
 
 
-def text_of(value: Any) -> str:
+def rendered_text(value: Any) -> str:
     """Return the value as a text; an expression on its own may give a value of another type, which is encoded
     as JSON.
     """
@@ -467,15 +469,15 @@ def audience_of(said: Mapping[str, Any] | None, place: str = "to") -> str:
     return ""
 
 
-def shown(arguments: Any) -> Any:
+def visible_arguments(arguments: Any) -> Any:
     """Return arguments as a person may see them: without secrets, long texts and lists cut, as the log keeps
     them.
     """
     return _shown("", arguments, DEEPEST)
 
 
-def _details(request: Request) -> dict[str, Any]:
-    arguments = shown(request.arguments)
+def _details(request: ApprovalRequest) -> dict[str, Any]:
+    arguments = visible_arguments(request.arguments)
     if len(msgspec.json.encode(arguments)) > MOST_SHOWN:
         arguments = dict.fromkeys(list(request.arguments)[:MOST_ITEMS], _LEFT_OUT)
     return {"tool": request.tool, "arguments": arguments, "risk": request.level, "why": request.why}
@@ -552,10 +554,10 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
     groups: Collection[str] = ()
 
     def refusal(self, state: State, ask: ev.Ask) -> str:
-        return refusal(state, ask, self.user, self.roles, self.groups)
+        return answer_refusal(state, ask, self.user, self.roles, self.groups)
 
 
-def claim(state: State, slot: str, ask: ev.Ask, person: Person, now: int) -> Sequence[ev.Event]:
+def claim_question(state: State, slot: str, ask: ev.Ask, person: Person, now: int) -> Sequence[ev.Event]:
     """Return the events that make the question the caller's own; empty if it is so already.
 
     Raises `Forbidden` for a caller outside of the audience, `NotAllowedNow` if another user has the question.
@@ -587,7 +589,7 @@ def release(state: State, slot: str, ask: ev.Ask, person: Person, now: int) -> S
     return (_claimed(slot, ask, person, now, to=""),) if ask.candidates else ()
 
 
-def remind(state: State, slot: str, ask: ev.Ask, person: Person, now: int) -> Sequence[ev.Event]:
+def remind_audience(state: State, slot: str, ask: ev.Ask, person: Person, now: int) -> Sequence[ev.Event]:
     """Return the events that tell the audience of a question again.
 
     Raises `Forbidden` for a caller who may not answer it and has not started the saga, `NotAllowedNow` if the

@@ -141,7 +141,7 @@ class Called(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     def result(self) -> Value | None:
         """The result that is known at once; None: the call is made."""
         if self.failure is not None:
-            return told(self.failure)
+            return failure_for_model(self.failure)
         return Value(v={"repeated": self.repeats}) if self.repeats else None
 
 
@@ -176,13 +176,13 @@ def _unmade(one: Called) -> str:
     return f" (not made, as {item_words(one.repeats)} was)" if one.repeats else ""
 
 
-def answer_of(output: Any) -> dict[str, Any]:
+def stand_in_answer(output: Any) -> dict[str, Any]:
     """Return an answer for a turn that was given by a person or by a stand-in tool, not by a model."""
     text = output if isinstance(output, str) else _encode(output).decode()
     return {"text": text, "calls": [], "data": output, "tokens": [0, 0]}
 
 
-def told(failure: Failure) -> Value:
+def failure_for_model(failure: Failure) -> Value:
     """Return a failure in the form in which a model is told of it."""
     return Value(v={"error": {"code": failure.code, "message": failure.message}})
 
@@ -474,7 +474,7 @@ def act_digest(user: str, tool: str, arguments: Mapping[str, Any]) -> str:
     return hashlib.sha256(_encode([user, tool, canonical(dict(arguments))])).hexdigest()[:32]
 
 
-def remembered(made: dict[str, Made], digest: str, slot: str, output: Value) -> dict[str, Made]:
+def with_made_call(made: dict[str, Made], digest: str, slot: str, output: Value) -> dict[str, Made]:
     """Return the remembered calls with one more, without the oldest if they are too many."""
     more = {**{key: one for key, one in made.items() if key != digest}, digest: Made(slot, output)}
     return dict(list(more.items())[-MADE_REMEMBERED:])

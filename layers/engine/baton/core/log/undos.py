@@ -13,9 +13,9 @@ from baton.core.log.records import About, Failure, Root, Value
 
 UNDO = "undo"
 """The item of a node whose work is undone; for an item, `undo-ITEM`."""
-NAMED = 20
+NAMED_IN_STATE = 20
 """Most steps of one fate that the end of an undoing names."""
-LISTED = 100
+FAILED_UNDOS_PER_ENTRY = 100
 """Most steps that could not be undone in a state; further ones are set aside in the log."""
 KEYS_KEPT = 500
 """Most slots known by name that keep their keys although other work of their nodes was undone."""

@@ -28,17 +28,17 @@ _encode = msgspec.json.Encoder().encode
 _FRAME = len("[[],]") - 1  # around messages and what goes with them; the last message has no comma behind it
 
 
-def text_of(value: Any) -> str:
+def message_text(value: Any) -> str:
     """A value as a model reads it: text as it is, anything else as JSON."""
     return value if isinstance(value, str) else _encode(value).decode()
 
 
-def plain(text: str) -> str:
+def storable_text(text: str) -> str:
     """Text that can be stored: half a character, which JSON can write, is replaced."""
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 
-def parsed(text: str) -> Any:
+def parse_answer(text: str) -> Any:
     """Return the JSON value that a model has written. Raises `ValueError` with the fault."""
     try:
         value = msgspec.json.decode(text)
@@ -59,9 +59,11 @@ def _within(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
 def opening(given: Mapping[str, Any]) -> list[Message]:
     """The first messages: the instructions, if there are any, and the prompt."""
     first = (
-        [{"role": "system", "content": text_of(given["instructions"])}] if given.get("instructions") else []
+        [{"role": "system", "content": message_text(given["instructions"])}]
+        if given.get("instructions")
+        else []
     )
-    return [*first, {"role": "user", "content": text_of(given["prompt"])}]
+    return [*first, {"role": "user", "content": message_text(given["prompt"])}]
 
 
 def turn(
@@ -87,7 +89,7 @@ def turn(
     return [
         said,
         *(
-            {"role": "tool", "tool_call_id": id_, "content": _cut(text_of(result))}
+            {"role": "tool", "tool_call_id": id_, "content": _cut(message_text(result))}
             for id_, result in zip(ids, results, strict=True)
         ),
         *(
@@ -105,16 +107,16 @@ def _arguments(call: Mapping[str, Any]) -> str:
     """
     text = call.get("text")
     if not text:
-        return text_of(call["arguments"])
+        return message_text(call["arguments"])
     try:
-        return text if isinstance(parsed(text), dict) else "{}"
+        return text if isinstance(parse_answer(text), dict) else "{}"
     except ValueError:
         return "{}"
 
 
-def heard(values: Iterable[Any]) -> list[Message]:
+def user_messages(values: Iterable[Any]) -> list[Message]:
     """Return the messages of the user's signals to the agent."""
-    return [{"role": "user", "content": _cut(text_of(value))} for value in values]
+    return [{"role": "user", "content": _cut(message_text(value))} for value in values]
 
 
 def result_of(messages: Iterable[Message], call: str) -> Any:
@@ -122,7 +124,7 @@ def result_of(messages: Iterable[Message], call: str) -> Any:
     return next((one["content"] for one in messages if one.get("tool_call_id") == call), None)
 
 
-def parted(messages: Sequence[Message], share: int) -> tuple[list[Message], list[Message]]:
+def split_messages(messages: Sequence[Message], share: int) -> tuple[list[Message], list[Message]]:
     """The older messages, and the last `1/share`. Nothing of a turn is parted."""
     first = len(messages) - len(messages) // share
     # A result without the call that it is of is refused by providers.
@@ -142,7 +144,10 @@ def in_place_of(count: int, summary: str = "") -> Message:
 
 def to_summarise(messages: Sequence[Message]) -> list[Message]:
     """Return the messages that ask a model to summarise `messages`."""
-    return [{"role": "system", "content": SUMMARY_PROMPT}, {"role": "user", "content": text_of(messages)}]
+    return [
+        {"role": "system", "content": SUMMARY_PROMPT},
+        {"role": "user", "content": message_text(messages)},
+    ]
 
 
 def correction(why: str) -> Message:
@@ -158,7 +163,7 @@ def bytes_of(messages: Sequence[Message]) -> int:
     return len(_encode(messages)) - 1 if messages else 0
 
 
-def size_of(messages: Sequence[Message], more: Any = None, known: int = 0) -> int:
+def request_bytes(messages: Sequence[Message], more: Any = None, known: int = 0) -> int:
     """Bytes of a request, and so the most tokens that it can have: none is shorter than a byte.
 
     `known` are those of the messages before these, as `bytes_of` gives them.
@@ -202,18 +207,18 @@ def _cut(text: str) -> str:
 FROM, AT = "$from", "at"
 
 
-def filled(value: Any, source: Callable[[int], Any]) -> Any:
+def fill_references(value: Any, source: Callable[[int], Any]) -> Any:
     """Return the value with its references replaced.
 
     A reference is the number of a step; 0 stands for the arguments of the failed step.
     Raises `ValueError` for a reference that leads nowhere.
     """
     if isinstance(value, list):
-        return [filled(one, source) for one in value]
+        return [fill_references(one, source) for one in value]
     if not isinstance(value, dict):
         return value
     if not is_reference(value):
-        return {name: filled(one, source) for name, one in value.items()}
+        return {name: fill_references(one, source) for name, one in value.items()}
     found = source(value[FROM])
     for part in filter(None, str(value.get(AT, "")).split("/")):
         name = part.replace("~1", "/").replace("~0", "~")

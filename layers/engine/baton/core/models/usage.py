@@ -74,7 +74,7 @@ class Price(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     then: Price | None = None
 
 
-def cost_of(usage: Usage, price: Price) -> int:
+def usage_cost(usage: Usage, price: Price) -> int:
     """Micro-dollars, rounded up."""
     while price.then is not None and usage.input > price.above:
         price = price.then

@@ -21,17 +21,17 @@ from baton.core.log.scopes import (
     Agent,
     Progress,
     agent_call_item,
-    answer_of,
     call_digest,
     calls_words,
     is_turn,
     item_words,
     place_of,
+    stand_in_answer,
     turn_item,
 )
 from baton.core.log.state import slot_of
 from baton.core.log.work import Open
-from baton.core.nodes.base import Activation, Desk, Done, Failed, Moved, Next, Opened, Run, Spread
+from baton.core.nodes.base import Activation, Done, Failed, Moved, Next, NodeContext, Opened, Run, Spread
 from baton.core.nodes.task import TaskKind
 
 EXHAUSTED, NOT_ALLOWED, TOO_MANY = "agent_exhausted", "call_not_allowed", "too_many_calls"
@@ -65,59 +65,59 @@ class AgentKind(TaskKind):
         return bool(item) and not is_turn(item)
 
     def instead(self, item: str, output: Any) -> Any:
-        return answer_of(output) if item and is_turn(item) else output
+        return stand_in_answer(output) if item and is_turn(item) else output
 
-    def begin(self, at: Activation, desk: Desk) -> Next | None:
+    def begin(self, at: Activation, context: NodeContext) -> Next | None:
         if not at.item:
-            given = desk.value(at)
+            given = context.value(at)
             return Opened(
                 ev.AgentBegan(node=at.node.name, iteration=at.iteration, given=given, listens=at.node.signal)
             )
         if at.node.agent is not None:
-            work = desk.state.open[slot_of(at.node.name, at.iteration)]
+            work = context.state.open[slot_of(at.node.name, at.iteration)]
             assert isinstance(work, Agent), "nothing else has items"
             if not is_turn(at.item):
                 return Failed(_not_allowed(at.node.agent, work.calls[at.item]))
             # An answer that was refused was read and written, too.
             if spent := _exhausted("tokens", at.node.agent.tokens, work.used.tokens, at):
                 return spent
-        if not desk.may_spend(at):
+        if not context.may_spend(at):
             return None
         if is_turn(at.item):
             return Run({})
         turn, index = place_of(at.item)
-        answer = desk.state.items[slot_of(at.node.name, at.iteration, turn_item(turn))]
+        answer = context.state.items[slot_of(at.node.name, at.iteration, turn_item(turn))]
         assert answer is not None, "its calls begin behind it"
-        return Run({**desk.content(at, answer)["calls"][index]["arguments"], **(at.node.arguments or {})})
+        return Run({**context.content(at, answer)["calls"][index]["arguments"], **(at.node.arguments or {})})
 
-    def resume(self, at: Activation, work: Open, desk: Desk) -> Next | None:
+    def resume(self, at: Activation, work: Open, context: NodeContext) -> Next | None:
         if not isinstance(work, Agent):
-            return super().resume(at, work, desk)
+            return super().resume(at, work, context)
         if not work.turn:
-            return _next_turn(at, work, {}, work.used, desk)
-        items, begin, turn = desk.state.items, f"{at.slot}#", turn_item(work.turn)
+            return _next_turn(at, work, {}, work.used, context)
+        items, begin, turn = context.state.items, f"{at.slot}#", turn_item(work.turn)
         if missing := tuple([item for item in (turn, *work.calls) if begin + item not in items]):
             return Spread(missing)
         given = items[begin + turn]
         if given is None or (work.calls and None in [items[begin + item] for item in work.calls]):
             return None
-        answer = desk.content(at, given)
+        answer = context.content(at, given)
         if work.calls:
-            return _next_turn(at, work, answer, work.used, desk)
+            return _next_turn(at, work, answer, work.used, context)
         used = _used(work, answer)
         if answer["calls"]:
             calls = tuple(_calls(_parts(at.node), work, answer["calls"]))
             begun = sum(one.result is None for one in calls)
             used = Progress(calls=used.calls + begun, tokens=used.tokens, read=used.read)
-            at_ms = desk.now if all(one.failure is not None for one in calls) else 0
+            at_ms = context.now if all(one.failure is not None for one in calls) else 0
             return Moved(
                 ev.CallsBegan(node=at.node.name, iteration=at.iteration, calls=calls, used=used, at=at_ms),
                 begins=tuple(one.item for one in calls if one.result is None),
             )
-        if _heard(work, desk) and _has_room(
+        if _heard(work, context) and _has_room(
             _parts(at.node), used, answer
         ):  # it has an answer, and its user has said something else meanwhile
-            more = _next_turn(at, work, answer, used, desk)
+            more = _next_turn(at, work, answer, used, context)
             if not isinstance(more, Failed):  # without a turn left, the answer is the answer
                 return more
         output = ev.Value(v=answer["data"])
@@ -171,11 +171,11 @@ def _used(work: Agent, answer: Mapping[str, Any]) -> Progress:
     return Progress(calls=work.used.calls, tokens=work.used.tokens + sum(tokens), read=tokens[0])
 
 
-def _heard(work: Agent, desk: Desk) -> tuple[str, ...]:
+def _heard(work: Agent, context: NodeContext) -> tuple[str, ...]:
     """Return the keys of the signals that are messages to the agent."""
     if not work.listens:
         return ()
-    return tuple(one.key for one in desk.state.signals if one.name == work.listens)
+    return tuple(one.key for one in context.state.signals if one.name == work.listens)
 
 
 def _has_room(parts: AgentParts, used: Progress, answer: Mapping[str, Any]) -> bool:
@@ -192,7 +192,9 @@ def _exhausted(name: str, most: int, found: int, at: Activation) -> Failed | Non
     return Failed(ev.failed_with(EXHAUSTED, why, at.node.name))
 
 
-def _next_turn(at: Activation, work: Agent, answer: Mapping[str, Any], used: Progress, desk: Desk) -> Next:
+def _next_turn(
+    at: Activation, work: Agent, answer: Mapping[str, Any], used: Progress, context: NodeContext
+) -> Next:
     parts = _parts(at.node)
     for name, most, found in (
         ("turns", parts.turns, work.turn),
@@ -207,7 +209,7 @@ def _next_turn(at: Activation, work: Agent, answer: Mapping[str, Any], used: Pro
             node=at.node.name,
             iteration=at.iteration,
             turn=work.turn + 1,
-            heard=_heard(work, desk),
+            heard=_heard(work, context),
             segments=segments,
             used=used,
         ),

@@ -162,7 +162,7 @@ class UnfitError(Exception):
         self.failure = failure
 
 
-class Desk(Protocol):
+class NodeContext(Protocol):
     """Source of values, money and time for a kind.
 
     If a value has to be fetched first, the kind is asked again afterwards.
@@ -251,7 +251,7 @@ class Kind:
         """Return all templates of a node that are rendered when it is ready."""
         return node.arguments
 
-    def begin(self, at: Activation, desk: Desk) -> Next | None:
+    def begin(self, at: Activation, context: NodeContext) -> Next | None:
         """Begin a ready node without open work. None: it cannot begin now."""
         raise NotImplementedError
 
@@ -261,11 +261,13 @@ class Kind:
         """
         raise NotImplementedError
 
-    def resume(self, at: Activation, work: Open, desk: Desk) -> Next | None:
+    def resume(self, at: Activation, work: Open, context: NodeContext) -> Next | None:
         """Resume a node with open work. None: the work is not over."""
         return None
 
-    def gather(self, at: Activation, items: Mapping[str, ev.Value | None], desk: Desk) -> Next | None:
+    def gather(
+        self, at: Activation, items: Mapping[str, ev.Value | None], context: NodeContext
+    ) -> Next | None:
         """Gather a node's items: the output of each, None while it runs.
 
         None: the node waits for more of them.

@@ -7,15 +7,26 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core.expressions import lasting
+from baton.core.expressions import duration_text
 from baton.core.failures.codes import CHILD_FAILED, class_of
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
-from baton.core.log.folding.received import call_off
+from baton.core.log.folding.received import cancelling_signal
 from baton.core.log.records import LONGEST_MESSAGE, Child
 from baton.core.log.state import LONGEST_ID
 from baton.core.log.work import Open
-from baton.core.nodes.base import CHILD, Activation, Desk, Done, Failed, Kind, Moved, Next, Opened, Tend
+from baton.core.nodes.base import (
+    CHILD,
+    Activation,
+    Done,
+    Failed,
+    Kind,
+    Moved,
+    Next,
+    NodeContext,
+    Opened,
+    Tend,
+)
 from baton.core.sizes import iso
 
 TIMEOUT = "timeout"
@@ -30,18 +41,18 @@ class ChildKind(Kind):
     load = CHILD
     active = "child"
 
-    def begin(self, at: Activation, desk: Desk) -> Next | None:
-        if not desk.may_spend(at):
+    def begin(self, at: Activation, context: NodeContext) -> Next | None:
+        if not context.may_spend(at):
             return None
         slot = at.slot.replace("@", "-").replace("#", "-")
-        failing = desk.state.failing.get(at.slot)
+        failing = context.state.failing.get(at.slot)
         # No slot has two dots in a row: the second try has a name of its own.
         again = "" if failing is None else f"..{failing.attempts + 1}"
-        child = f"{desk.state.origin.saga}.{desk.state.lineage.branch}.{slot}{again}"
+        child = f"{context.state.origin.saga}.{context.state.lineage.branch}.{slot}{again}"
         if len(child) > LONGEST_ID:
             text = f"its id would have {len(child)} characters, more than {LONGEST_ID}: children and loops lie too deep"
             return Failed(ev.Failure(CHILD_FAILED, text, at.node.name))
-        given, passed = self.given(at, desk, {} if failing is None else failing.arguments)
+        given, passed = self.given(at, context, {} if failing is None else failing.arguments)
         return Opened(
             ev.ChildOpened(
                 node=at.node.name,
@@ -50,40 +61,40 @@ class ChildKind(Kind):
                 child=child,
                 workflow=at.node.workflow,
                 input=given,
-                number=desk.state.counts.children + 1,
+                number=context.state.counts.children + 1,
                 listens=at.node.signal,
-                until=desk.now + at.node.timeout_ms if at.node.timeout_ms else 0,
+                until=context.now + at.node.timeout_ms if at.node.timeout_ms else 0,
                 passed=passed,
             )
         )
 
     def given(
-        self, at: Activation, desk: Desk, changes: Mapping[str, Any]
+        self, at: Activation, context: NodeContext, changes: Mapping[str, Any]
     ) -> tuple[ev.Value, dict[str, ev.Value]]:
         """Return the input of the child, and the values of it that are passed by reference.
 
         `changes`: fields of its input that a person has changed for this attempt.
         """
-        given = desk.value(at)
+        given = context.value(at)
         return (ev.Value(v={**given.v, **changes}) if changes and isinstance(given.v, dict) else given), {}
 
-    def resume(self, at: Activation, work: Open, desk: Desk) -> Next | None:
+    def resume(self, at: Activation, work: Open, context: NodeContext) -> Next | None:
         assert isinstance(work, Child), "nothing else is opened here"
         if not work.status:
-            if work.due is not None and desk.now >= work.due:
+            if work.due is not None and context.now >= work.due:
                 return Moved(
-                    ev.ChildOverdue(node=at.node.name, iteration=at.iteration, item=at.item, at=desk.now)
+                    ev.ChildOverdue(node=at.node.name, iteration=at.iteration, item=at.item, at=context.now)
                 )
             return Tend(work)
-        signal = call_off(desk.state, work)
+        signal = cancelling_signal(context.state, work)
         if signal is not None and work.status != "failed":
             if signal.failure is not None:
                 return Failed(replace(signal.failure, node=at.node.name), by=signal.key)
-            told, result = (desk.content(at, one) for one in (signal.payload, work.output))
+            told, result = (context.content(at, one) for one in (signal.payload, work.output))
             output = ev.Value(v={CALLED_OFF: told, "result": result})
-            return Done(_closed(at, work, desk, output, signal.key), has_schema=False)
+            return Done(_closed(at, work, context, output, signal.key), has_schema=False)
         if work.status == "completed":  # also if that was too late: it is done, and the result is there
-            return Done(_closed(at, work, desk, work.output))
+            return Done(_closed(at, work, context, work.output))
         return _failed(at, work)
 
     def node_view(self, node: Node) -> dict[str, Any]:
@@ -106,13 +117,15 @@ class ChildKind(Kind):
         return "", "its time is over: the child is stopped and undoes what it has done"
 
 
-def _closed(at: Activation, work: Child, desk: Desk, output: ev.Value, by: str = "") -> ev.ChildClosed:
+def _closed(
+    at: Activation, work: Child, context: NodeContext, output: ev.Value, by: str = ""
+) -> ev.ChildClosed:
     closed = ev.ChildClosed(
         node=at.node.name, iteration=at.iteration, item=at.item, child=work.saga, output=output, by=by
     )
     if not work.undoable:
         return closed
-    return replace(closed, prior=desk.state.undo.head, lasting=at.node.stays)
+    return replace(closed, prior=context.state.undo.head, lasting=at.node.stays)
 
 
 def _failed(at: Activation, work: Child) -> Failed:
@@ -124,7 +137,7 @@ def _failed(at: Activation, work: Child) -> Failed:
     is_late = work.overdue and (why is None or why.code == "cancelled")
     is_attempt = work.status in {"failed", "rolled_back"} or (is_late and work.status == "cancelled")
     if is_late:
-        text = f"the child saga {work.saga} had not ended after {lasting(at.node.timeout_ms)}; it was stopped, and ended {work.status}"
+        text = f"the child saga {work.saga} had not ended after {duration_text(at.node.timeout_ms)}; it was stopped, and ended {work.status}"
         return Failed(ev.failed_with(TIMEOUT, text, at.node.name), is_attempt=is_attempt)
     cause = why.message if why else work.status
     if why and why.code != work.status:

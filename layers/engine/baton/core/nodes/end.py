@@ -6,7 +6,7 @@ from typing import Any
 
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
-from baton.core.nodes.base import Activation, Desk, Ended, Kind, Next
+from baton.core.nodes.base import Activation, Ended, Kind, Next, NodeContext
 
 
 class EndKind(Kind):
@@ -19,8 +19,8 @@ class EndKind(Kind):
     def template(self, node: Node) -> Any:
         return node.value
 
-    def begin(self, at: Activation, desk: Desk) -> Next | None:
-        result = desk.value(at)
+    def begin(self, at: Activation, context: NodeContext) -> Next | None:
+        result = context.value(at)
         return Ended(ev.NodePassed(node=at.node.name, iteration=at.iteration, output=result, ends=True))
 
     def node_view(self, node: Node) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 from baton.core.expressions import as_text
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
-from baton.core.nodes.base import Activation, Desk, Failed, Kind, Next, UnfitError
+from baton.core.nodes.base import Activation, Failed, Kind, Next, NodeContext, UnfitError
 
 
 class FailKind(Kind):
@@ -20,10 +20,10 @@ class FailKind(Kind):
     def template(self, node: Node) -> Any:
         return node.value["message"]
 
-    def begin(self, at: Activation, desk: Desk) -> Next | None:
+    def begin(self, at: Activation, context: NodeContext) -> Next | None:
         said = at.node.value
         try:
-            message = as_text(desk.value(at).v)
+            message = as_text(context.value(at).v)
         except UnfitError as error:
             message = f"its message cannot be made: {error}"
         failure = ev.failed_with(said["code"], message, at.node.name)

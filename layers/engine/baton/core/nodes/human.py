@@ -19,12 +19,12 @@ from baton.core.log.questions import (
     audience_of,
     is_answer_to,
     notice_of,
-    text_of,
+    rendered_text,
 )
 from baton.core.log.records import Escalation, Option, Takeover
 from baton.core.log.state import ANSWER
 from baton.core.log.work import Open
-from baton.core.nodes.base import Activation, Desk, Done, Escalated, Failed, Kind, Next, Opened
+from baton.core.nodes.base import Activation, Done, Escalated, Failed, Kind, Next, NodeContext, Opened
 from baton.core.sizes import excess_of, iso
 
 PERSON, DEFAULT = "person", "default"
@@ -51,37 +51,39 @@ class HumanKind(Kind):
         assert node.asks is not None, "the compiler gives it one"
         return node.asks.says
 
-    def begin(self, at: Activation, desk: Desk) -> Next | None:
-        said = desk.value(at).v
+    def begin(self, at: Activation, context: NodeContext) -> Next | None:
+        said = context.value(at).v
         try:
             if excess := excess_of(said, MOST_SAID):
                 raise ValueError(f"it says too much: {excess}")
-            ask = _question(at, desk, said)
+            ask = _question(at, context, said)
         except ValueError as error:
             return Failed(ev.failed_with("question_invalid", str(error), at.node.name))
         opened = ev.QuestionOpened(node=at.node.name, iteration=at.iteration, item=at.item, ask=ask)
-        return Opened(opened, told=notice_of(desk.state, at.slot, ask, desk.now))
+        return Opened(opened, told=notice_of(context.state, at.slot, ask, context.now))
 
-    def resume(self, at: Activation, work: Open, desk: Desk) -> Next | None:
+    def resume(self, at: Activation, work: Open, context: NodeContext) -> Next | None:
         ask = work.ask
         assert ask is not None, "nothing else is opened here"
-        for signal in desk.state.signals:
+        for signal in context.state.signals:
             if signal.name == ANSWER and is_answer_to(signal.key, ask.id):
-                said = desk.content(at, signal.payload)
-                closed = _closed(at, ask, said["action"], desk.now, by=signal.key)
+                said = context.content(at, signal.payload)
+                closed = _closed(at, ask, said["action"], context.now, by=signal.key)
                 if said["action"] == REJECT and ask.type != DECISION:
                     why = f": {said['comment']}" if said.get("comment") else ""
                     return _failed(at, closed, REJECTED, f"{signal.by} has rejected it{why}")
                 return _done(at, closed, said, PERSON, by=signal.by, when=signal.at)
-        if desk.now >= ask.ends_at:
+        if context.now >= ask.ends_at:
             return (
-                _expired(at, ask, desk.now) if ask.ends_at == ask.expires_at else _decided(at, ask, desk.now)
+                _expired(at, ask, context.now)
+                if ask.ends_at == ask.expires_at
+                else _decided(at, ask, context.now)
             )
-        if desk.now < ask.due:
+        if context.now < ask.due:
             return None
         from baton.core.log.questions import due_step  # few questions have one
 
-        return Escalated(*due_step(desk.state, at.slot, ask, desk.now))
+        return Escalated(*due_step(context.state, at.slot, ask, context.now))
 
     def node_view(self, node: Node) -> dict[str, Any]:
         asks = node.asks
@@ -99,7 +101,7 @@ class HumanKind(Kind):
         return f"an answer to the question `{ask.id}`, until {iso(ask.ends_at)} at most"
 
 
-def _question(at: Activation, desk: Desk, said: Mapping[str, Any]) -> ev.Ask:
+def _question(at: Activation, context: NodeContext, said: Mapping[str, Any]) -> ev.Ask:
     """Return the question of a node. Raises `ValueError` for values of which no question can be made."""
     asks = at.node.asks
     assert asks is not None, "the compiler gives it one"
@@ -107,28 +109,28 @@ def _question(at: Activation, desk: Desk, said: Mapping[str, Any]) -> ev.Ask:
     own = tuple(
         Option(
             id=one["id"],
-            label=text_of(one.get("label", "")),
-            description=text_of(one.get("description", "")),
+            label=rendered_text(one.get("label", "")),
+            description=rendered_text(one.get("description", "")),
             default=one.get("default", False),
             destructive=one.get("destructive", False),
         )
         for one in said.get("options", ())
     )
     return ev.Ask(
-        id=f"{desk.state.lineage.branch}.{at.slot}",
+        id=f"{context.state.lineage.branch}.{at.slot}",
         kind=kind,
         type=asks.type,
-        title=text_of(said["title"]),
-        message=text_of(said.get("message", "")),
+        title=rendered_text(said["title"]),
+        message=rendered_text(said.get("message", "")),
         details=said.get("details"),
         options=own or options,
         schema=asks.schema,
         takeover=_takeover(said["takeover"]) if "takeover" in said else None,
         to=audience_of(said.get("to")),
-        asked_at=desk.now,
-        expires_at=desk.now + asks.expires_ms,
+        asked_at=context.now,
+        expires_at=context.now + asks.expires_ms,
         risk=said.get("risk", ""),
-        escalate=_escalation(said["escalate"], desk.now) if "escalate" in said else (),
+        escalate=_escalation(said["escalate"], context.now) if "escalate" in said else (),
     )
 
 
@@ -139,7 +141,7 @@ def _escalation(said: Sequence[Mapping[str, Any]], now: int) -> tuple[Escalation
 
 
 def _takeover(said: Mapping[str, Any]) -> Takeover:
-    found = Takeover(**{name: text_of(value) for name, value in said.items()})
+    found = Takeover(**{name: rendered_text(value) for name, value in said.items()})
     if not _is_address(found.url):
         raise ValueError("takeover.url: it must be an address that begins with https://")
     if found.picture and not _is_picture(found.picture):

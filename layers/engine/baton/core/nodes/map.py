@@ -15,12 +15,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from baton.core.graph.graph import Each, Node, name_of
+from baton.core.graph.graph import Each, Node, graph_name
 from baton.core.log import events as ev
 from baton.core.log.folding.workflow_limits import ASKED
 from baton.core.log.scopes import FAILED, NOT_BEGUN, RUNNING, STOPPED, SUCCEEDED, Map, late_end
 from baton.core.log.work import Open
-from baton.core.nodes.base import Activation, Desk, Done, Failed, Kind, Moved, Next, Opened, UnfitError
+from baton.core.nodes.base import Activation, Done, Failed, Kind, Moved, Next, NodeContext, Opened, UnfitError
 
 MAP_FAILED, MAP_INVALID = "map_failed", "map_invalid"
 TOGETHER, HELD_BYTES = 100, 32_768
@@ -54,8 +54,8 @@ class MapKind(Kind):
         each, failed = _each(node), work.lost + len(work.failures) + 1
         return work.is_late or (each.tells_all and not _has_failed(each, work, _Tally(failed=failed)))
 
-    def begin(self, at: Activation, desk: Desk) -> Next | None:
-        given, each = desk.value(at), _each(at.node)
+    def begin(self, at: Activation, context: NodeContext) -> Next | None:
+        given, each = context.value(at), _each(at.node)
         if not isinstance(given.v, list):
             return _invalid(at, f"`map.over` gives {_kind_of(given.v)}, and a map is over a list")
         size = len(given.v)
@@ -68,38 +68,40 @@ class MapKind(Kind):
             return Failed(ev.failed_with(MAP_FAILED, f"{has}, and {have} to succeed", at.node.name))
         if size:
             return Opened(ev.MapBegan(node=at.node.name, iteration=at.iteration, over=given, size=size))
-        return _done(at, each, [], _Tally(), desk)
+        return _done(at, each, [], _Tally(), context)
 
-    def resume(self, at: Activation, work: Open, desk: Desk) -> Next | None:
+    def resume(self, at: Activation, work: Open, context: NodeContext) -> Next | None:
         assert isinstance(work, Map), "nothing else is opened here"
         if work.failure is not None:
             return Failed(work.failure)
-        each, items = _each(at.node), desk.state.items_of(at.slot)
+        each, items = _each(at.node), context.state.items_of(at.slot)
         if work.late is not None:
             if not items and work.begun == work.size:
                 return Moved(late_end(at.node.name, at.iteration, work, 0))
-            return _begins(at, each, work, len(items), desk)
+            return _begins(at, each, work, len(items), context)
         ended = {item: value for item, value in items.items() if value is not None}
         tally = _tally(work, ended, len(items))
         is_over = tally.ended == work.size
         has_failed = bool(tally.failed) and _has_failed(each, work, tally)
         if is_over or each.rest == "cancel" or (each.rest == "beside" and not has_failed):
             if has_failed:
-                results = _results(at, work, items, desk)
-                batch = _told(at, each, results, tally, desk)
+                results = _results(at, work, items, context)
+                batch = _told(at, each, results, tally, context)
                 failure = _why(at, each, work, tally)
                 return Moved(
                     ev.MapStopped(node=at.node.name, iteration=at.iteration, failure=failure, batch=batch)
                 )
             if is_over or 0 < each.need <= tally.succeeded:
-                return _done(at, each, _results(at, work, items, desk), tally, desk)
+                return _done(at, each, _results(at, work, items, context), tally, context)
         if len(ended) >= TOGETHER or _bytes(ended.values()) > HELD_BYTES:
-            if (most := _bytes((*work.parts, *ended.values()), whole=True)) > desk.most_bytes:
+            if (most := _bytes((*work.parts, *ended.values()), whole=True)) > context.most_bytes:
                 text = (
                     f"what the items give is too large: the first {tally.ended:,} have given {most:,} bytes"
                 )
                 return Failed(ev.Failure("value_too_large", text, at.node.name))
-            results = [_result(item, value, work, desk, at) for item, value in sorted(ended.items(), key=_by)]
+            results = [
+                _result(item, value, work, context, at) for item, value in sorted(ended.items(), key=_by)
+            ]
             return Moved(
                 ev.ItemsGathered(
                     node=at.node.name,
@@ -108,12 +110,12 @@ class MapKind(Kind):
                     results=ev.Value(v=results),
                 )
             )
-        return _begins(at, each, work, len(items) - len(ended), desk)
+        return _begins(at, each, work, len(items) - len(ended), context)
 
     def node_view(self, node: Node) -> dict[str, Any]:
         each = _each(node)
         shown: dict[str, Any] = {"over": node.arguments, "of": each.do.kind, "at_once": each.at_once}
-        graph = name_of(each.do.workflow)
+        graph = graph_name(each.do.workflow)
         named = {"tool": each.do.tool, "graph": graph, "workflow": "" if graph else each.do.workflow}
         return shown | {key: value for key, value in named.items() if value}
 
@@ -146,13 +148,13 @@ def _tally(work: Map, ended: Mapping[str, Any], held: int) -> _Tally:
     return _Tally(work.gathered + len(ended) - failed, failed, held - len(ended), work.size - work.begun)
 
 
-def _begins(at: Activation, each: Each, work: Map, running: int, desk: Desk) -> Moved | None:
+def _begins(at: Activation, each: Each, work: Map, running: int, context: NodeContext) -> Moved | None:
     """Return the event for as many further items as may be at work."""
     free = min(each.at_once - running, work.size - work.begun)
     if free <= 0:
         return None
     return Moved(
-        ev.ItemsBegan(node=at.node.name, iteration=at.iteration, first=work.begun, count=free, at=desk.now)
+        ev.ItemsBegan(node=at.node.name, iteration=at.iteration, first=work.begun, count=free, at=context.now)
     )
 
 
@@ -208,14 +210,16 @@ def _why(at: Activation, each: Each, work: Map, tally: _Tally) -> ev.Failure:
     return replace(failure, errors=work.first)
 
 
-def _done(at: Activation, each: Each, results: list[dict[str, Any]], tally: _Tally, desk: Desk) -> Done:
+def _done(
+    at: Activation, each: Each, results: list[dict[str, Any]], tally: _Tally, context: NodeContext
+) -> Done:
     goes_on = each.rest == "beside" and bool(tally.running or tally.not_begun)
     output: Any = _batch(results, tally, each) if each.tells_all else [one.get("output") for one in results]
     return Done(
         ev.MapClosed(
             node=at.node.name,
             iteration=at.iteration,
-            output=desk.made(at, output),
+            output=context.made(at, output),
             succeeded=tally.succeeded,
             failed=tally.failed,
             stopped=0 if goes_on else tally.running,
@@ -226,13 +230,15 @@ def _done(at: Activation, each: Each, results: list[dict[str, Any]], tally: _Tal
     )
 
 
-def _told(at: Activation, each: Each, results: list[dict[str, Any]], tally: _Tally, desk: Desk) -> ev.Value:
+def _told(
+    at: Activation, each: Each, results: list[dict[str, Any]], tally: _Tally, context: NodeContext
+) -> ev.Value:
     """Return the batch result of a failed map; without the outputs, if they are too large together."""
     try:
-        return desk.made(at, _batch(results, tally, each))
+        return context.made(at, _batch(results, tally, each))
     except UnfitError:
         bare = [{**one, "output": None} if "output" in one else one for one in results]
-        return desk.made(at, _batch(bare, tally, each))
+        return context.made(at, _batch(bare, tally, each))
 
 
 def _batch(results: list[dict[str, Any]], tally: _Tally, each: Each) -> dict[str, Any]:
@@ -247,22 +253,22 @@ def _batch(results: list[dict[str, Any]], tally: _Tally, each: Each) -> dict[str
 
 
 def _results(
-    at: Activation, work: Map, items: Mapping[str, ev.Value | None], desk: Desk
+    at: Activation, work: Map, items: Mapping[str, ev.Value | None], context: NodeContext
 ) -> list[dict[str, Any]]:
     """Return the result of each item, in the order of the list."""
     fate = RUNNING if _each(at.node).rest == "beside" else STOPPED
-    found = {row["index"]: row for part in desk.contents(at, work.parts) for row in part}
+    found = {row["index"]: row for part in context.contents(at, work.parts) for row in part}
     for item, value in items.items():
         found[int(item)] = (
-            {"index": int(item), "status": fate} if value is None else _result(item, value, work, desk, at)
+            {"index": int(item), "status": fate} if value is None else _result(item, value, work, context, at)
         )
     return [found.get(index) or {"index": index, "status": NOT_BEGUN} for index in range(work.size)]
 
 
-def _result(item: str, value: ev.Value, work: Map, desk: Desk, at: Activation) -> dict[str, Any]:
+def _result(item: str, value: ev.Value, work: Map, context: NodeContext, at: Activation) -> dict[str, Any]:
     failure = work.failures.get(item)
     if failure is None:
-        return {"index": int(item), "status": SUCCEEDED, "output": desk.content(at, value)}
+        return {"index": int(item), "status": SUCCEEDED, "output": context.content(at, value)}
     return {"index": int(item), "status": FAILED, "error": failure.of_an_item()}
 
 

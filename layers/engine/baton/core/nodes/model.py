@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from baton.core.graph.graph import Node
-from baton.core.nodes.base import Activation, Desk, Next, Run
+from baton.core.nodes.base import Activation, Next, NodeContext, Run
 from baton.core.nodes.task import TaskKind
 
 
@@ -14,10 +14,10 @@ class ModelKind(TaskKind):
 
     name = "model"
 
-    def begin(self, at: Activation, desk: Desk) -> Next | None:
+    def begin(self, at: Activation, context: NodeContext) -> Next | None:
         # That a request is over is no answer: one whose worker died before the log knew of it is made again.
-        arguments = desk.arguments(at)
-        return Run(arguments) if desk.may_spend(at) else None
+        arguments = context.arguments(at)
+        return Run(arguments) if context.may_spend(at) else None
 
     def node_view(self, node: Node) -> dict[str, Any]:
         return {"model": node.arguments["model"]}

@@ -18,18 +18,18 @@ from baton.core.failures.strategies.base import SUGGEST
 from baton.core.graph.graph import Node, ReplanParts
 from baton.core.log import events as ev
 from baton.core.log.folding.workflow_limits import ASKED
-from baton.core.log.questions import DECISION, TYPES, notice_of, shown
+from baton.core.log.questions import DECISION, TYPES, notice_of, visible_arguments
 from baton.core.log.records import Option
 from baton.core.log.scopes import CHOICE, PLAN, Replanning, act_digest, call_place, replan_call_item
 from baton.core.log.state import UNKNOWN_OUTCOME, Failing, owner_of, slot_of
-from baton.core.models.messages import filled
+from baton.core.models.messages import fill_references
 from baton.core.nodes.base import (
     Activation,
     Completed,
-    Desk,
     Failed,
     Moved,
     Next,
+    NodeContext,
     Opened,
     Run,
     Spread,
@@ -51,86 +51,88 @@ def part_of(node: Node, parts: ReplanParts, work: Replanning, item: str) -> Node
     return next((call for call in parts.calls if call.tool == tool), node)
 
 
-def begun(at: Activation, desk: Desk) -> Next | None:
+def begin_replan(at: Activation, context: NodeContext) -> Next | None:
     """Begin an item."""
     if at.item == CHOICE:
-        return _choice(at, desk)
+        return _choice(at, context)
     if at.item == PLAN:
-        return Run({**at.node.arguments, **_about(at, desk)}) if desk.may_spend(at) else None
+        return Run({**at.node.arguments, **_about(at, context)}) if context.may_spend(at) else None
     if at.node.replan is not None:
         known = ", ".join(sorted(call.tool for call in at.node.replan.calls))
         why = f"what the model has planned is none of the tools that may be called: {known}"
         return Failed(ev.failed_with(NOT_ALLOWED, why, at.node.name))
     number, step = call_place(at.item)
     try:
-        arguments = _arguments(at, _alternatives(at, desk), number, step, desk)
+        arguments = _arguments(at, _alternatives(at, context), number, step, context)
     except ValueError as error:
         return Failed(ev.failed_with("input_unbound", str(error), at.node.name))
-    return Run({**arguments, **(at.node.arguments or {})}) if desk.may_spend(at) else None
+    return Run({**arguments, **(at.node.arguments or {})}) if context.may_spend(at) else None
 
 
-def resumed(at: Activation, work: Replanning, desk: Desk) -> Next | None:
+def resume_replan(at: Activation, work: Replanning, context: NodeContext) -> Next | None:
     """Return the next action after the items that have ended."""
-    parts, items = _parts(at), desk.state.items_of(at.slot)
+    parts, items = _parts(at), context.state.items_of(at.slot)
     last = next(reversed(work.calls), "") or (CHOICE if CHOICE in items else PLAN)
     if last not in items:
         return Spread((last,))
     if (given := items[last]) is None:
         return None
     if work.failed is not None:
-        return _failed(at, work, work.failed, desk)
-    alternatives = _alternatives(at, desk)
+        return _failed(at, work, work.failed, context)
+    alternatives = _alternatives(at, context)
     if last == PLAN:
-        return Spread((CHOICE,)) if parts.by_person else _next(at, work, desk)
+        return Spread((CHOICE,)) if parts.by_person else _next(at, work, context)
     if last == CHOICE:
-        answer = desk.content(at, given)["answer"]
+        answer = context.content(at, given)["answer"]
         if answer == NONE:
-            return _unhelped(at, desk, "a person wants none of the alternatives")
-        return _begin(at, alternatives, int(answer), 1, desk)
+            return _unhelped(at, context, "a person wants none of the alternatives")
+        return _begin(at, alternatives, int(answer), 1, context)
     _, step = call_place(last)
     if step < len(alternatives[work.alternative - 1]["steps"]):
-        return _begin(at, alternatives, work.alternative, step + 1, desk)
+        return _begin(at, alternatives, work.alternative, step + 1, context)
     schema = at.node.output_schema
-    if schema is not None and any(violations(schema, desk.content(at, given))):
-        return _next(at, work, desk)
+    if schema is not None and any(violations(schema, context.content(at, given))):
+        return _next(at, work, context)
     return Completed(output=given, tool=work.calls[last])
 
 
 # ---- which is next -------------------------------------------------------------------------------------------------
 
 
-def _failed(at: Activation, work: Replanning, failure: ev.Failure, desk: Desk) -> Next:
+def _failed(at: Activation, work: Replanning, failure: ev.Failure, context: NodeContext) -> Next:
     if failure.code == UNKNOWN_OUTCOME:
         # A person has looked, and could not say that it has not happened: nothing else is done in its place.
         return Failed(failure)
     if not work.calls:
-        return _unhelped(at, desk, f"{failure.code}: {failure.message}")
-    return _next(at, work, desk)
+        return _unhelped(at, context, f"{failure.code}: {failure.message}")
+    return _next(at, work, context)
 
 
-def _next(at: Activation, work: Replanning, desk: Desk) -> Next:
-    alternatives, number = _alternatives(at, desk), work.alternative + 1
+def _next(at: Activation, work: Replanning, context: NodeContext) -> Next:
+    alternatives, number = _alternatives(at, context), work.alternative + 1
     if _parts(at).by_person or number > len(alternatives):
-        return _unhelped(at, desk, "no alternative is left")
-    if desk.now >= work.until:
-        return _unhelped(at, desk, "no time is left for another alternative")
-    return _begin(at, alternatives, number, 1, desk)
+        return _unhelped(at, context, "no alternative is left")
+    if context.now >= work.until:
+        return _unhelped(at, context, "no time is left for another alternative")
+    return _begin(at, alternatives, number, 1, context)
 
 
-def _begin(at: Activation, alternatives: Sequence[Any], number: int, step: int, desk: Desk) -> Moved:
+def _begin(
+    at: Activation, alternatives: Sequence[Any], number: int, step: int, context: NodeContext
+) -> Moved:
     tool, digest = alternatives[number - 1]["steps"][step - 1]["tool"], ""
     if tool not in _parts(at).repeatable:
         try:
-            arguments = _arguments(at, alternatives, number, step, desk)
-            digest = act_digest(desk.state.origin.user, tool, arguments)
+            arguments = _arguments(at, alternatives, number, step, context)
+            digest = act_digest(context.state.origin.user, tool, arguments)
         except ValueError:
             digest = ""  # its call says why it cannot be made
-    found = desk.state.made.get(digest)
+    found = context.state.made.get(digest)
     return Moved(
         ev.AlternativeBegan(
             node=at.node.name,
             iteration=at.iteration,
-            at=desk.now,
+            at=context.now,
             number=number,
             call=replan_call_item(number, step),
             tool=tool,
@@ -140,8 +142,8 @@ def _begin(at: Activation, alternatives: Sequence[Any], number: int, step: int, 
     )
 
 
-def _unhelped(at: Activation, desk: Desk, why: str) -> Unhelped:
-    return Unhelped(ev.ReplanEnded(node=at.node.name, iteration=at.iteration, at=desk.now, why=why[:500]))
+def _unhelped(at: Activation, context: NodeContext, why: str) -> Unhelped:
+    return Unhelped(ev.ReplanEnded(node=at.node.name, iteration=at.iteration, at=context.now, why=why[:500]))
 
 
 # ---- values --------------------------------------------------------------------------------------------------------
@@ -152,71 +154,71 @@ def _parts(at: Activation) -> ReplanParts:
     return at.node.replan
 
 
-def _alternatives(at: Activation, desk: Desk) -> Sequence[Any]:
-    given = desk.state.items[slot_of(at.node.name, at.iteration, PLAN)]
+def _alternatives(at: Activation, context: NodeContext) -> Sequence[Any]:
+    given = context.state.items[slot_of(at.node.name, at.iteration, PLAN)]
     assert given is not None, "what follows from a plan begins behind it"
-    found: Sequence[Any] = desk.content(at, given)["alternatives"]
+    found: Sequence[Any] = context.content(at, given)["alternatives"]
     return found
 
 
-def _own(at: Activation, desk: Desk) -> tuple[Failing, dict[str, Any]]:
+def _own(at: Activation, context: NodeContext) -> tuple[Failing, dict[str, Any]]:
     """Return the failed step, and its arguments."""
-    failing = desk.state.failing[owner_of(at.slot)]
-    return failing, {**desk.arguments(at), **failing.arguments}
+    failing = context.state.failing[owner_of(at.slot)]
+    return failing, {**context.arguments(at), **failing.arguments}
 
 
 def _arguments(
-    at: Activation, alternatives: Sequence[Any], number: int, step: int, desk: Desk
+    at: Activation, alternatives: Sequence[Any], number: int, step: int, context: NodeContext
 ) -> dict[str, Any]:
     """Return the arguments of a call. Raises `ValueError` for a reference to a missing value."""
 
     def source(other: int) -> Any:
         if other == 0:
-            return _own(at, desk)[1]
-        given = desk.state.items.get(slot_of(at.node.name, at.iteration, replan_call_item(number, other)))
+            return _own(at, context)[1]
+        given = context.state.items.get(slot_of(at.node.name, at.iteration, replan_call_item(number, other)))
         if given is None or other >= step:
             raise ValueError(f"step {other} does not come before")
-        return desk.content(at, given)
+        return context.content(at, given)
 
-    found: dict[str, Any] = filled(alternatives[number - 1]["steps"][step - 1]["arguments"], source)
+    found: dict[str, Any] = fill_references(alternatives[number - 1]["steps"][step - 1]["arguments"], source)
     return found
 
 
-def _about(at: Activation, desk: Desk) -> dict[str, Any]:
+def _about(at: Activation, context: NodeContext) -> dict[str, Any]:
     """Return the description of the step for the model.
 
     Secrets are removed: the log has the model's answer.
     """
-    failing, arguments = _own(at, desk)
+    failing, arguments = _own(at, context)
     failure = failing.failure
     return {
-        "arguments": shown(arguments),
+        "arguments": visible_arguments(arguments),
         "failure": {"code": failure.code, "class": failure.kind, "message": failure.message},
         "attempts": failing.attempts,
         "tried": [name for name in failing.history.ways if name != SUGGEST],
     }
 
 
-def _choice(at: Activation, desk: Desk) -> Opened:
-    failing, _ = _own(at, desk)
+def _choice(at: Activation, context: NodeContext) -> Opened:
+    failing, _ = _own(at, context)
     options = [
         Option(
             id=str(number),
             label=", then ".join(step["tool"] for step in one["steps"]),
             description=" ".join(filter(None, (one["why"], one["trade_offs"]))),
         )
-        for number, one in enumerate(_alternatives(at, desk), 1)
+        for number, one in enumerate(_alternatives(at, context), 1)
     ]
     ask = ev.Ask(
-        id=f"{desk.state.lineage.branch}.{at.slot}",
+        id=f"{context.state.lineage.branch}.{at.slot}",
         kind=TYPES[DECISION][0],
         type=DECISION,
         title=f"How else is `{at.node.name}` to be done?",
         message=f"{failing.failure.code}: {failing.failure.message}",
         options=(*options, Option(id=NONE, label="None of these")),
-        details={"alternatives": [shown(one) for one in _alternatives(at, desk)]},
-        asked_at=desk.now,
-        expires_at=desk.now + _CHOOSES_FOR_MS,
+        details={"alternatives": [visible_arguments(one) for one in _alternatives(at, context)]},
+        asked_at=context.now,
+        expires_at=context.now + _CHOOSES_FOR_MS,
     )
     opened = ev.QuestionOpened(node=at.node.name, iteration=at.iteration, item=at.item, ask=ask)
-    return Opened(opened, told=notice_of(desk.state, at.slot, ask, desk.now))
+    return Opened(opened, told=notice_of(context.state, at.slot, ask, context.now))

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from baton.core.graph.graph import INPUT, Node, name_of
+from baton.core.graph.graph import INPUT, Node, graph_name
 from baton.core.log import events as ev
-from baton.core.nodes.base import Activation, Desk
+from baton.core.nodes.base import Activation, NodeContext
 from baton.core.nodes.child import ChildKind
 
 
@@ -22,12 +22,12 @@ class GraphKind(ChildKind):
     shown = "graph"
 
     def given(
-        self, at: Activation, desk: Desk, changes: Mapping[str, Any]
+        self, at: Activation, context: NodeContext, changes: Mapping[str, Any]
     ) -> tuple[ev.Value, dict[str, ev.Value]]:
-        given, passed = desk.started(at)
+        given, passed = context.started(at)
         if not changes:
             return given, passed
-        own = desk.content(at, passed[INPUT]) if INPUT in passed else given.v[INPUT]
+        own = context.content(at, passed[INPUT]) if INPUT in passed else given.v[INPUT]
         if not isinstance(own, dict):
             return given, passed
         rest = {name: value for name, value in passed.items() if name != INPUT}
@@ -36,4 +36,4 @@ class GraphKind(ChildKind):
     def node_view(self, node: Node) -> dict[str, Any]:
         shown = super().node_view(node)
         del shown["workflow"]
-        return {"graph": name_of(node.workflow), **shown}
+        return {"graph": graph_name(node.workflow), **shown}

@@ -7,7 +7,7 @@ from typing import Any, Final
 from zlib import crc32
 
 from baton.core.effects.toolspec import ONCE, is_for_a_person
-from baton.core.expressions import lasting
+from baton.core.expressions import duration_text
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.folding.received import callback_of, said_of
@@ -19,13 +19,13 @@ from baton.core.nodes.base import (
     STEP,
     Activation,
     Completed,
-    Desk,
     Done,
     Failed,
     Granted,
     Kind,
     Later,
     Next,
+    NodeContext,
     Run,
 )
 from baton.core.nodes.human import HumanKind
@@ -38,16 +38,16 @@ _JITTER: Final = (
 )
 
 
-def resumed_request(at: Activation, work: Callback, desk: Desk) -> Run | Later:
+def resumed_request(at: Activation, work: Callback, context: NodeContext) -> Run | Later:
     """Return a poll of the request if one is due: it was reported over, or the time has come.
 
     The last poll is at its end.
     """
-    is_said = said_of(desk.state, work.id) is not None
-    looked, knew = desk.looked(at) or (work.since, False)
-    if (is_said and not knew) or next_look(work, looked) <= desk.now:
+    is_said = said_of(context.state, work.id) is not None
+    looked, knew = context.looked(at) or (work.since, False)
+    if (is_said and not knew) or next_look(work, looked) <= context.now:
         return Run({})
-    return Later(next_look(work, desk.now))
+    return Later(next_look(work, context.now))
 
 
 def next_look(work: Callback, after: int) -> int:
@@ -66,18 +66,18 @@ def next_look(work: Callback, after: int) -> int:
     return min(at, work.until)
 
 
-def resumed_work(at: Activation, work: Callback, desk: Desk) -> Completed | Run | Later | None:
+def resumed_work(at: Activation, work: Callback, context: NodeContext) -> Completed | Run | Later | None:
     """Return the end of the attempt, if it has ended, or a poll for it."""
     if work.response is not None:
-        return resumed_request(at, work, desk)
-    if (said := told(at, desk)) is not None:
+        return resumed_request(at, work, context)
+    if (said := callback_outcome(at, context)) is not None:
         return said
-    if desk.now < (work.due or 0):
+    if context.now < (work.due or 0):
         return None
     return Completed(work.id, failure=_too_late(at.node, work))
 
 
-def shown(work: Callback) -> dict[str, Any]:
+def callback_view(work: Callback) -> dict[str, Any]:
     by = work.heartbeat_by
     return {
         "callback": work.id,
@@ -91,14 +91,14 @@ def shown(work: Callback) -> dict[str, Any]:
 def in_words(work: Callback) -> str:
     if work.response is not None:
         return f"the answer of `{work.response.model}`, until {iso(work.until)} at most"
-    often = f", with a heartbeat every {lasting(work.heartbeat_ms)}" if work.heartbeat_ms else ""
+    often = f", with a heartbeat every {duration_text(work.heartbeat_ms)}" if work.heartbeat_ms else ""
     return f"the callback `{work.id}`, until {iso(work.until)} at most{often}"
 
 
-def told(at: Activation, desk: Desk) -> Completed | None:
+def callback_outcome(at: Activation, context: NodeContext) -> Completed | None:
     """Return the report of work elsewhere."""
-    callback = callback_of(desk.state, at.slot)
-    said = said_of(desk.state, callback)
+    callback = callback_of(context.state, at.slot)
+    said = said_of(context.state, callback)
     if said is None:
         return None
     return Completed(callback, None if said.failure else said.payload, said.failure)
@@ -106,9 +106,9 @@ def told(at: Activation, desk: Desk) -> Completed | None:
 
 def _too_late(node: Node, work: Callback) -> ev.Failure:
     if work.due == work.until:
-        code, text = "timeout", f"no callback within {lasting(work.until - work.since)}"
+        code, text = "timeout", f"no callback within {duration_text(work.until - work.since)}"
     else:
-        code, text = "heartbeat_timeout", f"no heartbeat for {lasting(work.heartbeat_ms)}"
+        code, text = "heartbeat_timeout", f"no heartbeat for {duration_text(work.heartbeat_ms)}"
     if node.effect != ONCE:
         return ev.failed_with(code, text, node.name)
     # What may happen only once may be done by now: it is not handed over again before a person has looked.
@@ -142,16 +142,16 @@ class TaskKind(Kind):
     def keeps_failure(self, item: str) -> bool:
         return bool(item)
 
-    def begin(self, at: Activation, desk: Desk) -> Next | None:
+    def begin(self, at: Activation, context: NodeContext) -> Next | None:
         if at.item and not is_index(at.item):
             from baton.core.nodes import replanning
 
-            return replanning.begun(at, desk)
+            return replanning.begin_replan(at, context)
         # Work that was handed over can be done before the log knows that it was: the worker died, or the tool failed after.
-        if at.node.callback is not None and (said := told(at, desk)) is not None:
+        if at.node.callback is not None and (said := callback_outcome(at, context)) is not None:
             return said
-        arguments = desk.arguments(at)
-        return Run(arguments) if desk.may_spend(at) else None
+        arguments = context.arguments(at)
+        return Run(arguments) if context.may_spend(at) else None
 
     def returned(self, at: Activation, callback: str, ran: Mapping[str, Any]) -> ev.CallbackOpened:
         times = at.node.callback
@@ -167,15 +167,15 @@ class TaskKind(Kind):
             return "running"
         return "waiting" if isinstance(work, Callback) else self.active
 
-    def resume(self, at: Activation, work: Open, desk: Desk) -> Next | None:
+    def resume(self, at: Activation, work: Open, context: NodeContext) -> Next | None:
         """Resume as any kind with a question; but an answer lets the tool act, and is no output."""
         if isinstance(work, Callback):
-            return resumed_work(at, work, desk)
+            return resumed_work(at, work, context)
         if isinstance(work, Replanning):
             from baton.core.nodes import replanning
 
-            return replanning.resumed(at, work, desk)
-        said = _QUESTIONS.resume(at, work, desk)
+            return replanning.resume_replan(at, work, context)
+        said = _QUESTIONS.resume(at, work, context)
         if not isinstance(said, Done) or at.item == CHOICE:
             return said
         assert said.first is not None, "a question is closed before its node is done"
@@ -199,7 +199,7 @@ class TaskKind(Kind):
 
     def open_view(self, node: Node, work: Open) -> dict[str, Any]:
         if isinstance(work, Callback):
-            return shown(work)
+            return callback_view(work)
         if isinstance(work, Replanning):
             return {"alternative": work.alternative or None}
         return _QUESTIONS.open_view(node, work)

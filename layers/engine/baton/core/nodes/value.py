@@ -6,7 +6,7 @@ from typing import Any
 
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
-from baton.core.nodes.base import Activation, Desk, Done, Kind, Next
+from baton.core.nodes.base import Activation, Done, Kind, Next, NodeContext
 
 
 class ValueKind(Kind):
@@ -19,8 +19,8 @@ class ValueKind(Kind):
     def template(self, node: Node) -> Any:
         return node.value
 
-    def begin(self, at: Activation, desk: Desk) -> Next | None:
-        output = desk.value(at)
+    def begin(self, at: Activation, context: NodeContext) -> Next | None:
+        output = context.value(at)
         return Done(ev.NodePassed(node=at.node.name, iteration=at.iteration, item=at.item, output=output))
 
     def node_view(self, node: Node) -> dict[str, Any]:

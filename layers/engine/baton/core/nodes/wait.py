@@ -11,7 +11,7 @@ from baton.core.failures import sanitised
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.work import Open
-from baton.core.nodes.base import Activation, Desk, Done, Failed, Kind, Next, Opened
+from baton.core.nodes.base import Activation, Done, Failed, Kind, Next, NodeContext, Opened
 from baton.core.sizes import iso
 
 TIMED_OUT = {"timed_out": True}
@@ -31,12 +31,12 @@ class WaitKind(Kind):
     def template(self, node: Node) -> Any:
         return {"for": node.wait_for, "until": node.wait_until}
 
-    def begin(self, at: Activation, desk: Desk) -> Next | None:
-        node, given = at.node, desk.value(at).v
-        until = None if node.wait_ms is None else desk.now + node.wait_ms
+    def begin(self, at: Activation, context: NodeContext) -> Next | None:
+        node, given = at.node, context.value(at).v
+        until = None if node.wait_ms is None else context.now + node.wait_ms
         try:
             if node.wait_for is not None:
-                until = desk.now + parse_duration(given["for"])
+                until = context.now + parse_duration(given["for"])
             elif node.wait_until is not None:
                 until = parse_time(given["until"])
         except ValueError as error:
@@ -56,14 +56,14 @@ class WaitKind(Kind):
             )
         )
 
-    def resume(self, at: Activation, work: Open, desk: Desk) -> Next | None:
-        for signal in desk.state.signals:
+    def resume(self, at: Activation, work: Open, context: NodeContext) -> Next | None:
+        for signal in context.state.signals:
             if signal.name != work.signal or not signal.is_in_time(work.due):
                 continue
             if signal.failure is not None:
                 return Failed(replace(signal.failure, node=at.node.name), by=signal.key)
             return Done(_closed(at, signal.key, signal.payload))
-        if work.due is None or work.due > desk.now:
+        if work.due is None or work.due > context.now:
             return None
         # With a signal to wait for, the time is not what was expected: the output says so.
         return Done(_closed(at, "time", ev.Value(v=TIMED_OUT if work.signal else None)), has_schema=False)

@@ -17,7 +17,7 @@ REQUIRED: Final[Any] = object()
 """The default of a field that has none."""
 
 
-class Told(list[Problem]):
+class PipelineProblems(list[Problem]):
     """Faults found so far."""
 
     def wrong(self, path: str, message: str, right: str = "") -> None:
@@ -33,7 +33,7 @@ class Wrong(ValueError):
 
 
 @dataclass(frozen=True)
-class Shape:
+class FieldShape:
     """Shape of a field's value. `says` completes "this must be …".
 
     `read` returns the value as the primitives take it; after a problem the returned value does not matter.
@@ -41,60 +41,60 @@ class Shape:
 
     says: str
     schema: Mapping[str, Any]
-    read: Callable[[Any, str, Told], Any]
+    read: Callable[[Any, str, PipelineProblems], Any]
 
 
-class Field(NamedTuple):
+class PrimitiveField(NamedTuple):
     """One field: a default that is left out of a step is given to the primitive as it stands here."""
 
     name: str
-    shape: Shape
+    shape: FieldShape
     says: str
     default: Any = REQUIRED
 
 
-def text(most: int, says: str = "a text") -> Shape:
-    def read(value: Any, path: str, told: Told) -> Any:
+def text_shape(most: int, says: str = "a text") -> FieldShape:
+    def read(value: Any, path: str, told: PipelineProblems) -> Any:
         if not isinstance(value, str) or not value:
             told.wrong(path, f"this must be {says}, not {'empty' if value == '' else type_of(value)}")
         elif len(value) > most:
             told.wrong(path, f"this has {len(value)} characters, and at most {most} are allowed")
         return value
 
-    return Shape(says, {"type": "string", "minLength": 1, "maxLength": most}, read)
+    return FieldShape(says, {"type": "string", "minLength": 1, "maxLength": most}, read)
 
 
-def whole(least: int, most: int) -> Shape:
+def whole_shape(least: int, most: int) -> FieldShape:
     says = f"a whole number from {least} to {most}"
 
-    def read(value: Any, path: str, told: Told) -> Any:
+    def read(value: Any, path: str, told: PipelineProblems) -> Any:
         if type(value) is not int or not least <= value <= most:
             what = value if type(value) is int and abs(value) < 1_000_000_000 else type_of(value)
             told.wrong(path, f"this must be {says}, not {what}")
         return value
 
-    return Shape(says, {"type": "integer", "minimum": least, "maximum": most}, read)
+    return FieldShape(says, {"type": "integer", "minimum": least, "maximum": most}, read)
 
 
-def one_of(*words: str) -> Shape:
+def one_of_shape(*words: str) -> FieldShape:
     says = f"one of {', '.join(words)}"
 
-    def read(value: Any, path: str, told: Told) -> Any:
+    def read(value: Any, path: str, told: PipelineProblems) -> Any:
         if value not in words:
             what = f"`{value[:40]}`" if isinstance(value, str) else type_of(value)
             told.wrong(path, f"{what} is not {says}", nearest(value, words) if isinstance(value, str) else "")
         return value
 
-    return Shape(says, {"enum": list(words)}, read)
+    return FieldShape(says, {"enum": list(words)}, read)
 
 
-ANYTHING: Final = Shape("any value", {}, lambda value, path, told: value)
+ANYTHING: Final = FieldShape("any value", {}, lambda value, path, told: value)
 
 
-def checked(shape: Shape, make: Callable[[Any], Any]) -> Shape:
+def checked_shape(shape: FieldShape, make: Callable[[Any], Any]) -> FieldShape:
     """The shape, and what `make` makes of a value of it. `make` raises `Wrong`."""
 
-    def read(value: Any, path: str, told: Told) -> Any:
+    def read(value: Any, path: str, told: PipelineProblems) -> Any:
         before = len(told)
         found = shape.read(value, path, told)
         if len(told) > before:
@@ -105,11 +105,11 @@ def checked(shape: Shape, make: Callable[[Any], Any]) -> Shape:
             told.wrong(path, error.message, error.right)
             return found
 
-    return Shape(shape.says, shape.schema, read)
+    return FieldShape(shape.says, shape.schema, read)
 
 
-def list_of(item: Shape, most: int, least: int = 1, says: str = "a list") -> Shape:
-    def read(value: Any, path: str, told: Told) -> Any:
+def list_of(item: FieldShape, most: int, least: int = 1, says: str = "a list") -> FieldShape:
+    def read(value: Any, path: str, told: PipelineProblems) -> Any:
         if not isinstance(value, list):
             told.wrong(path, f"this must be {says}, not {type_of(value)}")
             return ()
@@ -119,40 +119,40 @@ def list_of(item: Shape, most: int, least: int = 1, says: str = "a list") -> Sha
         return tuple(item.read(one, f"{path}/{index}", told) for index, one in enumerate(value))
 
     schema = {"type": "array", "items": item.schema, "minItems": least, "maxItems": most}
-    return Shape(says, schema, read)
+    return FieldShape(says, schema, read)
 
 
-def some(item: Shape, most: int, least: int = 1) -> Shape:
+def one_or_list_shape(item: FieldShape, most: int, least: int = 1) -> FieldShape:
     """One of them, or a list."""
     several = list_of(item, most, least)
     says = f"{item.says}, or a list of such"
 
-    def read(value: Any, path: str, told: Told) -> Any:
+    def read(value: Any, path: str, told: PipelineProblems) -> Any:
         return several.read(value, path, told) if isinstance(value, list) else (item.read(value, path, told),)
 
-    return Shape(says, {"anyOf": [item.schema, several.schema]}, read)
+    return FieldShape(says, {"anyOf": [item.schema, several.schema]}, read)
 
 
-def by_type(says: str, **shapes: Shape) -> Shape:
+def by_type(says: str, **shapes: FieldShape) -> FieldShape:
     """Another shape for each type of JSON: `str`, `list`, `dict`."""
 
-    def read(value: Any, path: str, told: Told) -> Any:
+    def read(value: Any, path: str, told: PipelineProblems) -> Any:
         shape = shapes.get(type(value).__name__)
         if shape is None:
             told.wrong(path, f"this must be {says}, not {type_of(value)}")
             return None
         return shape.read(value, path, told)
 
-    return Shape(says, {"anyOf": [shape.schema for shape in shapes.values()]}, read)
+    return FieldShape(says, {"anyOf": [shape.schema for shape in shapes.values()]}, read)
 
 
-FLAG: Final = by_type("true or false", bool=Shape("true or false", {"type": "boolean"}, ANYTHING.read))
+FLAG: Final = by_type("true or false", bool=FieldShape("true or false", {"type": "boolean"}, ANYTHING.read))
 
 
-def named(item: Shape, most: int, says: str) -> Shape:
+def object_shape(item: FieldShape, most: int, says: str) -> FieldShape:
     """An object whose keys are the author's own."""
 
-    def read(value: Any, path: str, told: Told) -> Any:
+    def read(value: Any, path: str, told: PipelineProblems) -> Any:
         if not isinstance(value, dict):
             told.wrong(path, f"this must be {says}, not {type_of(value)}")
             return {}
@@ -167,15 +167,15 @@ def named(item: Shape, most: int, says: str) -> Shape:
         "minProperties": 1,
         "maxProperties": most,
     }
-    return Shape(says, schema, read)
+    return FieldShape(says, schema, read)
 
 
-def record(fields: Sequence[Field], says: str) -> Shape:
+def record(fields: Sequence[PrimitiveField], says: str) -> FieldShape:
     """An object with these fields, and no others."""
     known = {field.name: field for field in fields}
     required = [field.name for field in fields if field.default is REQUIRED]
 
-    def read(value: Any, path: str, told: Told) -> Any:
+    def read(value: Any, path: str, told: PipelineProblems) -> Any:
         if not isinstance(value, dict):
             told.wrong(path, f"this must be {says}, not {type_of(value)}")
             return {}
@@ -197,14 +197,14 @@ def record(fields: Sequence[Field], says: str) -> Shape:
 
     schema = {
         "type": "object",
-        "properties": {field.name: described(field) for field in fields},
+        "properties": {field.name: field_schema(field) for field in fields},
         "required": required,
         "additionalProperties": False,
     }
-    return Shape(says, schema, read)
+    return FieldShape(says, schema, read)
 
 
-def described(field: Field) -> dict[str, Any]:
+def field_schema(field: PrimitiveField) -> dict[str, Any]:
     """The schema of a field, with what it is for."""
     default = {} if field.default is REQUIRED or field.default is None else {"default": _plain(field.default)}
     return {**field.shape.schema, "description": field.says, **default}
@@ -300,7 +300,7 @@ class Broken(Exception):
         self.code, self.message, self.at, self.right = code, message, at, right
 
 
-class Work:
+class WorkBudget:
     """The units that are left to one run. Every method raises `Broken` when there are none."""
 
     def __init__(self, units: int = WORK) -> None:
@@ -347,21 +347,21 @@ class Work:
 
 
 @dataclass
-class Call:
+class PrimitiveCall:
     """Call of a primitive. `others` are the values that its fields name as further inputs."""
 
     value: Any
     fields: Mapping[str, Any]
-    work: Work
+    work: WorkBudget
     others: Mapping[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     @property
     def rows(self) -> Rows:
-        return table(self.value, "its input")
+        return table_rows(self.value, "its input")
 
     def other(self, name: str) -> Rows:
-        return table(self.others[name], f"`{name}`", name)
+        return table_rows(self.others[name], f"`{name}`", name)
 
     def column(self, path: str, rows: Rows | None = None) -> list[Any]:
         """The value of each row, null for none. A field that no row has is noted."""
@@ -381,7 +381,7 @@ class Call:
             self.notes.append(f"no row has `{path}` ({hint})")
 
 
-def table(value: Any, what: str, at: str = "") -> Rows:
+def table_rows(value: Any, what: str, at: str = "") -> Rows:
     """The rows. Raises `Broken` for what is no table."""
     if not isinstance(value, list):
         right = "take the list out of it with `transform` first" if isinstance(value, dict) else ""
@@ -430,13 +430,13 @@ class Primitive(NamedTuple):
 
     op: str
     says: str
-    fields: tuple[Field, ...]
-    run: Callable[[Call], Any] | None
+    fields: tuple[PrimitiveField, ...]
+    run: Callable[[PrimitiveCall], Any] | None
     further: tuple[str, ...] = ()
-    check: Callable[[Mapping[str, Any], str, Told], None] | None = None
+    check: Callable[[Mapping[str, Any], str, PipelineProblems], None] | None = None
 
 
-def key_of(value: Any, work: Work) -> Any:
+def key_of(value: Any, work: WorkBudget) -> Any:
     """Return a hashable key that is equal for equal JSON values: 1 equals 1.0, but not true."""
     kind = type(value)
     if kind is str or value is None:
@@ -452,7 +452,7 @@ def key_of(value: Any, work: Work) -> Any:
     return (list, tuple(key_of(one, work) for one in value))
 
 
-def columns(rows: Rows, work: Work) -> dict[str, None]:
+def columns(rows: Rows, work: WorkBudget) -> dict[str, None]:
     """The names of all fields, in order of their first appearance."""
     work.spend(sum(map(len, rows)))
     found: dict[str, None] = {}
@@ -488,7 +488,7 @@ class Pattern:
         self._source = source
         self.names: tuple[str, ...] = tuple(sorted(self._engine.groupindex, key=self._engine.groupindex.get))
 
-    def charge(self, texts: Sequence[str], work: Work) -> None:
+    def charge(self, texts: Sequence[str], work: WorkBudget) -> None:
         """Before it is held against these texts."""
         shares = _SHARE + self._engine.groups
         work.spend(
@@ -512,4 +512,4 @@ def _said(error: Exception) -> str:
     return said.decode(errors="replace") if isinstance(said, bytes) else str(error)
 
 
-PATTERN: Shape = checked(text(PATTERN_LENGTH, "a regular expression"), Pattern)
+PATTERN: FieldShape = checked_shape(text_shape(PATTERN_LENGTH, "a regular expression"), Pattern)

@@ -20,21 +20,21 @@ from baton.core.pipelines.base import (
     INVALID,
     TOO_LARGE,
     Broken,
-    Call,
-    Field,
+    FieldShape,
     PipelineFailed,
+    PipelineProblems,
     Primitive,
-    Shape,
-    Told,
-    Work,
+    PrimitiveCall,
+    PrimitiveField,
+    WorkBudget,
     Wrong,
     by_type,
-    checked,
-    named,
-    one_of,
+    checked_shape,
+    object_shape,
+    one_of_shape,
     record,
-    text,
-    whole,
+    text_shape,
+    whole_shape,
 )
 from baton.core.pipelines.tables import FILTER, GROUPBY, JOIN, SELECT, SORT, TOP_K
 from baton.core.pipelines.texts import DATE, EXTRACT, TRANSFORM
@@ -52,20 +52,29 @@ def _scalar(value: Any) -> Any:
     return value
 
 
-_SCALAR: Final = checked(Shape("a text", {"type": ["string", "number", "boolean"]}, ANYTHING.read), _scalar)
+_SCALAR: Final = checked_shape(
+    FieldShape("a text", {"type": ["string", "number", "boolean"]}, ANYTHING.read), _scalar
+)
 
 REQUEST = Primitive(
     "http_request",
     "Sends a request by the rules of `std.http`, and gives the body of its answer. Requests are sent first, in order.",
     (
-        Field("url", text(URL, "an address"), "`https://…`"),
-        Field("method", one_of("GET", "POST"), "POST carries an idempotency key", "GET"),
-        Field("headers", named(text(URL), _MANY, "an object of texts"), "headers", None),
-        Field("query", named(_SCALAR, _MANY, "an object"), "parameters: texts, numbers and booleans", None),
-        Field("json", ANYTHING, "the body of a POST", None),
-        Field(
+        PrimitiveField("url", text_shape(URL, "an address"), "`https://…`"),
+        PrimitiveField("method", one_of_shape("GET", "POST"), "POST carries an idempotency key", "GET"),
+        PrimitiveField(
+            "headers", object_shape(text_shape(URL), _MANY, "an object of texts"), "headers", None
+        ),
+        PrimitiveField(
+            "query",
+            object_shape(_SCALAR, _MANY, "an object"),
+            "parameters: texts, numbers and booleans",
+            None,
+        ),
+        PrimitiveField("json", ANYTHING, "the body of a POST", None),
+        PrimitiveField(
             "timeout",
-            by_type("a duration such as `5s`", str=text(20), int=whole(1, 900)),
+            by_type("a duration such as `5s`", str=text_shape(20), int=whole_shape(1, 900)),
             "of this request, to its last byte: `5s`, or seconds",
             None,
         ),
@@ -81,10 +90,10 @@ PRIMITIVES: Mapping[str, Primitive] = {
 
 _OP, _INPUT, _AS = "op", "input", "as"
 _sorted = msgspec.json.Encoder(order="sorted").encode
-_NAME = text(base.NAME, "a name")
+_NAME = text_shape(base.NAME, "a name")
 _COMMON: Final = (
-    Field(_INPUT, _NAME, "an input of the pipeline, or the `as` of an earlier step; if left out, the result of the step before", None),
-    Field(_AS, _NAME, "a name for its result, for later steps", None),
+    PrimitiveField(_INPUT, _NAME, "an input of the pipeline, or the `as` of an earlier step; if left out, the result of the step before", None),
+    PrimitiveField(_AS, _NAME, "a name for its result, for later steps", None),
 )  # fmt: skip
 
 
@@ -99,7 +108,7 @@ class Step(NamedTuple):
     sources: Mapping[str, str | int]
 
 
-class Plan(NamedTuple):
+class PipelinePlan(NamedTuple):
     """A pipeline without problems."""
 
     steps: tuple[Step, ...]
@@ -110,7 +119,7 @@ class Plan(NamedTuple):
         return {place: step.fields for place, step in enumerate(self.steps) if step.primitive.run is None}
 
 
-class Result(NamedTuple):
+class PipelineResult(NamedTuple):
     """`row_count` is None where `value` is no table. `preview` shows its beginning; `notes` say what may be a
     mistake.
     """
@@ -130,7 +139,7 @@ def schema(*, requests: bool) -> dict[str, Any]:
     return {"type": "array", "minItems": 1, "maxItems": base.STEPS, "items": {"anyOf": steps}}
 
 
-def _fields_of(primitive: Primitive) -> tuple[Field, ...]:
+def _fields_of(primitive: Primitive) -> tuple[PrimitiveField, ...]:
     common = _COMMON if primitive.run is not None else _COMMON[1:]
     return (*primitive.fields, *common)
 
@@ -144,19 +153,19 @@ def _schema_of(primitive: Primitive) -> dict[str, Any]:
     }
 
 
-def read(steps: Any, names: Mapping[str, Any], *, requests: bool = False) -> Plan:
+def read_pipeline(steps: Any, names: Mapping[str, Any], *, requests: bool = False) -> PipelinePlan:
     """The plan of a pipeline whose inputs have these names. `requests`: whether it may send any.
 
     Raises `PipelineFailed` with every problem; paths begin at the list of steps.
     """
-    told = Told()
+    told = PipelineProblems()
     if not isinstance(steps, list) or not 1 <= len(steps) <= base.STEPS:
         what = f"not {len(steps)}" if isinstance(steps, list) else f"not {type_of(steps)}"
         told.wrong("", f"a pipeline is a list of 1 to {base.STEPS} steps, {what}")
         raise PipelineFailed(INVALID, told)
     reader = _Reader(names, told, requests=requests)
     read = [reader.step(step, place) for place, step in enumerate(steps)]
-    plan = Plan(tuple(step for step in read if step is not None))
+    plan = PipelinePlan(tuple(step for step in read if step is not None))
     if not told:
         used = _last_uses(plan)
         for place in range(len(steps) - 1):
@@ -173,7 +182,7 @@ def read(steps: Any, names: Mapping[str, Any], *, requests: bool = False) -> Pla
 class _Reader:
     """Reads step after step, and knows which names there are so far."""
 
-    def __init__(self, names: Mapping[str, Any], told: Told, *, requests: bool) -> None:
+    def __init__(self, names: Mapping[str, Any], told: PipelineProblems, *, requests: bool) -> None:
         self._known: dict[str, str | int] = {name: name for name in names}
         self._inputs = [*names]
         self._told = told
@@ -255,14 +264,14 @@ def digest(steps: Any, names: Iterable[str]) -> str:
 # ---- running -----------------------------------------------------------------------------------------------------
 
 
-def run(
-    plan: Plan,
+def run_pipeline(
+    plan: PipelinePlan,
     data: Mapping[str, Any],
     answers: Mapping[int, Any] | None = None,
     *,
     most_bytes: int,
     preview: int = 5,
-) -> Result:
+) -> PipelineResult:
     """Return the result of the last step.
 
     `answers` are the bodies of the requests, by the number of their step.
@@ -272,7 +281,7 @@ def run(
     _check({"data": dict(data), "answers": list(answers.values())}, most_bytes, "the data of a pipeline", "")
     last = _last_uses(plan)
     made = dict[str | int, Any](data.items())
-    work, notes = Work(), list[str]()
+    work, notes = WorkBudget(), list[str]()
     for place, step in enumerate(plan.steps):
         made[place] = answers[place] if step.primitive.run is None else _run(step, place, made, work, notes)
         if step.primitive.op == "transform":  # it can put one value into another without end
@@ -283,18 +292,18 @@ def run(
     value = made[len(plan.steps) - 1]
     _check(value, most_bytes, "the result of a pipeline", f"/{len(plan.steps) - 1}")
     is_table = isinstance(value, list) and all(isinstance(row, dict) for row in value)
-    return Result(value, len(value) if is_table else None, _preview(value, preview), notes)
+    return PipelineResult(value, len(value) if is_table else None, _preview(value, preview), notes)
 
 
-def _last_uses(plan: Plan) -> dict[str | int, int]:
+def _last_uses(plan: PipelinePlan) -> dict[str | int, int]:
     """The last step that needs each value: behind it, its memory is free."""
     return {source: place for place, step in enumerate(plan.steps) for source in step.sources.values()}
 
 
-def _run(step: Step, place: int, made: Mapping[str | int, Any], work: Work, notes: list[str]) -> Any:
+def _run(step: Step, place: int, made: Mapping[str | int, Any], work: WorkBudget, notes: list[str]) -> Any:
     path = f"/{place}"
     others = {step.fields[name]: made[step.sources[name]] for name in step.primitive.further}
-    call = Call(made[step.sources[_INPUT]], step.fields, work, others)
+    call = PrimitiveCall(made[step.sources[_INPUT]], step.fields, work, others)
     assert step.primitive.run is not None
     try:
         found = step.primitive.run(call)

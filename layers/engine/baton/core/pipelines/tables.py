@@ -7,36 +7,36 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from baton.core.conditions.model import TYPE, ConditionError
-from baton.core.conditions.values import compared, is_number, member, type_of
+from baton.core.conditions.values import compare_values, is_number, member, type_of
 from baton.core.expressions import nearest
 from baton.core.pipelines import base
 from baton.core.pipelines.base import (
     DATA,
     PATTERN,
     Broken,
-    Call,
-    Field,
+    FieldShape,
+    PipelineProblems,
     Primitive,
+    PrimitiveCall,
+    PrimitiveField,
     Row,
     Rows,
-    Shape,
-    Told,
-    Work,
+    WorkBudget,
     by_type,
     columns,
     key_of,
     list_of,
-    named,
-    one_of,
+    object_shape,
+    one_of_shape,
+    one_or_list_shape,
     record,
-    some,
-    text,
-    whole,
+    text_shape,
+    whole_shape,
 )
 
-FIELD: Final = text(base.NAME, "the name of a field")
+FIELD: Final = text_shape(base.NAME, "the name of a field")
 ASC, DESC = "asc", "desc"
-_ORDER = one_of(ASC, DESC)
+_ORDER = one_of_shape(ASC, DESC)
 _SORTED = ({int, float}, {str}, {bool})
 
 _KEY = by_type(
@@ -44,16 +44,16 @@ _KEY = by_type(
     str=FIELD,
     dict=record(
         (
-            Field("field", FIELD, "a field, or the way to one: `price.total`"),
-            Field("order", _ORDER, "its own order", None),
+            PrimitiveField("field", FIELD, "a field, or the way to one: `price.total`"),
+            PrimitiveField("order", _ORDER, "its own order", None),
         ),
         "an object",
     ),
 )
-_KEYS = some(_KEY, base.FIELDS)
+_KEYS = one_or_list_shape(_KEY, base.FIELDS)
 
 
-def ordered(call: Call, keys: Sequence[Any], order: str) -> list[Row]:
+def order_rows(call: PrimitiveCall, keys: Sequence[Any], order: str) -> list[Row]:
     """Return the rows sorted by these keys, the first key first.
 
     The sort is stable, and nulls are last either way.
@@ -84,13 +84,13 @@ def _check(path: str, values: Sequence[Any]) -> None:
     raise Broken(DATA, f"`{path}` is {found}", "by", right)
 
 
-def _sort(call: Call) -> Any:
-    return ordered(call, call.fields["by"], call.fields["order"])
+def _sort(call: PrimitiveCall) -> Any:
+    return order_rows(call, call.fields["by"], call.fields["order"])
 
 
-def _top(call: Call) -> Any:
+def _top(call: PrimitiveCall) -> Any:
     by = call.fields["by"]
-    rows = call.rows if by is None else ordered(call, by, call.fields["order"])
+    rows = call.rows if by is None else order_rows(call, by, call.fields["order"])
     return list(rows[: call.fields["k"]])
 
 
@@ -98,14 +98,14 @@ def _name(one: Any) -> str:
     return str(one) if isinstance(one, str) else str(one["as"] or one["field"])
 
 
-def _select(call: Call) -> Any:
+def _select(call: PrimitiveCall) -> Any:
     chosen = call.fields["fields"]
     call.work.make(len(call.rows), len(chosen))
     found = {_name(one): call.column(one if isinstance(one, str) else one["field"]) for one in chosen}
     return [dict(zip(found, values, strict=True)) for values in zip(*found.values(), strict=True)]
 
 
-def _names_differ(fields: Mapping[str, Any], path: str, told: Told) -> None:
+def _names_differ(fields: Mapping[str, Any], path: str, told: PipelineProblems) -> None:
     names = [_name(one) for one in fields["fields"]]
     for index, name in enumerate(names):
         if name in names[:index]:
@@ -116,8 +116,10 @@ SORT = Primitive(
     "table_sort",
     "Sorts rows. Nulls are last, and equal rows keep their order.",
     (
-        Field("by", _KEYS, "field, or several, the most important first; each may be {field, order}"),
-        Field("order", _ORDER, "`desc`: largest first", ASC),
+        PrimitiveField(
+            "by", _KEYS, "field, or several, the most important first; each may be {field, order}"
+        ),
+        PrimitiveField("order", _ORDER, "`desc`: largest first", ASC),
     ),
     _sort,
 )
@@ -126,9 +128,9 @@ TOP_K = Primitive(
     "top_k",
     "Keeps the first k rows: as they come, or by a field, largest first.",
     (
-        Field("k", whole(1, base.ROWS), "how many"),
-        Field("by", _KEYS, "field, or several, to sort by first", None),
-        Field("order", _ORDER, "of `by`; `asc`: smallest first", DESC),
+        PrimitiveField("k", whole_shape(1, base.ROWS), "how many"),
+        PrimitiveField("by", _KEYS, "field, or several, to sort by first", None),
+        PrimitiveField("order", _ORDER, "of `by`; `asc`: smallest first", DESC),
     ),
     _top,
 )
@@ -137,7 +139,7 @@ SELECT = Primitive(
     "table_select",
     "Keeps some fields of each row, under new names where wanted. What a row lacks is null.",
     (
-        Field(
+        PrimitiveField(
             "fields",
             list_of(
                 by_type(
@@ -145,8 +147,8 @@ SELECT = Primitive(
                     str=FIELD,
                     dict=record(
                         (
-                            Field("field", FIELD, "a field, or the way to one: `price.total`"),
-                            Field("as", FIELD, "its new name", None),
+                            PrimitiveField("field", FIELD, "a field, or the way to one: `price.total`"),
+                            PrimitiveField("as", FIELD, "its new name", None),
                         ),
                         "an object",
                     ),
@@ -175,7 +177,7 @@ _TEST = ("field", "op", "value")
 class _Reader:
     """Reader of one condition. `left`: number of conditions that may still be in it."""
 
-    def __init__(self, told: Told) -> None:
+    def __init__(self, told: PipelineProblems) -> None:
         self._told, self._left = told, base.CONDITIONS
 
     def read(self, given: Any, path: str, depth: int = 0) -> Any:
@@ -239,7 +241,9 @@ class _Reader:
         return value
 
 
-def _chosen(condition: Mapping[str, Any], rows: Sequence[Row], places: list[int], call: Call) -> list[int]:
+def _chosen(
+    condition: Mapping[str, Any], rows: Sequence[Row], places: list[int], call: PrimitiveCall
+) -> list[int]:
     """Those of the places whose row it holds for. What an `and` or `or` does not need is not looked at."""
     call.work.spend(1 + len(places))
     if "and" in condition:
@@ -270,7 +274,7 @@ def _chosen(condition: Mapping[str, Any], rows: Sequence[Row], places: list[int]
     return held_for
 
 
-def _test(op: str, wanted: Any, values: Sequence[Any], work: Work) -> Callable[[Any], bool]:
+def _test(op: str, wanted: Any, values: Sequence[Any], work: WorkBudget) -> Callable[[Any], bool]:
     """Return the test of a value.
 
     The test raises `ConditionError` for a type that it cannot take; null never raises.
@@ -292,7 +296,7 @@ def _test(op: str, wanted: Any, values: Sequence[Any], work: Work) -> Callable[[
                 work.weigh(value)
         return lambda value: value is not None and member(value, "contains", wanted)
     sign = _ORDERS[op]
-    return lambda value: value is not None and compared(value, sign, wanted)
+    return lambda value: value is not None and compare_values(value, sign, wanted)
 
 
 def _matches(pattern: Any, value: Any) -> bool:
@@ -301,7 +305,7 @@ def _matches(pattern: Any, value: Any) -> bool:
     return pattern.found(value) is not None
 
 
-def _filter(call: Call) -> Any:
+def _filter(call: PrimitiveCall) -> Any:
     rows = call.rows
     return [rows[place] for place in _chosen(call.fields["where"], rows, list(range(len(rows))), call)]
 
@@ -332,13 +336,13 @@ _SCHEMA: Final = {
     ]
 }  # fmt: skip
 
-CONDITION: Final = Shape(SAYS, _SCHEMA, lambda value, path, told: _Reader(told).read(value, path))
+CONDITION: Final = FieldShape(SAYS, _SCHEMA, lambda value, path, told: _Reader(told).read(value, path))
 
 FILTER = Primitive(
     "table_filter",
     "Keeps the rows for which a condition holds. What a row lacks is null, which is only `eq` null and `ne` anything else.",
     (
-        Field(
+        PrimitiveField(
             "where",
             CONDITION,
             f"`{SAYS}`; `op` is one of {', '.join(OPERATORS)}. `lt` to `ge` take numbers or texts, `in` a list, "
@@ -350,13 +354,13 @@ FILTER = Primitive(
 
 
 INNER, LEFT = "inner", "left"
-NAME_OF_INPUT: Final = text(base.NAME, "the name of an input or of an earlier step")
+NAME_OF_INPUT: Final = text_shape(base.NAME, "the name of an input or of an earlier step")
 
 _ON: Final = by_type(
     "the name of a field, a list of them, or {left: right}",
     str=FIELD,
     list=list_of(FIELD, base.FIELDS),
-    dict=named(FIELD, base.FIELDS, "an object"),
+    dict=object_shape(FIELD, base.FIELDS, "an object"),
 )
 
 
@@ -367,7 +371,7 @@ def _pairs(on: Any) -> list[tuple[str, str]]:
     return [(name, name) for name in ([on] if isinstance(on, str) else on)]
 
 
-def _keys(call: Call, rows: Rows, paths: Sequence[str]) -> list[Any]:
+def _keys(call: PrimitiveCall, rows: Rows, paths: Sequence[str]) -> list[Any]:
     """One for each row, null where a part of it is null: such a row equals none."""
     found = []
     for values in zip(*(call.column(path, rows) for path in paths), strict=True):
@@ -376,7 +380,7 @@ def _keys(call: Call, rows: Rows, paths: Sequence[str]) -> list[Any]:
     return found
 
 
-def _join(call: Call) -> Any:
+def _join(call: PrimitiveCall) -> Any:
     left, right = call.rows, call.other(call.fields["with"])
     pairs = _pairs(call.fields["on"])
     index: dict[Any, list[int]] = {}
@@ -394,7 +398,7 @@ def _join(call: Call) -> Any:
     return [{**row, **beside[place]} for row, of in zip(left, partners, strict=True) for place in of]
 
 
-def _names(call: Call, taken: Mapping[str, None], right: Rows, same: set[str]) -> dict[str, str]:
+def _names(call: PrimitiveCall, taken: Mapping[str, None], right: Rows, same: set[str]) -> dict[str, str]:
     """The fields of the other table, with the names that they get. A key of one name is there already."""
     others = columns(right, call.work)
     suffix = call.fields["suffix"]
@@ -410,12 +414,16 @@ JOIN = Primitive(
     "join",
     "Puts the rows of another table beside those of the input, where keys are equal. Null equals nothing.",
     (
-        Field("with", NAME_OF_INPUT, "the other table: an input, or the `as` of an earlier step"),
-        Field(
+        PrimitiveField("with", NAME_OF_INPUT, "the other table: an input, or the `as` of an earlier step"),
+        PrimitiveField(
             "on", _ON, "the field that both have, a list of such, or {field of the input: field of the other}"
         ),
-        Field("how", one_of(INNER, LEFT), "`left` keeps rows without a partner, with nulls beside", INNER),
-        Field("suffix", text(20), "for fields of the other table whose names the input has, too", "_right"),
+        PrimitiveField(
+            "how", one_of_shape(INNER, LEFT), "`left` keeps rows without a partner, with nulls beside", INNER
+        ),
+        PrimitiveField(
+            "suffix", text_shape(20), "for fields of the other table whose names the input has, too", "_right"
+        ),
     ),
     _join,
     further=("with",),
@@ -467,7 +475,7 @@ AGGREGATES: Final[Mapping[str, Callable[[list[Any]], Any]]] = {
 """By name. All but `first` and `list` leave nulls out."""
 
 
-def _groups(call: Call) -> Any:
+def _groups(call: PrimitiveCall) -> Any:
     by, aggregates = call.fields["by"], call.fields["aggregates"]
     rows = call.rows
     keys = [call.column(path) for path in by]
@@ -493,7 +501,7 @@ def _come_to(function: Callable[[list[Any]], Any], values: list[Any], name: str)
         raise Broken(DATA, "the numbers are too large", f"aggregates/{name}") from error
 
 
-def _fit(fields: Mapping[str, Any], path: str, told: Told) -> None:
+def _fit(fields: Mapping[str, Any], path: str, told: PipelineProblems) -> None:
     for name, aggregate in fields["aggregates"].items():
         at = f"{path}/aggregates/{name}"
         if aggregate["field"] is None and aggregate["fn"] != COUNT:
@@ -509,14 +517,20 @@ GROUPBY = Primitive(
     "groupby",
     "Makes one row of each group of rows that have the same values in `by`, in order of their first rows.",
     (
-        Field("by", some(FIELD, base.FIELDS, 0), "field, or several; an empty list makes one group of all"),
-        Field(
+        PrimitiveField(
+            "by",
+            one_or_list_shape(FIELD, base.FIELDS, 0),
+            "field, or several; an empty list makes one group of all",
+        ),
+        PrimitiveField(
             "aggregates",
-            named(
+            object_shape(
                 record(
                     (
-                        Field("fn", one_of(*AGGREGATES), "how its values are put together"),
-                        Field("field", FIELD, "of which field; `count` without one counts rows", None),
+                        PrimitiveField("fn", one_of_shape(*AGGREGATES), "how its values are put together"),
+                        PrimitiveField(
+                            "field", FIELD, "of which field; `count` without one counts rows", None
+                        ),
                     ),
                     "an object {fn, field}",
                 ),

@@ -20,22 +20,22 @@ from baton.core.pipelines.base import (
     INVALID,
     PATTERN,
     Broken,
-    Call,
-    Field,
+    PipelineProblems,
     Primitive,
-    Told,
-    Work,
+    PrimitiveCall,
+    PrimitiveField,
+    WorkBudget,
     Wrong,
-    checked,
-    some,
-    text,
+    checked_shape,
+    one_or_list_shape,
+    text_shape,
 )
 from baton.core.pipelines.tables import FIELD
 
 # ---- regex_extract ---------------------------------------------------------------------------------------------
 
 
-def _extract(call: Call) -> Any:
+def _extract(call: PrimitiveCall) -> Any:
     rows, field, pattern = call.rows, call.fields["field"], call.fields["pattern"]
     values = call.column(field)
     for place, value in enumerate(values):
@@ -55,13 +55,13 @@ def _extract(call: Call) -> Any:
     return made
 
 
-def _add(call: Call, more: int) -> None:
+def _add(call: PrimitiveCall, more: int) -> None:
     """Before rows get so many fields more."""
     rows = call.rows
     call.work.make(len(rows), max(map(len, rows), default=0) + more)
 
 
-def _into_something(fields: Mapping[str, Any], path: str, told: Told) -> None:
+def _into_something(fields: Mapping[str, Any], path: str, told: PipelineProblems) -> None:
     names, into = fields["pattern"].names, fields["into"]
     if not names and into is None:
         right = "name the new field, or name groups: `(?P<year>[0-9]{4})`"
@@ -74,9 +74,9 @@ EXTRACT = Primitive(
     "regex_extract",
     "Adds what a regular expression finds first in a text: one field for each named group, or one in all. Null for no match.",
     (
-        Field("field", FIELD, "the text, or the way to it"),
-        Field("pattern", PATTERN, "in RE2's syntax, without look-around and back-references"),
-        Field("into", FIELD, "the new field, where no group has a name: for the first group, or the whole match", None),
+        PrimitiveField("field", FIELD, "the text, or the way to it"),
+        PrimitiveField("pattern", PATTERN, "in RE2's syntax, without look-around and back-references"),
+        PrimitiveField("into", FIELD, "the new field, where no group has a name: for the first group, or the whole match", None),
     ),
     _extract,
     check=_into_something,
@@ -147,7 +147,7 @@ def _utc(value: Any, formats: tuple[str, ...], zone: tzinfo) -> str | None:
     return None
 
 
-def _dates(call: Call) -> Any:
+def _dates(call: PrimitiveCall) -> Any:
     rows, fields = call.rows, call.fields
     formats, zone, field = fields["format"], fields["timezone"] or UTC, fields["field"]
     values = call.column(field)
@@ -168,21 +168,21 @@ DATE = Primitive(
     "parse_date",
     "Reads a date or a time, and writes it as ISO 8601 in UTC with milliseconds: `2026-11-21T10:00:00.000Z`.",
     (
-        Field("field", FIELD, "the date, or the way to it"),
-        Field(
+        PrimitiveField("field", FIELD, "the date, or the way to it"),
+        PrimitiveField(
             "format",
-            some(checked(text(base.FORMAT, "a format"), _format), base.FIELDS),
+            one_or_list_shape(checked_shape(text_shape(base.FORMAT, "a format"), _format), base.FIELDS),
             f"`{ISO}`, `{UNIX}` (seconds), `{UNIX_MS}`, or directives such as `%d.%m.%Y %H:%M`; of several, the first that fits",
             (ISO,),
         ),
-        Field(
+        PrimitiveField(
             "timezone",
-            checked(text(base.FORMAT, "the name of a time zone"), _zone),
+            checked_shape(text_shape(base.FORMAT, "the name of a time zone"), _zone),
             "of dates that name none, such as `Europe/Berlin`; UTC if left out",
             None,
         ),
-        Field("into", FIELD, "the field that gets it; `field` itself if left out", None),
-        Field("strict", FLAG, "false: null for a value that is no date, instead of a failure", True),
+        PrimitiveField("into", FIELD, "the field that gets it; `field` itself if left out", None),
+        PrimitiveField("strict", FLAG, "false: null for a value that is no date, instead of a failure", True),
     ),
     _dates,
 )  # fmt: skip
@@ -194,7 +194,7 @@ def _parsed(source: str) -> Any:
     return Expression(source)
 
 
-def _transform(call: Call) -> Any:
+def _transform(call: PrimitiveCall) -> Any:
     return call.fields["expression"].of(call.value, call.work)
 
 
@@ -202,9 +202,9 @@ TRANSFORM = Primitive(
     "transform",
     "Makes any other JSON of any JSON: takes a list out of an answer, or computes new objects.",
     (
-        Field(
+        PrimitiveField(
             "expression",
-            checked(text(base.EXPRESSION, "a JMESPath expression"), _parsed),
+            checked_shape(text_shape(base.EXPRESSION, "a JMESPath expression"), _parsed),
             "in JMESPath: `flights[].{airline: carrier.name, price: price}`",
         ),
     ),
@@ -224,7 +224,7 @@ class Expression:
         except JMESPathError as error:
             raise Wrong(f"not a JMESPath expression: {_line(error)}") from error
 
-    def of(self, value: Any, work: Work) -> Any:
+    def of(self, value: Any, work: WorkBudget) -> Any:
         """Return the result of the expression for a value. Raises `Broken`."""
         try:
             return _Counting(work).visit(self._tree, value)
@@ -243,7 +243,7 @@ def _line(error: Exception) -> str:
 class _Counting(TreeInterpreter):  # type: ignore[misc]  # the library has no types
     """Every step costs a unit, a list what is in it, and a function what it is given."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: WorkBudget) -> None:
         super().__init__()
         self._work = work
 

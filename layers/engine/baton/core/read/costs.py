@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import asdict
 
-from baton.core.decide.spending import SpendingLimits, end_of, shown
+from baton.core.decide.spending import SpendingLimits, day_text, end_of
 from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.folding.workflow_limits import UNANSWERED
@@ -24,7 +24,7 @@ WRITE_BYTES, READ_BYTES = 1_024, 4_096
 REQUESTS_PER_MESSAGE = 3  # it is sent, received and deleted; batches make it less
 
 
-class Deployment(msgspec.Struct, frozen=True, kw_only=True):
+class BillingSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Facts that a bill depends on besides the log. Memory in MB, times in ms, sizes in bytes.
 
     Four times are assumptions, for a DynamoDB that answers within 5 to 10 ms:
@@ -49,7 +49,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
 
     @classmethod
-    def of(cls, limits: Limits) -> Deployment:
+    def of(cls, limits: Limits) -> BillingSettings:
         """As the engine is set up; the rest as it is."""
         return cls(
             worker_mb=limits.worker_memory_mb,
@@ -288,7 +288,7 @@ def budget_view(
     """
     return {
         "user": user,
-        "day": shown(day),
+        "day": day_text(day),
         **_of_user(spent, reserved, rule, terms.user_day, day),
         "saga_limit_usd": terms.saga / MICRO if terms.saga else None,
         "tenant": _sums(*tenant, terms.tenant_day, day) if terms.tenant_day else None,

@@ -14,10 +14,10 @@ from baton.core.decide.program import Program
 from baton.core.effects.risk import DEFAULT_RULES, rule_in_words
 from baton.core.failures.codes import CLASSES, PERMANENT, class_of
 from baton.core.failures.policy import ASK, PolicyEntry
-from baton.core.failures.strategies.base import History, LadderStep, Situation, Strategy
+from baton.core.failures.strategies.base import FailureContext, History, LadderStep, Strategy
 from baton.core.failures.strategies.ladder import entry_of, is_said, ladder_of
 from baton.core.failures.strategies.registry import of
-from baton.core.graph.graph import Cap, Catch, Graph, Handler, Node, Pause, name_of
+from baton.core.graph.graph import Cap, Catch, Graph, Handler, Node, Pause, graph_name
 from baton.core.money import MICRO
 from baton.core.nodes.base import Kinds
 from baton.core.nodes.registry import KINDS
@@ -27,13 +27,13 @@ def control_view(node: Node) -> dict[str, Any]:
     """Return the condition, join, branch and next nodes of a node; conditions as the graph has them."""
     shown: dict[str, Any] = {}
     if node.when is not None:
-        shown["when"] = plain(node.when)
+        shown["when"] = json_form(node.when)
     if (join := node.join) is not None:
         tolerated = None if join.tolerated < 0 else join.tolerated
         shown["join"] = {"wait_for": join.need or "all", "tolerated_failures": tolerated, "rest": join.rest}
     if (branch := node.branch) is not None:
         shown["branch"] = {
-            "rules": [{"if": plain(rule.condition), "then": list(rule.then)} for rule in branch.rules],
+            "rules": [{"if": json_form(rule.condition), "then": list(rule.then)} for rule in branch.rules],
             "choose": branch.choose or None,
             "among": list(branch.among),
             "default": list(branch.default),
@@ -43,14 +43,14 @@ def control_view(node: Node) -> dict[str, Any]:
             {
                 "code": list(rule.codes),
                 "class": list(rule.kinds),
-                "if": None if rule.condition is None else plain(rule.condition),
+                "if": None if rule.condition is None else json_form(rule.condition),
                 "then": list(rule.then),
             }
             for rule in node.catch
         ]
     if (loop := node.loop) is not None:
         shown["loop"] = {
-            "while": plain(loop.condition),
+            "while": json_form(loop.condition),
             "max_iterations": loop.max_iterations,
             "back_to": loop.back_to,
             "break_path": list(loop.break_path),
@@ -74,12 +74,12 @@ def _pause(pause: Pause) -> Any:
     return {"first": f"{pause.ms}ms", "factor": pause.factor, "most": f"{pause.most_ms}ms"}
 
 
-def plain(value: Any) -> Any:
+def json_form(value: Any) -> Any:
     """As JSON would give it back: with lists."""
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
-def rules_of(graph: Graph) -> list[str]:
+def failure_rules(graph: Graph) -> list[str]:
     """The document's own rules, or the default ones where a tool declares a risk; none where neither is."""
     declares = any(node.approval is not None and node.approval.risk is not None for node in graph.work)
     rules = graph.risk if graph.risk is not None else DEFAULT_RULES if declares else ()
@@ -95,7 +95,7 @@ def graph_view(graph: Graph, kinds: Kinds = KINDS) -> dict[str, Any]:
         "input": graph.input_schema,
         **_shape(graph, kinds),
         "limits": _limits(graph.limits),
-        "risk": rules_of(graph),
+        "risk": failure_rules(graph),
         "graphs": [{"name": name, **_shape(inner, kinds)} for name, inner in sorted(graph.graphs.items())],
         "failure_handler": None if graph.handler is None else _handler(graph.handler),
     }
@@ -111,7 +111,7 @@ def _shape(graph: Graph, kinds: Kinds) -> dict[str, Any]:
 
 
 def _handler(handler: Handler) -> dict[str, Any]:
-    graph = name_of(handler.workflow)
+    graph = graph_name(handler.workflow)
     return {
         "workflow": None if graph else handler.workflow,
         "graph": graph or None,
@@ -251,8 +251,8 @@ def _pauses(entry: PolicyEntry) -> Iterator[int]:
             history, now = of(name).recorded(history, step, now), now + step.delay_ms
 
 
-def _situation(entry: PolicyEntry, history: History, now: int) -> Situation:
-    return Situation(entry=entry, history=history, code=_OWN, now=now)
+def _situation(entry: PolicyEntry, history: History, now: int) -> FailureContext:
+    return FailureContext(entry=entry, history=history, code=_OWN, now=now)
 
 
 def _words(program: Program, node: Node, *, handled: bool, last: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from baton.core.expressions import hinted, nearest
+from baton.core.expressions import nearest, with_hint
 from baton.core.log import events as ev
 from baton.core.log.questions import EXPIRED
 from baton.core.log.state import node_of, slot_of
@@ -26,13 +26,13 @@ from baton.core.read.places import (
     Place,
     attempts_view,
     choice,
+    code_and_message,
     counted,
     history,
-    listed,
-    moved,
-    said,
-    sent,
-    unhandled,
+    names_in_words,
+    onward_in_words,
+    outside_event_in_words,
+    skipped_handlers,
 )
 from baton.core.read.story import (
     ASKING,
@@ -65,7 +65,7 @@ def way(story: Story, after: int, limit: int, room: int) -> dict[str, Any]:
     entry. `next` continues it.
     """
     reasons = Reasons(story)
-    start = {"start": f"by {sent(story.sent)}" if story.sent and not after else None}
+    start = {"start": f"by {outside_event_in_words(story.sent)}" if story.sent and not after else None}
     steps: list[dict[str, Any]] = []
     for slot in story.ended:
         place = story.places[slot]
@@ -113,7 +113,7 @@ def explain(story: Story, name: str, room: int) -> dict[str, Any]:
     if name not in nodes:
         hint = nearest(name[:100], nodes)
         said = f"the workflow has no node `{name[:100]}`"
-        raise NotFound(hinted(said, hint) if hint else said)
+        raise NotFound(with_hint(said, hint) if hint else said)
     reasons = Reasons(story)
     iterations = _iterations(story, name)
     shown: list[dict[str, Any]] = []
@@ -206,10 +206,10 @@ def _alive(place: Place) -> list[Arrival]:
 def _onward(story: Story, place: Place) -> str:
     """Return the failure of a slot, and the nodes that followed."""
     end = end_of(place)
-    failed = said(end.failure) if end.became == FAILED and end.failure is not None else ""
-    skipped = unhandled(story.places, end.to) if end.failure is not None else ()
-    nothing = f"nothing handles it: `when` says no at {listed(skipped)}" if skipped else ""
-    return "; ".join(part for part in (failed, moved(story.program, place), nothing) if part)
+    failed = code_and_message(end.failure) if end.became == FAILED and end.failure is not None else ""
+    skipped = skipped_handlers(story.places, end.to) if end.failure is not None else ()
+    nothing = f"nothing handles it: `when` says no at {names_in_words(skipped)}" if skipped else ""
+    return "; ".join(part for part in (failed, onward_in_words(story.program, place), nothing) if part)
 
 
 # ---- why
@@ -277,7 +277,7 @@ def _reached(story: Story, place: Place) -> str:
     if len(_alive(place)) > _SAID:
         parts.append(f"and from {len(_alive(place)) - _SAID} more")
     if place.fired is not None:
-        parts.append(f"its join did not wait for {listed(place.fired[0].unspoken)}")
+        parts.append(f"its join did not wait for {names_in_words(place.fired[0].unspoken)}")
     if tried := history(place):
         parts.append(tried)
     if end.closed_by:
@@ -301,7 +301,9 @@ def _answered(event: ev.QuestionClosed) -> str:
 def _edge(story: Story, arrival: Arrival) -> str:
     """A live edge: where it came from, and by which choice."""
     if not arrival.cause:
-        return "with the start of the saga" + (f", by {sent(story.sent)}" if story.sent else "")
+        return "with the start of the saga" + (
+            f", by {outside_event_in_words(story.sent)}" if story.sent else ""
+        )
     how = choice(story.program, story.places[arrival.cause])
     return f"reached from `{arrival.cause}`" + (f" ({how})" if how else "")
 

@@ -248,11 +248,11 @@ def _documents(tally: Tally, now: int, deployment: str, workflow: str, tool: str
         values = {name: each for (name, of), each in tally.values.items() if of == about}
         for first in range(0, max(map(len, values.values()), default=1), MOST_VALUES):
             some = {name: each[first : first + MOST_VALUES] for name, each in values.items() if each[first:]}
-            yield document(now, named | dict([about] if about else []), sums | some)
+            yield metrics_document(now, named | dict([about] if about else []), sums | some)
             sums = {}
 
 
-def document(now: int, named: Mapping[str, str], values: Mapping[str, int | list[int]]) -> Document:
+def metrics_document(now: int, named: Mapping[str, str], values: Mapping[str, int | list[int]]) -> Document:
     """Return one document: `values` by the names of METRICS, for each of their sets of dimensions in `named`.
 
     A name without a row is a count by tool.

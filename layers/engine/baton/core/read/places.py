@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from baton.core.conditions.model import Cel, Compare, Condition, JsonPath
 from baton.core.decide.program import Program
-from baton.core.expressions import lasting
-from baton.core.failures.codes import told
-from baton.core.failures.strategies.base import Told
+from baton.core.expressions import duration_text
+from baton.core.failures.codes import advice_for
+from baton.core.failures.strategies.base import StrategyWords
 from baton.core.failures.strategies.registry import of
 from baton.core.log import events as ev
 from baton.core.log.questions import GIVE_UP, TRY_AGAIN, USE
@@ -98,7 +98,7 @@ class Attempt(Struct, gc=False):
     answers: dict[str, ev.QuestionClosed] = {}
 
 
-class Failed(Struct, frozen=True, gc=False):
+class SagaFailure(Struct, frozen=True, gc=False):
     """Failure of the saga: the failure of the slot, or (no slot) of a limit of the saga."""
 
     slot: str
@@ -156,12 +156,12 @@ _LISTED = 5
 _LONGEST = 120
 
 
-def listed(names: Iterable[str]) -> str:
+def names_in_words(names: Iterable[str]) -> str:
     """`a`, `b` and `c`; of many, some."""
-    return some(f"`{name}`" for name in names)
+    return texts_in_words(f"`{name}`" for name in names)
 
 
-def some(texts: Iterable[str]) -> str:
+def texts_in_words(texts: Iterable[str]) -> str:
     """The same of texts that are no names."""
     shown = list(texts)
     if len(shown) > _LISTED:
@@ -174,12 +174,12 @@ def counted(number: int, one: str) -> str:
     return f"{number} {one}" if number == 1 else f"{number} {one}s"
 
 
-def said(failure: ev.Failure) -> str:
+def code_and_message(failure: ev.Failure) -> str:
     """A failure's code and message."""
     return f"{failure.code}: {failure.message}" if failure.message else failure.code
 
 
-def sent(event: Sent) -> str:
+def outside_event_in_words(event: Sent) -> str:
     """An event from outside. What its sender has written is shortened."""
     return f"the event `{event.type}` from `{event.source[:_LONGEST]}` (id `{event.id[:_LONGEST]}`)"
 
@@ -243,28 +243,31 @@ def _at(place: Place) -> str:
     return f" at {iso(place.end.until)}" if place.end is not None and place.end.until else ""
 
 
-def moved(program: Program, place: Place) -> str:
+def onward_in_words(program: Program, place: Place) -> str:
     """Return the words for the edges taken and not taken from a slot that was ready; empty without edges."""
     end = place.end
     assert end is not None, "it is done"
     receivers = list(dict.fromkeys(node_of(slot)[0] for slot in (*end.to, *end.not_to)))
     if end.became == FAILED and not end.to:
-        return f"the failure goes on to {listed(receivers)}" if receivers else ""
-    fault = said(end.failure) if end.failure is not None and end.became != FAILED else ""
+        return f"the failure goes on to {names_in_words(receivers)}" if receivers else ""
+    fault = code_and_message(end.failure) if end.failure is not None and end.became != FAILED else ""
     if fault and not end.to:
         return f"which way it goes on cannot be told: {fault}"
     to = list(dict.fromkeys(node_of(slot)[0] for slot in end.to))
     others = [name for name in receivers if name not in to]
     where = ", ".join(
         part
-        for part in (f"to {listed(to)}" if to else "", f"not to {listed(others)}" if others else "")
+        for part in (
+            f"to {names_in_words(to)}" if to else "",
+            f"not to {names_in_words(others)}" if others else "",
+        )
         if part
     )
     words = ": ".join(part for part in (choice(program, place), where) if part)
     return f"{fault}, {words}" if fault else words
 
 
-def unhandled(places: Mapping[str, Place], slots: Iterable[str]) -> tuple[str, ...]:
+def skipped_handlers(places: Mapping[str, Place], slots: Iterable[str]) -> tuple[str, ...]:
     """Return the handlers at these slots if each was skipped by its own `when`; empty if not.
 
     A failure was then caught, and nothing ran.
@@ -275,13 +278,13 @@ def unhandled(places: Mapping[str, Place], slots: Iterable[str]) -> tuple[str, .
     return tuple(dict.fromkeys(place.node for place in found))
 
 
-def opened(program: Program, place: Place) -> str:
+def wait_reason(program: Program, place: Place) -> str:
     """Return the words for the wait of a node."""
     assert place.opened is not None, "it has begun"
     return program.kinds[program.doing(place.slot).kind].words(place.opened) + asked_since(place.moves)
 
 
-def held(event: ev.StepHeld) -> str:
+def breaker_wait(event: ev.StepHeld) -> str:
     """The circuit breaker that a node waits for."""
     return f"breaker `{event.breaker}`, which is {event.state.replace('_', '-')}; next probe at {iso(event.until)}"
 
@@ -365,7 +368,9 @@ def settle(
         return
     story.close(slot, End(became, when, failure=failure))
     if (undone := _undone(story, event)) is not None:
-        undone.fate = f"undone {place.said}" if failure is None else f"could not be undone: {said(failure)}"
+        undone.fate = (
+            f"undone {place.said}" if failure is None else f"could not be undone: {code_and_message(failure)}"
+        )
 
 
 def _begin(story: StoryPlaces, event: ev.UndoStepBegan, when: Moment) -> None:
@@ -455,13 +460,13 @@ def pause_of(chosen: ev.StrategyChosen) -> int | None:
 
 def _failed(attempt: Attempt) -> str:
     failure = attempt.failure
-    means = told(failure.code).says
-    after = ", ".join(part for part in (lasting(attempt.lasted), _held(attempt.blocked)) if part)
-    return f"attempt {attempt.number} failed after {after}: {said(failure)} ({means})"
+    means = advice_for(failure.code).says
+    after = ", ".join(part for part in (duration_text(attempt.lasted), _held(attempt.blocked)) if part)
+    return f"attempt {attempt.number} failed after {after}: {code_and_message(failure)} ({means})"
 
 
 def _held(blocked_ms: int) -> str:
-    return f"it held the event loop for {lasting(blocked_ms)}" if blocked_ms else ""
+    return f"it held the event loop for {duration_text(blocked_ms)}" if blocked_ms else ""
 
 
 def _done(attempt: Attempt, chosen: ev.StrategyChosen) -> str:
@@ -474,23 +479,23 @@ def _done(attempt: Attempt, chosen: ev.StrategyChosen) -> str:
     answer = attempt.answers.get(chosen.ask.id) if chosen.ask is not None else None
     if answer is None:
         return text
-    with_other = f", with other values of {listed(answer.arguments)}" if answer.arguments else ""
+    with_other = f", with other values of {names_in_words(answer.arguments)}" if answer.arguments else ""
     return f"{text}; {_ANSWERS.get(answer.action, answer.action)}{with_other}"
 
 
 def _words(chosen: ev.StrategyChosen) -> str:
     ask, way, pause = chosen.ask, chosen.way, pause_of(chosen)
-    words = Told(
-        pause=f"{lasting(pause)}, at {iso(chosen.due_at)}" if pause else "",
-        hooks=listed(chosen.hooks),
+    words = StrategyWords(
+        pause=f"{duration_text(pause)}, at {iso(chosen.due_at)}" if pause else "",
+        hooks=names_in_words(chosen.hooks),
         hint=chosen.hint,
         by="" if way is None else way.tool or way.name,
-        others=listed(chosen.arguments),
+        others=names_in_words(chosen.arguments),
         is_asked=ask is not None,
         until=iso(ask.expires_at) if ask is not None and ask.expires_at else "",
         severity=chosen.severity,
     )
-    return of(chosen.strategy).told(words)
+    return of(chosen.strategy).in_words(words)
 
 
 def history(place: Place) -> str:
@@ -502,8 +507,8 @@ def history(place: Place) -> str:
     if place.attempts:
         last = place.attempts[-1]
         times = "once" if len(place.attempts) == 1 else f"{len(place.attempts)} times"
-        is_same = end.failure is not None and said(end.failure) == said(last.failure)
-        how = "in the same way" if is_same else f"with {said(last.failure)}"
+        is_same = end.failure is not None and code_and_message(end.failure) == code_and_message(last.failure)
+        how = "in the same way" if is_same else f"with {code_and_message(last.failure)}"
         parts.insert(0, f"after it had failed {times}, last {how}")
     return "; ".join(part for part in parts if part)
 
@@ -513,7 +518,7 @@ def outlook(place: Place) -> str:
     if not place.attempts:
         return ""
     last = place.attempts[-1]
-    failed = f"failed at attempt {last.number}: {said(last.failure)}"
+    failed = f"failed at attempt {last.number}: {code_and_message(last.failure)}"
     if not last.then:
         return failed
     chosen = last.then[-1]

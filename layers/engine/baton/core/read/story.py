@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from baton.core.decide.program import FIRES, WAITS, Program
+from baton.core.decide.program import PENDING, Program
+from baton.core.decide.program import READY as JOIN_READY
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
-from baton.core.log.folding.forks import afresh, lineage_to
+from baton.core.log.folding.forks import lineage_to, without_whole_saga_stops
 from baton.core.log.records import Sent
 from baton.core.log.state import State, carriers, owner_of, slot_of, unrescued
 from baton.core.log.undos import is_undo
@@ -26,20 +27,20 @@ from baton.core.read.places import (
     Arrival,
     Attempt,
     End,
-    Failed,
     Moment,
     Place,
+    SagaFailure,
+    breaker_wait,
+    code_and_message,
     condition_words,
     counted,
-    held,
     is_asking,
-    listed,
-    moved,
-    opened,
+    names_in_words,
+    onward_in_words,
     outlook,
-    said,
-    some,
-    unhandled,
+    skipped_handlers,
+    texts_in_words,
+    wait_reason,
 )
 from baton.core.sizes import iso
 
@@ -80,8 +81,8 @@ class Story:
 
     def _come_to(self, branch: int) -> None:
         """A fork gives a fresh start to what had stopped the saga as a whole, and to the step that did."""
-        self._branch, self.state = branch, afresh(self.state)
-        self.failed: Failed | None = None
+        self._branch, self.state = branch, without_whole_saga_stops(self.state)
+        self.failed: SagaFailure | None = None
         self.cancelled: tuple[ev.CancelRequested, Moment] | None = None
         self.finished: tuple[str, Moment] | None = None
         """The slot that has given the saga's result, if an end did."""
@@ -154,7 +155,7 @@ class Story:
         elif isinstance(event, ev.CancelRequested):
             self.cancelled = self.cancelled or (event, when)
         elif isinstance(event, ev.LimitReached):
-            self.failed = self.failed or Failed("", event.failure, when)
+            self.failed = self.failed or SagaFailure("", event.failure, when)
 
     def _begin(self, event: ev.NodeBegan | ev.ItemsBegan, after: State, when: Moment) -> None:
         owner = slot_of(event.node, event.iteration)
@@ -218,7 +219,7 @@ class Story:
         if is_undo(slot):
             from baton.core.read import places
 
-            places.settle(self, event, event.became, failure_of(event), when)
+            places.settle(self, event, event.became, event_failure(event), when)
             return
         if slot not in before.tokens or self.places[slot].end is not None:
             if isinstance(event, ev.MapEnded):
@@ -226,7 +227,7 @@ class Story:
                 by = f", stopped by {event.why}" if event.why else ""
                 self.places[slot].fate = f"the items that ran on beside what follows are over{by}"
             return  # what fails the saga leaves its tokens
-        failure = failure_of(event)
+        failure = event_failure(event)
         if event.item and event.emits:  # it has failed its node, which ends with it
             self.close(slot, End(event.became, when, failure=failure))
             event, slot = replace(event, item=""), owner_of(slot)
@@ -255,7 +256,7 @@ class Story:
         self.close(slot, end)
         is_told = isinstance(event, ev.StepFailed) and event.is_result
         if failure is not None and not event.emits and not is_told:
-            self.failed = self.failed or Failed(slot, failure, when)
+            self.failed = self.failed or SagaFailure(slot, failure, when)
         elif leaves:
             self.over[leaves, event.iteration[: level + 1]] = slot
         goes_on = isinstance(event, ev.MapClosed) and event.goes_on
@@ -284,7 +285,7 @@ class Story:
         return min([depth, *[shared(token.src, token.dst) for token in event.emits]])
 
 
-def failure_of(event: ev.Settles) -> ev.Failure | None:
+def event_failure(event: ev.Settles) -> ev.Failure | None:
     """The failure of a node, or why the next nodes are unknown."""
     return event.failure if isinstance(event, ev.StepFailed) else event.fault
 
@@ -304,7 +305,7 @@ def _try(place: Place, event: ev.AttemptFailed | ev.StrategyChosen | ev.Question
         place.attempts[-1].answers[event.ask] = replace(event, arguments=dict.fromkeys(event.arguments))
 
 
-def tell(program: Program, state: State, entries: Iterable[ev.Entry]) -> Story:
+def read_story(program: Program, state: State, entries: Iterable[ev.Entry]) -> Story:
     """The story of a saga's present branch, from all entries of its log."""
     story, segments = Story(program), lineage_to(state)
     for entry in entries:
@@ -367,7 +368,7 @@ class Reasons:
             (max(found.doubts, len(found.doubtful)), "{} in doubt"),
         ]
         return (
-            some(words.format(counted(number, "step")) for number, words in parts if number)
+            texts_in_words(words.format(counted(number, "step")) for number, words in parts if number)
             or "nothing was undone"
         )
 
@@ -381,12 +382,12 @@ class Reasons:
             reason = f": {event.reason}" if event.reason else ""
             return Cause("", f"the saga was cancelled by {event.by}{reason}{self._held_up()}", when)
         if story.failed is not None:
-            slot, failed = story.failed.slot, said(story.failed.failure)
+            slot, failed = story.failed.slot, code_and_message(story.failed.failure)
             text = f"the saga failed: {f'`{slot}`: ' if slot else ''}{failed}{self._held_up()}"
             return Cause(slot, text, story.failed.when)
         if story.end is not None:
             ended, when = story.end
-            failure = f": {said(ended.failure)}" if ended.failure else ""
+            failure = f": {code_and_message(ended.failure)}" if ended.failure else ""
             return Cause("", f"the saga {ended.status}{failure}", when)
         return None
 
@@ -446,7 +447,7 @@ class Reasons:
         around = len(self._program.nodes[join].loops) - begins
         slot = slot_of(join, place.iteration[:around] + (0,) * begins)
         fired = self._story.places[slot].fired
-        by = f", with {listed(fired[0].by)}" if fired is not None and fired[0].by else ""
+        by = f", with {names_in_words(fired[0].by)}" if fired is not None and fired[0].by else ""
         when = fired[1] if fired is not None else end.when
         return Cause(slot, f"the join `{slot}` has fired without it{by}", when)
 
@@ -458,7 +459,7 @@ class Reasons:
             by = f" (it came by `{arrival.src}`)" if source != arrival.src else ""
             return Cause(
                 source,
-                f"`{source}` failed: {said(failure)}{self._handled(failure, arrival)}{by}",
+                f"`{source}` failed: {code_and_message(failure)}{self._handled(failure, arrival)}{by}",
                 arrival.when,
             )
         if not arrival.cause:
@@ -469,7 +470,7 @@ class Reasons:
         if end.became == SKIPPED:
             text = f"{around}`{place.slot}`, which was skipped" if around else f"`{place.slot}` was skipped"
             return Cause(place.slot, text, end.when, then=place.slot)
-        went = moved(self._program, place)
+        went = onward_in_words(self._program, place)
         text = f"{around}`{place.slot}`: {went}" if around else f"`{place.slot}` went another way: {went}"
         return Cause(place.slot, text, end.when)
 
@@ -483,11 +484,11 @@ class Reasons:
         ways, cause = self._program.index, self._story.places[arrival.cause]
         source = failure.node
         known = cause.iteration[: ways.shared(cause.node, source)]
-        names = listed(failure.handled)
+        names = names_in_words(failure.handled)
         if any(ways.shared(source, name) > len(known) for name in failure.handled):
             return f", which is for {names}"  # in which round is not known
         slots = (slot_of(name, ways.arriving(source, name, known)) for name in failure.handled)
-        is_skipped = unhandled(self._story.places, slots)
+        is_skipped = skipped_handlers(self._story.places, slots)
         return f", which is for {names}, whose `when` says no" if is_skipped else f", which {names} handles"
 
     def _left_by(self, place: Place) -> str:
@@ -496,9 +497,9 @@ class Reasons:
         senders = [
             places[arrival.cause].node
             for arrival in place.arrivals.values()
-            if arrival.alive and arrival.errors and unhandled(places, end_of(places[arrival.cause]).to)
+            if arrival.alive and arrival.errors and skipped_handlers(places, end_of(places[arrival.cause]).to)
         ]
-        return f", and so nothing handles the failure of {listed(senders)}" if senders else ""
+        return f", and so nothing handles the failure of {names_in_words(senders)}" if senders else ""
 
     def round_over(self, by: str) -> Cause:
         """Return the cause of a slot whose round has ended with another slot."""
@@ -507,9 +508,9 @@ class Reasons:
         if end.became == SKIPPED:
             return Cause(by, f"the loop ended with `{by}`, which was skipped", end.when, then=by)
         if end.became == FAILED and end.failure is not None:
-            text = f"the loop ended with the failure of `{by}`: {said(end.failure)}"
+            text = f"the loop ended with the failure of `{by}`: {code_and_message(end.failure)}"
             return Cause(by, text, end.when)
-        text = f"its round ended before its turn, with `{by}`: {moved(self._program, place)}"
+        text = f"its round ended before its turn, with `{by}`: {onward_in_words(self._program, place)}"
         return Cause(by, text, end.when)
 
     def ended_round(self, place: Place) -> list[Cause]:
@@ -539,7 +540,7 @@ class Reasons:
             return HELD
         if place.attempts:
             return ASKING if is_asking(place) else RETRYING
-        return JOINING if self._turn(place) == WAITS else READY
+        return JOINING if self._readiness(place) == PENDING else READY
 
     def at_work(self, place: Place) -> list[str]:
         """Return the labels of a node's items that have not ended."""
@@ -550,19 +551,19 @@ class Reasons:
         if not place.arrivals:
             return "is not reached yet"
         if items := self.at_work(place):
-            return f"waits for {some(items)}"
+            return f"waits for {texts_in_words(items)}"
         if place.opened is not None:
-            return f"waits for {opened(self._program, place)}"
-        turn = self._turn(place)
-        if turn == WAITS:
-            return f"waits for its edges from {listed(self.missing(place))}"
+            return f"waits for {wait_reason(self._program, place)}"
+        readiness = self._readiness(place)
+        if readiness == PENDING:
+            return f"waits for its edges from {names_in_words(self.missing(place))}"
         if place.held is not None and self._story.state.parked is None:
-            return f"waits for {held(place.held)}"
+            return f"waits for {breaker_wait(place.held)}"
         if place.attempts and (is_asking(place) or self._story.state.parked is None):
             return outlook(place)
         if self._story.state.parked is not None:
             return f"is ready, but {_parked(self._story.state.parked)}"
-        if turn == FIRES:
+        if readiness == JOIN_READY:
             limits = "" if self._program.caps is None else ", and its limits allow it"
             return f"is ready: it runs, or will as soon as there is room{limits}"
         return "has heard from its edges; what becomes of it is written next"
@@ -572,22 +573,22 @@ class Reasons:
         if not place.arrivals:
             return "was not reached"
         if items := self.at_work(place):
-            return f"was waiting for {some(items)}"
+            return f"was waiting for {texts_in_words(items)}"
         if place.opened is not None:
-            return f"was waiting for {opened(self._program, place)}"
-        if self._turn(place) == WAITS:
-            return f"was waiting for its edges from {listed(self.missing(place))}"
+            return f"was waiting for {wait_reason(self._program, place)}"
+        if self._readiness(place) == PENDING:
+            return f"was waiting for its edges from {names_in_words(self.missing(place))}"
         if place.held is not None:
-            return f"was waiting for {held(place.held)}"
+            return f"was waiting for {breaker_wait(place.held)}"
         failed = outlook(place)
         return f"{failed}; it was not done" if failed else "was not done"
 
     def had_turn(self, place: Place) -> bool:
         """Return true if its edges let the slot run. It may have been stopped since."""
-        return bool(place.arrivals) and self._turn(place) == FIRES
+        return bool(place.arrivals) and self._readiness(place) == JOIN_READY
 
-    def _turn(self, place: Place) -> str:
-        return FIRES if place.item else self._program.turn_at(place.node, place.heard, place.errors)
+    def _readiness(self, place: Place) -> str:
+        return JOIN_READY if place.item else self._program.readiness_at(place.node, place.heard, place.errors)
 
     def missing(self, place: Place) -> list[str]:
         """The nodes whose edges have not arrived."""

@@ -18,11 +18,18 @@ from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import fold
 from baton.core.log.folding.forks import fork_to
-from baton.core.log.folding.whole_folds import Pace, is_quiet
+from baton.core.log.folding.whole_folds import SweepSchedule, may_sweep_without_lease
 from baton.core.log.scopes import is_index
 from baton.core.log.snapshots import encode_moved, encode_state
 from baton.core.log.state import State, Turns, group_of, slot_of, status_of
-from baton.core.read.costs import READ_BYTES, REQUESTS_PER_MESSAGE, Deployment, Usage, stored_bytes, units
+from baton.core.read.costs import (
+    READ_BYTES,
+    REQUESTS_PER_MESSAGE,
+    BillingSettings,
+    Usage,
+    stored_bytes,
+    units,
+)
 
 _ATTEMPTS = ev.StepSucceeded | ev.StepFailed | ev.AttemptFailed | ev.CallbackOpened
 
@@ -101,8 +108,8 @@ class DueRow(Struct, kw_only=True):
         elif at and status == "running":
             self.due = at
         else:
-            now, is_calm = at or self.due or 0, is_quiet(state, status)
-            self.due = look = Pace.of(self.limits, is_quiet=is_calm).next(state.last_at, now)
+            now, is_calm = at or self.due or 0, may_sweep_without_lease(state, status)
+            self.due = look = SweepSchedule.of(self.limits, is_quiet=is_calm).next(state.last_at, now)
             if self.timer is not None and self.timer <= look:
                 self.due = self.timer
             elif is_calm:
@@ -110,7 +117,7 @@ class DueRow(Struct, kw_only=True):
 
     def looks(self, until: int) -> int:
         """Return the number of looks without a lease before `until`."""
-        since, count, pace = self.quiet_since, 0, Pace.of(self.limits, is_quiet=True)
+        since, count, pace = self.quiet_since, 0, SweepSchedule.of(self.limits, is_quiet=True)
         while since is not None and self.due is not None and self.due < until:
             if self.timer is not None and self.timer - self.due <= self.limits.timer_by_message_ms:
                 break
@@ -163,7 +170,7 @@ class Ledger:
     def __init__(
         self,
         turns: Turns,
-        deployment: Deployment,
+        deployment: BillingSettings,
         *,
         cuts: Collection[int] | None = None,
         claims: Claims | None = None,

@@ -9,27 +9,27 @@ from typing import Any
 import msgspec
 from msgspec.structs import asdict
 
-from baton.core.decide.program import WAITS, Program
+from baton.core.decide.program import PENDING, Program
 from baton.core.effects.toolspec import ToolSpec
-from baton.core.failures.codes import class_of, told
+from baton.core.failures.codes import advice_for, class_of
 from baton.core.failures.names import RETRYABLE
 from baton.core.log.events import Ask, Entry, Event, Failure, Notice, NotUndone, Opens, Shown
 from baton.core.log.folding.workflow_limits import COUNTED
 from baton.core.log.questions import (
     ERROR,
-    asked,
     audience,
     changeable,
     may_answer,
     open_questions,
     tool_asked_about,
+    unclosed_questions,
 )
-from baton.core.log.questions import shown as without_secrets
+from baton.core.log.questions import visible_arguments as without_secrets
 from baton.core.log.records import Escalation, Option, Paused
 from baton.core.log.state import State, item_of, node_of, owner_of, status_of
 from baton.core.log.undos import is_undo
 from baton.core.money import MICRO
-from baton.core.read.definition_views import UNITS, cap_view, foretold, plain
+from baton.core.read.definition_views import UNITS, cap_view, foretold, json_form
 from baton.core.sizes import iso
 
 
@@ -249,7 +249,9 @@ def saga_view(state: State, program: Program, tools: Mapping[str, ToolSpec] = _N
         "on_failure": foretold(program, handled=state.origin.handled, last=state.origin.last)
         if state.ended is None
         else None,
-        "questions": [open_question_view(state, program, tools, slot, ask) for slot, ask in asked(state)],
+        "questions": [
+            open_question_view(state, program, tools, slot, ask) for slot, ask in unclosed_questions(state)
+        ],
         "parked": _parked(state),
         "undo": undo_view(state, program),
     } | _used(state, program)
@@ -307,7 +309,7 @@ def _failing(state: State, program: Program, slot: str) -> dict[str, Any]:
 def failure_view(failure: Failure) -> dict[str, Any]:
     """A failure of an attempt: what it is, and what that means to a person."""
     class_ = failure.kind or class_of(failure.code)
-    meant = told(failure.code)
+    meant = advice_for(failure.code)
     return {
         "code": failure.code,
         "class": class_,
@@ -353,7 +355,7 @@ def _active(state: State, program: Program, slot: str) -> dict[str, Any]:
         what = "retrying"
     elif slot in state.pauses:
         what = "waiting"
-    elif program.turn(state, slot) != WAITS:
+    elif program.readiness(state, slot) != PENDING:
         what = "ready"
     shown: dict[str, Any] = {**_place(state, program, slot), "state": what}
     if rounds := program.most_rounds(node):
@@ -390,7 +392,7 @@ def _error(state: State) -> dict[str, str] | None:
     failure = state.ended.failure if state.ended else state.failure
     if failure is None:
         return None
-    meant = told(failure.code)
+    meant = advice_for(failure.code)
     return {
         "code": failure.code,
         "message": failure.message,
@@ -477,13 +479,13 @@ def _event_view(event: Event) -> dict[str, Any]:
                 for token in value
             ]
         else:
-            shown[name] = plain(value)
+            shown[name] = json_form(value)
     return shown
 
 
 def _part_view(part: Failure | Ask | Notice | Shown) -> dict[str, Any]:
     """As in the log, without what has its default, but for the times: null is one that is not there."""
-    shown: dict[str, Any] = plain(part)
+    shown: dict[str, Any] = json_form(part)
     if "escalate" in shown:
         shown["escalate"] = [step | {"at": iso(step["at"])} for step in shown["escalate"]]
     return {

@@ -41,7 +41,7 @@ from baton.runtime.invocation.watch import Metrics
 from baton.runtime.log.lease import Leases, WithinLease
 from baton.runtime.money.accounts import LedgerCache
 from baton.runtime.money.ledger import Ledger
-from baton.runtime.people.notices import Channels, Teller
+from baton.runtime.people.notices import Channels, Notifier
 from baton.runtime.starting.catalog import Catalog
 from baton.runtime.steps.effects import EffectClaims
 from baton.runtime.steps.steps import Steps
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from baton.runtime.people.links import Links
     from baton.runtime.starting.children import Children
     from baton.runtime.starting.start import Quota, Room, Starter
-    from baton.runtime.steps.breaking import Breaking, Known
+    from baton.runtime.steps.breaking import Breaking, LocalBreaker
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,7 @@ class Engine:
     kinds: OwnKinds = field(default_factory=dict)
     """The application's own kinds of node, for reading documents."""
     rooms: dict[str, Room] = field(default_factory=dict)
-    breakers: dict[tuple[str, str], Known] = field(default_factory=dict)
+    breakers: dict[tuple[str, str], LocalBreaker] = field(default_factory=dict)
     """Cached state of circuit breakers, by tenant and target."""
     secrets: dict[str, bytes] = field(default_factory=dict, repr=False)
     """Cached keys of runtime/people/links.py."""
@@ -141,7 +141,7 @@ the end of its time.
 """
 
 
-class Parts:
+class InvocationScope:
     """Collaborators of one invocation. `deadline`: of its steps; by default, that of a worker."""
 
     def __init__(self, engine: Engine, invocation: Invocation, deadline: Deadline | None = None) -> None:
@@ -219,18 +219,18 @@ class Parts:
 
         return Children(self.context, self.catalog, self.starter)
 
-    def teller(self) -> Teller:
+    def notifier(self) -> Notifier:
         """Make a notifier for the notices of one saga."""
         until = (self.deadline.cut_off + self.call.deadline) // 2  # that they were told has to be appended
         links = self._links if self._engine.confirm_url else None
-        return Teller(self.context, Channels(self.context, self._engine.notices, links), until)
+        return Notifier(self.context, Channels(self.context, self._engine.notices, links), until)
 
     def _links(self) -> Links:
         from baton.runtime.people.links import Links
 
         return Links(self.context, self._engine.secrets, self._engine.confirm_url)
 
-    async def slim(self, owner: Origin, events: Sequence[Event]) -> Sequence[Event]:
+    async def offload_values(self, owner: Origin, events: Sequence[Event]) -> Sequence[Event]:
         """Return the events with large values of the engine's own making moved to blobs; the same events if
         there are none.
         """

@@ -17,13 +17,13 @@ import msgspec
 
 from baton.core.conditions.schema import violations
 from baton.core.decide.program import Program
-from baton.core.expressions import hinted, nearest
+from baton.core.expressions import nearest, with_hint
 from baton.core.log.codec import PERIOD
 from baton.core.log.events import Entry, Event, SignalReceived, Value
 from baton.core.log.state import LONGEST_ID, State, status_of
 from baton.errors import InvalidInput, NotAllowedNow, NotFound, Problem, SignalsFull, TooLarge, UserError
 from baton.ports import Head, SagaRef, Wake
-from baton.runtime.engine.parts import Engine, Parts
+from baton.runtime.engine.parts import Engine, InvocationScope
 from baton.runtime.invocation.context import Deadline, Invocation
 from baton.runtime.log.history import History
 
@@ -74,7 +74,7 @@ class Request:
         self.caller = replace(caller, request=f"{caller.request}.{engine.entropy.token(24)}")
         self.engine = engine
         invocation = Invocation(self.caller.request, engine.clock.now(), deadline)
-        self.parts = Parts(engine, invocation, Deadline.without_reserve(invocation))
+        self.parts = InvocationScope(engine, invocation, Deadline.without_reserve(invocation))
 
     async def open(self, saga: str) -> Opened:
         """Load a saga with its program. Raises `NotFound`."""
@@ -117,7 +117,7 @@ class Request:
 
     async def append(self, opened: Opened, make: Make, *more: Any) -> dict[str, Any]:
         """Call `put`. Return the saga's status afterwards."""
-        return accepted(opened, changed=await self.put(opened.history, make, *more))
+        return accepted_answer(opened, changed=await self.put(opened.history, make, *more))
 
     async def put(
         self,
@@ -174,12 +174,12 @@ class Request:
         return history.next_entry(events, at=now, invocation=self.caller.request, trace=trace)
 
 
-def accepted(opened: Opened, *, changed: bool) -> dict[str, Any]:
+def accepted_answer(opened: Opened, *, changed: bool) -> dict[str, Any]:
     """Return the answer to a caller whose request changed a saga, or (not `changed`) changed nothing."""
-    return standing(opened) | {"changed": changed}
+    return saga_summary(opened) | {"changed": changed}
 
 
-def standing(opened: Opened) -> dict[str, Any]:
+def saga_summary(opened: Opened) -> dict[str, Any]:
     """Return the id, status and version of a saga."""
     state = opened.history.state
     return {"id": state.origin.saga, "status": status_of(state, opened.program), "version": state.version}
@@ -192,10 +192,12 @@ def check_signal(opened: Opened, name: str) -> None:
     if name not in expected:
         hint = nearest(name, expected) or ("it waits for none" if not expected else "")
         workflow = opened.history.state.origin.workflow
-        raise NotFound(hinted(f"workflow `{workflow}` waits for no signal `{name}`", hint))
+        raise NotFound(with_hint(f"workflow `{workflow}` waits for no signal `{name}`", hint))
 
 
-def kept(program: Program, state: State, signal: SignalReceived, payload: Any, most: int) -> SignalReceived:
+def signal_entry(
+    program: Program, state: State, signal: SignalReceived, payload: Any, most: int
+) -> SignalReceived:
     """Return a signal as the log takes it in.
     Raises `InvalidInput`, and `SignalsFull` if no more are kept.
     """

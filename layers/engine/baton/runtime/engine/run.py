@@ -7,9 +7,9 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from baton.core.conditions import Answer
+from baton.core.conditions import SandboxAnswer
 from baton.core.decide.commands import Decision, RunSteps
-from baton.core.decide.context import Found, Standing
+from baton.core.decide.context import FetchedValues, Standing
 from baton.core.decide.decide import Advance, advance
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
@@ -19,11 +19,11 @@ from baton.core.log import events as ev
 from baton.core.log.events import Entry
 from baton.core.log.state import State
 from baton.errors import Standstill
-from baton.runtime.engine.parts import Parts
+from baton.runtime.engine.parts import InvocationScope
 from baton.runtime.invocation.context import Deadline
 from baton.runtime.log.history import History
 from baton.runtime.log.lease import Lease
-from baton.runtime.people.notices import Teller
+from baton.runtime.people.notices import Notifier
 from baton.runtime.steps.inflight import InFlight, spent_by
 
 
@@ -46,12 +46,12 @@ class Run(Struct):
     history: History
     program: Program
     attempts: InFlight
-    teller: Teller
+    notifier: Notifier
     deadline: Deadline
     blobs: dict[str, Any] = field(default_factory=dict)
     absent: dict[str, str] = field(default_factory=dict)
     entries: dict[int, Entry] = field(default_factory=dict)
-    answers: dict[str, Answer] = field(default_factory=dict)
+    answers: dict[str, SandboxAnswer] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
     looked: dict[str, tuple[int, bool]] = field(default_factory=dict)
     standing: Standing | None = None
@@ -114,7 +114,7 @@ class Run(Struct):
             self.outcomes[:size],
             now,
             {*self.attempts.busy, *busy} if busy else self.attempts.busy,
-            Found(self.blobs, self.answers, self.absent, self.looked, self.entries, self.standing),
+            FetchedValues(self.blobs, self.answers, self.absent, self.looked, self.entries, self.standing),
             bounds,
             together=together,
             in_turn=self.in_turn,
@@ -128,8 +128,8 @@ class Superseded(Exception):
 class LogWriter:
     """Writer of the logs of one invocation's sagas."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._p = parts
+    def __init__(self, scope: InvocationScope) -> None:
+        self._p = scope
 
     def check_lease(self, lease: Lease) -> None:
         """Raise `Superseded` when the time of the lease is over."""

@@ -14,7 +14,14 @@ from baton.core.decide.builder import RunStep
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.unknown_outcomes import has_acted_before, may_have_acted
 from baton.core.effects.toolspec import ONCE, ToolSpec
-from baton.core.failures.alternatives import ARGUMENTS, FAILURE, TOOL, combined, parts_of, shortened
+from baton.core.failures.alternatives import (
+    ARGUMENTS,
+    FAILURE,
+    TOOL,
+    combine_results,
+    drop_older_half,
+    split_value,
+)
 from baton.core.failures.codes import DEFECTS, class_of, leaves_doubt
 from baton.core.failures.failover import Context
 from baton.core.failures.names import RETRYABLE
@@ -62,13 +69,15 @@ async def carry_out(
     """
     if step.way is None and not step.hooks:
         return await performer.perform(step.node.tool, step.arguments, context)
-    arguments = await prepared(performer, specs, step, context)
+    arguments = await prepare_attempt(performer, specs, step, context)
     if given is not None:
         given.update(arguments)
     return await work(performer, specs, step, context, arguments)
 
 
-async def prepared(performer: Performer, specs: Specs, step: RunStep, context: StepContext) -> dict[str, Any]:
+async def prepare_attempt(
+    performer: Performer, specs: Specs, step: RunStep, context: StepContext
+) -> dict[str, Any]:
     """The first half of an attempt: the arguments for the tool, after all that is called before it.
     It has not begun.
     """
@@ -97,7 +106,7 @@ async def work(
     return await attempt.call(arguments, way.name)
 
 
-async def look(
+async def verify_effect(
     performer: Performer, specs: Specs, tool: str, arguments: Mapping[str, Any], context: StepContext
 ) -> Any:
     """Return the result of the `verify` of a tool for these arguments and the key of this context."""
@@ -197,7 +206,7 @@ class _AttemptCalls:
         """With a context that is halved until it fits."""
         value, results = arguments.get(parameter), list[Any]()
         for halvings in range(1, MOST_HALVINGS + 1):
-            before, value = value, shortened(value)
+            before, value = value, drop_older_half(value)
             is_last = halvings == MOST_HALVINGS or value == before
             if await self._fits(results, {**arguments, parameter: value}, (parameter, halvings), is_last):
                 break
@@ -208,7 +217,7 @@ class _AttemptCalls:
         results: list[Any] = []
 
         async def part(value: Any, path: tuple[int, ...]) -> None:
-            pieces = parts_of(value, 2)
+            pieces = split_value(value, 2)
             for number, piece in enumerate(pieces):
                 here = (*path, number)
                 is_last = len(here) == MOST_HALVINGS or len(pieces) == 1
@@ -219,7 +228,7 @@ class _AttemptCalls:
 
         await part(arguments.get(parameter), ())
         try:
-            return combined(results)
+            return combine_results(results)
         except ValueError as error:
             raise StepFailure("result_invalid", f"`{self._called}`: {error}") from error
 
@@ -282,7 +291,7 @@ Bill: TypeAlias = tuple[list[Decimal], list[Usage]]
 """Spending of an attempt, and the tokens that models have used for it."""
 
 
-class Doubt(msgspec.Struct):
+class UnknownOutcome(msgspec.Struct):
     """Evidence that a once-only effect may have happened.
     `is_met`: its claim is checked.
 
@@ -328,7 +337,7 @@ class AttemptInput(msgspec.Struct, eq=False):
     traceparent: str
     spent: list[Decimal]
     started: int
-    doubt: Doubt
+    doubt: UnknownOutcome
     may_ask: bool = False
     blocked: list[Blocked] = []
     callback: str = ""
@@ -343,7 +352,7 @@ class AttemptInput(msgspec.Struct, eq=False):
     acted: bool = False
 
 
-def over(of: tuple[RunStep, int, int, Bill], **why: Any) -> Outcome:
+def stopped_outcome(of: tuple[RunStep, int, int, Bill], **why: Any) -> Outcome:
     """Return the outcome of an attempt stopped before its result.
     `of`: its step, its begin and end, and its spending.
     """
@@ -412,7 +421,7 @@ class Values:
         return period_of(self._clock.now(), owner.expires)
 
 
-async def needed(values: Values, one: AttemptInput, failure: Failure | None) -> dict[str, Any]:
+async def undo_fields(values: Values, one: AttemptInput, failure: Failure | None) -> dict[str, Any]:
     """Fields of its outcome; none where nothing undoes the step, or it has not acted."""
     undo = one.step.node.undo.get(tool_called(one.step))
     if undo is None or (undo.keeps == () and not undo.keyed):

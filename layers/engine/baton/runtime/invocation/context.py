@@ -214,7 +214,7 @@ def answer(failed: Sequence[str]) -> Mapping[str, object]:
     return {"batchItemFailures": [{"itemIdentifier": identifier} for identifier in failed]}
 
 
-class Turn(Struct):
+class YieldRequest(Struct):
     """Flag that the sagas of an invocation must yield, because others wait for a worker
     (runtime/invocation/context.py).
     """
@@ -228,7 +228,7 @@ class Deadline(Struct, frozen=True):
     started: int
     end: int
     reserve: int
-    turn: Turn = field(default_factory=Turn)
+    turn: YieldRequest = field(default_factory=YieldRequest)
 
     @classmethod
     def of(cls, invocation: Invocation, limits: Limits) -> Deadline:

@@ -142,11 +142,12 @@ def texts_of(drafts: dict[str, tuple[int, Draft]]) -> list[LiveText]:
     """Return the end of each text, within a bound of bytes for all; of too many texts, the newest."""
     some = sorted(drafts.items(), key=lambda one: one[1][0])[-MOST_TEXTS:]
     return [
-        LiveText(slot, since, shown(draft.read(), MOST_BYTES // len(some))) for slot, (since, draft) in some
+        LiveText(slot, since, live_tail(draft.read(), MOST_BYTES // len(some)))
+        for slot, (since, draft) in some
     ]
 
 
-def shown(text: str, most: int) -> str:
+def live_tail(text: str, most: int) -> str:
     """Return the end of a text that is still being written, without half characters and without possible
     secrets.
 

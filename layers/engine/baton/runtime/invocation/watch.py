@@ -21,7 +21,7 @@ from types import FrameType
 import msgspec
 
 from baton.core.log.events import Event
-from baton.core.read.metrics import Document, Figures, document
+from baton.core.read.metrics import Document, Figures, metrics_document
 from baton.ports import Blocked, Clock, Meter, Pulse, StepContext
 
 QUIET_MS = 60_000
@@ -80,7 +80,9 @@ class Metrics:
         self._say(now, {"BreakerOpened": 1}, breaker=breaker)
 
     def _say(self, now: int, figures: Mapping[str, int], **about: str) -> None:
-        self._put([document(now, {"function": self._deployment, **about}, figures)] if figures else [])
+        self._put(
+            [metrics_document(now, {"function": self._deployment, **about}, figures)] if figures else []
+        )
 
     def _put(self, documents: Iterable[Document]) -> None:
         if self._write is None:
@@ -136,7 +138,7 @@ class Rounds:
         return BLOCKED
 
 
-class Call:
+class WatchedCall:
     """A call of an `async` tool, watched from entering to leaving."""
 
     __slots__ = ("_token", "_watch", "context", "tool")
@@ -145,7 +147,7 @@ class Call:
         self._watch, self.tool, self.context = watch, tool, context
 
     def __enter__(self) -> None:
-        self._token: Token[Call | None] = _CALL.set(self)
+        self._token: Token[WatchedCall | None] = _CALL.set(self)
         self._watch.entered(self)
 
     def __exit__(self, *_: object) -> None:
@@ -153,42 +155,44 @@ class Call:
         self._watch.left(self)
 
 
-_CALL: ContextVar[Call | None] = ContextVar("call", default=None)
+_CALL: ContextVar[WatchedCall | None] = ContextVar("call", default=None)
 """Call whose code runs; tasks that a tool starts have a copy of it."""
 
 
-class Held:
+class BlockedLoop:
     """A loop that is blocked, for `ms` so far.
     `call` None: not by a tool's code. `stack`: where, innermost first.
     """
 
-    def __init__(self, call: Call | None, ms: int, stack: Sequence[str]) -> None:
+    def __init__(self, call: WatchedCall | None, ms: int, stack: Sequence[str]) -> None:
         self.call, self.ms, self.stack = call, ms, stack
 
 
 class Watch:
     """The watchdog of a process's loop, for one invocation at a time. `tell` is called in its thread."""
 
-    def __init__(self, limit_ms: int, meter: Meter, pulse: Pulse, tell: Callable[[Held], None]) -> None:
+    def __init__(
+        self, limit_ms: int, meter: Meter, pulse: Pulse, tell: Callable[[BlockedLoop], None]
+    ) -> None:
         self._limit = limit_ms
         self._meter = meter
         self._pulse = pulse
         self._tell = tell
-        self._calls: set[Call] = set()
+        self._calls: set[WatchedCall] = set()
         self._vigil: _Vigil | None = None
 
-    def over(self, tool: str, context: StepContext) -> Call:
+    def over(self, tool: str, context: StepContext) -> WatchedCall:
         """The call of an `async` tool, to be entered in the task that makes it.
         The first one wakes the watchdog.
         """
-        return Call(self, tool, context)
+        return WatchedCall(self, tool, context)
 
-    def entered(self, call: Call) -> None:
+    def entered(self, call: WatchedCall) -> None:
         self._calls.add(call)
         if self._vigil is None:
             self._vigil = _Vigil(self._limit, self._meter, self._pulse, self._tell, self._calls)
 
-    def left(self, call: Call) -> None:
+    def left(self, call: WatchedCall) -> None:
         if self._vigil is not None:
             self._vigil.left(call)
         self._calls.discard(call)
@@ -206,7 +210,12 @@ class _Vigil:
     """
 
     def __init__(
-        self, limit: int, meter: Meter, pulse: Pulse, tell: Callable[[Held], None], calls: set[Call]
+        self,
+        limit: int,
+        meter: Meter,
+        pulse: Pulse,
+        tell: Callable[[BlockedLoop], None],
+        calls: set[WatchedCall],
     ) -> None:
         self._meter, self._tell, self._calls = meter, tell, calls
         self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
@@ -215,7 +224,7 @@ class _Vigil:
         self._came_round = False
         self._loop.call_soon(self._round)  # the first call may block at once
         self._is_over = False
-        self._held: Held | None = None
+        self._held: BlockedLoop | None = None
         self._stop = pulse(self._look, every)
 
     def stop(self) -> None:
@@ -229,7 +238,7 @@ class _Vigil:
             return
         if found == BLOCKED:
             call, stack = _at_work(self._thread)
-            self._held = held = Held(call, self._meter.passed() - self._rounds.since, stack)
+            self._held = held = BlockedLoop(call, self._meter.passed() - self._rounds.since, stack)
             self._tell(held)
         if self._came_round:
             self._came_round = False
@@ -240,7 +249,7 @@ class _Vigil:
         self._close()
         self._came_round = True
 
-    def left(self, call: Call) -> None:
+    def left(self, call: WatchedCall) -> None:
         """Record in the loop that the call has ended: later blocking is not attributed to it."""
         if self._held is not None and self._held.call is call:
             self._close()
@@ -258,7 +267,7 @@ class _Vigil:
 _RUN = asyncio.Handle._run.__code__  # noqa: SLF001  # what runs in a loop is called by this function
 
 
-def _at_work(thread: int) -> tuple[Call | None, list[str]]:
+def _at_work(thread: int) -> tuple[WatchedCall | None, list[str]]:
     """Return the call whose code a loop's thread is running now, and its stack."""
     frame: FrameType | None = sys._current_frames().get(thread)  # noqa: SLF001  # made for debuggers
     stack = list[str]()
@@ -270,10 +279,10 @@ def _at_work(thread: int) -> tuple[Call | None, list[str]]:
     return (None if context is None else context.get(_CALL)), stack[:MOST_FRAMES]
 
 
-def to_log(metrics: Metrics, clock: Clock) -> Callable[[Held], None]:
+def to_log(metrics: Metrics, clock: Clock) -> Callable[[BlockedLoop], None]:
     """Tells of a blocked loop in one line of the worker's log, and by a metric, at once."""
 
-    def tell(held: Held) -> None:
+    def tell(held: BlockedLoop) -> None:
         call, tool = held.call, held.call.tool if held.call is not None else ""
         extra: dict[str, object] = {"tool": tool, "blocked_ms": held.ms, "stack": held.stack}
         if call is not None:

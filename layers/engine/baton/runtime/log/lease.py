@@ -12,8 +12,8 @@ from typing import Any
 from msgspec import Struct
 
 from baton.core.limits import Limits
-from baton.core.log.folding.received import owed
-from baton.core.log.folding.whole_folds import Pace, is_quiet
+from baton.core.log.folding.received import pending_notices
+from baton.core.log.folding.whole_folds import SweepSchedule, may_sweep_without_lease
 from baton.core.log.state import State, Turns, group_of, status_of
 from baton.errors import CorruptLog, EngineFault
 from baton.ports import (
@@ -49,7 +49,7 @@ def suffices(head: Head, now: int, limits: Limits) -> bool:
     return head.armed <= now and (not head.timer or head.timer - now > limits.timer_by_message_ms)
 
 
-async def look(call: StoreRetrier, log: Log, head: Head, now: int, limits: Limits) -> str:
+async def sweep_log(call: StoreRetrier, log: Log, head: Head, now: int, limits: Limits) -> str:
     """Return `NEWS` if an entry exists that the last holder had not folded; empty when the head has changed
     since.
 
@@ -58,9 +58,9 @@ async def look(call: StoreRetrier, log: Log, head: Head, now: int, limits: Limit
     """
     if await call(log.read_tail, head.ref, head.branch, head.folded, 1):
         return NEWS
-    pace = Pace.of(limits, is_quiet=True)
-    due_at, lane = pace.next(head.quiet_since, now), SWEEP
-    if head.timer and pace.comes_before(head.timer, due_at):
+    schedule = SweepSchedule.of(limits, is_quiet=True)
+    due_at, lane = schedule.next(head.quiet_since, now), SWEEP
+    if head.timer and schedule.comes_before(head.timer, due_at):
         due_at, lane = head.timer, TIMER
     return NOTHING if await call(log.defer, head, due_at, lane) else ""
 
@@ -221,7 +221,7 @@ class Leases:
             return ""
         if message.v > head.folded or not suffices(head, now, self._limits):
             return NEWS
-        return await look(self._call, self._log, head, now, self._limits)
+        return await sweep_log(self._call, self._log, head, now, self._limits)
 
     def _early_by(self, head: Head, message: Message, now: int) -> int | None:
         """Return the milliseconds until work is due; None if nothing is worth waiting for.
@@ -267,7 +267,7 @@ class Leases:
         now, state = self._clock.now(), history.state
         status = status_of(state, turns)
         group, before = group_of(status), lease.before
-        is_calm = is_quiet(state, status)
+        is_calm = may_sweep_without_lease(state, status)
         if now < state.origin.ends_by:
             due = min(due or state.origin.ends_by, state.origin.ends_by)
         due_at, lane, wake = self._due_next(state, now, again, due, is_calm)
@@ -309,18 +309,18 @@ class Leases:
         if state.ended is not None:
             return None, WORK, None
         waits = state.parked is not None and bool(state.parked.until)  # for a child that stands still
-        if state.stands_still and not waits and self._limits.build and not owed(state):
+        if state.stands_still and not waits and self._limits.build and not pending_notices(state):
             # Nothing but other code or a person changes anything. How far away it is tells when it was last tried, also where
             # the end of its days comes before that.
             return now + self._limits.parked_look_ms, PARKED, None
-        pace = Pace.of(self._limits, is_quiet=is_calm)
-        sweep, wake = pace.next(state.last_at, now), None
+        schedule = SweepSchedule.of(self._limits, is_quiet=is_calm)
+        sweep, wake = schedule.next(state.last_at, now), None
         if due is not None:
             if (
                 due - now <= self._limits.timer_by_message_ms
             ):  # near enough for a message that is delivered late
                 wake = Wake(v=state.version, at=max(due, now + 1))
-            if pace.comes_before(due, sweep):
+            if schedule.comes_before(due, sweep):
                 return due, TIMER, wake
         return sweep, SWEEP if is_calm else WORK, wake
 

@@ -15,7 +15,7 @@ from baton.core.decide.builder import RunStep
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.log.folding.received import breaker_of
 from baton.core.log.records import Response, Segment
-from baton.core.log.scopes import PLAN, Agent, answer_of
+from baton.core.log.scopes import PLAN, Agent, stand_in_answer
 from baton.core.log.state import State, item_of, owner_of
 from baton.core.log.work import Callback
 from baton.core.models import messages as said
@@ -28,14 +28,14 @@ from baton.runtime.invocation.live import LiveShow
 from baton.runtime.models.model_request import (
     MOST_TOLD,
     NO_TOOLS,
-    Asking,
+    ModelAttempt,
     ModelMemory,
     Offered,
     Summary,
+    answer_data,
     as_priced,
     calls_of,
     check_whole,
-    data_of,
 )
 from baton.runtime.models.transcript import Transcript
 from baton.runtime.money.ledger import Ledger
@@ -75,12 +75,12 @@ class ModelCaller:
         if tool != MODEL:
             result = await self._performer.perform(tool, arguments, context)
             is_answer = agent is not None and tool == tool_called(self._step)
-            return answer_of(result) if is_answer else result
+            return stand_in_answer(result) if is_answer else result
         if self._models is None:
             raise StepFailure("model_unavailable", "this deployment has no models", kind="permanent")
         if why := breaker_of(self._state, self._step.slot):
             raise StepFailure("too_many_corrections", f"{why}. The last: {self._last_mistake()}")
-        asking = Asking(self._models, self._ledger, self._live, self._state, self._step, context)
+        asking = ModelAttempt(self._models, self._ledger, self._live, self._state, self._step, context)
         if agent is not None:
             return await self._turn(asking, agent, arguments)
         if item_of(self._step.slot) == PLAN:
@@ -91,38 +91,38 @@ class ModelCaller:
         """Return the result of a request that was handed over. Raises `StepFailure`, `UnfinishedError`."""
         if self._models is None or work.response is None:
             raise StepFailure("model_unavailable", "this deployment has no models", kind="permanent")
-        asking = Asking(self._models, self._ledger, self._live, self._state, self._step, context)
+        asking = ModelAttempt(self._models, self._ledger, self._live, self._state, self._step, context)
         changed = {**self._step.arguments, "model": work.response.model}
         if (agent := self._agent()) is not None:
             return await self._collected(asking, agent, changed, work, work.response)
         given = as_priced({**self._step.node.arguments, **changed}, self._step.node.arguments["model"])
         answer = await asking.collect(work, given, self._context.clock.now())
-        return data_of(answer, self._step.node.output_schema)
+        return answer_data(answer, self._step.node.output_schema)
 
     def _agent(self) -> Agent | None:
         """The agent that the step is a turn or a call of."""
         work = self._state.open.get(owner_of(self._step.slot))
         return work if isinstance(work, Agent) else None
 
-    async def _single(self, asking: Asking, given: Mapping[str, Any]) -> Any:
+    async def _single(self, asking: ModelAttempt, given: Mapping[str, Any]) -> Any:
         given = as_priced(given, self._step.node.arguments["model"])
         answer = await asking.answer(given, self._corrected(said.opening(given)))
-        return answer if isinstance(answer, Response) else data_of(answer, self._step.node.output_schema)
+        return answer if isinstance(answer, Response) else answer_data(answer, self._step.node.output_schema)
 
-    async def _plan(self, asking: Asking, given: Mapping[str, Any]) -> dict[str, Any]:
+    async def _plan(self, asking: ModelAttempt, given: Mapping[str, Any]) -> dict[str, Any]:
         from baton.runtime.models.replanner import (
             asking as messages_of,  # few steps are done another way by a model
         )
-        from baton.runtime.models.replanner import plan_of
+        from baton.runtime.models.replanner import read_plan
 
         node = self._step.node
         given = as_priced(given, node.arguments["model"])
         answer = await asking.answer(given, self._corrected(messages_of(given, self._specs)))
         assert isinstance(answer, ModelAnswer), "a plan is not asked for in the background"
-        return plan_of(answer, node.output_schema, given, self._specs)
+        return read_plan(answer, node.output_schema, given, self._specs)
 
     async def _turn(
-        self, asking: Asking, work: Agent, changed: Mapping[str, Any]
+        self, asking: ModelAttempt, work: Agent, changed: Mapping[str, Any]
     ) -> dict[str, Any] | Response:
         """Return the result of a turn, or the request that its provider works on."""
         origin, slot = self._state.origin, self._step.slot
@@ -146,7 +146,12 @@ class ModelCaller:
         return self._turned(answer, tools, talk.made, segments, summary.tokens, summary.failed)
 
     async def _collected(
-        self, asking: Asking, work: Agent, changed: Mapping[str, Any], handed: Callback, response: Response
+        self,
+        asking: ModelAttempt,
+        work: Agent,
+        changed: Mapping[str, Any],
+        handed: Callback,
+        response: Response,
     ) -> dict[str, Any]:
         """Return the result of a turn whose request was handed over.
         A poll that finds nothing reads no transcript.
@@ -176,7 +181,7 @@ class ModelCaller:
             "text": answer.text,
             "calls": calls_of(asked, tools, made),
             **({"left_out": len(answer.calls) - MOST_CALLS} if len(answer.calls) > MOST_CALLS else {}),
-            "data": None if asked else data_of(answer, self._step.node.output_schema),
+            "data": None if asked else answer_data(answer, self._step.node.output_schema),
             "tokens": [answer.usage.input, answer.usage.output, *summary],
             **({"no_summary": no_summary} if no_summary else {}),
             **({} if segments is None else {"segments": [[one.ref, one.turns] for one in segments]}),

@@ -20,11 +20,11 @@ from baton.core.effects.operations import (
     OPERATIONS,
     Operations,
     keeps_list,
-    refusal,
+    operation_refusal,
 )
-from baton.core.effects.operations import offered as told_of
+from baton.core.effects.operations import description_for_model as told_of
 from baton.core.effects.toolspec import ToolSpec
-from baton.core.expressions import lasting
+from baton.core.expressions import duration_text
 from baton.core.failures import quoted
 from baton.core.log.folding.workflow_limits import UNANSWERED
 from baton.core.log.records import Response
@@ -33,12 +33,12 @@ from baton.core.log.state import State
 from baton.core.log.work import Callback
 from baton.core.models import messages as said
 from baton.core.models.messages import Message
-from baton.core.models.usage import MODEL, REFUSED, Price, Usage, cost_of, is_credible, most_of, most_used
+from baton.core.models.usage import MODEL, REFUSED, Price, Usage, is_credible, most_of, most_used, usage_cost
 from baton.core.money import MICRO, Assumed
 from baton.ports import Clock, SagaRef, StepContext, StepFailure
 from baton.ports.models import LENGTH, ModelAnswer, ModelCall, ModelFailure, ModelRequest, Models, ToolOffer
 from baton.runtime.invocation.live import LiveShow
-from baton.runtime.models.transcript import Told
+from baton.runtime.models.transcript import TranscriptCache
 from baton.runtime.money.halting import Halted
 from baton.runtime.money.holds import is_limited
 from baton.runtime.money.ledger import Ledger
@@ -54,7 +54,7 @@ class UnfinishedError(Exception):
     """A look has found that the request is not over, or has found out nothing. It is looked at again."""
 
 
-async def look(models: Models, work: Callback, context: StepContext, now: int) -> ModelAnswer:
+async def poll_response(models: Models, work: Callback, context: StepContext, now: int) -> ModelAnswer:
     """The answer.
     Raises `UnfinishedError`; and `StepFailure` for a request that has failed, or whose time is over.
     """
@@ -69,13 +69,13 @@ async def look(models: Models, work: Callback, context: StepContext, now: int) -
     except (TimeoutError, StepFailure) as error:
         if not is_last:
             raise UnfinishedError from error
-        await cancel(models, (response,))
+        await cancel_response(models, (response,))
         raise _too_late(work, f"; the last look at it: {error}") from error
     if answer is not None:
         return answer
     if not is_last:
         raise UnfinishedError
-    await cancel(models, (response,))
+    await cancel_response(models, (response,))
     raise _too_late(work)
 
 
@@ -87,7 +87,7 @@ def given_back(response: Response, context: StepContext) -> None:
         context.usage.append(Usage(model=UNANSWERED, input=-read, output=-written))
 
 
-async def cancel(models: Models, responses: Collection[Response]) -> None:
+async def cancel_response(models: Models, responses: Collection[Response]) -> None:
     """Cancel requests, best effort: their cost is spent all the same."""
     await asyncio.gather(*(_cancel(models, one) for one in responses))
 
@@ -105,7 +105,9 @@ async def _cancel(models: Models, response: Response) -> None:
 
 
 def _too_late(work: Callback, more: str = "") -> StepFailure:
-    return StepFailure("timeout", f"no answer within {lasting(work.until - work.since)}{more}", happened=True)
+    return StepFailure(
+        "timeout", f"no answer within {duration_text(work.until - work.since)}{more}", happened=True
+    )
 
 
 class Offered(msgspec.Struct, frozen=True):
@@ -128,7 +130,7 @@ class ModelMemory:
     """Memory of one invocation; `told` is by the saga and the slot of an agent."""
 
     def __init__(self, specs: Mapping[str, ToolSpec]) -> None:
-        self.told: defaultdict[tuple[str, str], Told] = defaultdict(Told)
+        self.told: defaultdict[tuple[str, str], TranscriptCache] = defaultdict(TranscriptCache)
         self._specs = specs
         self._offered: dict[bytes, Offered] = {}
 
@@ -168,7 +170,7 @@ USUAL_OUTPUT = 4_096
 """Tokens that an answer has at most where the document does not say."""
 
 
-class Asking:
+class ModelAttempt:
     """A model is asked for one attempt of a step."""
 
     def __init__(
@@ -243,7 +245,7 @@ class Asking:
         price = self._price(given, response.model)
         read, written = response.tokens or (0, 0)
         try:
-            answer = await look(self._models, work, self._context, now)
+            answer = await poll_response(self._models, work, self._context, now)
         except ModelFailure as failure:
             usage = failure.usage
             if usage is not None and price is not None and is_credible(usage, read, written):
@@ -281,10 +283,12 @@ class Asking:
             raise StepFailure("model_unavailable", text)
         schema = None if beside else step.node.output_schema
         first, bytes_before = known
-        size = said.size_of(messages[first:], [tools.json, schema], bytes_before)
+        size = said.request_bytes(messages[first:], [tools.json, schema], bytes_before)
         reckoned = max(size, counted)
         if has_limit := is_limited(step, "tokens"):
-            reckoned = min(size, counted + said.size_of(said.since_answer(messages))) if counted else size
+            reckoned = (
+                min(size, counted + said.request_bytes(said.since_answer(messages))) if counted else size
+            )
         tokens, wanted = tuple[int, ...](), most_output
         dead = self._ledger.unsaid(self._state, step)
         while True:  # once for each request of the dead, and then for this one
@@ -385,7 +389,7 @@ class Asking:
         return max(prices, key=lambda price: most_of(price, MICRO, MICRO), default=None)
 
     def _count(self, usage: Usage, price: Price, model: str) -> None:
-        cost = cost_of(usage, price)
+        cost = usage_cost(usage, price)
         self._context.usage.append(msgspec.structs.replace(usage, model=usage.model or model, cost=cost))
         self._context.spend(Decimal(cost) / MICRO)
 
@@ -411,10 +415,12 @@ def _storable(answer: ModelAnswer) -> ModelAnswer:
     if answer.text.isascii() and all(one.name.isascii() and one.arguments.isascii() for one in answer.calls):
         return answer
     calls = tuple(
-        msgspec.structs.replace(one, name=said.plain(one.name), arguments=said.plain(one.arguments))
+        msgspec.structs.replace(
+            one, name=said.storable_text(one.name), arguments=said.storable_text(one.arguments)
+        )
         for one in answer.calls
     )
-    return msgspec.structs.replace(answer, text=said.plain(answer.text), calls=calls)
+    return msgspec.structs.replace(answer, text=said.storable_text(answer.text), calls=calls)
 
 
 USUAL_SUMMARY = 1_024
@@ -431,7 +437,7 @@ class Summary:
 
     def __init__(
         self,
-        asking: Asking,
+        asking: ModelAttempt,
         clock: Clock,
         written: Mapping[str, Any],
         model: str,
@@ -487,7 +493,7 @@ def calls_of(asked: Sequence[ModelCall], offered: Offered, made: Mapping[str, st
     return [_repeating(_call(call, offered), made) for call in asked]
 
 
-def data_of(answer: ModelAnswer, schema: Any) -> Any:
+def answer_data(answer: ModelAnswer, schema: Any) -> Any:
     """Return the data of an answer: text, or JSON as the schema has it.
     Raises `StepFailure` for invalid data.
     """
@@ -495,7 +501,7 @@ def data_of(answer: ModelAnswer, schema: Any) -> Any:
     if schema is None:
         return answer.text
     try:
-        data = said.parsed(answer.text)
+        data = said.parse_answer(answer.text)
     except ValueError as error:
         raise StepFailure(REFUSED, f"it is no JSON, as the schema of the answer asks for: {error}") from error
     if problems := violations(schema, data):
@@ -520,7 +526,7 @@ def _call(call: ModelCall, offered: Offered) -> dict[str, Any]:
         why = f"there is no tool `{call.name[:64]}`; there are: {known}"
         return _refused(call, call.name, "call_not_allowed", why)
     try:
-        arguments = said.parsed(call.arguments or "{}")
+        arguments = said.parse_answer(call.arguments or "{}")
     except ValueError as error:
         return _refused(call, tool, "input_invalid", f"the arguments are no JSON: {error}{_written(call)}")
     if isinstance(arguments, dict) and (why := _unlisted(tool, arguments, offered)):
@@ -542,7 +548,7 @@ def _unlisted(tool: str, arguments: Mapping[str, Any], offered: Offered) -> str:
     """
     if tool not in offered.listing or API not in arguments or OPERATION not in arguments:
         return ""
-    return refusal(offered.operations, arguments[API], arguments[OPERATION])
+    return operation_refusal(offered.operations, arguments[API], arguments[OPERATION])
 
 
 def _repeating(call: dict[str, Any], made: Mapping[str, str]) -> dict[str, Any]:

@@ -11,16 +11,16 @@ from typing import Any
 
 from baton.core.conditions.schema import violations
 from baton.core.effects.keys import canonical
-from baton.core.effects.operations import OPERATIONS, Operations, offered
+from baton.core.effects.operations import OPERATIONS, Operations, description_for_model
 from baton.core.effects.toolspec import Merits, ToolSpec
 from baton.core.failures import quoted
 from baton.core.failures.alternatives import misfit_of_result, score
 from baton.core.models import messages as said
-from baton.core.models.messages import AT, FROM, filled, is_reference
+from baton.core.models.messages import AT, FROM, fill_references, is_reference
 from baton.core.models.usage import REFUSED
 from baton.ports import StepFailure
 from baton.ports.models import ModelAnswer
-from baton.runtime.models.model_request import data_of
+from baton.runtime.models.model_request import answer_data
 
 LONGEST_TEXT = 500
 """Longest text, in characters, of a model about an alternative, and of the reason for dropping one."""
@@ -65,7 +65,7 @@ def _offer(specs: Specs, tool: str, operations: Operations) -> dict[str, Any]:
     spec = specs.get(tool)
     if spec is None:
         raise StepFailure("tool_missing", f"this deployment has no tool `{tool}`, which a model may plan")
-    description, parameters = offered(spec, operations)
+    description, parameters = description_for_model(spec, operations)
     return {
         "tool": tool,
         "description": description,
@@ -74,13 +74,13 @@ def _offer(specs: Specs, tool: str, operations: Operations) -> dict[str, Any]:
     }
 
 
-def plan_of(answer: ModelAnswer, schema: Any, given: Mapping[str, Any], specs: Specs) -> dict[str, Any]:
+def read_plan(answer: ModelAnswer, schema: Any, given: Mapping[str, Any], specs: Specs) -> dict[str, Any]:
     """The alternatives that can be tried, the best first, and why others were dropped.
 
     Raises `StepFailure` for an answer of another form, and where none is left.
     """
     good, dropped = [], []
-    for one in data_of(answer, schema)["alternatives"]:
+    for one in answer_data(answer, schema)["alternatives"]:
         why = "; ".join(_problems(one["steps"], given, specs))
         tools = [step["tool"][:LONGEST_TEXT] for step in one["steps"]]
         if why:
@@ -122,7 +122,7 @@ def _problems(steps: Sequence[Mapping[str, Any]], given: Mapping[str, Any], spec
 
 def _as_told(arguments: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
     try:
-        return filled(arguments, lambda _: given["arguments"])
+        return fill_references(arguments, lambda _: given["arguments"])
     except ValueError:
         return None
 
@@ -135,7 +135,7 @@ def _wrong(
     for place, other in taken.items():
         if not 0 <= other < number:
             yield f"`{spec.name}` at {place}: step {other} does not come before step {number}"
-    _, parameters = offered(spec, operations)
+    _, parameters = description_for_model(spec, operations)
     for one in violations(parameters, arguments):
         if not any(one.path == place or one.path.startswith(f"{place}/") for place in taken):
             yield f"`{spec.name}` at {one.path or '/'}: {one.message}"

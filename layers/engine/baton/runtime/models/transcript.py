@@ -38,7 +38,7 @@ class _Said(msgspec.Struct, frozen=True, omit_defaults=True):
 _decode_said = msgspec.json.Decoder(_Said).decode
 
 
-class Told(msgspec.Struct):
+class TranscriptCache(msgspec.Struct):
     """Parts that an invocation keeps of an agent from one request to the next, each with its bytes as JSON.
 
     The opening; the segments, by reference; and by number the messages of the turns that are in its state,
@@ -88,12 +88,12 @@ class Transcript:
     """
 
     def __init__(
-        self, context: InvocationContext, values: Values, origin: Origin, told: Told | None = None
+        self, context: InvocationContext, values: Values, origin: Origin, told: TranscriptCache | None = None
     ) -> None:
         self._context = context
         self._values = values
         self._origin = origin
-        self._told = told or Told()
+        self._told = told or TranscriptCache()
 
     async def read(self, work: Agent, given: Mapping[str, Any], names: Mapping[str, str]) -> Talk:
         """Return the talk so far. `names` are those of the tools on the wire."""
@@ -148,7 +148,7 @@ class Transcript:
         This becomes the one segment of the transcript, so that later turns begin with it.
         """
         before = talk.before
-        older, newer = said.parted(before, share)
+        older, newer = said.split_messages(before, share)
         if not older:
             return talk
         whole, left_out = _oldest(talk)
@@ -208,7 +208,7 @@ class Transcript:
         return found
 
     async def _heard(self, values: Sequence[Value]) -> list[Message]:
-        return said.heard(await asyncio.gather(*map(self.content, values))) if values else []
+        return said.user_messages(await asyncio.gather(*map(self.content, values))) if values else []
 
     async def _blob(self, ref: str) -> bytes:
         return await self._context.call(self._context.blobs.get, self._origin.tenant, ref)

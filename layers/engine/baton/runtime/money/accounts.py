@@ -32,7 +32,7 @@ from baton.core.log.records import SharedLimit
 from baton.core.log.state import State
 from baton.core.money import NO_RULE, UserRule, micro_dollars
 from baton.errors import BudgetSpent, EngineFault, StoreUnavailable, TenantBudgetSpent, UserBlocked
-from baton.ports import Account, Answer, Budgets, Change, Drawn, NoRoom, Reservation, Sums
+from baton.ports import Account, BudgetAnswer, Budgets, Drawn, NoRoom, Reservation, ReservationChange, Sums
 from baton.runtime.invocation.context import StoreRetrier
 
 
@@ -48,7 +48,7 @@ REST = "rest"
 """Name of the amount held for calls that are not billed by a name of their own."""
 
 
-def short(name: str) -> str:
+def short_name(name: str) -> str:
     """A name of ten characters for it."""
     return base64.urlsafe_b64encode(hashlib.sha256(name.encode()).digest())[:10].decode()
 
@@ -63,7 +63,7 @@ class _Request(Struct, frozen=True):
     made.
     """
 
-    change: Change
+    change: ReservationChange
     wishes: tuple[_Wish, ...]
     counted: int
     served: int
@@ -107,7 +107,7 @@ class AccountQueue:
         self._call = call
         self.limit, self._of_all, self._draws = limit, limit, draws
         self._is_spent, self._rule = is_spent, 0
-        self._holder = short(invocation)
+        self._holder = short_name(invocation)
         self._until = until
         self._numbers = itertools.count(1)
         self._amount = self._spent = self._asked = self._counted = self._served = self._failures = 0
@@ -137,7 +137,7 @@ class AccountQueue:
     @property
     def ahead(self) -> int:
         """Amount by which the held sum will grow once all requests are made."""
-        return self._amount - _amount(self._known) + self.owed
+        return self._amount - _amount(self._known) + self.uncounted
 
     async def ask(
         self, now: int, less: int = 0, spent: int = 0, more: int = 0, billed: str = ""
@@ -221,7 +221,7 @@ class AccountQueue:
         if name and amount:
             self._names[step_of(name)], self._billed[name] = name, amount
 
-    def move(self, request: _Request, now: int) -> Answer:
+    def move(self, request: _Request, now: int) -> BudgetAnswer:
         """Try a request once."""
         change = request.change
         if change.after is not None:
@@ -243,7 +243,7 @@ class AccountQueue:
         return min(self.limit or drawn, drawn)
 
     @property
-    def owed(self) -> int:
+    def uncounted(self) -> int:
         """Amount that the account has yet to count, at least 0: it may have counted the most that was
         possible.
         """
@@ -252,9 +252,9 @@ class AccountQueue:
     def _next(self) -> _Request | None:
         """The request for all that is asked for now. None: there is nothing to say."""
         before, wishes = self._known, tuple(self._wishes)
-        owed = self.owed - (back := self._back - self._returned)
+        uncounted = self.uncounted - (back := self._back - self._returned)
         amount = self._amount + sum(wish.more for wish in wishes)
-        is_idle = not (amount or owed or back)
+        is_idle = not (amount or uncounted or back)
         if is_idle and before is not None and before.is_mark:
             return None
         if is_idle and before is None and not self._is_haunted:
@@ -269,13 +269,13 @@ class AccountQueue:
         after = Reservation(next(self._numbers), amount, self._until, billed=billed) if is_there else None
         if after is None and self._is_haunted:
             after = Reservation(-next(self._numbers), 0, self._until, is_freed=True)
-        limit = self._most - (max(owed, 0) if opens else 0) if wishes else None
+        limit = self._most - (max(uncounted, 0) if opens else 0) if wishes else None
         drawn = self._drawn if wishes else 0
         rule = self._rule if wishes else 0
-        change = Change(self._holder, before, after, 0 if opens else owed, limit, drawn, rule)
-        served = self._served if opens and (owed or back) else self._asked
+        change = ReservationChange(self._holder, before, after, 0 if opens else uncounted, limit, drawn, rule)
+        served = self._served if opens and (uncounted or back) else self._asked
         counted, returned = (
-            (self._counted, self._returned) if opens else (self._counted + owed + back, self._back)
+            (self._counted, self._returned) if opens else (self._counted + uncounted + back, self._back)
         )
         return _Request(change, wishes, counted, served, returned)
 
@@ -289,8 +289,8 @@ class AccountQueue:
 
     def _refuse(self, request: _Request, sums: Sums) -> None:
         """Refuse the wishes that have no room beside the earlier ones; all, if room is not the problem."""
-        owed, refused = self.owed, []
-        room = self._most - owed - sums.held - self._amount + _amount(self._known)
+        uncounted, refused = self.uncounted, []
+        room = self._most - uncounted - sums.held - self._amount + _amount(self._known)
         waiting = [wish for wish in request.wishes if wish in self._wishes]
         for wish in waiting:
             if wish.more <= room:
@@ -299,7 +299,7 @@ class AccountQueue:
                 refused.append(wish)
         for wish in refused or waiting:
             self._wishes.remove(wish)
-            wish.refused = replace(sums, spent=sums.spent + owed)
+            wish.refused = replace(sums, spent=sums.spent + uncounted)
 
 
 def _amount(held: Reservation | None) -> int:
@@ -531,11 +531,11 @@ class Left(msgspec.Struct, frozen=True):
                 self.tokens[slot] = before[0] + int(tokens[0]), before[1] + int(tokens[1])
 
 
-def name_of(saga: str, slot: str, tokens: Iterable[int] = ()) -> str:
+def attempt_name(saga: str, slot: str, tokens: Iterable[int] = ()) -> str:
     """The name of a step, and behind it the tokens that its request may
     read and write, where they are limited.
     """
-    return ".".join([short(f"{saga}/{slot}"), *map(str, tokens)])
+    return ".".join([short_name(f"{saga}/{slot}"), *map(str, tokens)])
 
 
 async def left_of(
@@ -548,7 +548,7 @@ async def left_of(
     Accounts that do not answer are freed by others later.
     """
     found = Left()
-    places = {name_of(saga, slot): slot for slot in state.tokens}
+    places = {attempt_name(saga, slot): slot for slot in state.tokens}
     for account, holder in held:
         try:
             left = await expire(account, holder)

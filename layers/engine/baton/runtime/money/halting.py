@@ -81,8 +81,8 @@ class Halting:
         tenant = await slices.draw(account, cost - attempt.held + spent - attempt.closed)
         if tenant is None:
             return
-        owed = account.owed + spent - attempt.closed
-        if tenant.spent + owed + cost <= self._cache.terms.tenant_day:
+        uncounted = account.uncounted + spent - attempt.closed
+        if tenant.spent + uncounted + cost <= self._cache.terms.tenant_day:
             raise NoRoom("others have the rest of the tenant's day")
         self._cache.learn(account.account.of_tenant, tenant)
         raise self.by_tenant(state, node, account.account, tenant, cost, what)

@@ -9,10 +9,10 @@ from typing import Final
 import msgspec
 
 from baton.core.decide.builder import RunStep
-from baton.core.decide.spending import is_told, kept_until, limits_at, parked_notice, reached, tree_key
+from baton.core.decide.spending import is_told, kept_until, limit_reached, limits_at, parked_notice, tree_key
 from baton.core.graph.graph import Cap
 from baton.core.log import events as ev
-from baton.core.log.folding.workflow_limits import SAGA, TERMINATE, failure_of
+from baton.core.log.folding.workflow_limits import SAGA, TERMINATE, limit_failure
 from baton.core.log.records import SharedLimit
 from baton.core.log.scopes import Agent
 from baton.core.log.state import State, Used, node_of, owner_of
@@ -100,7 +100,7 @@ class RequestHolds:
         for cap, owner in _caps(step, "cost"):
             found = state.used.get(owner, _NONE).cost + mine + most
             if found > cap.most:
-                failure = failure_of("cost", cap, owner, found)
+                failure = limit_failure("cost", cap, owner, found)
                 raise StepFailure(failure.code, f"{failure.message} with what the next request may cost")
             busy = sum(one.all_cost for one in self._others(saga, step, owner))
             if busy and found + busy > cap.most:
@@ -227,7 +227,7 @@ class SharedHolds:
     def _reached(
         self, one: SharedSpending, state: State, node: str, what: str, spent: int, cost: int
     ) -> Halted | StepFailure:
-        end = reached(one.limit, self._terms, spent, cost, node, what)
+        end = limit_reached(one.limit, self._terms, spent, cost, node, what)
         if isinstance(end, ev.Failure):
             return StepFailure(end.code, end.message, unsent=True)
         notice = parked_notice(tree_key(one.limit), end, self._clock.now())

@@ -34,9 +34,9 @@ from baton.runtime.money.accounts import (
     LedgerCache,
     Left,
     Slices,
+    attempt_name,
     left_of,
-    name_of,
-    short,
+    short_name,
 )
 from baton.runtime.money.halting import Halt, Halted, Halting
 
@@ -180,7 +180,7 @@ class Ledger:
         if attempt is None:
             return
         spent = micro_dollars(attempt.spent)
-        name = attempt.billed if billed is None else name_of(saga, step.slot, billed)
+        name = attempt.billed if billed is None else attempt_name(saga, step.slot, billed)
         if spent + cost <= attempt.closed + attempt.cover and attempt.billed == name:
             return
         attempt.billed = name
@@ -409,7 +409,7 @@ class Ledger:
             accounts = self._shared_holds().widest(state, graph.limits.get("cost"), shares=shares)
 
         async def expire(account: Account, holder: str) -> Reservation | None:
-            answer = await self._call(self._cache.budgets.expire, account, over, short(holder))
+            answer = await self._call(self._cache.budgets.expire, account, over, short_name(holder))
             if counts_days:
                 self._accounts[account].sums = answer.sums
                 self._slices.use(self._accounts[account], _key(state))

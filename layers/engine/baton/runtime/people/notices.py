@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from baton.core.failures import quoted
 from baton.core.log.events import Ask, Event, Notice, NoticesSent, Shown, Untold
-from baton.core.log.folding.received import Owed, audience_of
+from baton.core.log.folding.received import PendingNotices, audience_of
 from baton.core.log.questions import question_of
 from baton.core.log.state import State
 from baton.errors import ChannelRefused, EngineFault
@@ -180,7 +180,7 @@ class _Done(Struct):
     failed: bool = False
 
 
-class Teller:
+class Notifier:
     """The notices and questions of one saga in one invocation that must end
     by `deadline`, through `channels`.
 
@@ -206,19 +206,19 @@ class Teller:
         """Time of the next try for notices that could not be sent."""
         return min(filter(None, (self._again, *self._full.values())), default=None)
 
-    def begin(self, state: State, owed: Owed) -> None:
+    def begin(self, state: State, pending: PendingNotices) -> None:
         """Try to send these, unless that is under way, was in vain a moment ago, or is to be noted first."""
         now = self._clock.now()
         if self._task is not None or self.news is not None or (self._again is not None and now < self._again):
             return
         if self._full:
-            owed = self._without_those_who_are_full(state, owed, now)
-        if not owed:
+            pending = self._without_those_who_are_full(state, pending, now)
+        if not pending:
             return
-        self._oldest = min((notice.at for notice in owed.notices), default=now)
-        self._task = asyncio.create_task(self._tell(state, owed), name=f"{state.origin.saga}/notices")
+        self._oldest = min((notice.at for notice in pending.notices), default=now)
+        self._task = asyncio.create_task(self._tell(state, pending), name=f"{state.origin.saga}/notices")
 
-    def _without_those_who_are_full(self, state: State, owed: Owed, now: int) -> Owed:
+    def _without_those_who_are_full(self, state: State, pending: PendingNotices, now: int) -> PendingNotices:
         """Without questions that wait for a place, and their notices; their rows are there."""
 
         def waits_for_place(ask: Ask) -> bool:
@@ -226,11 +226,11 @@ class Teller:
             is_there = shown.to == audience and shown.until >= 0
             return self._full.get(audience, 0) > now and is_there and not shown.told
 
-        waits = {question for question, ask in owed.asks.items() if waits_for_place(ask)}
-        return Owed(
-            {question: ask for question, ask in owed.asks.items() if question not in waits},
-            owed.stale,
-            tuple(one for one in owed.notices if one.ask not in waits),
+        waits = {question for question, ask in pending.asks.items() if waits_for_place(ask)}
+        return PendingNotices(
+            {question: ask for question, ask in pending.asks.items() if question not in waits},
+            pending.stale,
+            tuple(one for one in pending.notices if one.ask not in waits),
         )
 
     def retry(self) -> None:
@@ -324,24 +324,28 @@ class Teller:
 
         return QuestionRows(self._context, call, state)
 
-    async def _tell(self, state: State, owed: Owed) -> _Done:
+    async def _tell(self, state: State, pending: PendingNotices) -> _Done:
         began, done = self._clock.now(), _Done()
         call = self._call.until(min(began + self._limits.telling_ms, self._deadline))
-        silent = await self._follow(state, owed, call, done) if owed.asks or owed.stale else set[str]()
+        silent = (
+            await self._follow(state, pending, call, done) if pending.asks or pending.stale else set[str]()
+        )
         if (done.shown or done.withdrawn) and self._clock.now() >= call.deadline:
             return done  # rows have taken all of the time; people are told by the next try, at once
 
-        notices = [one for one in owed.notices if one.ask not in silent]
+        notices = [one for one in pending.notices if one.ask not in silent]
         done.keys, done.untold = await self._channels.tell(call, state, notices)
         done.failed |= done.is_behind or len(done.keys) < len(notices)
         return done
 
-    async def _follow(self, state: State, owed: Owed, call: StoreRetrier, done: _Done) -> set[str]:
+    async def _follow(
+        self, state: State, pending: PendingNotices, call: StoreRetrier, done: _Done
+    ) -> set[str]:
         """Let the inbox follow the log: first what goes, because it makes room.
         The questions of which none is told now.
         """
         rows, silent, saga = self._rows(state, call), set[str](), state.origin.saga
-        due = {notice.ask for notice in owed.notices}
+        due = {notice.ask for notice in pending.notices}
 
         async def withdraw(question: str) -> None:
             try:
@@ -365,8 +369,8 @@ class Teller:
                 silent.add(ask.id)
                 done.full.add(shown.to)
 
-        await asyncio.gather(*map(withdraw, owed.stale))
-        await asyncio.gather(*map(show, sorted(owed.asks.values(), key=lambda ask: ask.ends_at or NEVER)))
+        await asyncio.gather(*map(withdraw, pending.stale))
+        await asyncio.gather(*map(show, sorted(pending.asks.values(), key=lambda ask: ask.ends_at or NEVER)))
         await rows.tell_next()
         done.freed = {audience for audience, room in rows.room.items() if room > 0} - done.full
         return silent

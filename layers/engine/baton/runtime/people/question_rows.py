@@ -16,7 +16,7 @@ from baton.core.log.folding.received import audience_of, person_of
 from baton.core.log.records import Ask, Shown
 from baton.core.log.state import State
 from baton.errors import EngineFault
-from baton.ports import Account, Change, QuestionRow, Reservation, SagaRef
+from baton.ports import Account, QuestionRow, Reservation, ReservationChange, SagaRef
 from baton.runtime.invocation.context import InvocationContext, StoreRetrier
 
 logger = logging.getLogger("baton.worker")
@@ -98,7 +98,7 @@ class QuestionRows:
         after = Reservation(1, 1, ask.ends_at or self._never)
         limit, before = self._most if is_limited else None, None
         while True:
-            change = Change(self._holder(ask.id), before, after, limit=limit)
+            change = ReservationChange(self._holder(ask.id), before, after, limit=limit)
             answer = await self._call(
                 self._store.budgets.move, self._account(audience), change, self._clock.now()
             )
@@ -125,7 +125,7 @@ class QuestionRows:
         before = Reservation(1, 1, until or self._never) if until is not None else None
         mark = Reservation(-self._state.version, 0, now, is_freed=True)
         while True:
-            change = Change(self._holder(question), before, mark)
+            change = ReservationChange(self._holder(question), before, mark)
             answer = await self._call(self._store.budgets.move, self._account(audience), change, now)
             before = answer.there
             if answer.is_done or (before is not None and before.is_freed):

@@ -21,16 +21,16 @@ from baton.core.log.questions import (
     about_parking,
     already_answered,
     answer_key,
-    asked,
+    answer_refusal,
+    awaited_question,
     check_answer,
-    claim,
+    claim_question,
     is_answer_to,
     is_answered,
-    question,
-    refusal,
     release,
-    remind,
+    remind_audience,
     tool_asked_about,
+    unclosed_questions,
 )
 from baton.core.log.state import ANSWER, State, node_of
 from baton.core.sizes import iso
@@ -55,7 +55,7 @@ MOST_NOTE = 500  # characters
 _TRIES = 8  # at an incident that others acknowledge at the same time
 
 
-class IncidentDesk:
+class IncidentService:
     """The incidents of one tenant, for one request of `by`."""
 
     def __init__(
@@ -144,7 +144,7 @@ Check = Callable[[State, Ask, int], None]
 
 
 async def give(
-    request: Request, incidents: IncidentDesk, saga: str, answer: Answer, key: str, check: Check | None
+    request: Request, incidents: IncidentService, saga: str, answer: Answer, key: str, check: Check | None
 ) -> dict[str, Any]:
     """See `Service.answer`."""
     opened = await request.open(saga)
@@ -168,7 +168,7 @@ async def give(
         return False
 
     def make(state: State, now: int) -> Event | None:
-        slot, ask = question(state, answer.ask, now)
+        slot, ask = awaited_question(state, answer.ask, now)
         if check is not None:
             check(state, ask, now)
         _refuse_unfit(request, opened, state, slot, ask, answer)
@@ -192,8 +192,10 @@ def _said(state: State, question: str) -> set[str]:
 def _refuse_others(request: Request, state: State, question: str) -> None:
     """Raise `Forbidden` if the question is open, and not for the caller."""
     caller = request.caller
-    for _, ask in asked(state):
-        if ask.id == question and (why := refusal(state, ask, caller.user, caller.roles, caller.groups)):
+    for _, ask in unclosed_questions(state):
+        if ask.id == question and (
+            why := answer_refusal(state, ask, caller.user, caller.roles, caller.groups)
+        ):
             raise Forbidden(why)
 
 
@@ -273,7 +275,7 @@ class Append(Protocol):
     ) -> Awaitable[dict[str, Any]]: ...
 
 
-class QuestionDesk:
+class QuestionService:
     """The questions of sagas, for one caller."""
 
     def __init__(self, request: Request, append: Append) -> None:
@@ -288,7 +290,7 @@ class QuestionDesk:
         Raises `NotFound` with the questions that are open, `Forbidden`,
         `NotAllowedNow` with the user who has it.
         """
-        return await self._note(saga, ask, claim)
+        return await self._note(saga, ask, claim_question)
 
     async def release(self, saga: str, ask: str) -> dict[str, Any]:
         """Give a claimed question back to all whom it is for. Repeated, a no-op. Raises as `claim`."""
@@ -298,11 +300,11 @@ class QuestionDesk:
         """Have those whom the question is for told again.
         Raises as `claim`; `NotAllowedNow` with the time when it can be done.
         """
-        return await self._note(saga, ask, remind)
+        return await self._note(saga, ask, remind_audience)
 
     async def _note(self, saga: str, ask: str, rule: Rule) -> dict[str, Any]:
         def make(state: State, now: int) -> Sequence[Event]:
-            slot, open_question = question(state, ask, now)
+            slot, open_question = awaited_question(state, ask, now)
             return rule(state, slot, open_question, self._person, now)
 
         return await self._append(await self._request.open(saga), make)

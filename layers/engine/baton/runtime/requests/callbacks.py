@@ -42,7 +42,7 @@ async def caller_with(request: Request, token: str) -> Caller:
     return replace(request.caller, tenant=holder.tenant, user=_BY)
 
 
-async def take(request: Request, token: str, said: Said) -> dict[str, Any]:
+async def complete_callback(request: Request, token: str, said: Said) -> dict[str, Any]:
     """See `Service.callback`."""
     holder = await _holder(request, token)
     if holder.tenant != request.caller.tenant:
@@ -58,7 +58,7 @@ async def take(request: Request, token: str, said: Said) -> dict[str, Any]:
     return await _complete(request, history, holder.callback, said)
 
 
-async def announced(request: Request, profile: str, headers: Mapping[str, str], body: bytes) -> bool:
+async def take_announcement(request: Request, profile: str, headers: Mapping[str, str], body: bytes) -> bool:
     """See `Service.announced`.
     What is announced is no answer: a worker fetches that, as it does when nothing is announced.
     """

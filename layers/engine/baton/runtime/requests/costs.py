@@ -13,7 +13,7 @@ from baton.core.limits import DAY_MS
 from baton.core.log.codec import decode_entry
 from baton.core.log.state import LISTS, status_of
 from baton.core.money import MICRO
-from baton.core.read.costs import Deployment, ModelCosts, cost_view
+from baton.core.read.costs import BillingSettings, ModelCosts, cost_view
 from baton.core.read.day_costs import DayCosts
 from baton.core.read.usage import Claims, Ledger, fork_of
 from baton.errors import NotFound, TooLarge, Unreadable, UserError
@@ -27,8 +27,8 @@ _FORK = b'"forked"'  # the tag of its event
 PAGE = 200  # entries read at once, so that a long log is never in memory as a whole
 
 
-async def cost_of(
-    log: Log, call: StoreRetrier, clock: Clock, opened: Opened, deployment: Deployment
+async def saga_cost(
+    log: Log, call: StoreRetrier, clock: Clock, opened: Opened, deployment: BillingSettings
 ) -> dict[str, Any]:
     """The answer of `GET /sagas/{id}/cost`; what it costs is read off the log. See `Ledger`.
 
@@ -164,7 +164,7 @@ def _read(cursor: str, named: str, parts: int, within: tuple[int, int]) -> tuple
     return found.part, found.place
 
 
-def answer_of(day: str, by: str, sums: DayCosts, looked: int, cursor: str | None) -> dict[str, Any]:
+def costs_page(day: str, by: str, sums: DayCosts, looked: int, cursor: str | None) -> dict[str, Any]:
     """A page of `GET /costs`."""
     return {"day": day, "by": by, "costs": sums.rows(), "looked_at": looked, "next": cursor}
 
@@ -191,7 +191,7 @@ async def aws_costs(
     async def add(row: Listed) -> None:
         try:
             opened = await request.open(row.id)
-            found = await cost_of(engine.log, call, engine.clock, opened, Deployment.of(engine.limits))
+            found = await saga_cost(engine.log, call, engine.clock, opened, BillingSettings.of(engine.limits))
         except (NotFound, TooLarge, Unreadable):
             left_out.append(row.id)
         else:

@@ -22,10 +22,10 @@ from baton.core.outside import LONGEST_KEY, USER_SHAPE, identity_of, is_user
 from baton.errors import InvalidDefinition, KeyReused, Problem, SignalsFull, TooManyRequests, UserError
 from baton.ports import Definition, Head, SagaRef
 from baton.ports.triggers import Subscriptions
-from baton.runtime.engine.parts import Engine, Parts
+from baton.runtime.engine.parts import Engine, InvocationScope
 from baton.runtime.engine.request import BY_EVENT, Request, correlated_id, named_id
 from baton.runtime.invocation.context import StoreRetrier
-from baton.runtime.starting.start import Beginning, body_hash
+from baton.runtime.starting.start import StartRequest, body_hash
 
 MOST_WORKFLOWS = 100
 """Highest number of a tenant's workflows with rules for one type of event."""
@@ -98,7 +98,7 @@ def _too_many(events: Events, type: str) -> Iterator[Problem]:
 
 async def start_by_rule(
     engine: Engine,
-    parts: Parts,
+    scope: InvocationScope,
     ref: SagaRef,
     definition: Definition,
     *,
@@ -111,16 +111,16 @@ async def start_by_rule(
     """Make the saga exist, where it was found not to.
     Raises as the start of a caller does, `TooManyRequests` among others.
     """
-    await engine.ledger_cache.refuse_the_blocked(parts.call, ref.tenant, user, parts.clock.now())
-    await parts.quota.admit(ref.tenant)
-    return await parts.starter.start(
-        Beginning(
+    await engine.ledger_cache.refuse_the_blocked(scope.call, ref.tenant, user, scope.clock.now())
+    await scope.quota.admit(ref.tenant)
+    return await scope.starter.start(
+        StartRequest(
             ref=ref,
             definition=definition,
-            graph=await parts.catalog.graph(ref.tenant, definition.graph),
+            graph=await scope.catalog.graph(ref.tenant, definition.graph),
             given=given,
             user=user,
-            invocation=parts.invocation.id,
+            invocation=scope.invocation.id,
             traceparent=_trace_of(ref),
             body_hash=body_hash,
             labels=labels,
@@ -176,7 +176,7 @@ class _Meant(NamedTuple):
     why: str = ""
 
 
-class EventDesk:
+class EventService:
     """The events of one tenant, for one request."""
 
     def __init__(self, request: Request, signal: Signal) -> None:

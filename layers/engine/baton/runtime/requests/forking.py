@@ -12,14 +12,14 @@ from baton.core.log.events import CancelRequested, Forked, StepFailed, StepStopp
 from baton.core.log.folding.forks import lineage_to
 from baton.core.log.folding.workflow_limits import too_old
 from baton.core.log.state import FORK_KEY, State, node_of, slot_of, status_of
-from baton.core.log.undos import NAMED, Undoable
+from baton.core.log.undos import NAMED_IN_STATE, Undoable
 from baton.errors import KeyReused, NotAllowedNow, NotFound, UserError
 from baton.ports import SagaRef, Wake
-from baton.runtime.engine.request import Opened, Request, accepted
+from baton.runtime.engine.request import Opened, Request, accepted_answer
 from baton.runtime.log.history import History
 
 
-async def fork(request: Request, opened: Opened, cut: int, reason: str, key: str) -> dict[str, Any]:
+async def fork_saga(request: Request, opened: Opened, cut: int, reason: str, key: str) -> dict[str, Any]:
     """See `Service.fork`.
 
     The head is armed first: an ended saga is in no index, and the wake of the entry may be lost.
@@ -31,7 +31,7 @@ async def fork(request: Request, opened: Opened, cut: int, reason: str, key: str
         state, now = history.state, clock.now()
         if key and remembered in state.keys:
             _check_key(state.keys[remembered], cut)
-            return accepted(opened, changed=False)
+            return accepted_answer(opened, changed=False)
         if state.undo.work is not None:
             raise NotAllowedNow("the saga undoes what it has done; fork it once that is over")
         # By the state that the entry follows: while the head was armed, a rollback may have begun and ended.
@@ -45,7 +45,7 @@ async def fork(request: Request, opened: Opened, cut: int, reason: str, key: str
         )
         entry = request.entry(history, forked, now)
         if await history.append(entry, wake=Wake(v=entry.version)):
-            return accepted(opened, changed=True)
+            return accepted_answer(opened, changed=True)
         await history.catch_up()
 
 
@@ -72,13 +72,13 @@ def _check_key(known: str, cut: int) -> None:
         raise KeyReused(f"this key {what}")
 
 
-LISTED = 100
+STEPS_IN_PLAN = 100
 """The most steps that a plan names."""
 MOST_WALKED = 10_000
 """The most steps among which one is looked for by its name."""
 
 
-async def plan_of(history: History, program: Program, back_to: int = 0) -> dict[str, Any]:
+async def rollback_plan(history: History, program: Program, back_to: int = 0) -> dict[str, Any]:
     """Return the steps that a rollback would undo, would ask about, and cannot undo; the newest of them by
     name.
 
@@ -101,7 +101,7 @@ async def plan_of(history: History, program: Program, back_to: int = 0) -> dict[
         cannot += undo.cannot - before.cannot
         doubtful += max(undo.doubts - before.doubts, 0)
         async for version, event in _listed(history, back_to):
-            if len(steps) >= LISTED:
+            if len(steps) >= STEPS_IN_PLAN:
                 break
             slot = slot_of(event.node, event.iteration, event.item)
             if isinstance(event, StepStopped) and event.child and not await _has_acted(history, event.child):
@@ -118,7 +118,7 @@ async def plan_of(history: History, program: Program, back_to: int = 0) -> dict[
         "undoable": can,
         "doubtful": doubtful,
         "lasting": cannot,
-        "steps": steps[:LISTED],
+        "steps": steps[:STEPS_IN_PLAN],
     }
 
 
@@ -157,7 +157,7 @@ def _by(program: Program, event: Any) -> str | None:
 
 async def plan_to(history: History, program: Program, back_to: int, step: str) -> dict[str, Any]:
     """The plan of a rollback to a version, or to a `step` where one is named. Raises `UserError`."""
-    return await plan_of(history, program, await version_of(history, step) if step else back_to)
+    return await rollback_plan(history, program, await version_of(history, step) if step else back_to)
 
 
 async def version_of(history: History, step: str) -> int:
@@ -173,7 +173,7 @@ async def version_of(history: History, step: str) -> int:
         if step in (slot, event.node):
             return version
         walked += 1
-        if len(names) < NAMED:
+        if len(names) < NAMED_IN_STATE:
             names[slot] = None
         if walked >= MOST_WALKED:
             raise UserError(
@@ -202,20 +202,20 @@ async def roll_back(
         if step and not is_known:
             wanted = replace(wanted, back_to=await version_of(history, step))
         # Anew: another rollback may have come before.
-        plan = await plan_of(history, opened.program, wanted.back_to)
+        plan = await rollback_plan(history, opened.program, wanted.back_to)
         if is_known:
             if not step:  # a step that was undone is not in the list any more
                 await _check_rollback_key(history, int(state.keys[remembered]), wanted)
-            return accepted(opened, changed=False) | {"plan": plan}
+            return accepted_answer(opened, changed=False) | {"plan": plan}
         _check_possible(state, plan, wanted)
         is_asked = state.ended is None and _is_asked(state)
         if is_asked and not key:
-            return accepted(opened, changed=False) | {"plan": plan}
+            return accepted_answer(opened, changed=False) | {"plan": plan}
         if state.ended is not None and now >= armed:
             armed = await request.arm(opened.head)
         entry = request.entry(history, _event(state, wanted, key, now), now)
         if await history.append(entry, wake=Wake(v=entry.version)):
-            return accepted(opened, changed=not is_asked) | {"plan": plan}
+            return accepted_answer(opened, changed=not is_asked) | {"plan": plan}
         await history.catch_up()
 
 

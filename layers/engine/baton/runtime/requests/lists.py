@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from baton.core.expressions import hinted, nearest
+from baton.core.expressions import nearest, with_hint
 from baton.core.failures.strategies.base import ON_CALL
 from baton.core.log.questions import OPERATORS, open_questions
 from baton.core.log.records import Shown
@@ -67,7 +67,7 @@ class Listing:
     def __post_init__(self) -> None:
         if self.status and self.status not in LISTS:
             hint = nearest(self.status, LISTS) or f"there are {', '.join(LISTS)}"
-            raise UserError(hinted(f"there is no status `{self.status[:40]}`", hint))
+            raise UserError(with_hint(f"there is no status `{self.status[:40]}`", hint))
 
     @property
     def groups(self) -> Sequence[str]:

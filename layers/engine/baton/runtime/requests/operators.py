@@ -11,9 +11,18 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Struct
 
-from baton.core.decide.spending import day_of, shown
+from baton.core.decide.spending import day_of, day_text
 from baton.core.failures.breakers import OPEN, Breaker, forced_open, name_problem, reset
-from baton.core.letters import DISCARDED, MESSAGE, PENDING, REDRIVEN, REDRIVES, Letter, discarded, redriven
+from baton.core.letters import (
+    DISCARDED,
+    MESSAGE,
+    PENDING,
+    REDRIVEN,
+    REDRIVES,
+    Letter,
+    discard_letter,
+    redriven,
+)
 from baton.core.log.state import LISTS
 from baton.core.money import UserRule, blocking, limiting, unblocking
 from baton.core.outside import is_user
@@ -26,7 +35,7 @@ from baton.runtime.engine.request import SAGA_ID, Request, foreign_cursor, read_
 from baton.runtime.requests.costs import GROUPS, rows_of_day
 
 
-class BreakerDesk:
+class BreakerService:
     """The breakers of one tenant, for one request."""
 
     def __init__(self, request: Request) -> None:
@@ -117,7 +126,7 @@ _Id = Annotated[str, msgspec.Meta(pattern=rf"^{LETTER_ID}\Z")]
 _read_place = msgspec.json.Decoder(tuple[_Moment, _Id]).decode
 
 
-class Wanted(Struct, frozen=True):
+class LetterFilter(Struct, frozen=True):
     """Filter of letters: by saga, node, code, or words in their reason. Empty: any."""
 
     saga: str = ""
@@ -129,7 +138,7 @@ class Wanted(Struct, frozen=True):
         return is_said and self.saga in ("", letter.saga) and self.node in ("", letter.node)
 
 
-class LetterDesk:
+class LetterService:
     """The dead letters of one tenant, for one request."""
 
     def __init__(self, request: Request) -> None:
@@ -142,7 +151,7 @@ class LetterDesk:
 
     # -- looking
 
-    async def page(self, wanted: Wanted, status: str, limit: int, cursor: str) -> dict[str, Any]:
+    async def page(self, wanted: LetterFilter, status: str, limit: int, cursor: str) -> dict[str, Any]:
         """The next letters of a status, the oldest first. A page may be short and yet not be the last."""
         found, after = list[Letter](), _place(cursor)
         for _ in range(_PAGES):
@@ -158,7 +167,7 @@ class LetterDesk:
         return letter_view(await self._read(id), self._clock.now())
 
     async def _next(
-        self, wanted: Wanted, status: str, limit: int, after: Letter | None
+        self, wanted: LetterFilter, status: str, limit: int, after: Letter | None
     ) -> tuple[Sequence[Letter], Letter | None]:
         """The next letters, and behind which they go on, if they do. A saga has one."""
         if wanted.saga:
@@ -192,7 +201,7 @@ class LetterDesk:
         return letter_view(letter, self._clock.now())
 
     async def redrive_all(
-        self, wanted: Wanted, *, force: bool, dry_run: bool, limit: int, cursor: str
+        self, wanted: LetterFilter, *, force: bool, dry_run: bool, limit: int, cursor: str
     ) -> dict[str, Any]:
         """Redrive pending letters, at most `limit`, as far as time allows; `next` continues it.
         `dry_run`: only count them.
@@ -201,14 +210,19 @@ class LetterDesk:
         return await self._all(wanted, None if dry_run else redrive, "redriven", limit, cursor)
 
     async def discard_all(
-        self, wanted: Wanted, why: str, *, dry_run: bool, limit: int, cursor: str
+        self, wanted: LetterFilter, why: str, *, dry_run: bool, limit: int, cursor: str
     ) -> dict[str, Any]:
         """Discard the letters that match, except for those decided on meanwhile."""
         discard = partial(self.discard, why=why, wanted=wanted)
         return await self._all(wanted, None if dry_run else discard, "discarded", limit, cursor)
 
     async def _all(
-        self, wanted: Wanted, do: Callable[[str], Awaitable[Any]] | None, done: str, limit: int, cursor: str
+        self,
+        wanted: LetterFilter,
+        do: Callable[[str], Awaitable[Any]] | None,
+        done: str,
+        limit: int,
+        cursor: str,
     ) -> dict[str, Any]:
         """Do it to the pending letters that match, side by side; None: count them."""
         matched, refused = 0, list[dict[str, str]]()
@@ -227,7 +241,7 @@ class LetterDesk:
         return {"matched": matched, done: count, "refused": refused, "next": _cursor(after)}
 
     async def _pending(
-        self, wanted: Wanted, limit: int, after: Letter | None
+        self, wanted: LetterFilter, limit: int, after: Letter | None
     ) -> AsyncGenerator[tuple[Sequence[Letter], Letter | None], None]:
         """Pages of pending letters that match, and behind which they go on:
         until `limit` match or the time is over.
@@ -241,7 +255,7 @@ class LetterDesk:
             if after is None or left <= 0 or self._clock.now() >= self._until:
                 return
 
-    async def discard(self, id: str, why: str, wanted: Wanted | None = None) -> dict[str, Any]:
+    async def discard(self, id: str, why: str, wanted: LetterFilter | None = None) -> dict[str, Any]:
         """Remove a letter from the pending ones; its record stays until it expires.
 
         Raises `NotFound`, and `NotAllowedNow` for one that is not pending any more, or does not match
@@ -255,7 +269,7 @@ class LetterDesk:
                 raise NotAllowedNow(
                     f"dead letter `{id}` has changed since it was listed: it is {letter.status}"
                 )
-            after = discarded(letter, self._by, why, self._clock.now())
+            after = discard_letter(letter, self._by, why, self._clock.now())
             if await self._call(self._letters.write, after, letter.number):
                 return letter_view(after, self._clock.now())
         raise _busy(id)
@@ -369,7 +383,7 @@ _RULED = 100  # users of one page of those with a rule
 _NAMED, _SAGAS = "u", "s"  # a cursor begins with the list that it continues
 
 
-class UserDesk:
+class UserService:
     """The users of one tenant, for one request."""
 
     def __init__(self, request: Request) -> None:
@@ -399,7 +413,7 @@ class UserDesk:
         else:
             raise foreign_cursor()
         return {
-            "day": shown(day),
+            "day": day_text(day),
             "users": await self._views(names, day),
             "next": write_cursor(after.encode()) if after else None,
         }

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from baton.core.decide.spending import day_of
-from baton.core.decide.spending import shown as shown_day
+from baton.core.decide.spending import day_text as shown_day
 from baton.core.documents.parts.naming import WORKFLOW_NAME
 from baton.core.effects.toolspec import tools_for
 from baton.core.graph.graph import HANDLER
@@ -19,7 +19,7 @@ from baton.core.log.events import Value
 from baton.core.log.folding.forks import lineage_to
 from baton.core.log.labels import read_labels
 from baton.core.log.state import LISTS, State, item_of, node_of, status_of
-from baton.core.read.costs import Deployment, budget_view
+from baton.core.read.costs import BillingSettings, budget_view
 from baton.core.read.definition_views import graph_view
 from baton.core.read.explain import explain, has_page, way
 from baton.core.read.story import Story
@@ -28,13 +28,13 @@ from baton.core.sizes import iso
 from baton.errors import CorruptLog, NotFound, TooLarge, UserError
 from baton.ports import Clock, Definition, Head, Listed, LiveTexts, Log, SagaRef, Sums
 from baton.ports.log import NO_LABELS
-from baton.runtime.engine.parts import Engine, Parts
+from baton.runtime.engine.parts import Engine, InvocationScope
 from baton.runtime.engine.request import Caller, Opened, Request, foreign_cursor, read_cursor, write_cursor
 from baton.runtime.invocation.context import StoreRetrier
 from baton.runtime.invocation.live import LiveText
 from baton.runtime.log.history import ReadingTime, records_of
-from baton.runtime.requests.answers import IncidentDesk
-from baton.runtime.requests.costs import cost_of
+from baton.runtime.requests.answers import IncidentService
+from baton.runtime.requests.costs import saga_cost
 from baton.runtime.requests.lists import Listing
 
 PAGE = 200  # entries read at once, so that a long log is never in memory as a whole
@@ -64,7 +64,7 @@ async def find_value(log: Log, call: StoreRetrier, clock: Clock, opened: Opened,
     raise NotFound(f"the log of `{state.origin.saga}` names no value {ref}")
 
 
-def shown(ref: str, data: bytes, after: int, most: int) -> dict[str, Any]:
+def value_page(ref: str, data: bytes, after: int, most: int) -> dict[str, Any]:
     """The value if an answer has room for it (`most` bytes), else the part
     of its JSON that begins with byte `after`.
     """
@@ -148,7 +148,7 @@ class Queries:
         AWS instead, for which the logs are read. Raises `UserError` for the cost of AWS by model.
         """
         from baton.core.read.day_costs import AWS, BY, MODELS  # few requests ask for it
-        from baton.runtime.requests.costs import answer_of, aws_costs, day_costs
+        from baton.runtime.requests.costs import aws_costs, costs_page, day_costs
 
         number, by = day_of(day or self._engine.clock.now()), by or BY[0]
         if of == AWS:
@@ -157,9 +157,9 @@ class Queries:
                     f"AWS charges nothing by {by}: ask by {BY[0]} or {BY[1]}, or for `of={MODELS}`"
                 )
             sums, looked, after, left_out = await aws_costs(self._request, number, by, cursor)
-            return answer_of(shown_day(number), by, sums, looked, after) | {"left_out": left_out}
+            return costs_page(shown_day(number), by, sums, looked, after) | {"left_out": left_out}
         found = await day_costs(self._engine.log, self._parts.call, self._tenant, number, by, cursor)
-        return answer_of(shown_day(number), by, *found)
+        return costs_page(shown_day(number), by, *found)
 
     async def error_budgets(self, *, day: int = 0, cursor: str = "") -> dict[str, Any]:
         """Return the number of sagas failed on a day (epoch ms; 0: today), and how many more may, in pages
@@ -196,7 +196,7 @@ class Queries:
             **saga_view(state, opened.program, self._engine.tools),
             "result": await self._content(output) if is_shown else None,
             "large_result": None if is_shown else {"ref": output.ref, "size": output.size},
-            **await related(self._engine, self._parts, opened.head.ref, state),
+            **await related_sagas(self._engine, self._parts, opened.head.ref, state),
         }
 
     async def live(self, saga: str) -> dict[str, Any]:
@@ -222,13 +222,15 @@ class Queries:
             data = await self._parts.call(engine.blobs.get, self._tenant, found.ref)
         if after >= len(data):
             raise UserError(f"after is below {len(data)}, the size of the value")
-        return shown(SCHEME + digest, data, after, MAX_SHOWN)
+        return value_page(SCHEME + digest, data, after, MAX_SHOWN)
 
     async def cost(self, saga: str) -> dict[str, Any]:
         """Return the cost of a saga so far, estimated from its whole log. Raises `NotFound`, `TooLarge`."""
         opened = await self._request.open(saga)
         engine = self._engine
-        return await cost_of(engine.log, self._parts.call, engine.clock, opened, Deployment.of(engine.limits))
+        return await saga_cost(
+            engine.log, self._parts.call, engine.clock, opened, BillingSettings.of(engine.limits)
+        )
 
     async def way(self, saga: str, after: int, limit: int) -> dict[str, Any]:
         """Return the path of a saga, in the order in which its nodes were settled, in pages: `next` continues
@@ -310,9 +312,9 @@ class Queries:
         """Return an incident. Raises `NotFound`."""
         return await self._incidents().show(id)
 
-    def _incidents(self) -> IncidentDesk:
+    def _incidents(self) -> IncidentService:
         engine = self._engine
-        return IncidentDesk(engine.store.notice_record, self._parts.call, engine.clock, self._tenant)
+        return IncidentService(engine.store.notice_record, self._parts.call, engine.clock, self._tenant)
 
     async def questions(self, *, saga: str = "", limit: int = 50, cursor: str = "") -> dict[str, Any]:
         """A page of the open questions that are for the caller, what expires first in front.
@@ -419,13 +421,13 @@ def _name(cursor: str) -> str:
     return name
 
 
-async def related(engine: Engine, parts: Parts, ref: SagaRef, state: State) -> dict[str, Any]:
+async def related_sagas(engine: Engine, scope: InvocationScope, ref: SagaRef, state: State) -> dict[str, Any]:
     """A handler has no parent: the saga that failed does not wait for it. Its status is in its own head."""
     parent = SagaRef.parse(of).id if (of := state.origin.parent) else None
     is_handler = parent is None and ref.id.endswith(f".{HANDLER}")
     handler, status = handler_view(state), None
     if handler is not None and handler["saga"]:
-        head = await parts.call(engine.log.read_head, SagaRef(ref.tenant, handler["saga"]))
+        head = await scope.call(engine.log.read_head, SagaRef(ref.tenant, handler["saga"]))
         status = head.status if head is not None else None
     return {
         "parent": parent,
@@ -444,20 +446,20 @@ older was left behind by one that is dead.
 _decode = msgspec.json.Decoder(list[LiveText]).decode
 
 
-async def live_texts(engine: Engine, parts: Parts, ref: SagaRef) -> dict[str, Any]:
+async def live_texts(engine: Engine, scope: InvocationScope, ref: SagaRef) -> dict[str, Any]:
     """Return the texts being written, and record that a viewer watches. Raises `NotFound`."""
-    head = await parts.call(engine.log.read_head, ref)
+    head = await scope.call(engine.log.read_head, ref)
     if head is None:
         raise NotFound(f"there is no saga `{ref.id}`")
     now, live = engine.clock.now(), engine.store.live
-    there = await parts.call(live.read, ref)
+    there = await scope.call(live.read, ref)
     texts = _shown(head, there, now)
     until = there.until if there is not None else 0
     if _goes_on(head) and until < now + WATCHES_MS - SAYS_AGAIN_MS:
         until, unless = now + WATCHES_MS, now + WATCHES_MS - SAYS_AGAIN_MS
         # Of several viewers one writes. A worker that shows something knows already, and finds this with its next write.
-        if await parts.call(live.watch, ref, now, until, unless) and not texts:
-            await parts.call(live.leave_word, head, now, until)
+        if await scope.call(live.watch, ref, now, until, unless) and not texts:
+            await scope.call(live.leave_word, head, now, until)
     return {
         "id": ref.id,
         "watched_until": iso(until) if _goes_on(head) else None,

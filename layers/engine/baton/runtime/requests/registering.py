@@ -16,15 +16,17 @@ from baton.core.documents.compile import children_of, compile_document, notes_of
 from baton.core.effects.toolspec import tools_for
 from baton.core.graph.graph import Graph
 from baton.errors import InvalidDefinition, NotFound
-from baton.runtime.engine.parts import Engine, Parts
+from baton.runtime.engine.parts import Engine, InvocationScope
 from baton.runtime.engine.request import Caller
-from baton.runtime.requests.schedules import follow
+from baton.runtime.requests.schedules import update_schedule
 from baton.runtime.starting.catalog import Catalog, Registered
 
 MOST_CHILDREN = 50  # that are looked up to say what is wrong with them
 
 
-async def register(parts: Parts, engine: Engine, caller: Caller, text: str, *, json_only: bool) -> Registered:
+async def register_workflow(
+    scope: InvocationScope, engine: Engine, caller: Caller, text: str, *, json_only: bool
+) -> Registered:
     """Register a document.
     Raises `MalformedDocument`, and `InvalidDefinition` also for input that a version of a child refuses.
 
@@ -32,7 +34,7 @@ async def register(parts: Parts, engine: Engine, caller: Caller, text: str, *, j
     parent: its present problems are notes.
     """
 
-    catalog, call = parts.catalog, parts.call
+    catalog, call = scope.catalog, scope.call
     tools = tools_for(caller.tenant, engine.tools)
     # A store that is slow, or other processes that are busy, say nothing of the document.
     worked = engine.meter.worked if engine.meter else engine.clock.now
@@ -76,7 +78,7 @@ async def register(parts: Parts, engine: Engine, caller: Caller, text: str, *, j
 
         await unsubscribe(engine.store.subscriptions, call, stored.definition, engine.clock.now())
     notes += stored.notes
-    notes += await follow(engine, call, stored.definition, caller.user, graph.schedule)
+    notes += await update_schedule(engine, call, stored.definition, caller.user, graph.schedule)
     return replace(stored, notes=tuple(notes))
 
 

@@ -9,27 +9,27 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from baton.core.documents.parts.naming import WORKFLOW_NAME
-from baton.core.expressions import lasting
+from baton.core.expressions import duration_text
 from baton.core.graph.graph import Schedule
 from baton.core.schedules import (
     FAILED,
     ScheduleRecord,
-    decided,
+    count_manual_start,
+    decide_tick,
     given_at,
     given_up,
     local_time,
-    opened,
-    paused,
+    pause_schedule,
     put_off,
-    registered,
-    resumed,
-    triggered,
+    register_version,
+    resume_schedule,
+    tick_started,
 )
 from baton.core.sizes import iso
 from baton.errors import EngineFault, NotFound, TooManyRequests, Unreadable, UserError
 from baton.ports import Definition, Head, SagaRef
 from baton.ports.log import NO_LABELS, SCHEDULE
-from baton.runtime.engine.parts import Engine, Parts
+from baton.runtime.engine.parts import Engine, InvocationScope
 from baton.runtime.engine.request import BY_TICK, Request, foreign_cursor, named_id, read_cursor, write_cursor
 from baton.runtime.invocation.context import StoreRetrier
 from baton.runtime.requests.events import start_by_rule
@@ -44,7 +44,7 @@ class Starts(Protocol):
     ) -> tuple[dict[str, Any], bool]: ...
 
 
-async def follow(
+async def update_schedule(
     engine: Engine, call: StoreRetrier, definition: Definition, user: str, schedule: Schedule | None
 ) -> list[str]:
     """Put the row of a schedule as the newest version of its document has it. What there is to say of it."""
@@ -52,7 +52,7 @@ async def follow(
     while True:
         there = await call(schedules.read_schedule, *named)
         now = engine.clock.now()
-        after = registered(there, *named, definition.version, user, schedule, now)
+        after = register_version(there, *named, definition.version, user, schedule, now)
         if after is None or await call(schedules.write_schedule, after):
             return _said(after or there, definition.version)
 
@@ -65,7 +65,7 @@ def _said(there: ScheduleRecord | None, version: int) -> list[str]:
     return [f"its schedule starts the next saga at {local_time(there.schedule.timezone, there.next)}"]
 
 
-class ScheduleDesk:
+class ScheduleService:
     """The schedules of one tenant, for one request."""
 
     def __init__(self, request: Request) -> None:
@@ -93,11 +93,11 @@ class ScheduleDesk:
 
     async def pause(self, workflow: str) -> dict[str, Any]:
         """Start nothing more until it is resumed. Repeated, it changes nothing. Raises `NotFound`."""
-        return await self._change(workflow, lambda there, now: paused(there, self._by, now))
+        return await self._change(workflow, lambda there, now: pause_schedule(there, self._by, now))
 
     async def resume(self, workflow: str) -> dict[str, Any]:
         """Go on with the next tick. Repeated, it changes nothing. Raises `NotFound`."""
-        return await self._change(workflow, resumed)
+        return await self._change(workflow, resume_schedule)
 
     async def trigger(self, workflow: str, key: str, start: Starts) -> tuple[dict[str, Any], bool]:
         """Start a saga now, with the input of the schedule, whether or not another one is at work.
@@ -112,7 +112,11 @@ class ScheduleDesk:
         saga = str(view["id"])
 
         def change(there: ScheduleRecord, now: int) -> ScheduleRecord | None:
-            return None if any(one.saga == saga for one in there.recent) else triggered(there, saga, now)
+            return (
+                None
+                if any(one.saga == saga for one in there.recent)
+                else count_manual_start(there, saga, now)
+            )
 
         await self._change(workflow, change)
         return view, is_new
@@ -147,7 +151,7 @@ def schedule_view(there: ScheduleRecord) -> dict[str, Any]:
         "version": there.version,
         "user": there.by,
         "cron": schedule.cron or None,
-        "rate": lasting(schedule.rate) if schedule.rate else None,
+        "rate": duration_text(schedule.rate) if schedule.rate else None,
         "timezone": schedule.timezone,
         "overlap": schedule.overlap,
         "catch_up": schedule.catch_up,
@@ -184,8 +188,8 @@ _A_LOOK_MS = 2_000  # none begins later than that before the end
 class Ticker:
     """Looks at schedules for one invocation."""
 
-    def __init__(self, engine: Engine, parts: Parts) -> None:
-        self._engine, self._p = engine, parts
+    def __init__(self, engine: Engine, scope: InvocationScope) -> None:
+        self._engine, self._p = engine, scope
         self._schedules = engine.store.schedules
 
     async def run(self, ref: SagaRef) -> str:
@@ -218,10 +222,10 @@ class Ticker:
         if newest.version > there.version:
             graph = await self._p.catalog.graph(there.tenant, newest.graph)
             args = there.tenant, there.workflow, newest.version, there.by, graph.schedule
-            if (after := registered(there, *args, self._p.clock.now())) is not None:
+            if (after := register_version(there, *args, self._p.clock.now())) is not None:
                 return after
         at_work = tuple([saga for saga in there.running if await self._is_at_work(there.tenant, saga)])
-        return decided(there, at_work, self._p.clock.now())
+        return decide_tick(there, at_work, self._p.clock.now())
 
     async def _is_at_work(self, tenant: str, saga: str) -> bool:
         head = await self._head(SagaRef(tenant, saga))
@@ -245,7 +249,7 @@ class Ticker:
             return put_off(there, refused.detail, p.clock.now())
         except UserError as refused:
             return given_up(there, FAILED, refused.detail)
-        return opened(there, ref.id)
+        return tick_started(there, ref.id)
 
     async def _start(self, there: ScheduleRecord, ref: SagaRef) -> None:
         p, opening = self._p, there.opening

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from baton.core.decide.spending import afresh
+from baton.core.decide.spending import renewed_budget
 from baton.core.log.events import Ask, CancelRequested, Event, Resumed, SignalReceived
 from baton.core.log.folding.received import Said, fingerprint, signal_key
 from baton.core.log.questions import Answer
@@ -27,22 +27,22 @@ from baton.runtime.engine.parts import Engine
 from baton.runtime.engine.request import (
     Caller,
     Request,
-    accepted,
+    accepted_answer,
     check_signal,
     id_of_start,
-    kept,
     new_trace,
-    standing,
+    saga_summary,
+    signal_entry,
 )
-from baton.runtime.requests.answers import IncidentDesk, QuestionDesk
-from baton.runtime.requests.operators import LetterDesk
+from baton.runtime.requests.answers import IncidentService, QuestionService
+from baton.runtime.requests.operators import LetterService
 from baton.runtime.starting.catalog import Registered
-from baton.runtime.starting.start import Beginning, body_hash, refuse_another_body
+from baton.runtime.starting.start import StartRequest, body_hash, refuse_another_body
 
 if TYPE_CHECKING:
-    from baton.runtime.requests.events import EventDesk
-    from baton.runtime.requests.operators import BreakerDesk, UserDesk
-    from baton.runtime.requests.schedules import ScheduleDesk
+    from baton.runtime.requests.events import EventService
+    from baton.runtime.requests.operators import BreakerService, UserService
+    from baton.runtime.requests.schedules import ScheduleService
 
 MAX_DOCUMENT = 1_048_576
 
@@ -56,47 +56,49 @@ class Service:
         self._caller = self._request.caller
         self._parts = self._request.parts
         self._append, self._unstored = self._request.append, self._request.unstored
-        self.questions = QuestionDesk(self._request, self._append)
-        self.letters = LetterDesk(self._request)
-        self.incidents = IncidentDesk(
+        self.questions = QuestionService(self._request, self._append)
+        self.letters = LetterService(self._request)
+        self.incidents = IncidentService(
             engine.store.notice_record, self._parts.call, engine.clock, self._caller.tenant, self._caller.by
         )
 
     @property
-    def breakers(self) -> BreakerDesk:
+    def breakers(self) -> BreakerService:
         """Circuit breakers of the tenant, and what an operator does about one."""
-        from baton.runtime.requests.operators import BreakerDesk  # few requests ask for it
+        from baton.runtime.requests.operators import BreakerService  # few requests ask for it
 
-        return BreakerDesk(self._request)
+        return BreakerService(self._request)
 
     @property
-    def users(self) -> UserDesk:
+    def users(self) -> UserService:
         """Users of the tenant, what they have spent, and what an operator decides about one."""
-        from baton.runtime.requests.operators import UserDesk  # few requests ask for it
+        from baton.runtime.requests.operators import UserService  # few requests ask for it
 
-        return UserDesk(self._request)
+        return UserService(self._request)
 
     @property
-    def schedules(self) -> ScheduleDesk:
+    def schedules(self) -> ScheduleService:
         """Schedules of the tenant, and what is done about one."""
-        from baton.runtime.requests.schedules import ScheduleDesk  # few requests ask for it
+        from baton.runtime.requests.schedules import ScheduleService  # few requests ask for it
 
-        return ScheduleDesk(self._request)
+        return ScheduleService(self._request)
 
     @property
-    def event_desk(self) -> EventDesk:
+    def event_service(self) -> EventService:
         """Handler of events from outside."""
-        from baton.runtime.requests.events import EventDesk  # few deployments have any
+        from baton.runtime.requests.events import EventService  # few deployments have any
 
-        return EventDesk(self._request, self.signal)
+        return EventService(self._request, self.signal)
 
     async def register(self, text: str, *, json_only: bool) -> Registered:
         """Register a workflow document. Raises `MalformedDocument`, `InvalidDefinition`, `TooLarge`."""
         if len(text.encode()) > MAX_DOCUMENT:
             raise TooLarge(f"a workflow document has at most {MAX_DOCUMENT} bytes")
-        from baton.runtime.requests.registering import register  # the compiler, and all models of documents
+        from baton.runtime.requests.registering import (
+            register_workflow,  # the compiler, and all models of documents
+        )
 
-        return await register(self._parts, self._engine, self._caller, text, json_only=json_only)
+        return await register_workflow(self._parts, self._engine, self._caller, text, json_only=json_only)
 
     async def start(
         self,
@@ -123,13 +125,13 @@ class Service:
             refuse_another_body(head, hashed)
             # Whatever became of the workflow's name and schema, and of the user's money, since: it has been started.
             opened = await self._request.open(ref.id)
-            return standing(opened) | {"workflow": opened.history.state.origin.workflow}, False
+            return saga_summary(opened) | {"workflow": opened.history.state.origin.workflow}, False
         now = self._engine.clock.now()
         await self._engine.ledger_cache.refuse_the_blocked(self._parts.call, caller.tenant, caller.user, now)
         definition, _ = await asyncio.gather(
             self._parts.catalog.find(caller.tenant, workflow), self._parts.quota.admit(caller.tenant)
         )
-        beginning = Beginning(
+        request = StartRequest(
             ref=ref,
             definition=definition,
             graph=await self._parts.catalog.graph(caller.tenant, definition.graph),
@@ -140,10 +142,10 @@ class Service:
             body_hash=hashed,
             labels=labels,
         )
-        is_new = await self._parts.starter.start(beginning)
-        view = {"id": beginning.ref.id, "status": "pending", "workflow": definition.name, "version": 1}
+        is_new = await self._parts.starter.start(request)
+        view = {"id": request.ref.id, "status": "pending", "workflow": definition.name, "version": 1}
         if not is_new:
-            view |= standing(await self._request.open(beginning.ref.id))
+            view |= saga_summary(await self._request.open(request.ref.id))
         return view, is_new
 
     async def cancel(self, saga: str, reason: str, grace_ms: int, *, undo: bool = False) -> dict[str, Any]:
@@ -169,7 +171,7 @@ class Service:
         except NotAllowedNow:
             ended = opened.history.state.ended
             if ended is not None and ended.status == "cancelled":
-                return accepted(opened, changed=False)
+                return accepted_answer(opened, changed=False)
             raise
 
     async def signal(
@@ -203,7 +205,7 @@ class Service:
             signal = SignalReceived(
                 name=name, key=unique, payload=value, by=self._caller.by, at=now, failure=failure, sent=sent
             )
-            return kept(opened.program, state, signal, payload, self._engine.limits.signals_kept)
+            return signal_entry(opened.program, state, signal, payload, self._engine.limits.signals_kept)
 
         return await self._append(opened, make, is_known, blob, value.ref)
 
@@ -236,7 +238,7 @@ class Service:
             if 0 < budget <= state.money.spent:
                 spent = f"{dollars(state.money.spent)} dollars are spent; `budget_usd` is for the whole saga"
                 raise InvalidInput(f"at /budget_usd: {spent}", (Problem("/budget_usd", spent),))
-            more = budget or afresh(state, self._engine.ledger_cache.terms)
+            more = budget or renewed_budget(state, self._engine.ledger_cache.terms)
             return Resumed(by=self._caller.by, at=now, budget=more)
 
         resumed = await self._append(await self._request.open(saga), make)
@@ -247,9 +249,9 @@ class Service:
         """Go on, in a new branch, from the state at version `cut`; also for a saga that has ended.
         A repeated key makes no second fork.
         """
-        from baton.runtime.requests.forking import fork  # few sagas are forked
+        from baton.runtime.requests.forking import fork_saga  # few sagas are forked
 
-        forked = await fork(self._request, await self._request.open(saga), cut, reason, key)
+        forked = await fork_saga(self._request, await self._request.open(saga), cut, reason, key)
         if forked["changed"]:
             await self.incidents.resolve_all(saga)
         return forked
@@ -272,7 +274,7 @@ class Service:
         from baton.runtime.requests.forking import plan_to
 
         opened = await self._request.open(saga)
-        return standing(opened) | {"plan": await plan_to(opened.history, opened.program, back_to, step)}
+        return saga_summary(opened) | {"plan": await plan_to(opened.history, opened.program, back_to, step)}
 
     async def callback(self, token: str, said: Said) -> dict[str, Any]:
         """Take in what work elsewhere says, for the caller who shows its token.
@@ -281,9 +283,9 @@ class Service:
         not count any more, `NotAllowedNow` where something else was said before,
         `InvalidInput` for an output that the node's schema does not allow.
         """
-        from baton.runtime.requests.callbacks import take  # few deployments have any
+        from baton.runtime.requests.callbacks import complete_callback  # few deployments have any
 
-        return await take(self._request, token, said)
+        return await complete_callback(self._request, token, said)
 
     async def announced(self, profile: str, headers: Mapping[str, str], body: bytes) -> bool:
         """Take in what a provider of models announces: a saga is woken whose request is over.
@@ -291,9 +293,9 @@ class Service:
 
         Raises `Unauthenticated` for what the provider has not signed.
         """
-        from baton.runtime.requests.callbacks import announced  # few deployments have any
+        from baton.runtime.requests.callbacks import take_announcement  # few deployments have any
 
-        return await announced(self._request, profile, headers, body)
+        return await take_announcement(self._request, profile, headers, body)
 
     async def confirm(self, token: str, answer: Answer) -> dict[str, Any]:
         """Answer the question that a token is for, for the caller who shows it.

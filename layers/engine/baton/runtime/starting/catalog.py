@@ -10,16 +10,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from baton.core.decide.program import Program
-from baton.core.expressions import hinted, nearest
+from baton.core.expressions import nearest, with_hint
 from baton.core.graph.graph import (
     Graph,
     decode_graph,
     encode_graph,
+    graph_name,
     hash_of,
     inner_graph,
     inner_name,
-    name_of,
-    parts_of,
+    split_hash,
     starter_of,
 )
 from baton.core.limits import DAY_MS, Limits
@@ -142,7 +142,7 @@ class Catalog:
 
     async def find(self, tenant: str, reference: str) -> Definition:
         """The definition of `name` (newest) or `name@version`. Raises `NotFound` with the nearest name."""
-        if name_of(reference):
+        if graph_name(reference):
             whole = starter_of(reference)
             raise NotFound(
                 f"`{reference}` is a graph in the document of `{whole}`, which alone starts it; start `{whole}`"
@@ -161,7 +161,7 @@ class Catalog:
             raise NotFound(f"workflow `{name}` has no version `{version}`; the newest is {newest.version}")
         names = await self._io(self._definitions.names, tenant, "", NAMES_COMPARED)
         hint = nearest(name, names) or ("register it first: POST /workflows" if not names else "")
-        raise NotFound(hinted(f"there is no workflow `{name}`", hint))
+        raise NotFound(with_hint(f"there is no workflow `{name}`", hint))
 
     async def newest(self, tenant: str, name: str) -> Definition | None:
         """The newest definition of a name, which may be a second old; None where there is none."""
@@ -192,20 +192,20 @@ class Catalog:
 
     async def versions(self, tenant: str, name: str, limit: int) -> list[Definition]:
         """The newest versions of a workflow, or of a graph in its document."""
-        whole, inner = starter_of(name), name_of(name)
+        whole, inner = starter_of(name), graph_name(name)
         found = await self._io(self._definitions.versions, tenant, whole, limit)
         return [_inner(one, inner) if inner else one for one in found]
 
     async def shown(self, tenant: str, name: str, version: str = "") -> tuple[Definition, Graph]:
         """A version of a workflow, or of a graph in its document. Raises `NotFound`."""
-        whole, inner = starter_of(name), name_of(name)
+        whole, inner = starter_of(name), graph_name(name)
         definition = await self.find(tenant, f"{whole}@{version}" if version else whole)
         graph = await self.graph(tenant, definition.graph)
         if not inner:
             return definition, graph
         if inner not in graph.graphs:
             hint = nearest(inner, graph.graphs)
-            raise NotFound(hinted(f"the document of `{whole}` has no graph `{inner}`", hint))
+            raise NotFound(with_hint(f"the document of `{whole}` has no graph `{inner}`", hint))
         return _inner(definition, inner), graph.graphs[inner]
 
     async def document(self, definition: Definition) -> str:
@@ -218,7 +218,7 @@ class Catalog:
 
         A named graph is of the saga's own version. Raises `NotFound`.
         """
-        if not (name := name_of(reference)):
+        if not (name := graph_name(reference)):
             definition = await self.find(tenant, reference)
             return definition, await self.graph(tenant, definition.graph)
         ref = inner_graph(by, name)
@@ -235,7 +235,7 @@ class Catalog:
         if program is not None:
             self._programs.move_to_end(key)
         else:
-            whole, inner = parts_of(graph_hash)
+            whole, inner = split_hash(graph_hash)
             try:
                 data = await self._io(self._blobs.get, tenant, f"cas://sha256/{whole}")
             except CorruptLog as error:

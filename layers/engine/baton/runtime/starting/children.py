@@ -15,7 +15,7 @@ from msgspec import Struct
 from baton.core.decide.handler import takes_failure
 from baton.core.decide.program import Program
 from baton.core.decide.spending import SpendingLimits, kept_until, limits_at
-from baton.core.graph.graph import name_of, split
+from baton.core.graph.graph import graph_name, split
 from baton.core.log.events import ChildReported
 from baton.core.log.records import Child, SharedLimit
 from baton.core.log.state import Origin, State, node_of
@@ -25,7 +25,7 @@ from baton.ports import SagaRef
 from baton.runtime.invocation.context import InvocationContext
 from baton.runtime.log.history import History
 from baton.runtime.starting.catalog import Catalog
-from baton.runtime.starting.start import Beginning, Starter, body_hash
+from baton.runtime.starting.start import Starter, StartRequest, body_hash
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ class Children:
         own, outer = split(child.workflow, given)
         passed = (child.passed,) if child.passed else ()
         await self._starter.start(
-            Beginning(
+            StartRequest(
                 ref=ref,
                 definition=definition,
                 graph=graph,
@@ -89,7 +89,7 @@ class Children:
                 handled=takes_failure(program, state, slot),
                 expires=state.origin.expires,
                 shared_limits=self._shared_limits(program, state, slot),
-                is_part=bool(name_of(child.workflow)),
+                is_part=bool(graph_name(child.workflow)),
             )
         )
         return True
@@ -119,7 +119,7 @@ class Children:
         left = await self._left_to(failed, state, child.saga, scope)
         program = await self._catalog.program(failed.tenant, origin.graph)
         await self._starter.start(
-            Beginning(
+            StartRequest(
                 ref=ref,
                 definition=definition,
                 graph=graph,
@@ -175,7 +175,7 @@ def is_news(parent: State, report: ChildReported) -> bool:
     return work is not None and work.hears(report.child)
 
 
-def cut(reports: Sequence[ChildReported], room: int) -> list[ChildReported]:
+def fitting_reports(reports: Sequence[ChildReported], room: int) -> list[ChildReported]:
     """As many reports as one entry has room for; at least one."""
     part: list[ChildReported] = []
     for report in reports:

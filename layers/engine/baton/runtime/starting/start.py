@@ -38,7 +38,7 @@ from baton.runtime.invocation.context import InvocationContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beginning:
+class StartRequest:
     """All that entry 1 is made of.
 
     `body_hash` tells a repeated request from a different one. `handled`: a saga above goes on from this one's
@@ -95,12 +95,12 @@ class Starter:
         self._fit = set[tuple[str, str]]()
         """Inputs that are passed by reference, and the graphs that take them."""
 
-    async def start(self, beginning: Beginning) -> bool:
+    async def start(self, request: StartRequest) -> bool:
         """Make the saga exist. False when it did already (with the same body).
 
         Raises `InvalidInput` with every violation, `TooLarge`, and `KeyReused` for another body.
         """
-        head = await self._head(beginning)
+        head = await self._head(request)
         there = await self._call(self._log.create_head, head)
         if there is not None:
             refuse_another_body(there, head.start_hash)
@@ -115,89 +115,89 @@ class Starter:
         record = Record(0, 1, head.start, expires=head.expires)
         await self._call(self._log.append, head.ref, record, Wake(v=1))
 
-    async def _head(self, beginning: Beginning) -> Head:
-        await self._check_input(beginning)
-        if problems := tuple(label_problems(beginning.labels)):
+    async def _head(self, request: StartRequest) -> Head:
+        await self._check_input(request)
+        if problems := tuple(label_problems(request.labels)):
             raise InvalidInput(f"at {problems[0].path}: {problems[0].message}", problems)
         now = self._clock.now()
         ends_by = now + self._limits.saga_days * DAY_MS
         kept = ends_by + self._limits.retention_days * DAY_MS
         # In whole seconds, as the table's time to live is.
-        expires = max(-(-kept // 1_000) * 1_000, beginning.expires)
-        if is_part := beginning.is_part and beginning.expires > 0:
+        expires = max(-(-kept // 1_000) * 1_000, request.expires)
+        if is_part := request.is_part and request.expires > 0:
             # It ends before anything of it is deleted, and after the saga above, which is over two days before at the latest.
-            expires = beginning.expires
+            expires = request.expires
             ends_by = min(ends_by, expires - DAY_MS)
-        graph, tenant = beginning.graph, beginning.ref.tenant
+        graph, tenant = request.graph, request.ref.tenant
         period = period_of(now, expires)
-        outer, passed = beginning.outer, dict(beginning.passed)
-        for name, value in beginning.passed.items():
+        outer, passed = request.outer, dict(request.passed)
+        for name, value in request.passed.items():
             if not (is_part and value.ref):
                 passed[name] = await self._own(tenant, value, period)
         own = passed.pop(INPUT, None)
         started = SagaStarted(
-            workflow=beginning.definition.name,
-            graph=beginning.definition.graph,
+            workflow=request.definition.name,
+            graph=request.definition.graph,
             tenant=tenant,
-            user=beginning.user,
-            saga=beginning.ref.id,
-            input=own or await self._value(tenant, beginning.given, period),
+            user=request.user,
+            saga=request.ref.id,
+            input=own or await self._value(tenant, request.given, period),
             at=now,
             emits=tuple(
                 Token("", node.name, (0,) * len(node.loops)) for node in graph.nodes if not node.before
             ),
-            parent=beginning.parent,
-            slot=beginning.slot,
-            window=beginning.window,
-            depth=beginning.depth,
-            scope=beginning.scope,
+            parent=request.parent,
+            slot=request.slot,
+            window=request.window,
+            depth=request.depth,
+            scope=request.scope,
             counts=counts_of(graph),
-            handled=beginning.handled,
+            handled=request.handled,
             last="" if self._limits.on_failure == ASK else self._limits.on_failure,
             ends_by=ends_by,
             expires=expires,
-            labels=dict(beginning.labels),
-            sent=beginning.sent,
+            labels=dict(request.labels),
+            sent=request.sent,
             outer=None if outer is None else await self._value(tenant, outer, period),
             passed=passed,
-            before=beginning.before,
-            keys=beginning.keys,
-            shared_limits=beginning.shared_limits,
+            before=request.before,
+            keys=request.keys,
+            shared_limits=request.shared_limits,
         )
         entry = Entry(
             version=1,
             at=now,
-            invocation=beginning.invocation,
-            traceparent=beginning.traceparent,
+            invocation=request.invocation,
+            traceparent=request.traceparent,
             events=(started,),
         )
         return Head(
-            ref=beginning.ref,
-            workflow=beginning.definition.name,
-            graph=beginning.definition.graph,
-            user=beginning.user,
+            ref=request.ref,
+            workflow=request.definition.name,
+            graph=request.definition.graph,
+            user=request.user,
             created=now,
-            start_hash=beginning.body_hash,
+            start_hash=request.body_hash,
             start=encode_entry(entry),
             due_at=now + self._limits.start_due_ms,
             expires=expires,
-            labels=dict(beginning.labels),
+            labels=dict(request.labels),
         )
 
-    async def _check_input(self, beginning: Beginning) -> None:
+    async def _check_input(self, request: StartRequest) -> None:
         """Raise `InvalidInput` with every violation."""
-        given, graph, own = beginning.given, beginning.graph, beginning.passed.get(INPUT)
+        given, graph, own = request.given, request.graph, request.passed.get(INPUT)
         if graph.input_schema is None:
             return
         if own is not None:
-            if (beginning.definition.graph, own.ref) in self._fit:
+            if (request.definition.graph, own.ref) in self._fit:
                 return
-            given = msgspec.json.decode(await self._call(self._blobs.get, beginning.ref.tenant, own.ref))
+            given = msgspec.json.decode(await self._call(self._blobs.get, request.ref.tenant, own.ref))
         if problems := input_violations(graph.input_schema, given):
             first = problems[0]
             raise InvalidInput(f"at {first.path}: {first.message}", problems)
         if own is not None:
-            self._fit.add((beginning.definition.graph, own.ref))
+            self._fit.add((request.definition.graph, own.ref))
 
     async def _own(self, tenant: str, value: Value, period: str) -> Value:
         """A copy of a value of another saga, which this one may outlive."""
@@ -222,7 +222,7 @@ class Starter:
 GOOD_FOR_MS = 10_000
 FULL_FOR_MS = 1_000
 ASK_FOR_MS = 1_000
-FEW = 10
+FEW_FREE_PLACES = 10
 _PARTS = 20  # a process may let a twentieth of what is free begin before it asks again
 RETRY_AFTER_S = 5
 
@@ -277,12 +277,16 @@ class Quota:
                 *(call(self._log.at_work, tenant, shard, self._most) for shard in shards)
             )
         except (Throttled, StoreUnavailable):
-            return Room(max(self._most // _PARTS, FEW), self._clock.now() + FULL_FOR_MS, is_all=False)
+            return Room(
+                max(self._most // _PARTS, FEW_FREE_PLACES), self._clock.now() + FULL_FOR_MS, is_all=False
+            )
         free = self._most - sum(found)
         now = self._clock.now()
-        if free <= FEW:  # those that are being started are in no index yet: not to be counted anew at once
+        if (
+            free <= FEW_FREE_PLACES
+        ):  # those that are being started are in no index yet: not to be counted anew at once
             return Room(max(free, 0), now + FULL_FOR_MS, is_all=True)
-        return Room(max(free // _PARTS, FEW), now + GOOD_FOR_MS, is_all=False)
+        return Room(max(free // _PARTS, FEW_FREE_PLACES), now + GOOD_FOR_MS, is_all=False)
 
 
 MOST_HEARD = 100

@@ -20,22 +20,22 @@ from baton.core.failures.breakers import (
     OPEN,
     Breaker,
     BreakerTerms,
-    Failed,
+    FailureReport,
     is_quiet,
-    judged,
     may_pass,
     may_probe,
     next_look,
-    probed,
-    reported,
     speaks_of_target,
+    with_probe,
+    with_reports,
+    with_verdict,
 )
 from baton.core.failures.codes import ENGINE
 from baton.core.log.state import Held, State
 from baton.errors import CorruptLog, EngineFault
 from baton.runtime.invocation.context import InvocationContext
 from baton.runtime.invocation.watch import Metrics
-from baton.runtime.money.accounts import short
+from baton.runtime.money.accounts import short_name
 
 logger = logging.getLogger("baton.breakers")
 
@@ -60,7 +60,7 @@ _SAYS_NOTHING = ENGINE - {"timeout", "result_too_large", "result_invalid"}
 
 
 @dataclass(slots=True)
-class Known:
+class LocalBreaker:
     """State of a breaker as one process knows it, and calls not reported yet.
     It outlives an invocation.
 
@@ -73,17 +73,21 @@ class Known:
     silent_until: int = 0
     calls: int = 0
     calls_from: int = 0
-    pending: list[Failed] = field(default_factory=list)
+    pending: list[FailureReport] = field(default_factory=list)
 
 
 class Breaking:
     """Lets calls through, holds them back, and reports what became of them."""
 
     def __init__(
-        self, context: InvocationContext, cache: dict[Place, Known], terms: BreakerTerms, metrics: Metrics
+        self,
+        context: InvocationContext,
+        cache: dict[Place, LocalBreaker],
+        terms: BreakerTerms,
+        metrics: Metrics,
     ) -> None:
         self._call, self._clock, self._entropy = context.call, context.clock, context.entropy
-        self._skew, self._by = context.limits.clock_skew_ms, short(context.invocation.id)
+        self._skew, self._by = context.limits.clock_skew_ms, short_name(context.invocation.id)
         self._breakers, self._cache, self._terms, self._metrics = (
             context.store.breakers,
             cache,
@@ -106,7 +110,7 @@ class Breaking:
         known = self._cache.get(place) or self._remember(place)
         probe = ""
         if self._matters(known, state, step, now):
-            name = f"{self._by}/{short(f'{state.origin.saga}/{step.slot}/{step.attempt}/{now}')}"
+            name = f"{self._by}/{short_name(f'{state.origin.saga}/{step.slot}/{step.attempt}/{now}')}"
             answer = await self._ask(place, known, name, lasts_ms)
             if isinstance(answer, Held):
                 end = self._clock.now()
@@ -132,14 +136,14 @@ class Breaking:
 
     # ---- before the call
 
-    def _remember(self, place: Place) -> Known:
+    def _remember(self, place: Place) -> LocalBreaker:
         """Remember one more target, in place of the oldest."""
         if len(self._cache) >= MOST_KNOWN:
             del self._cache[next(iter(self._cache))]
-        known = self._cache[place] = Known()
+        known = self._cache[place] = LocalBreaker()
         return known
 
-    def _matters(self, known: Known, state: State, step: RunStep, now: int) -> bool:
+    def _matters(self, known: LocalBreaker, state: State, step: RunStep, now: int) -> bool:
         """Return true if the record may refuse the call. Otherwise nothing is read."""
         if now < known.silent_until:
             return False
@@ -152,7 +156,7 @@ class Breaking:
             known.breaker is not None and not is_quiet(known.breaker, self._terms, now)
         )
 
-    async def _ask(self, place: Place, known: Known, name: str, lasts_ms: int) -> str | Held:
+    async def _ask(self, place: Place, known: LocalBreaker, name: str, lasts_ms: int) -> str | Held:
         """An empty text: it may be made. A name: it is the probe of that name. Else when to ask again."""
         try:
             is_closed = known.breaker is not None and may_pass(known.breaker)
@@ -165,7 +169,7 @@ class Breaking:
             self._no_answer(place, known, error)
             return ""
 
-    async def _refresh(self, place: Place, known: Known) -> None:
+    async def _refresh(self, place: Place, known: LocalBreaker) -> None:
         """Several steps that ask at once share one answer."""
         task = self._reading.get(place)
         if task is None or task.done():
@@ -173,7 +177,7 @@ class Breaking:
             task.add_done_callback(_hear)
         await asyncio.shield(task)
 
-    async def _look(self, place: Place, known: Known) -> None:
+    async def _look(self, place: Place, known: LocalBreaker) -> None:
         if self._may_report(known):
             await self._report(place, known)
             return
@@ -182,7 +186,7 @@ class Breaking:
             known.breaker = found or Breaker()  # a read that is behind tells nothing
         known.read_at = self._clock.now()
 
-    async def _pass(self, place: Place, known: Known, name: str, lasts_ms: int) -> str | Held:
+    async def _pass(self, place: Place, known: LocalBreaker, name: str, lasts_ms: int) -> str | Held:
         for _ in range(TRIES):
             there, now = known.breaker or Breaker(), self._clock.now()
             if may_pass(there):
@@ -190,7 +194,7 @@ class Breaking:
             if not may_probe(there, self._terms, now):
                 break
             # Others judge its end by their own clocks.
-            after = probed(there, name, now + lasts_ms + self._skew, self._terms, now)
+            after = with_probe(there, name, now + lasts_ms + self._skew, self._terms, now)
             if await self._write(place, known, after) or any(
                 one.by == name for one in (known.breaker or after).probes
             ):
@@ -201,7 +205,7 @@ class Breaking:
 
     # ---- after the call
 
-    def _heard(self, place: Place, known: Known, probe: str, verdict: str | None) -> None:
+    def _heard(self, place: Place, known: LocalBreaker, probe: str, verdict: str | None) -> None:
         now = self._clock.now()
         if probe:
             self._soon(place, known, self._judge(place, known, probe, verdict))
@@ -215,23 +219,23 @@ class Breaking:
             return
         same = next((one for one in known.pending if one.code == verdict), None)
         count, calls = (0, 0) if same is None else (same.count, same.calls)
-        failed = Failed(now, verdict, count + 1, calls + known.calls, self._by)
+        failed = FailureReport(now, verdict, count + 1, calls + known.calls, self._by)
         known.pending = [*(one for one in known.pending if one is not same), failed]
         known.calls = 0
         if self._may_report(known):
             self._soon(place, known, self._report(place, known))
 
-    def _may_report(self, known: Known) -> bool:
+    def _may_report(self, known: LocalBreaker) -> bool:
         return bool(known.pending) and self._clock.now() - known.written_at >= WRITE_EVERY_MS
 
-    async def _report(self, place: Place, known: Known) -> None:
+    async def _report(self, place: Place, known: LocalBreaker) -> None:
         """Write the failures that are pending. Those that cannot be written are pending again."""
         reports, known.pending, known.written_at = tuple(known.pending), [], self._clock.now()
         done = False
         try:
             for _ in range(TRIES):
                 there, now = known.breaker or Breaker(), self._clock.now()
-                after = reported(there, reports, self._terms, now, self._entropy.uniform())
+                after = with_reports(there, reports, self._terms, now, self._entropy.uniform())
                 done = after is there or await self._write(place, known, after)
                 if done:
                     known.read_at = now
@@ -241,16 +245,16 @@ class Breaking:
                 first = self._clock.now() - self._terms.window_ms
                 known.pending = [*(one for one in reports if one.at > first), *known.pending]
 
-    async def _judge(self, place: Place, known: Known, probe: str, verdict: str | None) -> None:
+    async def _judge(self, place: Place, known: LocalBreaker, probe: str, verdict: str | None) -> None:
         for _ in range(TRIES):
             there, now = known.breaker or Breaker(), self._clock.now()
-            after = judged(there, probe, verdict, self._terms, now, self._entropy.uniform())
+            after = with_verdict(there, probe, verdict, self._terms, now, self._entropy.uniform())
             if after is there or await self._write(place, known, after):
                 return
 
     # ---- the store
 
-    async def _write(self, place: Place, known: Known, after: Breaker) -> bool:
+    async def _write(self, place: Place, known: LocalBreaker, after: Breaker) -> bool:
         """Write the record. Return true if it was written. The copy is as fresh as the answer, either way."""
         before = known.breaker
         refused = await self._briefly()(self._breakers.write_breaker, *place, after, self._clock.now())
@@ -274,7 +278,7 @@ class Breaking:
         if after.state == OPEN:
             self._metrics.opened(target, self._clock.now())
 
-    def _soon(self, place: Place, known: Known, work: Coroutine[Any, Any, None]) -> None:
+    def _soon(self, place: Place, known: LocalBreaker, work: Coroutine[Any, Any, None]) -> None:
         async def told() -> None:
             try:
                 await work
@@ -285,7 +289,7 @@ class Breaking:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _no_answer(self, place: Place, known: Known, error: Exception) -> None:
+    def _no_answer(self, place: Place, known: LocalBreaker, error: Exception) -> None:
         known.silent_until = self._clock.now() + SILENT_MS
         logger.warning("the breaker `%s` is not known, calls go through: %r", place[1], error)
 

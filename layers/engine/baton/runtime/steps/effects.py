@@ -41,7 +41,7 @@ encode = msgspec.json.Encoder().encode
 decode = msgspec.json.Decoder(Recorded).decode
 
 
-class Done(Struct, frozen=True):
+class EffectResult(Struct, frozen=True):
     """The result of an effect.
     `is_recorded`: it had happened before, and nothing was done now; `is_own`: not for another saga;
     `is_here`: not for another step.
@@ -171,14 +171,14 @@ class EffectRecords:
         life = (limits.saga_days + limits.retention_days) * DAY_MS
         return period_of(now, now + self._lasts(spec) + life)
 
-    async def recorded(self, there: Effect, mine: Effect) -> Done:
+    async def recorded(self, there: Effect, mine: Effect) -> EffectResult:
         """The recorded result.
         Only the saga that acted gets the rows: its entry writes them, however often it is tried.
         """
         data = there.data or await self._call(self._blobs.get, there.tenant, there.ref)
         outcome = decode(data)
         is_own = (there.scope or there.saga) == (mine.scope or mine.saga)
-        return Done(
+        return EffectResult(
             outcome.value,
             outcome.rows if is_own else (),
             is_recorded=True,
@@ -235,7 +235,7 @@ class EffectClaims:
         generation: int = 0,
         about: str = "",
         scope: str = "",
-    ) -> Done:
+    ) -> EffectResult:
         """Return the result of the effect `context.idempotency_key`, of now or of an earlier time.
 
         `act` does it, within the time until `context.deadline_ms`; `verify` returns the result of
@@ -267,7 +267,7 @@ class EffectClaims:
             there = await self._claim(one)
             while there is not None:
                 met = await self._meet(one, there)
-                if isinstance(met, Done):
+                if isinstance(met, EffectResult):
                     return met
                 there = met
             return await self._act(one, act)
@@ -298,7 +298,7 @@ class EffectClaims:
 
     # -- meeting an effect that is there
 
-    async def _meet(self, one: _Try, there: Effect) -> Effect | Done | None:
+    async def _meet(self, one: _Try, there: Effect) -> Effect | EffectResult | None:
         """The effect that is stored after this one was met; None when the claim is ours, and we act."""
         now = self._clock.now()
         is_own = place_of(there) == place_of(one.claim)
@@ -373,7 +373,7 @@ class EffectClaims:
         found = await self._call(self._effects.read, there.tenant, there.key)
         return await self._claim(one) if found is None else found
 
-    async def _look(self, one: _Try, there: Effect) -> Effect | Done | None:
+    async def _look(self, one: _Try, there: Effect) -> Effect | EffectResult | None:
         """An orphaned claim: `verify` says whether the effect has happened, or a person does."""
         if one.verify is None:
             raise unknown(there, "the tool names no `verify` that could look")
@@ -403,7 +403,7 @@ class EffectClaims:
                 done = await self._records.completed(self._renewed(one, there), one.spec, outcome)
                 await self._keep_for(there, done, one.spec)
                 found = await self._call(self._effects.change, there, done)
-                return Done(outcome.value, is_recorded=True) if found is None else found
+                return EffectResult(outcome.value, is_recorded=True) if found is None else found
             case {"happened": False}:
                 return await self._take(one, there)
             case {"happened": None}:
@@ -428,7 +428,7 @@ class EffectClaims:
         one.claim, one.before = self._renewed(one, there), there
         return await self._call(self._effects.change, there, one.claim)
 
-    async def _act(self, one: _Try, act: Act) -> Done:
+    async def _act(self, one: _Try, act: Act) -> EffectResult:
         claim = one.claim
         try:
             result = await act()
@@ -466,7 +466,7 @@ class EffectClaims:
                 await self._keep(done)
             if found.status == COMPLETED:
                 return await self._records.recorded(found, claim)
-        return Done(outcome.value, outcome.rows)
+        return EffectResult(outcome.value, outcome.rows)
 
     async def _keep_for(self, there: Effect, done: Effect, spec: ToolSpec) -> None:
         """Keep the result of another place's claim, which is about to be recorded as this place's."""
@@ -480,6 +480,6 @@ class EffectClaims:
         kept = replace(done, key=key_of_its_own(done), shared_until=0)
         await self._call(self._effects.claim, kept)
 
-    async def _given(self, one: _Try, there: Effect) -> Done:
+    async def _given(self, one: _Try, there: Effect) -> EffectResult:
         check_about(there, one.claim.about)
         return await self._records.recorded(there, one.claim)

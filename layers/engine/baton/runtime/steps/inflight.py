@@ -305,7 +305,7 @@ def spent_by(outcomes: Iterable[Outcome]) -> list[Outcome]:
     return [replace(one, why=STOPPED, halt=None) for one in outcomes if one.cost or one.usage or one.notices]
 
 
-def undecided(outcome: Outcome) -> Outcome:
+def undecided_outcome(outcome: Outcome) -> Outcome:
     """The outcome in place of one that a fault keeps from being decided:
     the attempt has spent, and runs again.
     """

@@ -19,7 +19,7 @@ from baton.core.decide.builder import RunStep
 from baton.core.decide.outcomes import APPROVAL, MONEY, STOPPED, Outcome
 from baton.core.effects.keys import KeyIncomplete, KeyRule, about, key_of, parameters_of, relevant
 from baton.core.effects.rows import Row
-from baton.core.effects.toolspec import ONCE, Request, ToolSpec, request_for
+from baton.core.effects.toolspec import ONCE, ApprovalRequest, ToolSpec, request_for
 from baton.core.failures import quoted
 from baton.core.failures.codes import is_on_purpose
 from baton.core.failures.evidence import parse_retry_after
@@ -34,16 +34,16 @@ from baton.ports import NoRoom, Performer, StepContext, StepFailure
 from baton.runtime.invocation.attempt import (
     AttemptInput,
     Bill,
-    Doubt,
+    UnknownOutcome,
     Values,
     as_before,
     carry_out,
     found_out,
-    look,
-    needed,
-    over,
-    prepared,
+    prepare_attempt,
+    stopped_outcome,
     tool_called,
+    undo_fields,
+    verify_effect,
     work,
 )
 from baton.runtime.invocation.context import Alarm, InvocationContext
@@ -124,7 +124,7 @@ def has_no_limits(state: State, step: RunStep) -> bool:
     return step.undoes or state.is_stopping
 
 
-def cost_of(step: RunStep, specs: Specs, tool: str) -> int:
+def step_cost(step: RunStep, specs: Specs, tool: str) -> int:
     """The most that one call of a tool costs in this step, as far as it is declared."""
     spec = specs.get(tool)
     declared = spec.cost if spec is not None else 0
@@ -139,12 +139,12 @@ def foreseen(step: RunStep, specs: Specs) -> int:
         return 0  # known when the request is made
     tool = tool_called(step)
     if step.way is None and not step.hooks and not step.look:
-        return cost_of(step, specs, tool)
+        return step_cost(step, specs, tool)
     if step.look:
         spec = specs.get(tool)
-        return cost_of(step, specs, spec.verify) if spec is not None and spec.verify else 0
+        return step_cost(step, specs, spec.verify) if spec is not None and spec.verify else 0
     first = (step.way.tool,) if step.way is not None and step.way.first else ()
-    return sum(cost_of(step, specs, name) for name in (*step.hooks, *first, tool))
+    return sum(step_cost(step, specs, name) for name in (*step.hooks, *first, tool))
 
 
 class Paying:
@@ -161,11 +161,11 @@ class Paying:
 
     async def cover(self, tool: str) -> None:
         """Make sure of the money for the next call."""
-        if cost := cost_of(self._step, self._specs, tool):
+        if cost := step_cost(self._step, self._specs, tool):
             await self._ledger.cover(self._state, self._step, tool, cost)
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
-        if cost := cost_of(self._step, self._specs, tool):
+        if cost := step_cost(self._step, self._specs, tool):
             await self._ledger.cover(self._state, self._step, tool, cost)
         return await self._performer.perform(tool, arguments, context)
 
@@ -173,7 +173,7 @@ class Paying:
 class Unapproved(NoRoom):
     """A call that a person has to approve first: it was not made."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: ApprovalRequest) -> None:
         super().__init__(f"`{request.tool}` waits for an approval")
         self.request = request
 
@@ -187,7 +187,7 @@ class Approved:
         self._step = step
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
-        check(self._step, self._specs, tool, arguments)
+        check_approval(self._step, self._specs, tool, arguments)
         return await self._performer.perform(tool, arguments, context)
 
 
@@ -205,10 +205,10 @@ def check_first(step: RunStep, specs: Specs) -> None:
     Raises `Unapproved`.
     """
     if step.way is None and not step.hooks and not step.look:
-        check(step, specs, step.node.tool, step.arguments)
+        check_approval(step, specs, step.node.tool, step.arguments)
 
 
-def check(step: RunStep, specs: Specs, tool: str, arguments: Mapping[str, Any]) -> None:
+def check_approval(step: RunStep, specs: Specs, tool: str, arguments: Mapping[str, Any]) -> None:
     """Raise `Unapproved` for a call that needs approval and has none."""
     approval, called = step.node.approval, tool_called(step)
     own = specs.get(step.node.tool)
@@ -302,7 +302,7 @@ class Steps:
             return await self._settled(state, step, spec, step.given)
         work = state.open.get(step.slot) if state.open else None
         if isinstance(work, Callback):
-            now, doubt = self._clock.now(), Doubt(before=False)
+            now, doubt = self._clock.now(), UnknownOutcome(before=False)
             is_free = has_no_limits(state, step)
             one = AttemptInput(
                 state, step, spec, traceparent, spent, now, doubt, work=work, usage=bill[1], is_free=is_free
@@ -330,7 +330,7 @@ class Steps:
                 check_first(step, self._tools)
             is_free = has_no_limits(state, step)
             await self._reserve(state, step, spent, is_free=is_free)
-            doubt = Doubt(
+            doubt = UnknownOutcome(
                 before=step.failure is not None and step.failure.doubt,
                 acting=spec is not None
                 and spec.effect == ONCE
@@ -342,7 +342,7 @@ class Steps:
             return await self._begun(one)
         except Unapproved as refusal:
             cost = micro_dollars(spent)
-            return over(
+            return stopped_outcome(
                 (step, started, self._clock.now(), bill),
                 why=APPROVAL,
                 request=refusal.request,
@@ -355,7 +355,7 @@ class Steps:
                 self._ledger.rest(state, step)
                 raise
             news = await self._ledger.settle(state, step, cost)
-            return over(
+            return stopped_outcome(
                 (step, started, self._clock.now(), bill),
                 halt=halt.parked if halt is not None else None,
                 why=MONEY,
@@ -442,7 +442,7 @@ class Steps:
             retry_after_ms=retry_after_ms,
             usage=tuple(one.usage),
             digest=step.digest if output is not None else "",
-            **(await needed(self._values, one, failure) if step.node.undo else {}),
+            **(await undo_fields(self._values, one, failure) if step.node.undo else {}),
             done_by=one.done_by,
             acted=one.acted,
             notices=await self._ledger.settle(one.state, step, cost),
@@ -505,13 +505,13 @@ class Steps:
             return await self._unclaimed(one, context, performer)
 
         async def before() -> dict[str, Any]:
-            return await self._in_time(context, prepared(performer, tools, step, context))
+            return await self._in_time(context, prepare_attempt(performer, tools, step, context))
 
         # Hooks run before the claim: one that hangs leaves no doubt about the effect. A step that only looks begins with
         # the claim, which may have the answer.
         arguments = {} if step.look else await before()
         if one.may_ask and not step.look:
-            check(step, tools, spec.name, arguments)
+            check_approval(step, tools, spec.name, arguments)
         one.doubt.is_met = True
 
         async def act() -> Any:
@@ -526,7 +526,7 @@ class Steps:
 
         async def verify() -> Any:
             known = await before() if step.look else arguments
-            return await self._in_time(context, look(performer, tools, spec.name, known, context))
+            return await self._in_time(context, verify_effect(performer, tools, spec.name, known, context))
 
         done = await self._claims.run(
             spec,
@@ -548,7 +548,7 @@ class Steps:
         """As `_perform`, of a tool that may act again: the call is made, or its `verify` looks."""
         step, spec = one.step, one.spec
         if step.look and spec is not None and spec.is_verified:
-            asked = partial(look, performer, self._tools, spec.name, step.arguments, context)
+            asked = partial(verify_effect, performer, self._tools, spec.name, step.arguments, context)
             result = await found_out(spec, step, lambda: self._in_time(context, asked()))
             one.doubt.is_recorded = True
             return await self._values.value(one.state.origin, result), ()
@@ -573,7 +573,7 @@ class Steps:
         if spec is not None and spec.effect == ONCE:
             try:
                 context = self._context(
-                    AttemptInput(state, step, spec, "", [], now, Doubt(before=False)), now
+                    AttemptInput(state, step, spec, "", [], now, UnknownOutcome(before=False)), now
                 )
             except StepFailure as error:  # a deploy in between has made another key of it
                 failure = Failure(error.code, error.message, step.node.name, kind=error.kind)

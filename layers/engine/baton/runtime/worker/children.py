@@ -10,15 +10,15 @@ from msgspec.structs import replace
 
 from baton.core.decide.commands import CancelChildren, Decision, LookAtStanding, StartHandler, TendChildren
 from baton.core.decide.context import Standing
-from baton.core.decide.parking import recorded
+from baton.core.decide.parking import children_cancelled
 from baton.core.limits import Limits
 from baton.core.log.events import CancelRequested, ChildOverdue, ChildReported, Event, Failure, SagaEnded
-from baton.core.log.folding.received import call_off
+from baton.core.log.folding.received import cancelling_signal
 from baton.core.log.records import About, Child
 from baton.core.log.state import Signal, State, item_of, node_of
 from baton.errors import UserError
 from baton.ports import Head, SagaRef, Wake
-from baton.runtime.engine.parts import Parts
+from baton.runtime.engine.parts import InvocationScope
 from baton.runtime.engine.run import LogWriter, Run
 from baton.runtime.log.history import History
 
@@ -28,8 +28,8 @@ OVERDUE = "its time is over"
 class ChildCanceller:
     """Performer that cancels children concurrently, as many as time allows."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._p = parts
+    def __init__(self, scope: InvocationScope) -> None:
+        self._p = scope
 
     async def act_first(self, run: Run, decision: Decision) -> tuple[Event, ...]:
         """Cancel children and start the failure handler that a decision asks for; return the events to
@@ -81,7 +81,7 @@ class ChildCanceller:
         part = [child for _, child in command.children if (child.saga, command.undo) in asked]
         if len(part) == len(command.children):
             return record
-        return recorded(part, record, heard=command.heard) if part else ()
+        return children_cancelled(part, record, heard=command.heard) if part else ()
 
     async def cancel(
         self,
@@ -195,8 +195,8 @@ class ChildTender:
     inbox.
     """
 
-    def __init__(self, parts: Parts, writer: LogWriter, canceller: ChildCanceller) -> None:
-        self._p = parts
+    def __init__(self, scope: InvocationScope, writer: LogWriter, canceller: ChildCanceller) -> None:
+        self._p = scope
         self._writer = writer
         self._canceller = canceller
 
@@ -277,7 +277,7 @@ class ChildTender:
 
     async def _report(self, run: Run, found: Sequence[Answer]) -> bool:
         """Append the ends of children. Return true if any has ended."""
-        from baton.runtime.starting.children import cut, is_news  # not every saga has children
+        from baton.runtime.starting.children import fitting_reports, is_news  # not every saga has children
 
         reports = [one for one in found if isinstance(one, ChildReported)]
         told = bool(reports)
@@ -287,7 +287,7 @@ class ChildTender:
                     break
             told = True
         while reports := [report for report in reports if is_news(run.history.state, report)]:
-            part = cut(reports, self._p.limits.entry_bytes)
+            part = fitting_reports(reports, self._p.limits.entry_bytes)
             appended = await self._writer.append(run.lease, run.history, part)
             if not appended and await self._writer.catch_up(run):
                 break
@@ -298,7 +298,7 @@ class ChildTender:
         could not be started, `_WAITS` if it must start later.
         """
         parent = run.lease.ref
-        if (off := call_off(state, child)) is not None:
+        if (off := cancelling_signal(state, child)) is not None:
             await self._canceller.cancel(parent, state, slot, child, off)
         elif child.overdue:
             undo = not run.program.nodes[node_of(slot)[0]].stays
@@ -329,7 +329,9 @@ class ChildTender:
 
 def _mark(state: State, slot: str, child: Child) -> str:
     """Return the mark of a child that was asked. A new try, and a request to stop, have another mark."""
-    return child.saga if call_off(state, child) is None and not child.overdue else f"{child.saga} off"
+    return (
+        child.saga if cancelling_signal(state, child) is None and not child.overdue else f"{child.saga} off"
+    )
 
 
 AT_ONCE = 16
@@ -338,8 +340,8 @@ AT_ONCE = 16
 class StandingLooker:
     """Performer that measures the standstill of children, and keeps the result in the run."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._p = parts
+    def __init__(self, scope: InvocationScope) -> None:
+        self._p = scope
 
     async def perform(self, run: Run, command: LookAtStanding) -> bool:
         now = self._p.clock.now()
@@ -355,14 +357,14 @@ class StandingLooker:
         return True
 
 
-async def stood(parts: Parts, ref: SagaRef, now: int) -> tuple[int, int]:
+async def stood(scope: InvocationScope, ref: SagaRef, now: int) -> tuple[int, int]:
     """Return how long the time of a saga, or of one that it waits for, has stood still, and the part of it
     without a break until now (ms).
     """
-    head = await parts.call(parts.log.read_head, ref)
+    head = await scope.call(scope.log.read_head, ref)
     if head is None:
         return 0, 0
-    history = History(parts.log, parts.blobs, parts.call, ref)
+    history = History(scope.log, scope.blobs, scope.call, ref)
     await history.load(head)
     state: State = history.state
     if state.ended is not None:
@@ -371,5 +373,5 @@ async def stood(parts: Parts, ref: SagaRef, now: int) -> tuple[int, int]:
     longest = (state.stood + standing, standing)
     for work in state.open.values():
         if work.orphan is not None:
-            longest = max(longest, await stood(parts, SagaRef(ref.tenant, work.orphan.saga), now))
+            longest = max(longest, await stood(scope, SagaRef(ref.tenant, work.orphan.saga), now))
     return longest

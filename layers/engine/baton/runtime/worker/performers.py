@@ -13,7 +13,7 @@ from baton.core.log.events import Event
 from baton.core.log.folding.received import said_of
 from baton.core.log.work import Callback, Open, responses_left
 from baton.errors import CorruptLog
-from baton.runtime.engine.parts import Parts
+from baton.runtime.engine.parts import InvocationScope
 from baton.runtime.engine.run import LogWriter, Run
 
 C_contra = TypeVar("C_contra", bound=Command, contravariant=True)
@@ -32,8 +32,8 @@ class CommandPerformer(Protocol[C_contra]):
 class StepStarter:
     """Performer that starts steps; those without time here are left to another invocation."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._p = parts
+    def __init__(self, scope: InvocationScope) -> None:
+        self._p = scope
 
     async def perform(self, run: Run, command: RunSteps) -> bool:
         state = run.history.state
@@ -61,8 +61,8 @@ class ValueFetcher:
     A missing value is the document's fault if the document names it.
     """
 
-    def __init__(self, parts: Parts) -> None:
-        self._p = parts
+    def __init__(self, scope: InvocationScope) -> None:
+        self._p = scope
 
     async def perform(self, run: Run, command: FetchValues) -> bool:
         for version in command.entries - run.entries.keys():
@@ -79,8 +79,8 @@ class ValueFetcher:
 class ConditionJudge:
     """Performer that evaluates conditions and keeps the answers in the memory of a run."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._sandbox = parts.sandbox
+    def __init__(self, scope: InvocationScope) -> None:
+        self._sandbox = scope.sandbox
 
     async def perform(self, run: Run, command: JudgeConditions) -> bool:
         asked = list(command.questions)
@@ -98,15 +98,15 @@ class NoticeSender:
     async def perform(self, run: Run, command: SendNotices) -> bool:
         if run.history.state.ended is not None:
             return False
-        teller, is_busy = run.teller, run.attempts.is_busy
-        teller.begin(run.history.state, command.owed)
+        notifier, is_busy = run.notifier, run.attempts.is_busy
+        notifier.begin(run.history.state, command.pending)
         if not is_busy:
-            await teller.wait()
-        news = teller.heard()
-        if news is None or (is_busy and teller.can_wait):
+            await notifier.wait()
+        news = notifier.heard()
+        if news is None or (is_busy and notifier.can_wait):
             return False
         if await self._writer.append(run.lease, run.history, (news,)):
-            teller.noted((news,))
+            notifier.noted((news,))
         else:
             await self._writer.catch_up(run)
         return True
@@ -117,8 +117,8 @@ class ResponseCanceller:
     end is no failure.
     """
 
-    def __init__(self, parts: Parts) -> None:
-        self._p = parts
+    def __init__(self, scope: InvocationScope) -> None:
+        self._p = scope
 
     async def left(self, run: Run, before: Mapping[str, Open], events: Sequence[Event]) -> None:
         """Cancel the requests that these events have dropped. `before` is the open work before the events."""
@@ -127,6 +127,6 @@ class ResponseCanceller:
         ended = {getattr(event, "callback", "") for event in events}
         left = responses_left(before, run.history.state.open, ended)
         if left and (models := self._p.models) is not None:
-            from baton.runtime.models.model_request import cancel
+            from baton.runtime.models.model_request import cancel_response
 
-            await cancel(models, left)
+            await cancel_response(models, left)

@@ -25,7 +25,7 @@ from baton.core.decide.commands import (
     UndoChildren,
 )
 from baton.core.decide.decide import Advance
-from baton.core.decide.outcomes import refused
+from baton.core.decide.outcomes import refused_rows
 from baton.core.decide.program import Program
 from baton.core.log import events as ev
 from baton.core.log.folding.received import before_the_end
@@ -33,13 +33,13 @@ from baton.core.log.state import Failing, item_of, node_of, slot_of
 from baton.core.log.undos import is_undo, undone_item
 from baton.errors import CorruptLog, EngineFault, RowsRefused, Unreadable
 from baton.ports import Head, Message, SagaRef
-from baton.runtime.engine.parts import Parts
+from baton.runtime.engine.parts import InvocationScope
 from baton.runtime.engine.run import LogWriter, Run, Superseded
 from baton.runtime.invocation.context import Deadline
 from baton.runtime.log.history import History
 from baton.runtime.log.lease import Lease
 from baton.runtime.money.accounts import Left
-from baton.runtime.steps.inflight import InFlight, spent_by, undecided
+from baton.runtime.steps.inflight import InFlight, spent_by, undecided_outcome
 from baton.runtime.worker.children import ChildCanceller, ChildTender
 from baton.runtime.worker.performers import (
     CommandPerformer,
@@ -55,8 +55,8 @@ from baton.runtime.worker.performers import (
 class Loader:
     """Loader of the sagas of one invocation."""
 
-    def __init__(self, parts: Parts, log: LogWriter) -> None:
-        self._p = parts
+    def __init__(self, scope: InvocationScope, log: LogWriter) -> None:
+        self._p = scope
         self._log = log
 
     async def load(self, lease: Lease, history: History) -> Program:
@@ -133,8 +133,8 @@ logger = logging.getLogger("baton.worker")
 class Faults:
     """Fault handling for the sagas of one invocation."""
 
-    def __init__(self, parts: Parts, log: LogWriter) -> None:
-        self._p = parts
+    def __init__(self, scope: InvocationScope, log: LogWriter) -> None:
+        self._p = scope
         self._log = log
 
     async def give_up(
@@ -182,11 +182,15 @@ class Faults:
                     False,
                 )
                 try:
-                    slim = await self._p.slim(run.history.state.origin, advance.events)
-                    appended = not slim or await self._log.append(run.lease, run.history, slim, advance.rows)
-                    instead = None if advance.taken else undecided(run.outcomes[0])  # it lacks something
+                    facts = await self._p.offload_values(run.history.state.origin, advance.events)
+                    appended = not facts or await self._log.append(
+                        run.lease, run.history, facts, advance.rows
+                    )
+                    instead = (
+                        None if advance.taken else undecided_outcome(run.outcomes[0])
+                    )  # it lacks something
                 except RowsRefused as error:
-                    instead = refused(run.outcomes[0], str(error))
+                    instead = refused_rows(run.outcomes[0], str(error))
                 if instead is not None:
                     if size == 1:
                         run.outcomes[0] = instead
@@ -211,21 +215,21 @@ _CUT_SHORT = Decision()
 class Runner:
     """Runner of sagas for one invocation; `parts` are its collaborators."""
 
-    def __init__(self, parts: Parts, deadline: Deadline | None = None) -> None:
-        self._p = parts
-        self._deadline = deadline or parts.deadline
-        self._log = log = LogWriter(parts)
-        self._loader, self._faults = Loader(parts, log), Faults(parts, log)
-        self._cancel = ChildCanceller(parts)
-        self._tender, self._responses = ChildTender(parts, log, self._cancel), ResponseCanceller(parts)
+    def __init__(self, scope: InvocationScope, deadline: Deadline | None = None) -> None:
+        self._p = scope
+        self._deadline = deadline or scope.deadline
+        self._log = log = LogWriter(scope)
+        self._loader, self._faults = Loader(scope, log), Faults(scope, log)
+        self._cancel = ChildCanceller(scope)
+        self._tender, self._responses = ChildTender(scope, log, self._cancel), ResponseCanceller(scope)
         self._performers: dict[type[Command], CommandPerformer[Any]] = {
-            FetchValues: ValueFetcher(parts),
-            JudgeConditions: ConditionJudge(parts),
-            LookAtStanding: _LazyLooker(parts),
+            FetchValues: ValueFetcher(scope),
+            JudgeConditions: ConditionJudge(scope),
+            LookAtStanding: _LazyLooker(scope),
             StopSteps: StepStopper(),
-            RunSteps: StepStarter(parts),
+            RunSteps: StepStarter(scope),
             TendChildren: self._tender,
-            UndoChildren: _LazyUndoer(parts, log),
+            UndoChildren: _LazyUndoer(scope, log),
             SendNotices: NoticeSender(log),
         }
 
@@ -246,11 +250,11 @@ class Runner:
             return lease
         self._p.live.hold(ref, lease.epoch, lease.before.watched)
         attempts = InFlight(self._p.context, self._p.steps, self._p.durations, self._deadline)
-        history, teller = History(self._p.log, self._p.blobs, self._p.call, ref), self._p.teller()
+        history, notifier = History(self._p.log, self._p.blobs, self._p.call, ref), self._p.notifier()
         run = None
         try:
             run = Run(
-                lease, history, await self._loader.load(lease, history), attempts, teller, self._deadline
+                lease, history, await self._loader.load(lease, history), attempts, notifier, self._deadline
             )
             self._tender.begin(run)
             return await self._carry(run)
@@ -265,7 +269,7 @@ class Runner:
             await self._faults.give_up(ref, pause, lease if run is None else run.lease, history)
             raise
         finally:
-            teller.stop()
+            notifier.stop()
             self._p.live.drop(ref)
             await attempts.cancel_all()
             await self._p.ledger.drain(ref)
@@ -288,13 +292,13 @@ class Runner:
                 continue
             state = run.history.state
             if state.ended is not None and state.outbox.rows:
-                run.wants_more = not await run.teller.withdraw(state, is_heir=state.epoch < run.lease.epoch)
+                run.wants_more = not await run.notifier.withdraw(state, is_heir=state.epoch < run.lease.epoch)
             if await self._p.leases.release(
                 run.lease,
                 run.history,
                 run.program,
                 again=run.wants_more,
-                due=min(filter(None, (decision.due, run.teller.again, run.put_off)), default=None),
+                due=min(filter(None, (decision.due, run.notifier.again, run.put_off)), default=None),
                 is_heard=not run.wants_more or run.heard == run.lease.inbox,
             ):
                 if run.wants_more:
@@ -345,18 +349,18 @@ class Runner:
             if not events and not advance.more:
                 run.taken_in(decision)
                 return decision
-            slim = run.teller.with_news(await self._p.slim(run.history.state.origin, events))
+            facts = run.notifier.with_news(await self._p.offload_values(run.history.state.origin, events))
             # The state after the entry is known where it holds the very events that were decided.
-            after = advance.state if slim is advance.events else None
+            after = advance.state if facts is advance.events else None
             open_before, failing_before = run.history.state.open, run.history.state.failing
             run.sent = advance.taken
             try:
-                appended = not slim or await self._log.append(
-                    run.lease, run.history, slim, advance.rows, after
+                appended = not facts or await self._log.append(
+                    run.lease, run.history, facts, advance.rows, after
                 )
             except RowsRefused as error:
                 if not together:
-                    taken = (refused(one, str(error)) for one in run.outcomes[: advance.taken])
+                    taken = (refused_rows(one, str(error)) for one in run.outcomes[: advance.taken])
                     run.outcomes = [*taken, *run.outcomes[advance.taken :]]
                 together = False  # so that no step pays for another one's rows
                 continue
@@ -367,10 +371,10 @@ class Runner:
                 continue
             run.outcomes = run.outcomes[advance.taken :]
             if open_before or failing_before:
-                await self._responses.left(run, open_before, slim)
+                await self._responses.left(run, open_before, facts)
                 await self._mended(run, failing_before)
             # The decision was made for the state after the events of `advance`, and holds if the entry had just those.
-            if not (run.teller.noted(slim) or advance.more or decision.acts_first):
+            if not (run.notifier.noted(facts) or advance.more or decision.acts_first):
                 return decision
             if advance.more and not run.outcomes and self._deadline.is_spent(self._p.clock.now()):
                 return _CUT_SHORT
@@ -436,7 +440,7 @@ class Runner:
         if head is None or head.owner != run.lease.owner or head.epoch != run.lease.epoch:
             raise Superseded
         if head.armed != run.lease.armed:
-            run.teller.retry()  # it was armed for that: a person has a place again
+            run.notifier.retry()  # it was armed for that: a person has a place again
         run.lease = replace(run.lease, armed=head.armed, inbox=head.inbox)
         await self._log.catch_up(run)
         if head.pending_wake > run.history.state.version:
@@ -448,8 +452,8 @@ class Runner:
 class _LazyUndoer:
     """Performer that loads `ChildUndoer` with the first saga that undoes children."""
 
-    def __init__(self, parts: Parts, log: LogWriter) -> None:
-        self._made = parts, log
+    def __init__(self, scope: InvocationScope, log: LogWriter) -> None:
+        self._made = scope, log
 
     async def perform(self, run: Run, command: UndoChildren) -> bool:
         from baton.runtime.worker.undo_children import ChildUndoer
@@ -460,8 +464,8 @@ class _LazyUndoer:
 class _LazyLooker:
     """Performer that loads `StandingLooker` with the first saga whose time is over while it has children."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, scope: InvocationScope) -> None:
+        self._parts = scope
 
     async def perform(self, run: Run, command: LookAtStanding) -> bool:
         from baton.runtime.worker.children import StandingLooker
@@ -469,16 +473,18 @@ class _LazyLooker:
         return await StandingLooker(self._parts).perform(run, command)
 
 
-async def _resolve_incidents(parts: Parts, run: Run, slots: Collection[str]) -> None:
+async def _resolve_incidents(scope: InvocationScope, run: Run, slots: Collection[str]) -> None:
     """Resolve the incidents of these steps. One that cannot be resolved stays open, for an operator."""
-    from baton.runtime.requests.answers import IncidentDesk  # few deploys mend anything
+    from baton.runtime.requests.answers import IncidentService  # few deploys mend anything
 
     given_up = {one.slot for one in run.history.state.undo.failed}
     ref = run.lease.ref
-    desk = IncidentDesk(parts.context.store.notice_record, parts.call, parts.clock, ref.tenant, by="deploy")
+    service = IncidentService(
+        scope.context.store.notice_record, scope.call, scope.clock, ref.tenant, by="deploy"
+    )
     try:
         for node in {node_of(slot)[0]: None for slot in slots if _undone_slot(slot) not in given_up}:
-            await desk.resolve_all(ref.id, node)
+            await service.resolve_all(ref.id, node)
     except EngineFault:
         logger.warning("an incident is left open", exc_info=True, extra={"saga": ref.id})
 

@@ -6,7 +6,7 @@ from baton.core.decide.commands import UndoChildren
 from baton.core.log.events import CancelRequested, ChildUndone, Event, Failure, Forked
 from baton.core.log.state import FORK_KEY, State, item_of, node_of
 from baton.ports import Head, SagaRef, Wake
-from baton.runtime.engine.parts import Parts
+from baton.runtime.engine.parts import InvocationScope
 from baton.runtime.engine.run import LogWriter, Run
 from baton.runtime.log.history import History
 
@@ -19,8 +19,8 @@ class ChildUndoer:
     cancelled.
     """
 
-    def __init__(self, parts: Parts, writer: LogWriter) -> None:
-        self._p = parts
+    def __init__(self, scope: InvocationScope, writer: LogWriter) -> None:
+        self._p = scope
         self._writer = writer
 
     async def perform(self, run: Run, command: UndoChildren) -> bool:
@@ -96,46 +96,46 @@ class ChildUndoer:
         return (await history.state_at(closed[-1].last)).money.spent if closed else history.state.money.spent
 
 
-async def take_back(parts: Parts, ref: SagaRef, by: str, key: str) -> None:
+async def take_back(scope: InvocationScope, ref: SagaRef, by: str, key: str) -> None:
     """Have a child undo its steps that has ended and of which its parent does not hear again.
     Repeated with the same key, a no-op.
     """
-    head = await parts.call(parts.log.read_head, ref)
+    head = await scope.call(scope.log.read_head, ref)
     if head is None:
         return
-    history = History(parts.log, parts.blobs, parts.call, ref)
+    history = History(scope.log, scope.blobs, scope.call, ref)
     await history.load(head)
     while True:
         state = history.state
         left = state.undo.is_left
         if state.ended is None or not left or FORK_KEY + key in state.keys:
             return
-        event = _next(state, by, key, parts.clock.now())
-        if event is None or await _put(parts, head, history, event):
+        event = _next(state, by, key, scope.clock.now())
+        if event is None or await _put(scope, head, history, event):
             return
         await history.catch_up()
 
 
-async def _put(parts: Parts, head: Head, history: History, event: Event) -> bool:
+async def _put(scope: InvocationScope, head: Head, history: History, event: Event) -> bool:
     """Append the event that starts the rollback of a child. Return false if another entry was first."""
     if isinstance(event, Forked):
-        await _arm(parts, head)
+        await _arm(scope, head)
     entry = history.next_entry(
         (event,),
-        at=parts.clock.now(),
-        invocation=parts.invocation.id,
+        at=scope.clock.now(),
+        invocation=scope.invocation.id,
         trace=history.state.origin.traceparent,
     )
     return await history.append(entry, wake=Wake(v=entry.version))
 
 
-async def _arm(parts: Parts, head: Head) -> None:
+async def _arm(scope: InvocationScope, head: Head) -> None:
     seen: Head | None = head
     while seen is not None:
-        until = parts.clock.now() + parts.limits.fork_deadline_ms
-        if await parts.call(parts.log.arm, seen, until):
+        until = scope.clock.now() + scope.limits.fork_deadline_ms
+        if await scope.call(scope.log.arm, seen, until):
             return
-        seen = await parts.call(parts.log.read_head, head.ref)
+        seen = await scope.call(scope.log.read_head, head.ref)
 
 
 def _next(state: State, by: str, key: str, now: int) -> Event | None:

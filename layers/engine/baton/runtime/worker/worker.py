@@ -16,9 +16,9 @@ from msgspec import Struct
 
 from baton.core.limits import Limits
 from baton.errors import EngineFault, PoisonMessage, Unreadable
-from baton.ports import Cause, DeadLetters, Invoker, Message, Offload, Queue, SagaRef
-from baton.runtime.engine.parts import Engine, Parts
-from baton.runtime.invocation.context import Invocation, Turn, read_message
+from baton.ports import DeadLetters, DeadMessageCause, Invoker, Message, Offload, Queue, SagaRef
+from baton.runtime.engine.parts import Engine, InvocationScope
+from baton.runtime.invocation.context import Invocation, YieldRequest, read_message
 from baton.runtime.log.lease import EXPIRED, HELD, WAKE_LEFT
 from baton.runtime.worker.runner import Runner
 
@@ -74,8 +74,8 @@ class Worker:
 
     async def handle(self, deliveries: Sequence[Delivery], invocation: Invocation) -> list[str]:
         """Run the sagas of these deliveries. Return the ids that must be delivered again."""
-        parts = Parts(self._engine, invocation)
-        runner = Runner(parts)
+        scope = InvocationScope(self._engine, invocation)
+        runner = Runner(scope)
         wakes: dict[str, Message] = {}
         of: dict[str, list[Delivery]] = {}
         work: list[tuple[list[Delivery], asyncio.Task[_Verdict]]] = []
@@ -83,8 +83,8 @@ class Worker:
             try:
                 message = read_message(delivery.body)
             except PoisonMessage as error:
-                cause = Cause(code=error.cause, attempts=delivery.receives)
-                burial = self._bury(parts, delivery.body, str(error), cause)
+                cause = DeadMessageCause(code=error.cause, attempts=delivery.receives)
+                burial = self._bury(scope, delivery.body, str(error), cause)
                 work.append(([delivery], asyncio.create_task(burial)))
                 continue
             known = wakes.get(message.saga)
@@ -93,11 +93,11 @@ class Worker:
             of.setdefault(message.saga, []).append(delivery)
         for saga, wake in wakes.items():
             receives = max(delivery.receives for delivery in of[saga])
-            run = self._run_saga(parts, runner, wake, receives, alone=len(wakes) == 1)
+            run = self._run_saga(scope, runner, wake, receives, alone=len(wakes) == 1)
             work.append((of[saga], asyncio.create_task(run)))
         try:
             if work:
-                turn = self._watch_queue(parts.deadline.turn)
+                turn = self._watch_queue(scope.deadline.turn)
                 try:
                     await self._until_the_end([task for _, task in work], invocation)
                 finally:
@@ -121,7 +121,7 @@ class Worker:
         except Exception:
             logger.exception("no figures or spans of this invocation")
 
-    def _watch_queue(self, turn: Turn) -> asyncio.Future[None]:
+    def _watch_queue(self, turn: YieldRequest) -> asyncio.Future[None]:
         if self._queue is None:
             return asyncio.get_running_loop().create_future()
         engine = self._engine
@@ -138,18 +138,20 @@ class Worker:
             await asyncio.wait(late, timeout=limits.answer_ms / 4_000)
 
     async def _run_saga(
-        self, parts: Parts, runner: Runner, message: Message, receives: int, *, alone: bool
+        self, scope: InvocationScope, runner: Runner, message: Message, receives: int, *, alone: bool
     ) -> _Verdict:
         """Run one saga. Never raises, so that the others are unharmed."""
         try:
-            ending = await self._carry(parts, runner, message, alone=alone)
+            ending = await self._carry(scope, runner, message, alone=alone)
             if ending == EXPIRED:
-                await parts.call(self._invoker.invoke, [message])
+                await scope.call(self._invoker.invoke, [message])
         except Unreadable as error:
             logger.exception("saga left as it was", extra={"saga": message.saga})
             body = msgspec.json.encode(message).decode()
-            cause = Cause(code=error.cause, version=error.version, node=error.node, attempts=receives)
-            return await self._bury(parts, body, f"{type(error).__name__}: {error}", cause)
+            cause = DeadMessageCause(
+                code=error.cause, version=error.version, node=error.node, attempts=receives
+            )
+            return await self._bury(scope, body, f"{type(error).__name__}: {error}", cause)
         except EngineFault as error:
             logger.warning(
                 "engine fault, to be delivered again", extra={"saga": message.saga, "fault": repr(error)}
@@ -161,26 +163,28 @@ class Worker:
         logger.info("saga %s", ending, extra={"saga": message.saga, "ending": ending})
         return _Verdict.HELD if ending in (HELD, WAKE_LEFT) else _Verdict.DONE
 
-    async def _carry(self, parts: Parts, runner: Runner, message: Message, *, alone: bool) -> str:
+    async def _carry(self, scope: InvocationScope, runner: Runner, message: Message, *, alone: bool) -> str:
         ref = SagaRef.parse(message.saga)
         if ref.is_schedule:
             from baton.runtime.requests.schedules import Ticker  # few deployments have schedules
 
-            return await Ticker(self._engine, parts).run(ref)
+            return await Ticker(self._engine, scope).run(ref)
         return await runner.run(message, alone=alone)
 
-    async def _bury(self, parts: Parts, body: str, reason: str, cause: Cause) -> _Verdict:
+    async def _bury(
+        self, scope: InvocationScope, body: str, reason: str, cause: DeadMessageCause
+    ) -> _Verdict:
         """Send a message to the dead letters with its reason; if that fails, it is delivered again."""
         logger.error("dead letter", extra={"reason": reason, "body": body[:500]})
         try:
-            await parts.call(self._dead_letters.send, body, reason, cause)
+            await scope.call(self._dead_letters.send, body, reason, cause)
         except Exception:  # whatever the queue has against it must not harm the other messages of the batch
             logger.exception("no dead letter, to be delivered again")
             return _Verdict.AGAIN
         return _Verdict.DONE
 
 
-async def end_in_turn(turn: Turn, queue: Queue, offload: Offload, limits: Limits) -> None:
+async def end_in_turn(turn: YieldRequest, queue: Queue, offload: Offload, limits: Limits) -> None:
     """End the turn once it has lasted `turn_ms` and wakes wait.
     While none wait, ask again after the same time.
     """

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote, urljoin, urlsplit
 
-from baton.core.expressions import hinted, nearest
+from baton.core.expressions import nearest, with_hint
 
 MOST_PARTS: Final = 20_000
 MOST_DEPTH: Final = 100
@@ -35,7 +35,7 @@ class DescriptionError(Exception):
     """A description cannot be used; the message says why."""
 
 
-def resolved(document: Any, node: Any) -> dict[str, Any]:
+def resolve_references(document: Any, node: Any) -> dict[str, Any]:
     """An object, behind all references that stand in its place. Raises `DescriptionError`."""
     for _ in range(_MOST_REFERENCES):
         if not isinstance(node, dict):
@@ -239,20 +239,20 @@ class Description:
         shown = sorted(self._places)[:_SHOWN]
         more = len(self._places) - len(shown)
         has = f"it has {', '.join(f'`{one}`' for one in shown)}{f' and {more} more' if more else ''}"
-        return hinted(f"there is no operation `{name[:100]}`", nearest(name, self._places) or has)
+        return with_hint(f"there is no operation `{name[:100]}`", nearest(name, self._places) or has)
 
     def _operations(self) -> Iterator[tuple[str, tuple[str, str]]]:
         """Method and path of each operation, by its id; by `GET /orders/{id}` of one that has none."""
         for path, item in _objects(self._document.get("paths")):
             for method in METHODS:
-                one = resolved(self._document, item).get(method)
+                one = resolve_references(self._document, item).get(method)
                 if isinstance(one, dict):
                     own = one.get("operationId")
                     name = own if isinstance(own, str) and own else f"{method.upper()} {path}"
                     yield name, (method, path)
 
     def _read(self, method: str, path: str) -> Operation:
-        item = resolved(self._document, self._document["paths"][path])
+        item = resolve_references(self._document, self._document["paths"][path])
         one = item[method]
         schemas = Schemas(self._document, is_3_0=self._version.startswith("3.0"))
         parameters, schema = self._parameters(item, one, schemas)
@@ -264,7 +264,7 @@ class Description:
             )
         properties: dict[str, Any] = {"parameters": schema}
         needed = ["parameters"]
-        body = resolved(self._document, one.get("requestBody", {}))
+        body = resolve_references(self._document, one.get("requestBody", {}))
         body_type, body_schema, encoding = _body(body)
         if body_type:
             properties["body"] = schemas.of(body_schema)
@@ -291,7 +291,7 @@ class Description:
         """
         found: dict[tuple[str, str], Mapping[str, Any]] = {}
         for given in (*_list(item.get("parameters")), *_list(one.get("parameters"))):
-            said = resolved(self._document, given)
+            said = resolve_references(self._document, given)
             name, place = said.get("name"), said.get("in")
             if not isinstance(name, str) or not isinstance(place, str) or place not in _STYLES:
                 raise DescriptionError("a parameter has no `name`, or no `in` that OpenAPI knows")
@@ -342,7 +342,7 @@ class Description:
         known = _object(_object(self._document.get("components")).get("securitySchemes"))
         for alternative in names:
             if len(alternative) == 1 and alternative[0] in known:
-                scheme = _scheme(resolved(self._document, known[alternative[0]]))
+                scheme = _scheme(resolve_references(self._document, known[alternative[0]]))
                 if scheme is not None:
                     return scheme, [] in names
         if [] in names:

@@ -28,13 +28,13 @@ Pairs = list[tuple[str, str]]
 """Names and values, encoded: what stands between values stays as the style has it."""
 
 
-class Request(NamedTuple):
+class OperationRequest(NamedTuple):
     method: str
     url: str
     headers: dict[str, str]
     body: bytes
 
-    def with_credential(self, scheme: Scheme, credential: str) -> Request:
+    def with_credential(self, scheme: Scheme, credential: str) -> OperationRequest:
         """The credential stands where the description wants it, whatever the arguments have put there."""
         if scheme.kind == "query":
             more = urlencode({scheme.name: credential}, quote_via=quote)
@@ -69,7 +69,7 @@ def _encoded(credential: str) -> str:
     return base64.b64encode(credential.encode()).decode()
 
 
-def problems(operation: Operation, parameters: Any, body: Any) -> list[Problem]:
+def request_problems(operation: Operation, parameters: Any, body: Any) -> list[Problem]:
     """Return the problems of arguments that the operation refuses."""
     given = {"parameters": parameters} | ({} if body is None else {"body": body})
     found = list(violations(operation.schema, given))
@@ -92,7 +92,7 @@ def _lost_ways(operation: Operation, given: Mapping[str, Any]) -> Iterator[Probl
         yield Problem("/parameters", "together they make `.` or `..` a part of the path")
 
 
-def request(operation: Operation, parameters: Mapping[str, Any], body: Any) -> Request:
+def request(operation: Operation, parameters: Mapping[str, Any], body: Any) -> OperationRequest:
     """From arguments without problems."""
     query, cookies, headers = Pairs(), Pairs(), dict[str, str]()
     for parameter in operation.parameters:
@@ -114,7 +114,7 @@ def request(operation: Operation, parameters: Mapping[str, Any], body: Any) -> R
         headers["content-type"] = operation.body_type
         written = _body(operation, body)
     url = f"{operation.server}{_path(operation, parameters)}{'?' if asked else ''}{asked}"
-    return Request(operation.method, url, headers, written)
+    return OperationRequest(operation.method, url, headers, written)
 
 
 def _path(operation: Operation, given: Mapping[str, Any]) -> str:

@@ -28,12 +28,12 @@ from typing import Any, Final, NoReturn
 
 import msgspec
 
-from baton.core.expressions import hinted, nearest
+from baton.core.expressions import nearest, with_hint
 from baton.core.failures import sanitised
 from baton.core.failures.evidence import Evidence
 from baton.ports import NoRoom, StepContext, StepFailure
 from baton.tools.define import REGISTRY
-from baton.tools.perform import bind, evidence_for, failure_of, plain, text, traceback_of
+from baton.tools.perform import bind, evidence_for, plain_json, tool_failure, traceback_of, utf8_text
 from baton.tools.processes import wire
 from baton.tools.processes.program import PROGRAM
 from baton.tools.standard import load_app
@@ -77,12 +77,12 @@ class LogHandler(logging.Handler):
         try:
             message = self.format(record)  # with the traceback, if there is one
             if self.channel is None:
-                sys.stderr.write(sanitised(text(message)) + "\n")
+                sys.stderr.write(sanitised(utf8_text(message)) + "\n")
                 return
             line: dict[str, Any] = {
                 "name": record.name,
                 "level": record.levelno,
-                "text": text(message[: wire.MAX_TEXT]),
+                "text": utf8_text(message[: wire.MAX_TEXT]),
                 "at": record.created,
                 "file": record.pathname,
                 "line": record.lineno,
@@ -146,18 +146,18 @@ def _answer(channel: Channel, app: str, data: bytes) -> tuple[int, bytes]:
     tool = REGISTRY.get(name)
     if tool is None:
         hint = f"importing `{app}` in a process of its own does not declare it: do so at the top of a module"
-        missing = hinted(f"there is no tool `{name}`: {hint}", nearest(name, REGISTRY))
+        missing = with_hint(f"there is no tool `{name}`: {hint}", nearest(name, REGISTRY))
         return _failure(StepFailure("tool_missing", missing))
     context = StepContext(**{**told, "iteration": tuple(told["iteration"])}, spent=_Spent(channel))
     try:
-        value = plain(tool, tool.function(**bind(tool, call["arguments"], context)))
+        value = plain_json(tool, tool.function(**bind(tool, call["arguments"], context)))
         result = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
     except NoRoom as error:
-        return wire.NO_ROOM, text(str(error)[: wire.MAX_TEXT]).encode()
+        return wire.NO_ROOM, utf8_text(str(error)[: wire.MAX_TEXT]).encode()
     except BaseException as error:  # noqa: BLE001  # carried over to the caller
         evidence = evidence_for(error)
         traceback = "" if isinstance(error, StepFailure) else traceback_of(error)
-        return _failure(failure_of(error, tool, evidence), traceback, evidence)
+        return _failure(tool_failure(error, tool, evidence), traceback, evidence)
     if len(result) > call["result_bytes"]:
         too_large = f"the result is larger than {call['result_bytes']} bytes"
         return _failure(StepFailure("result_too_large", too_large))

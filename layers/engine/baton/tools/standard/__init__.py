@@ -12,8 +12,17 @@ from functools import cached_property, partial
 from typing import Any
 
 from baton.core.effects.inverses import problems_of_inverses
-from baton.core.effects.toolspec import EVERYTHING, NAMED, NOTHING, PREFIX, Grants, OfTenants, ToolSpec, off
-from baton.core.failures.alternatives import problems_of
+from baton.core.effects.toolspec import (
+    EVERYTHING,
+    NAMED_PIPELINE,
+    NOTHING,
+    PREFIX,
+    Grants,
+    OfTenants,
+    ToolSpec,
+    off,
+)
+from baton.core.failures.alternatives import declaration_problems
 from baton.ports import StepFailure
 from baton.tools.define import REGISTRY, Registry, Tool, ToolError, modules_of
 from baton.tools.standard.kit import NOWHERE, Services
@@ -35,9 +44,9 @@ def standard_tools(
     registry = Registry()
     for module in (http, notify, openapi, pay, stored, named):
         module.declare(registry, services)
-    is_granted = partial(grants.allows, NAMED)
+    is_granted = partial(grants.allows, NAMED_PIPELINE)
     pipelines.declare(registry, services, named.rememberer(services, is_granted))
-    search.declare(registry, beside or registry.specs, partial(named.names_of, services))
+    search.declare(registry, beside or registry.specs, partial(named.kept_names, services))
     return registry
 
 
@@ -140,7 +149,7 @@ def import_tools(module: str) -> None:
     for _ in modules_of(module):
         pass
     specs = REGISTRY.specs()
-    if any(problems_of(specs)) or any(problems_of_inverses(specs)):
+    if any(declaration_problems(specs)) or any(problems_of_inverses(specs)):
         with_standard(REGISTRY).check()  # perhaps one of them names a standard tool
 
 

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from baton.ports import StepContext, StepFailure
 from baton.ports.outside import HttpAnswer
 from baton.tools.define import Registry, tool
-from baton.tools.standard.kit import SAFE, Services, exchange, milliseconds, refused
+from baton.tools.standard.kit import SAFE, Services, exchange, milliseconds, response_failure
 
 Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 Scalar = str | int | float | bool
@@ -72,7 +72,7 @@ def declare(registry: Registry, services: Services) -> None:
         """
         where = _whole(base, url)
         try:
-            answer = await followed(
+            answer = await follow_redirects(
                 services,
                 context,
                 "DELETE",
@@ -115,11 +115,11 @@ def declare(registry: Registry, services: Services) -> None:
         if expect == "json":
             given.setdefault("accept", "application/json")
         key = "" if method in SAFE else context.idempotency_key
-        answer = await followed(services, context, method, url, given, body, key, longest)
-        return answered(url, answer, expect)
+        answer = await follow_redirects(services, context, method, url, given, body, key, longest)
+        return response_output(url, answer, expect)
 
 
-async def followed(
+async def follow_redirects(
     services: Services,
     context: StepContext,
     method: str,
@@ -157,10 +157,10 @@ def check_status(method: str, url: str, answer: HttpAnswer) -> None:
         answer.status == _SEE_OTHER and method not in SAFE
     )  # it has worked, and what came of it is elsewhere
     if answer.status >= 300 and answer.status != _NOT_MODIFIED and not is_done:
-        raise refused(host_of(url), answer, "resource_moved" if answer.status in _REDIRECTS else "")
+        raise response_failure(host_of(url), answer, "resource_moved" if answer.status in _REDIRECTS else "")
 
 
-def answered(url: str, answer: HttpAnswer, expect: str = "auto") -> Answered:
+def response_output(url: str, answer: HttpAnswer, expect: str = "auto") -> Answered:
     """Return the result of a step for an answer. Raises `StepFailure`."""
     kept = {name: answer.headers[name] for name in KEPT if name in answer.headers}
     return Answered(status=answer.status, headers=kept, body=_read(host_of(url), answer, expect))
@@ -252,7 +252,7 @@ def _origin(url: str) -> tuple[str, str]:
 NAMES: Final = ("Baton-Tenant", "Baton-Saga", "Baton-Time", "Baton-Signature")
 
 
-def signed(services: Services, context: StepContext, *parts: str, content: bytes) -> dict[str, str]:
+def signed_headers(services: Services, context: StepContext, *parts: str, content: bytes) -> dict[str, str]:
     """Return the headers that sign a request with these parts and this content.
     Raises `StepFailure` without a key.
     """

@@ -123,7 +123,7 @@ async def exchange(
     return await services.http.send(request)
 
 
-def refused(host: str, answer: HttpAnswer, code: str = "") -> StepFailure:
+def response_failure(host: str, answer: HttpAnswer, code: str = "") -> StepFailure:
     """The failure that an answer of 300 and above is: its code by what the service says and by the status."""
     body = read_json(answer.body)
     evidence = Evidence(services=tuple(_codes(body)), status=answer.status)

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from pydantic import Field
 
-from baton.core.effects.toolspec import NAMED
+from baton.core.effects.toolspec import NAMED_PIPELINE
 from baton.core.pipelines.pipeline import digest
 from baton.core.tracing import is_call
 from baton.errors import EngineFault
@@ -39,7 +39,7 @@ Remember = Callable[[StepContext, Any, Mapping[str, Any]], str]
 
 
 def declare(registry: Registry, services: Services) -> None:
-    @tool(NAMED, registry=registry, effect="pure")
+    @tool(NAMED_PIPELINE, registry=registry, effect="pure")
     async def named_pipeline(name: Name, data: Data, context: StepContext, preview: Preview = 5) -> Pipelined:
         """Run the steps of a pipeline that earlier agents of this user have run
         more than once, by its name, on other data.
@@ -69,7 +69,7 @@ def rememberer(services: Services, is_granted: Callable[[str], bool]) -> Remembe
     return remember
 
 
-def names_of(services: Services, context: StepContext) -> Mapping[str, Mapping[str, Any]]:
+def kept_names(services: Services, context: StepContext) -> Mapping[str, Mapping[str, Any]]:
     """Return the operations and inputs of the pipelines kept for this user, by name."""
     found = services.entities.get(context.tenant, _NAMES, _id(context))
     return {} if found is None else found.data

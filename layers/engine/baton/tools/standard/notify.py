@@ -14,7 +14,7 @@ from baton.core.effects.keys import Key
 from baton.ports import StepContext, StepFailure
 from baton.ports.outside import Letter
 from baton.tools.define import Registry, tool
-from baton.tools.standard.http import signed
+from baton.tools.standard.http import signed_headers
 from baton.tools.standard.kit import Services
 
 Address = Annotated[str, Field(pattern=r"^[^@\s<>,;:\"]+@[^@\s<>,;:\"]+$", max_length=254)]
@@ -80,7 +80,7 @@ async def _sent(
             "there is no sender: set `MailFrom` of the deployment to an address of yours",
         )
     content = "\0".join((subject, text, html)).encode(errors="replace")
-    who = signed(services, context, "MAIL", to, content=content)
+    who = signed_headers(services, context, "MAIL", to, content=content)
     letter = Letter(
         sender=services.mail_from, to=to, subject=subject, text=text, html=html,
         headers={f"X-{name}": value for name, value in who.items()},

@@ -14,19 +14,26 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 from pydantic import Field
 
-from baton.core.effects.keys import LISTED
-from baton.core.effects.operations import NOT_LISTED, Operations, refusal
+from baton.core.effects.keys import GRANTED_LIST_KEY
+from baton.core.effects.operations import NOT_LISTED, Operations, operation_refusal
 from baton.core.tracing import is_chosen_by_model
 from baton.ports import StepContext, StepFailure
 from baton.ports.outside import HttpAnswer
 from baton.tools.define import Registry, tool
 from baton.tools.openapi.description import NamedApi
-from baton.tools.standard.http import Answered, answered, check_status, followed, headers_of, host_of
+from baton.tools.standard.http import (
+    Answered,
+    check_status,
+    follow_redirects,
+    headers_of,
+    host_of,
+    response_output,
+)
 from baton.tools.standard.kit import SAFE, Services, exchange, read_json
 
 if TYPE_CHECKING:
     from baton.tools.openapi.description import Description, Operation
-    from baton.tools.openapi.requests import Request
+    from baton.tools.openapi.requests import OperationRequest
 
 _UNAUTHORIZED: Final = 401
 _MOST_PROBLEMS: Final = 30
@@ -38,7 +45,7 @@ Listed = Annotated[
     dict[str, list[str]] | None,
     Field(
         description="The operations that may be called, by API: what the arguments name has to be among them.",
-        json_schema_extra={LISTED: True},
+        json_schema_extra={GRANTED_LIST_KEY: True},
     ),
 ]
 Parameters = Annotated[
@@ -81,7 +88,7 @@ def _check(api: str, operation: str, listed: Operations | None, context: StepCon
         if not is_chosen_by_model(context.item):
             return
         listed = {}
-    if why := refusal(listed, api, operation):
+    if why := operation_refusal(listed, api, operation):
         raise StepFailure(NOT_LISTED, why, happened=False)
 
 
@@ -117,7 +124,7 @@ class _Descriptions:
 
     async def _fetched(self, api: NamedApi, context: StepContext) -> Description:
         headers = {"accept": "application/json"}
-        answer = await followed(self._services, context, "GET", api.url, headers, b"", "", None)
+        answer = await follow_redirects(self._services, context, "GET", api.url, headers, b"", "", None)
         return await self._services.stored(_description, api, answer.body)
 
     def _lock(self, name: str) -> asyncio.Lock:
@@ -167,11 +174,11 @@ def _unusable(api: NamedApi, why: str, operation: str = "") -> StepFailure:
 
 def _request(
     api: NamedApi, name: str, operation: Operation, parameters: dict[str, Any], body: Any
-) -> Request:
+) -> OperationRequest:
     """Return the request. Raises `StepFailure` with all problems of the arguments."""
-    from baton.tools.openapi.requests import problems, request
+    from baton.tools.openapi.requests import request, request_problems
 
-    if wrong := problems(operation, parameters, body):
+    if wrong := request_problems(operation, parameters, body):
         told = "; ".join(f"{problem.path}: {problem.message}" for problem in wrong[:_MOST_PROBLEMS])
         more = f"; and {len(wrong) - _MOST_PROBLEMS} more" if len(wrong) > _MOST_PROBLEMS else ""
         raise StepFailure("input_invalid", f"`{name}` of `{api.name}`: {told}{more}", happened=False)
@@ -179,7 +186,7 @@ def _request(
 
 
 async def _answer(
-    services: Services, context: StepContext, api: NamedApi, operation: Operation, asked: Request
+    services: Services, context: StepContext, api: NamedApi, operation: Operation, asked: OperationRequest
 ) -> Answered:
     """Return the result of an answer.
     Raises `StepFailure`. The credential is neither in its message nor in the result.
@@ -201,7 +208,7 @@ async def _answer(
     if operation.scheme is not None:
         answer = _without(answer, secrets(operation.scheme, credential))
     check_status(asked.method, asked.url, answer)
-    return answered(asked.url, answer)
+    return response_output(asked.url, answer)
 
 
 async def _credential(
@@ -215,7 +222,7 @@ async def _credential(
 
 
 async def _sent(
-    services: Services, context: StepContext, operation: Operation, asked: Request, credential: str
+    services: Services, context: StepContext, operation: Operation, asked: OperationRequest, credential: str
 ) -> HttpAnswer:
     if credential and operation.scheme is not None:
         asked = asked.with_credential(operation.scheme, credential)

@@ -18,8 +18,8 @@ from baton.core.effects.risk import PAYMENT, Risk
 from baton.ports import StepContext, StepFailure
 from baton.ports.outside import HttpAnswer
 from baton.tools.define import Registry, tool
-from baton.tools.standard.http import host_of, signed
-from baton.tools.standard.kit import Services, exchange, read_json, refused
+from baton.tools.standard.http import host_of, signed_headers
+from baton.tools.standard.kit import Services, exchange, read_json, response_failure
 
 RESERVED, EXECUTED, CONFIRMED, RELEASED = "reserved", "executed", "confirmed", "released"
 REFUNDED = "refunded"
@@ -266,14 +266,14 @@ class _Desk:
 
     async def _send(self, method: str, path: str, key: str, body: dict[str, Any] | None) -> HttpAnswer:
         content = b"" if body is None else msgspec.json.encode(body)
-        who = signed(self._services, self._context, method, self._url + path, key, content=content)
+        who = signed_headers(self._services, self._context, method, self._url + path, key, content=content)
         headers = {"accept": "application/json", "content-type": "application/json"} | who
         answer = await exchange(
             self._services, self._context, method, self._url + path, headers=headers, key=key, body=content,
             named=self._is_named,
         )  # fmt: skip
         if answer.status >= 300:
-            raise refused(self._host, answer)
+            raise response_failure(self._host, answer)
         return answer
 
     @property

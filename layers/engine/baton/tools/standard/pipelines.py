@@ -75,20 +75,24 @@ def of_steps(steps: Any, data: Mapping[str, Any], most_bytes: int, preview: int)
     return _run(_read(steps, data, requests=False), data, {}, most_bytes, preview)
 
 
-def _read(steps: Any, data: Mapping[str, Any], *, requests: bool) -> pipeline.Plan:
+def _read(steps: Any, data: Mapping[str, Any], *, requests: bool) -> pipeline.PipelinePlan:
     """Parse the steps. Raises `StepFailure`."""
     try:
-        return pipeline.read(steps, data, requests=requests)
+        return pipeline.read_pipeline(steps, data, requests=requests)
     except PipelineFailed as error:
         raise StepFailure(error.code, str(error), happened=False) from error
 
 
 def _run(
-    plan: pipeline.Plan, data: Mapping[str, Any], answers: Mapping[int, Any], most_bytes: int, preview: int
+    plan: pipeline.PipelinePlan,
+    data: Mapping[str, Any],
+    answers: Mapping[int, Any],
+    most_bytes: int,
+    preview: int,
 ) -> Pipelined:
     """Run the plan. Raises `StepFailure`."""
     try:
-        made = pipeline.run(plan, data, answers, most_bytes=most_bytes, preview=preview)
+        made = pipeline.run_pipeline(plan, data, answers, most_bytes=most_bytes, preview=preview)
     except PipelineFailed as error:
         raise StepFailure(error.code, str(error)) from error
     return Pipelined(result=made.value, row_count=made.row_count, preview=made.preview, notes=made.notes)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, Field
 
-from baton.core.effects.toolspec import NAMED, SEARCH, ToolSpec, tools_for
+from baton.core.effects.toolspec import NAMED_PIPELINE, SEARCH, ToolSpec, tools_for
 from baton.ports import StepContext
 from baton.tools.define import Registry, tool
 
@@ -59,8 +59,8 @@ def declare(
         wanted = set(_words(query))
         rated = [(_rating(known[name], wanted), name) for name in names]
         best = [(-rating, name, _found(known[name])) for rating, name in rated if rating]
-        if NAMED in names:
-            kept = [_named(known[NAMED], name, one) for name, one in pipelines(context).items()]
+        if NAMED_PIPELINE in names:
+            kept = [_named(known[NAMED_PIPELINE], name, one) for name, one in pipelines(context).items()]
             best += [
                 (-rating, one.description, one) for one in kept if (rating := _fit(one.description, wanted))
             ]

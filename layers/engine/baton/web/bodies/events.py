@@ -9,11 +9,11 @@ from urllib.parse import unquote
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
 
 from baton.core.documents.text import parse_document
-from baton.core.outside import LONGEST_ID, LONGEST_SOURCE, LONGEST_TYPE, VERSION, problems_of
+from baton.core.outside import LONGEST_ID, LONGEST_SOURCE, LONGEST_TYPE, VERSION, event_problems
 from baton.errors import EngineFault, InvalidInput, Problem, StoreUnavailable, Throttled, TooManyRequests
 from baton.runtime.engine.parts import Engine
 from baton.runtime.engine.request import Caller
-from baton.runtime.requests.events import DEEDS, LATER, REFUSED, EventDesk, complaint
+from baton.runtime.requests.events import DEEDS, LATER, REFUSED, EventService, complaint
 from baton.runtime.requests.service import Service
 from baton.web.bodies.failures import Answer
 
@@ -67,7 +67,7 @@ def _binary(text: str, headers: Mapping[str, str], kind: str) -> dict[str, Any]:
     return event
 
 
-async def take(desk: EventDesk, text: str, headers: Mapping[str, str]) -> dict[str, Any]:
+async def take(service: EventService, text: str, headers: Mapping[str, str]) -> dict[str, Any]:
     """Process the events of a request and return the outcomes of each.
 
     Raises `InvalidInput` with the events that are invalid or that a rule has refused, and `TooManyRequests`
@@ -75,14 +75,14 @@ async def take(desk: EventDesk, text: str, headers: Mapping[str, str]) -> dict[s
     makes progress even if the store is too slow for all events of one request.
     """
     events, is_list = read_events(text, headers)
-    faults = [problems_of(event, f"/{index}" if is_list else "") for index, event in enumerate(events)]
+    faults = [event_problems(event, f"/{index}" if is_list else "") for index, event in enumerate(events)]
     if events and all(faults):
         found = tuple(problem for each in faults for problem in each)
         raise InvalidInput(f"at {found[0].path or '/'}: {found[0].message}", found)
     answers, later, wrong = [], [], []
     for index, (event, problems) in enumerate(zip(events, faults, strict=True)):
         try:
-            outcomes = [] if problems else await desk.take(event)
+            outcomes = [] if problems else await service.take(event)
         except (StoreUnavailable, Throttled):
             if not index:
                 raise
@@ -189,7 +189,7 @@ def cloud_event(entry: Mapping[str, Any]) -> dict[str, Any]:
     event.
     """
     detail = entry.get("detail")
-    if isinstance(detail, dict) and detail.get("specversion") == VERSION and not problems_of(detail):
+    if isinstance(detail, dict) and detail.get("specversion") == VERSION and not event_problems(detail):
         return detail
     resources = entry.get("resources") or []
     named = {"account": entry.get("account"), "region": entry.get("region"), "time": entry.get("time")}
@@ -211,11 +211,11 @@ async def take_in(
     if not tenant:
         raise NotTaken("the parameter `EventTenant` does not say whose the events of the bus are")
     event = cloud_event(entry)
-    if problems := problems_of(event):
+    if problems := event_problems(event):
         raise NotTaken(f"at {problems[0].path}: {problems[0].message}")
     caller = Caller(tenant=tenant, user=USER, request=request)
-    desk = Service(engine, caller, deadline).event_desk
-    outcomes = await desk.take(event)
+    service = Service(engine, caller, deadline).event_service
+    outcomes = await service.take(event)
     left = [one for one in outcomes if one["did"] in (LATER, REFUSED)]
     if left:
         raise NotTaken(f"event {event['id']} of {event['source']}: {complaint(left[0])}")

@@ -62,14 +62,14 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)  # few are read by a process
 
 
-def whole(value: Any) -> Any:
+def whole_number(value: Any) -> Any:
     """Convert a float with an integral value, such as 1.0, to an integer, because JSON does not distinguish
     them.
     """
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def text_of(body: str, is_base64: bool, limit: int) -> str:
+def body_text(body: str, is_base64: bool, limit: int) -> str:
     """Return the body as text. Raises `TooLarge` or `UserError`."""
     try:
         raw = base64.b64decode(body, validate=True) if is_base64 else body.encode()
@@ -341,7 +341,7 @@ class OpenBreakerBody(Body):
 class ForkBody(Body):
     """Request to continue a saga in a new branch."""
 
-    version: Annotated[int, BeforeValidator(whole)] = Field(
+    version: Annotated[int, BeforeValidator(whole_number)] = Field(
         ge=1, description="Version of the log at which the branch begins."
     )
     reason: Annotated[str, Plainly] = Field("", max_length=500)
@@ -486,7 +486,7 @@ class RollbackBody(Body):
         description="Version of the log, or step, up to and including which effects are kept. 0 undoes "
         "everything. For a node in a loop, `NODE@ROUND` names one round, and `NODE` its last round.",
     )
-    version: Annotated[int, BeforeValidator(whole)] = Field(
+    version: Annotated[int, BeforeValidator(whole_number)] = Field(
         0, ge=0, description="Version of the log, an alternative to `to`."
     )
     reason: Annotated[str, Plainly] = Field("", max_length=500)

@@ -16,10 +16,10 @@ from baton.core.documents.compile import failing, tools, triggers
 from baton.core.documents.compile.analysis import source
 from baton.core.documents.compile.analysis.source import MAX_HINTS, Children, OutOfTime, Source, Tools, Within
 from baton.core.documents.compile.checks import control, expressions
-from baton.core.documents.compile.checks.control import endless
-from baton.core.documents.compile.checks.named import Part, Parts, told_of, whole_of
+from baton.core.documents.compile.checks.control import circular_graphs
+from baton.core.documents.compile.checks.named import GraphPart, GraphParts, told_of, whole_of
 from baton.core.documents.compile.checks.notes import children_of, no_such_child, notes_of, shared_keys
-from baton.core.documents.expand import expanded
+from baton.core.documents.expand import expand_own_kinds
 from baton.core.documents.nodes.own import OwnKinds
 from baton.core.documents.read import as_written, read_definition
 from baton.core.documents.text import parse_document
@@ -38,8 +38,8 @@ _CHECKS: tuple[Callable[[Source], Iterator[Problem]], ...] = (
     of_kinds.check_kinds,
     failing.check_failing,
     control.check_bounds,
-    source.check,
-    expressions.check,
+    source.check_schemas,
+    expressions.check_expressions,
     triggers.check_schedule,
     triggers.check_events,
 )
@@ -64,13 +64,13 @@ def compile_document(
     that.
     """
     document = parse_document(text, json_only=json_only)
-    parts = Parts(document.value)
-    found: list[tuple[Part, Source | None, tuple[Problem, ...]]] = []
+    parts = GraphParts(document.value)
+    found: list[tuple[GraphPart, Source | None, tuple[Problem, ...]]] = []
     for part in parts.all:
         within = parts.within(part)
         known = {**(children or {}), **within.inputs}
         found.append((part, *_checked(part.value, kinds or {}, tools, known, has_time, within)))
-    circles = list(endless([(part.name, source) for part, source, _ in found]))
+    circles = list(circular_graphs([(part.name, source) for part, source, _ in found]))
     told = [(part, (*its, *(one for name, one in circles if name == part.name))) for part, _, its in found]
     problems = told_of(parts, told)
     if not problems:
@@ -87,7 +87,7 @@ def _checked(
     within: Within,
 ) -> tuple[Source | None, tuple[Problem, ...]]:
     """A document, or a graph as one, and all that is wrong with it."""
-    own = expanded(value, kinds)
+    own = expand_own_kinds(value, kinds)
     model, problems, written, is_whole = read_definition(own.value)
     source = None
     if model is not None:
@@ -98,7 +98,7 @@ def _checked(
         except OutOfTime as error:
             problems = (Problem(error.place, _TAKES_LONG, _SPLIT),)
         problems = tuple(as_polls(problems, model.nodes))
-    return source, (*own.problems, *own.told(as_written(problems, written)))
+    return source, (*own.problems, *own.for_author(as_written(problems, written)))
 
 
 def as_polls(problems: Iterable[Problem], nodes: Mapping[str, NodeModel]) -> Iterator[Problem]:

@@ -18,10 +18,10 @@ from baton.core.documents.compile.analysis.source import (
     may_run,
     output_schema,
     policies_of,
-    rules_of,
+    policy_rules,
 )
 from baton.core.documents.compile.failing import named_tools
-from baton.core.documents.compile.tools import mapped
+from baton.core.documents.compile.tools import map_fields
 from baton.core.documents.nodes.node_model import NodeModel
 from baton.core.documents.parts.control import PauseModel
 from baton.core.documents.parts.failing import NONE, PARALLEL, HandlerModel
@@ -76,7 +76,7 @@ def build(source: Source, kept: Callable[[str], dict[str, Any]]) -> Graph:
         undo_together=model.compensate == PARALLEL,
         handler=_handler(source, model.failure_handler),
         schedule=model.schedule.schedule() if model.schedule is not None else None,
-        events=triggers.rules_of(source),
+        events=triggers.event_rules(source),
     )
 
 
@@ -93,10 +93,10 @@ def _handler(source: Source, handler: HandlerModel | None) -> Handler | None:
 
 def _node(source: Source, name: str, kept: dict[str, Any]) -> Node:
     node, schema = source.nodes[name], output_schema(source, name)
-    if "failures" not in kept and (rules := rules_of(node.retry, node.on_failure)):
+    if "failures" not in kept and (rules := policy_rules(node.retry, node.on_failure)):
         kept = {**kept, "failures": rules}
     if node.map is not None:
-        kept, schema = mapped(source, name, kept, schema), None
+        kept, schema = map_fields(source, name, kept, schema), None
     return Node(
         name=name,
         before=source.edges.before[name],
@@ -116,7 +116,7 @@ def _node(source: Source, name: str, kept: dict[str, Any]) -> Node:
 def attempts(source: Source, name: str, spec: ToolSpec) -> dict[str, Any]:
     """The fields of a node about failed attempts at its tool."""
     node = source.nodes[name]
-    failures = rules_of(node.retry, node.on_failure)
+    failures = policy_rules(node.retry, node.on_failure)
     changes = (*failures.values(), *source.failures.values())
     ways, hooks = named_tools(
         source, spec.name, (*changes, source.hinted[name]) if name in source.hinted else changes
@@ -305,7 +305,7 @@ class _Compiler:
         return tools.allows(self._source, place, patterns)
 
     def schema(self, place: str, schema: Any) -> Iterator[Problem]:
-        return source.problems(place, schema)
+        return source.schema_problems(place, schema)
 
     def takes(self, name: str, spec: ToolSpec) -> Iterator[Problem]:
         given, place = self._source.nodes[name].with_, f"/nodes/{name}"
@@ -331,7 +331,7 @@ class _Compiler:
         return {"among": [one.name for one in self.matching(patterns or ["*"])]}
 
     def remedies(self, spec: ToolSpec) -> dict[str, Any]:
-        ways = self._source.ways(spec.name)
+        ways = self._source.alternatives(spec.name)
         return {"timed": bool(spec.key.window_ms), "ways": ways, "hooks": self._source.hooks(spec.name)}
 
     def attempts(self, name: str, spec: ToolSpec) -> dict[str, Any]:

@@ -8,25 +8,25 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from baton.core.documents.compile.analysis.source import may_run, rules_of, strange_names
+from baton.core.documents.compile.analysis.source import may_run, policy_rules, strange_names
 from baton.core.documents.compile.checks.expressions import (
-    Place,
+    ExpressionPlace,
     check_path,
     differ,
     first_of,
     root_hint,
     types,
 )
-from baton.core.documents.compile.tools import allows, exists, known, takes
+from baton.core.documents.compile.tools import allows, exists, takes, unknown_tools
 from baton.core.documents.parts.people import escalation_problems
 from baton.core.effects.operations import choice_problems, list_problems
 from baton.core.effects.toolspec import ONCE
 from baton.core.expressions import ExpressionError, expressions_in
 from baton.core.failures.alternatives import way_by
 from baton.core.failures.codes import CLASSES, CODES, UNTRIED, class_of
-from baton.core.failures.failover import named
+from baton.core.failures.failover import matches_patterns
 from baton.core.failures.names import near
-from baton.core.failures.policy import ANY, HINTS, HOOKS, Change, Rules
+from baton.core.failures.policy import ANY, HINTS, HOOKS, PolicyChange, Rules
 from baton.core.failures.strategies.ladder import entry_of, ladder_of
 from baton.core.failures.strategies.registry import END, STRATEGIES
 from baton.core.log.questions import GIVE_UP, TRY_AGAIN, is_for_a_person
@@ -70,14 +70,14 @@ def _level(
 ) -> Iterator[Problem]:
     if said.retry is not None:
         problems = list(_retry(f"{at}/retry", said.retry, is_tried=is_tried))
-        change = rules_of(said.retry, {})[ANY]
+        change = policy_rules(said.retry, {})[ANY]
         yield from problems or _idle(source, f"{at}/retry", ANY, change, names, is_whole=True)
     for code, reaction in said.on_failure.items():
         place = f"{at}/on_failure/{code}"
         problems = list(strange_code(place, code, (*CLASSES, ANY), is_tried=is_tried))
         if reaction.retry is not None:
             problems += _retry(f"{place}/retry", reaction.retry, is_tried=is_tried)
-        change = rules_of(None, {code: reaction})[code]
+        change = policy_rules(None, {code: reaction})[code]
         yield from problems or _idle(source, place, code, change, names)
 
 
@@ -128,7 +128,13 @@ def _never(source: Source, name: str, place: str, codes: Sequence[str]) -> Itera
 
 
 def _idle(
-    source: Source, place: str, code: str, change: Change, names: Sequence[str], *, is_whole: bool = False
+    source: Source,
+    place: str,
+    code: str,
+    change: PolicyChange,
+    names: Sequence[str],
+    *,
+    is_whole: bool = False,
 ) -> Iterator[Problem]:
     """What a rule says of strategies that none of its failures comes to, at any of these nodes."""
     for below, strategy in _of_strategies(change):
@@ -145,7 +151,7 @@ def _idle(
         )
 
 
-def _of_strategies(change: Change) -> Iterator[tuple[str, str]]:
+def _of_strategies(change: PolicyChange) -> Iterator[tuple[str, str]]:
     """(place, strategy) of what is said of one.
     An `at_most` is kept to where the strategy is never used, too.
     """
@@ -157,7 +163,7 @@ def _ladders(source: Source, name: str, code: str) -> Iterator[tuple[str, ...]]:
     """What is done at a node about each failure that a rule with this code, class or `any` is for."""
     node = source.nodes[name]
     spec = source.tools.get(source.tool(name))
-    said = (source.failures, rules_of(node.retry, node.on_failure))
+    said = (source.failures, policy_rules(node.retry, node.on_failure))
     for one, kind in _failures(code, said):
         yield ladder_of(entry_of(one, kind, spec.domain if spec is not None else "", said), one)
 
@@ -176,7 +182,7 @@ def _failures(code: str, said: Sequence[Rules]) -> Iterator[tuple[str, str]]:
     yield from ((one, class_of(one)) for one in known)
 
 
-def _on(change: Change) -> Sequence[str]:
+def _on(change: PolicyChange) -> Sequence[str]:
     """The codes that a rule has tried again."""
     return (change.retry.on or ()) if change.retry is not None else ()
 
@@ -199,10 +205,10 @@ def check_failing(source: Source) -> Iterator[Problem]:
 
 
 def named_tools(
-    source: Source, tool: str, changes: Sequence[Change]
+    source: Source, tool: str, changes: Sequence[PolicyChange]
 ) -> tuple[tuple[Alternative, ...], dict[str, str]]:
     """The alternatives and hooks of a tool with those that rules name by the names of tools."""
-    ways, hooks = source.ways(tool), source.hooks(tool)
+    ways, hooks = source.alternatives(tool), source.hooks(tool)
     for change in changes:
         for hint in change.hints or ():
             if hint not in HINTS and (way := way_by(hint, tool, source.allowed)) is not None:
@@ -217,7 +223,7 @@ def named_tools(
 def _rules(
     source: Source, at: str, said: NodeModel | WorkflowModel, names: Sequence[str]
 ) -> Iterator[Problem]:
-    changes = rules_of(None, said.on_failure)
+    changes = policy_rules(None, said.on_failure)
     place = f"{at}/on_failure"
     strange = set()
     for below, message, hint in strange_names(changes, source.known_names, source.hint):
@@ -274,7 +280,7 @@ def _hint(source: Source, place: str, hint: str, names: Sequence[str]) -> Iterat
     """A hint that cannot be carried out for any of these nodes."""
     tools = {source.tool(name) for name in names} & source.tools.keys()
     for tool in sorted(tools):
-        if any(hint in way.hints or not way.hints for way in source.ways(tool)):
+        if any(hint in way.hints or not way.hints for way in source.alternatives(tool)):
             return
         if hint not in HINTS and way_by(hint, tool, source.allowed) is not None:
             return
@@ -321,12 +327,12 @@ def _policy(source: Source, place: str, policy: PolicyModel, names: tuple[str, .
     all_names = names if place.startswith("/nodes/") else source.tasks
     is_lost = False
     for index, pattern in enumerate(when.node):
-        if not any(named(name, [pattern]) for name in all_names):
+        if not any(matches_patterns(name, [pattern]) for name in all_names):
             is_lost = True
             where = f"{place}/when/node" + (f"/{index}" if len(when.node) > 1 else "")
             yield Problem(where, f"no task here is called `{pattern}`", source.hint(pattern, all_names))
     where = f"{place}/when/tool"
-    for problem in known(where, when.tool, source):
+    for problem in unknown_tools(where, when.tool, source):
         is_lost = True
         yield problem
     if not names and not is_lost:
@@ -347,7 +353,7 @@ def _policy(source: Source, place: str, policy: PolicyModel, names: tuple[str, .
 
 
 def _named_hint(source: Source, place: str, hint: str, names: Sequence[str]) -> Iterator[Problem]:
-    changes = {"any": Change(hints=(hint,))}
+    changes = {"any": PolicyChange(hints=(hint,))}
     strange = list(strange_names(changes, source.known_names, source.hint))
     for _, message, meant in strange:
         yield Problem(place, message, meant)
@@ -366,7 +372,7 @@ def _with(source: Source, place: str, policy: PolicyModel, names: tuple[str, ...
 
     def at(name: str) -> Iterator[Problem]:
         for pointer, path in paths:
-            yield from check_path(source, pointer, path, Place(name, is_failing=True))
+            yield from check_path(source, pointer, path, ExpressionPlace(name, is_failing=True))
         spec = source.tools.get(policy.then.tool or source.tool(name))
         if spec is not None:
             yield from types(source, name, given, spec, below)

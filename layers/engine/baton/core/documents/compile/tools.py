@@ -13,7 +13,7 @@ from baton.core.conditions.schema import violations
 from baton.core.conditions.schemaplan import is_schema
 from baton.core.documents.compile.analysis.flow import waits_for
 from baton.core.documents.compile.analysis.source import may_run
-from baton.core.documents.compile.checks.known import follow
+from baton.core.documents.compile.checks.known import follow_path
 from baton.core.documents.nodes.base import REPLAN
 from baton.core.effects.toolspec import off
 from baton.core.expressions import compile_template, escape, expressions_in, lone_path
@@ -32,7 +32,9 @@ _PIPELINES = {"std.pipeline": False, "std.http_pipeline": True}
 def check_tools(source: Source) -> Iterator[Problem]:
     """Names of tools under `guardrails` that are none."""
     if source.model.guardrails is not None:
-        yield from known("/guardrails/allowed_tools", source.model.guardrails.allowed_tools or (), source)
+        yield from unknown_tools(
+            "/guardrails/allowed_tools", source.model.guardrails.allowed_tools or (), source
+        )
 
 
 def exists(source: Source, place: str, tool: str) -> Iterator[Problem]:
@@ -60,7 +62,7 @@ def _add(tool: str) -> str:
     return f"add `{tool}` to `allowed_tools`, or take another tool"
 
 
-def known(place: str, patterns: Iterable[str], source: Source) -> Iterator[Problem]:
+def unknown_tools(place: str, patterns: Iterable[str], source: Source) -> Iterator[Problem]:
     """Names of tools, without a `*` in them, that are none."""
     for index, pattern in enumerate(patterns):
         if "*" not in pattern and pattern not in source.tools:
@@ -70,7 +72,7 @@ def known(place: str, patterns: Iterable[str], source: Source) -> Iterator[Probl
 
 def allows(source: Source, place: str, patterns: Sequence[str]) -> Iterator[Problem]:
     """Tools that a node may call as it likes: each must exist and be allowed."""
-    yield from known(place, patterns, source)
+    yield from unknown_tools(place, patterns, source)
     for index, pattern in enumerate(patterns):
         meant = [tool for tool in source.tools if may_run(tool, [pattern])]
         if "*" in pattern and not meant:
@@ -117,7 +119,7 @@ def _pipeline(spec: ToolSpec, steps: Any, data: Mapping[str, Any], place: str) -
     from baton.core.pipelines.base import PipelineFailed
 
     try:
-        pipeline.read(steps, data, requests=_PIPELINES[spec.name])
+        pipeline.read_pipeline(steps, data, requests=_PIPELINES[spec.name])
     except PipelineFailed as failed:
         for problem in failed.problems:
             yield Problem(place + problem.path, problem.message, problem.suggestion)
@@ -151,7 +153,7 @@ def _left_at_once(source: Source, place: str, name: str) -> Iterator[Problem]:
     if index is None:
         return  # it stands on a circle, or behind one: that is told elsewhere
     spot, level = flow.spots[index], flow.level(index)
-    if spot.is_tail or any(flow.going(index, way)[0] < level for way in spot.ways):
+    if spot.is_tail or any(flow.going(index, way)[0] < level for way in spot.outcomes):
         message = "the node ends the round of its loop, and with it the items that are left: none can run on"
         yield Problem(
             f"{place}/rest", message, "leave `rest` out, or let a node behind this one end the round"
@@ -174,12 +176,12 @@ def _over(source: Source, place: str, name: str, model: MapModel) -> Iterator[Pr
     if path is None:
         yield Problem(place, "a text is no list", "write one expression and nothing else, or a list")
         return
-    types = follow(source, path, name)[0].types()
+    types = follow_path(source, path, name)[0].types()
     if types and "array" not in types:
         yield Problem(place, f"`{path.text}` is no list", "name a list")
 
 
-def mapped(source: Source, name: str, kept: dict[str, Any], schema: Any) -> dict[str, Any]:
+def map_fields(source: Source, name: str, kept: dict[str, Any], schema: Any) -> dict[str, Any]:
     """The fields of the graph's node that are done for each item, as those of one node that does."""
     model = source.nodes[name].map
     assert model is not None, "the caller has looked"

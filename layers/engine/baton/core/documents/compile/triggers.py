@@ -42,7 +42,7 @@ def check_events(source: Source) -> Iterator[Problem]:
         yield from _signal(source, f"/events/signal/{index}", signal)
 
 
-def rules_of(source: Source) -> Events | None:
+def event_rules(source: Source) -> Events | None:
     """Those of a document without problems."""
     model = source.model.events
     if model is None:

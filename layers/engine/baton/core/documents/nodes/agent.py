@@ -17,7 +17,7 @@ from baton.core.documents.parts.fields import (
     NodeName,
     ToolPatterns,
     between,
-    counted,
+    between_schema,
 )
 from baton.core.documents.parts.fields import Operations as fields_Operations
 from baton.core.documents.parts.node import (
@@ -25,7 +25,7 @@ from baton.core.documents.parts.node import (
     ModelName,
     PriceModel,
     SummaryModel,
-    given,
+    model_arguments,
     shorter_turns,
     step_of,
 )
@@ -53,7 +53,8 @@ def call_of(
     asks = Approval(by_tool=spec.requires_approval, risk=spec.risk) if spec.may_ask else None
     said: dict[str, Any] = {
         "tool": spec.name,
-        "arguments": (listed(operations) if keeps_list(spec) else compiler.among(spec, tools)) or None,
+        "arguments": (operations_argument(operations) if keeps_list(spec) else compiler.among(spec, tools))
+        or None,
         "tool_version": spec.version,
         "schema_hash": spec.schema_hash,
         "effect": spec.effect,
@@ -70,7 +71,7 @@ def call_of(
     return Node(name=name, kind=kind, **{**said, **more})
 
 
-def listed(operations: Operations) -> dict[str, Any]:
+def operations_argument(operations: Operations) -> dict[str, Any]:
     """The argument that says which operations may be called, where some are listed."""
     return {OPERATIONS: {api: list(ids) for api, ids in operations.items()}} if operations else {}
 
@@ -92,16 +93,16 @@ class AgentModel(Asking):
         description="Signals of this name are messages of its user: it hears them with its next turn, and has another turn for "
         "one that comes with its last answer.",
     )
-    turns: Annotated[int, between(1, MOST_TURNS), counted(1, MOST_TURNS)] = Field(
+    turns: Annotated[int, between(1, MOST_TURNS), between_schema(1, MOST_TURNS)] = Field(
         default=20, description="The most turns."
     )
-    calls: Annotated[int, between(1, MOST_CALLS), counted(1, MOST_CALLS)] = Field(
+    calls: Annotated[int, between(1, MOST_CALLS), between_schema(1, MOST_CALLS)] = Field(
         default=100, description="The most calls of tools in all."
     )
-    calls_in_a_turn: Annotated[int, between(1, MOST_CALLS_IN_A_TURN), counted(1, MOST_CALLS_IN_A_TURN)] = (
-        Field(default=16, description="The most calls that one answer may ask for; further ones are refused.")
-    )
-    tokens: Annotated[int, between(1, MOST_TOKENS), counted(1, MOST_TOKENS)] | None = Field(
+    calls_in_a_turn: Annotated[
+        int, between(1, MOST_CALLS_IN_A_TURN), between_schema(1, MOST_CALLS_IN_A_TURN)
+    ] = Field(default=16, description="The most calls that one answer may ask for; further ones are refused.")
+    tokens: Annotated[int, between(1, MOST_TOKENS), between_schema(1, MOST_TOKENS)] | None = Field(
         default=None,
         description="The most tokens in all, of requests and answers. No request is made that could pass it.",
     )
@@ -156,7 +157,7 @@ class Agent(AsksModel):
     chooses = True
     takes_signals = True
 
-    def meant(self, value: Any) -> str:
+    def nearest_valid_form(self, value: Any) -> str:
         return f"write `agent: {{model: {value}, prompt: …}}`" if isinstance(value, str) and value else ""
 
     def check(self, compiler: Compiler, name: str, node: NodeModel) -> Iterator[Problem]:
@@ -182,7 +183,7 @@ class Agent(AsksModel):
             turn=Node(
                 name=name,
                 kind=self.kind,
-                arguments={"tools": [spec.name for spec in specs], **listed(agent.operations)},
+                arguments={"tools": [spec.name for spec in specs], **operations_argument(agent.operations)},
                 breaker=node.breaker or "",
                 **{key: value for key, value in step.items() if key != "failover"},
             ),
@@ -198,7 +199,7 @@ class Agent(AsksModel):
         kept = {key: step[key] for key in ("failover", "cost")}
         return {
             "kind": self.kind,
-            "arguments": given(agent.model, agent),
+            "arguments": model_arguments(agent.model, agent),
             "agent": parts,
             "signal": agent.signal or "",
             "stays": node.compensate is not None,

@@ -52,7 +52,7 @@ def _of(word: str, found: Iterable[tuple[str, str]]) -> str:
     return next((result for result, words in found if plain in words.replace("_", "").split()), "")
 
 
-class Known(Protocol):
+class KnownInterfaces(Protocol):
     """Known besides the document: the tools, and by reference the schema of each child's input."""
 
     @property
@@ -61,7 +61,7 @@ class Known(Protocol):
     def children(self) -> Mapping[str, Any]: ...
 
 
-class Compiler(Known, Protocol):
+class Compiler(KnownInterfaces, Protocol):
     """What a kind may ask of the compiler while a document is checked and built."""
 
     @property
@@ -249,7 +249,7 @@ class NodeDocument:
             else self.refusal
         )
 
-    def meant(self, value: Any) -> str:
+    def nearest_valid_form(self, value: Any) -> str:
         """What was meant by a text or a list in place of the object under `key`, where that can be guessed."""
         return ""
 
@@ -264,11 +264,11 @@ class NodeDocument:
         """The tool whose attempts can fail and be tried again; empty for kinds without attempts."""
         return ""
 
-    def taker(self, known: Known, node: NodeModel) -> ToolSpec | None:
+    def taker(self, known: KnownInterfaces, node: NodeModel) -> ToolSpec | None:
         """What takes the node's `with`, as far as its parameters are known."""
         return None
 
-    def gives(self, known: Known, node: NodeModel, declared: Any) -> Any:
+    def gives(self, known: KnownInterfaces, node: NodeModel, declared: Any) -> Any:
         """The JSON Schema of the output; None when nothing is known.
         `declared`: the node's `output_schema`, or None.
         """

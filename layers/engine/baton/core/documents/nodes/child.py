@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field
 
 from baton.core.conditions.schemafaults import Schema, in_words
-from baton.core.documents.nodes.base import COMPENSATE, MAP, Compiler, Known, NodeDocument
+from baton.core.documents.nodes.base import COMPENSATE, MAP, Compiler, KnownInterfaces, NodeDocument
 from baton.core.documents.nodes.undone import only_none
 from baton.core.documents.parts.fields import Given, WorkflowReference
 from baton.core.documents.parts.node import MOST_CHILDREN
@@ -64,7 +64,7 @@ class Child(NodeDocument):
         """What the schema of the child's input is known by."""
         return str(self.of(node))
 
-    def taker(self, known: Known, node: NodeModel) -> ToolSpec | None:
+    def taker(self, known: KnownInterfaces, node: NodeModel) -> ToolSpec | None:
         """The child's input as parameters, where it is known to be an object."""
         child = self.child(node)
         if not isinstance(schema := known.children.get(child), dict):

@@ -47,7 +47,7 @@ class End(NodeDocument):
     model = EndModel
     inside = Words(keys={"result": "output value returns return with data"})
 
-    def meant(self, value: Any) -> str:
+    def nearest_valid_form(self, value: Any) -> str:
         return "write `end: {result: …}`, or `end: {}` for an end without a result"
 
     def values(self, node: NodeModel) -> Iterator[tuple[str, Any]]:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from baton.core.documents.nodes.base import Compiler, NodeDocument, Words
 from baton.core.documents.parts.failing import Class, Code
-from baton.core.documents.parts.fields import Given, Model, defined, ref
+from baton.core.documents.parts.fields import Given, Model, ref, schema_reference
 from baton.core.failures.codes import CODES, PERMANENT, class_of
 from baton.errors import Problem
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 class FailModel(Model):
     """Why the saga fails: a code for programs, and a message for people."""
 
-    code: Annotated[Code, defined("code")] = Field(
+    code: Annotated[Code, schema_reference("code")] = Field(
         description="The code that the saga fails with: one of the engine's, or one of your own.",
         examples=["out_of_stock"],
     )
-    message: Annotated[str, defined("failMessage")] = Field(
+    message: Annotated[str, schema_reference("failMessage")] = Field(
         description="What people read: a text, with expressions. Secrets in it are masked.",
         examples=["${ctx.find.output.name} is sold out"],
     )
-    class_: Annotated[Class | None, Given, defined("failClass")] = Field(
+    class_: Annotated[Class | None, Given, schema_reference("failClass")] = Field(
         default=None,
         alias="class",
         description="The class of the failure. Without it that of the code, and `permanent` for a code of your own.",
@@ -66,7 +66,7 @@ class Fail(NodeDocument):
         "failMessage": {"type": "string", **ref("textValue")},
     }
 
-    def meant(self, value: Any) -> str:
+    def nearest_valid_form(self, value: Any) -> str:
         return f"write `fail: {{code: {value}, message: …}}`" if isinstance(value, str) else ""
 
     def values(self, node: NodeModel) -> Iterator[tuple[str, Any]]:

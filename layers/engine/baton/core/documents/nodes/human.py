@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import msgspec
 from pydantic import Field, StrictBool, StringConstraints
 
-from baton.core.documents.nodes.base import MAP, Compiler, Known, NodeDocument, Words
-from baton.core.documents.parts.fields import Duration, Given, Model, Value, one_of, words
+from baton.core.documents.nodes.base import MAP, Compiler, KnownInterfaces, NodeDocument, Words
+from baton.core.documents.parts.fields import Duration, Given, Model, Value, one_of, one_of_schema
 from baton.core.documents.parts.node import Schema
 from baton.core.documents.parts.people import (
     AUDIENCE,
@@ -79,7 +79,7 @@ class HumanModel(Model):
         Literal["decision", "input", "approval", "takeover", "error"] | None,
         one_of(*TYPES),
         Given,
-        words(*TYPES),
+        one_of_schema(*TYPES),
     ] = Field(
         default=None,
         description="Without it, `options`, `schema` or `takeover` say which; else it is an approval.",
@@ -118,7 +118,10 @@ class HumanModel(Model):
         json_schema_extra={"default": "24h"},
     )
     risk: Annotated[
-        Literal["low", "medium", "high", "critical"] | None, one_of(*SEVERITIES), Given, words(*SEVERITIES)
+        Literal["low", "medium", "high", "critical"] | None,
+        one_of(*SEVERITIES),
+        Given,
+        one_of_schema(*SEVERITIES),
     ] = Field(default=None, description="How much depends on the answer. People are shown it.")
     escalate: Annotated[list[EscalationModel] | None, Given] = Field(
         default=None,
@@ -212,10 +215,10 @@ class Human(NodeDocument):
     )
     definitions: ClassVar[Mapping[str, dict[str, Any]]] = {"humanAudience": AUDIENCE}
 
-    def meant(self, value: Any) -> str:
+    def nearest_valid_form(self, value: Any) -> str:
         return f"write `human: {{title: {value}}}`" if isinstance(value, str) and value else ""
 
-    def gives(self, known: Known, node: NodeModel, declared: Any) -> Any:
+    def gives(self, known: KnownInterfaces, node: NodeModel, declared: Any) -> Any:
         if declared is not None:
             return declared
         human: HumanModel = self.of(node)

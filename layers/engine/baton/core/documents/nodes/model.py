@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field
 
 from baton.core.conditions.schemafaults import is_plain
-from baton.core.documents.nodes.base import FAILING, MAP, Compiler, Known, NodeDocument, Words
+from baton.core.documents.nodes.base import FAILING, MAP, Compiler, KnownInterfaces, NodeDocument, Words
 from baton.core.documents.parts.control import BranchModel
-from baton.core.documents.parts.fields import Given, Model, shown
-from baton.core.documents.parts.node import PRICE, Asking, ModelName, PriceModel, given, spoken, step_of
+from baton.core.documents.parts.fields import Given, Model, document_form
+from baton.core.documents.parts.node import (
+    PRICE,
+    Asking,
+    ModelName,
+    PriceModel,
+    expression_texts,
+    model_arguments,
+    step_of,
+)
 from baton.core.failures.breakers import HOST, TOOL
 from baton.core.models.usage import MODEL, model_tool
 from baton.errors import Problem
@@ -60,7 +68,7 @@ def unlike_choice(name: str, branch: BranchModel | None, schema: Any) -> Iterato
             and isinstance(named := way.get("enum"), list)
             and set(among) ^ {*map(str, named)}
         ):
-            said = f"the branch chooses among {listed}, and `next` can be {shown(named)}"
+            said = f"the branch chooses among {listed}, and `next` can be {document_form(named)}"
             yield Problem(f"{place}/properties/next", said, hint)
 
 
@@ -89,14 +97,14 @@ class AsksModel(NodeDocument):
     def tool(self, node: NodeModel) -> str:
         return MODEL
 
-    def gives(self, known: Known, node: NodeModel, declared: Any) -> Any:
+    def gives(self, known: KnownInterfaces, node: NodeModel, declared: Any) -> Any:
         return {"type": "string"} if declared is None else declared
 
     def answers(self, node: NodeModel) -> Any:
         return choice_of(node.branch)
 
     def values(self, node: NodeModel) -> Iterator[tuple[str, Any]]:
-        yield from spoken(self.key, self.of(node))
+        yield from expression_texts(self.key, self.of(node))
 
     def check(self, compiler: Compiler, name: str, node: NodeModel) -> Iterator[Problem]:
         yield from unlike_choice(name, node.branch, node.output_schema)
@@ -138,14 +146,14 @@ class AskedModel(AsksModel):
         },
     )
 
-    def meant(self, value: Any) -> str:
+    def nearest_valid_form(self, value: Any) -> str:
         return f"write `model: {{name: {value}, prompt: …}}`" if isinstance(value, str) and value else ""
 
     def compile(self, compiler: Compiler, name: str, node: NodeModel) -> dict[str, Any]:
         asking: ModelModel = self.of(node)
         step = step_of(asking, node.timeout, compiler.attempts(name, model_tool()), context="prompt")
         own = {"kind": self.kind, "breaker": node.breaker or ""}
-        return {**own, "arguments": given(asking.name, asking), **step}
+        return {**own, "arguments": model_arguments(asking.name, asking), **step}
 
     def summary(self, node: Mapping[str, Any], span: Callable[[int | None], str]) -> str:
         return f"asks {node.get('model', '')}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from msgspec.structs import replace
 from pydantic import Field
 
-from baton.core.documents.nodes.agent import call_of, listed
+from baton.core.documents.nodes.agent import call_of, operations_argument
 from baton.core.documents.nodes.base import (
     APPROVAL,
     COMPENSATE,
@@ -17,7 +17,7 @@ from baton.core.documents.nodes.base import (
     POLL,
     REPLAN,
     Compiler,
-    Known,
+    KnownInterfaces,
     NodeDocument,
 )
 from baton.core.documents.nodes.undone import undo_problems, undos
@@ -28,10 +28,10 @@ from baton.core.documents.parts.people import escalation_problems
 from baton.core.effects.operations import list_problems
 from baton.core.effects.risk import ASKING, Rules, least
 from baton.core.effects.toolspec import PURE, Approval
-from baton.core.expressions import lasting
+from baton.core.expressions import duration_text
 from baton.core.failures.alternatives import misfit_of_result
 from baton.core.failures.breakers import HOST
-from baton.core.failures.policy import ANY, FAIL, FIXED, Change, RetryChange
+from baton.core.failures.policy import ANY, FAIL, FIXED, PolicyChange, RetryChange
 from baton.core.graph.graph import CallbackTimes, Node, ReplanParts
 from baton.core.limits import LONGEST_INVOCATION_MS
 from baton.core.log.questions import APPROVE, REJECT
@@ -69,8 +69,8 @@ def replan_parts(
     specs = compiler.matching(replan.tools)
     names = [spec.name for spec in specs]
     # Its failures ask no person: what is done about that of the step goes on.
-    rule = Change(last=FAIL, retry=RetryChange(budget_ms=replan.within))
-    again = Change(retry=RetryChange(max_attempts=CORRECTIONS + 1, backoff=FIXED, base_ms=0))
+    rule = PolicyChange(last=FAIL, retry=RetryChange(budget_ms=replan.within))
+    again = PolicyChange(retry=RetryChange(max_attempts=CORRECTIONS + 1, backoff=FIXED, base_ms=0))
     asked = model_tool()
     said: dict[str, Any] = {
         "model": replan.model,
@@ -91,7 +91,7 @@ def replan_parts(
             **{key: value for key, value in said.items() if value is not None},
             "tool": own.name,
             "tools": names,
-            **listed(replan.operations),
+            **operations_argument(replan.operations),
             "alternatives": replan.alternatives,
             "steps": replan.steps,
         },
@@ -184,10 +184,10 @@ class Task(NodeDocument):
     def tool(self, node: NodeModel) -> str:
         return str(self.of(node))
 
-    def taker(self, known: Known, node: NodeModel) -> ToolSpec | None:
+    def taker(self, known: KnownInterfaces, node: NodeModel) -> ToolSpec | None:
         return known.tools.get(self.of(node))
 
-    def gives(self, known: Known, node: NodeModel, declared: Any) -> Any:
+    def gives(self, known: KnownInterfaces, node: NodeModel, declared: Any) -> Any:
         spec = None if node.callback else self.taker(known, node)
         return spec.result if declared is None and spec is not None else declared
 
@@ -223,8 +223,10 @@ class Task(NodeDocument):
         )
         if (node.timeout or spec.timeout_ms) > LONGEST_INVOCATION_MS:
             place, time = ("timeout", node.timeout) if node.timeout else ("tool", spec.timeout_ms)
-            said = "" if node.timeout else f"; the timeout of `{spec.name}` is {lasting(time)}"
-            message = f"no attempt can last longer than an invocation, {lasting(LONGEST_INVOCATION_MS)}{said}"
+            said = "" if node.timeout else f"; the timeout of `{spec.name}` is {duration_text(time)}"
+            message = (
+                f"no attempt can last longer than an invocation, {duration_text(LONGEST_INVOCATION_MS)}{said}"
+            )
             yield Problem(f"/nodes/{name}/{place}", message, _LONGER)
 
     def compile(self, compiler: Compiler, name: str, node: NodeModel) -> dict[str, Any]:

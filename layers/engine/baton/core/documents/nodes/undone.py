@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from baton.core.documents.parts.failing import NONE, CompensateModel
 from baton.core.effects.inverses import arguments_of, misfit_of_inverse
 from baton.core.effects.toolspec import CALL, IDEMPOTENT, Approval, ToolSpec
-from baton.core.expressions import Path, expressions_in, lasting
-from baton.core.failures.policy import ANY, FAIL, Change, RetryChange
+from baton.core.expressions import Path, duration_text, expressions_in
+from baton.core.failures.policy import ANY, FAIL, PolicyChange, RetryChange
 from baton.core.graph.graph import Node, Undo
 from baton.core.limits import LONGEST_INVOCATION_MS
 from baton.errors import Problem
@@ -65,7 +65,7 @@ def undo_problems(
     elif why := misfit_of_inverse(inverse, spec):
         yield Problem(place, why, "write its arguments under `with`, such as `${step.output.id}`")
     if (model.timeout or inverse.timeout_ms) > LONGEST_INVOCATION_MS:
-        longest = lasting(LONGEST_INVOCATION_MS)
+        longest = duration_text(LONGEST_INVOCATION_MS)
         yield Problem(
             f"{place}/timeout",
             f"no attempt can last longer than an invocation, {longest}",
@@ -127,7 +127,7 @@ def undo_of(
         domain=inverse.domain,
         arguments=given,
         timeout_ms=(model.timeout if model is not None else None) or inverse.timeout_ms,
-        failures={ANY: Change(last=FAIL, retry=retry)},
+        failures={ANY: PolicyChange(last=FAIL, retry=retry)},
         approval=asks,
         timed=bool(inverse.key.window_ms),
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
-from baton.core.documents.nodes.base import MAP, Compiler, Known, NodeDocument, Words
+from baton.core.documents.nodes.base import MAP, Compiler, KnownInterfaces, NodeDocument, Words
 from baton.core.documents.parts.fields import (
     TIME_PATTERN,
     Duration,
@@ -16,9 +16,9 @@ from baton.core.documents.parts.fields import (
     Model,
     NodeName,
     check_time,
-    defined,
     ref,
     refuse,
+    schema_reference,
     template,
 )
 from baton.core.documents.parts.naming import NODE_NAME
@@ -64,13 +64,13 @@ class WaitModel(Model):
         }
     )
 
-    for_: Annotated[int | str | None, BeforeValidator(_for), Given, defined("waitDuration")] = Field(
+    for_: Annotated[int | str | None, BeforeValidator(_for), Given, schema_reference("waitDuration")] = Field(
         default=None,
         alias="for",
         description="How long to wait: a duration, or a text with expressions that gives one.",
         examples=["10m", "${input.pause}"],
     )
-    until: Annotated[str | None, BeforeValidator(_until), Given, defined("waitTime")] = Field(
+    until: Annotated[str | None, BeforeValidator(_until), Given, schema_reference("waitTime")] = Field(
         default=None,
         description="The time to wait for, with its offset from UTC, or a text with expressions that gives one. A "
         "time that is over ends the wait at once.",
@@ -151,7 +151,7 @@ class Wait(NodeDocument):
         },
     }
 
-    def meant(self, value: Any) -> str:
+    def nearest_valid_form(self, value: Any) -> str:
         for key, read in (("for", parse_duration), ("until", check_time)):
             try:
                 read(value)
@@ -162,7 +162,7 @@ class Wait(NodeDocument):
             return f"write `wait: {{signal: {value}}}`"
         return "write `wait: {for: 5s}` or `wait: {signal: NAME}`"
 
-    def gives(self, known: Known, node: NodeModel, declared: Any) -> Any:
+    def gives(self, known: KnownInterfaces, node: NodeModel, declared: Any) -> Any:
         """A payload, or that its time is over."""
         if declared is None or self.of(node).timeout is None:
             return declared

@@ -19,13 +19,13 @@ from baton.core.documents.parts.fields import (
     NodeName,
     ToolPatterns,
     between,
-    counted,
-    defined,
+    between_schema,
+    document_form,
     is_number,
     one_of,
+    one_of_schema,
     refuse,
-    shown,
-    words,
+    schema_reference,
 )
 
 MICRO = 1_000_000
@@ -35,12 +35,12 @@ LEAST_USD, MOST_USD = 0.000001, MOST // MICRO
 def _micro_dollars(value: Any) -> int:
     """Dollars as the document spells them, in millionths; never by way of a multiplied float."""
     if not is_number(value):
-        raise refuse(f"`{shown(value)}` is not an amount of dollars; write for example 1.5")
+        raise refuse(f"`{document_form(value)}` is not an amount of dollars; write for example 1.5")
     if not LEAST_USD <= value <= MOST_USD:
-        raise refuse(f"`{shown(value)}` must be between 0.000001 and {MOST_USD:,} dollars")
+        raise refuse(f"`{document_form(value)}` must be between 0.000001 and {MOST_USD:,} dollars")
     amount = Decimal(repr(value)) * MICRO
     if amount != amount.to_integral_value():
-        raise refuse(f"`{shown(value)}` is finer than a millionth of a dollar")
+        raise refuse(f"`{document_form(value)}` is finer than a millionth of a dollar")
     return int(amount)
 
 
@@ -65,13 +65,13 @@ class LimitModel(Model):
 class CountModel(LimitModel):
     """The most there may be (`max`), and what happens beyond it (`then`)."""
 
-    max: Annotated[int, between(1, MOST), counted(1, MOST), Given] = Field(
+    max: Annotated[int, between(1, MOST), between_schema(1, MOST), Given] = Field(
         description="The most there may be.", examples=[100]
     )
     then: Annotated[
         str,
         one_of(_TERMINATE, _THROTTLE, why=_why(_SUMMARISE, "`bytes`")),
-        words(_TERMINATE, _THROTTLE),
+        one_of_schema(_TERMINATE, _THROTTLE),
         Given,
     ] = Field(default=_TERMINATE, description=f"{_THEN}, {_SLOWED}.", examples=[_THROTTLE])
 
@@ -79,13 +79,13 @@ class CountModel(LimitModel):
 class BytesModel(LimitModel):
     """The most bytes (`max`), and what happens beyond them (`then`)."""
 
-    max: Annotated[int, between(1, MOST), counted(1, MOST), Given] = Field(
+    max: Annotated[int, between(1, MOST), between_schema(1, MOST), Given] = Field(
         description="The most bytes.", examples=[1_000_000]
     )
     then: Annotated[
         str,
         one_of(_TERMINATE, _THROTTLE, _SUMMARISE),
-        words(_TERMINATE, _THROTTLE, _SUMMARISE),
+        one_of_schema(_TERMINATE, _THROTTLE, _SUMMARISE),
         Given,
     ] = Field(
         default=_TERMINATE,
@@ -99,20 +99,20 @@ class TimeModel(LimitModel):
 
     max: Annotated[Duration, Given] = Field(description="The longest time.", examples=["2h"])
     then: Annotated[
-        str, one_of(_TERMINATE, why=lambda _: "time cannot be held up"), words(_TERMINATE), Given
+        str, one_of(_TERMINATE, why=lambda _: "time cannot be held up"), one_of_schema(_TERMINATE), Given
     ] = Field(default=_TERMINATE, description=f"{_THEN}. There is no other way.", examples=[_TERMINATE])
 
 
 class CostModel(LimitModel):
     """The most dollars (`max`), and what happens beyond them (`then`)."""
 
-    max: Annotated[int, BeforeValidator(_micro_dollars), defined("dollars"), Given] = Field(
+    max: Annotated[int, BeforeValidator(_micro_dollars), schema_reference("dollars"), Given] = Field(
         description="The most US dollars.", examples=[1.5]
     )
     then: Annotated[
         str,
         one_of(_TERMINATE, _THROTTLE, why=_why(_SUMMARISE, "`bytes`")),
-        words(_TERMINATE, _THROTTLE),
+        one_of_schema(_TERMINATE, _THROTTLE),
         Given,
     ] = Field(default=_TERMINATE, description=f"{_THEN}, {_SLOWED}.", examples=[_THROTTLE])
 
@@ -159,7 +159,7 @@ def _limits(value: Any) -> Any:
     return {name: getattr(read, name) for name in LimitsModel.model_fields if getattr(read, name) is not None}
 
 
-Limits = Annotated[dict[str, LimitModel], BeforeValidator(_limits), Given, defined("limits")]
+Limits = Annotated[dict[str, LimitModel], BeforeValidator(_limits), Given, schema_reference("limits")]
 
 
 # ---- guardrails ------------------------------------------------------------------------------------------------

@@ -20,13 +20,13 @@ from baton.core.documents.parts.fields import (
     Targets,
     Value,
     between,
-    counted,
-    defined,
+    between_schema,
     is_number,
     one_of,
+    one_of_schema,
     refuse,
+    schema_reference,
     whole,
-    words,
 )
 from baton.core.expressions import expressions_in, parse_duration
 
@@ -125,11 +125,11 @@ class PauseModel(Model):
 
     short: ClassVar[str] = "first"
 
-    first: Annotated[int | str, BeforeValidator(_first), defined("waitDuration")] = Field(
+    first: Annotated[int | str, BeforeValidator(_first), schema_reference("waitDuration")] = Field(
         description="The first pause: a duration, or a text with expressions that gives one.",
         examples=["10m", "${output.retry_in}s"],
     )
-    factor: Annotated[float | None, BeforeValidator(_factor), Given, defined("factor")] = Field(
+    factor: Annotated[float | None, BeforeValidator(_factor), Given, schema_reference("factor")] = Field(
         default=None,
         description="How many times as long as the one before each further pause is. Without it, 1.",
     )
@@ -153,9 +153,9 @@ class LoopModel(Model):
         examples=["output.score < 80", "loop.iteration < 3"],
     )
     max_iterations: Annotated[
-        int, between(1, MAX_ITERATIONS), Given, counted(1, MAX_ITERATIONS)
+        int, between(1, MAX_ITERATIONS), Given, between_schema(1, MAX_ITERATIONS)
     ] = Field(default=100, description="How many rounds there may be, the first one counted. Without it, 100.", examples=[5])  # fmt: skip
-    back_to: Annotated[str | None, Given, defined("nodeName")] = Field(
+    back_to: Annotated[str | None, Given, schema_reference("nodeName")] = Field(
         default=None,
         description="The first node of the loop: an earlier one. Without it the loop is this node alone.",
         examples=["draft"],
@@ -195,7 +195,7 @@ class PollModel(Model):
         examples=["10m", "${output.retry_in}s", {"first": "5s", "factor": 2, "most": "10m"}],
     )
     tries: Annotated[
-        int, between(1, MAX_ITERATIONS), Given, counted(1, MAX_ITERATIONS)
+        int, between(1, MAX_ITERATIONS), Given, between_schema(1, MAX_ITERATIONS)
     ] = Field(default=100, description="How often it is asked, the first time counted. Then the node fails. Without it, 100.", examples=[50])  # fmt: skip
     within: Annotated[Duration | None, Given] = Field(
         default=None,
@@ -239,9 +239,11 @@ def _tolerated(value: Any) -> Any:
     return f"{int(match[1])}%"
 
 
-WaitFor = Annotated[Literal["all", "any"] | int, BeforeValidator(_wait_for), Given, defined("waitFor")]
-Tolerated = Annotated[int | str | None, BeforeValidator(_tolerated), Given, defined("tolerated")]
-Rest = Annotated[Literal["cancel", "run"], one_of("cancel", "run"), Given, words("cancel", "run")]
+WaitFor = Annotated[
+    Literal["all", "any"] | int, BeforeValidator(_wait_for), Given, schema_reference("waitFor")
+]
+Tolerated = Annotated[int | str | None, BeforeValidator(_tolerated), Given, schema_reference("tolerated")]
+Rest = Annotated[Literal["cancel", "run"], one_of("cancel", "run"), Given, one_of_schema("cancel", "run")]
 
 
 class Share:

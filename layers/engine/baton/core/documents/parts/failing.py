@@ -41,11 +41,11 @@ from baton.core.documents.parts.fields import (
     Value,
     WorkflowReference,
     between,
-    defined,
+    document_form,
     is_number,
     one_of,
     refuse,
-    shown,
+    schema_reference,
 )
 from baton.core.documents.parts.people import EscalationModel
 from baton.core.failures.codes import CLASSES, CODE_PATTERN
@@ -76,10 +76,13 @@ def _code(value: Any) -> Any:
     """A code as it is spelled in the engine. A status may be a number."""
     text = str(int(value)) if is_number(value) and value == value // 1 else value
     if not isinstance(text, str) or not _CODE.fullmatch(text):
-        raise refuse(f"`{shown(value)}` is not a code; write for example timeout, rate_limited or 503")
+        raise refuse(
+            f"`{document_form(value)}` is not a code; write for example timeout, rate_limited or 503"
+        )
     if instead := exception_meant(text):
         raise refuse(
-            f"`{shown(text)}` is what an exception is called, and no failure has it as its code", instead
+            f"`{document_form(text)}` is what an exception is called, and no failure has it as its code",
+            instead,
         )
     return code_of(text)
 
@@ -91,7 +94,7 @@ def _many(value: Any) -> Any:
 def _each_once(value: list[Any]) -> list[Any]:
     for index, one in enumerate(value):
         if one in value[:index]:
-            raise refuse(f"`{shown(one)}` is there twice")
+            raise refuse(f"`{document_form(one)}` is there twice")
     return value
 
 
@@ -111,7 +114,7 @@ def _text(pattern: str, what: str, example: str) -> BeforeValidator:
 
     def read(value: Any) -> str:
         if not isinstance(value, str) or not known.fullmatch(value):
-            raise refuse(f"`{shown(value)}` is not {what}; write for example {example}")
+            raise refuse(f"`{document_form(value)}` is not {what}; write for example {example}")
         return value
 
     return BeforeValidator(read)
@@ -120,7 +123,7 @@ def _text(pattern: str, what: str, example: str) -> BeforeValidator:
 def _share(low: float, high: float) -> BeforeValidator:
     def read(value: Any) -> float:
         if not is_number(value) or not low <= value <= high:
-            raise refuse(f"`{shown(value)}` must be a number between {low:g} and {high:g}")
+            raise refuse(f"`{document_form(value)}` must be a number between {low:g} and {high:g}")
         return float(value)
 
     return BeforeValidator(read)
@@ -140,7 +143,7 @@ _Names = Annotated[list[_Name], BeforeValidator(_many)]
 
 
 def _so_many(value: Any) -> str:
-    return f"so many attempts are `{{max_attempts: {shown(value)}}}`" if is_number(value) else ""
+    return f"so many attempts are `{{max_attempts: {document_form(value)}}}`" if is_number(value) else ""
 
 
 # ---- retry -----------------------------------------------------------------------------------------------------
@@ -261,7 +264,7 @@ def _by_code(value: Any) -> Any:
     for key in value if isinstance(value, dict) else ():
         code = _code(key)
         if code in known:
-            raise refuse(f"`{shown(key)}` is there twice: it is another spelling of `{code}`")
+            raise refuse(f"`{document_form(key)}` is there twice: it is another spelling of `{code}`")
         known.add(code)
     return value
 
@@ -393,16 +396,18 @@ def _rules(value: Any) -> Any:
 
 # ---- the fields of nodes and documents ---------------------------------------------------------------------------
 
-Retry = Annotated[RetryModel | None, Given, defined("retry")]
-OnFailure = Annotated[dict[Code, ReactionModel], BeforeValidator(_by_code), Given, defined("onFailure")]
+Retry = Annotated[RetryModel | None, Given, schema_reference("retry")]
+OnFailure = Annotated[
+    dict[Code, ReactionModel], BeforeValidator(_by_code), Given, schema_reference("onFailure")
+]
 Failover = Annotated[
     list[PolicyModel],
     AfterValidator(_named_once),
     _few(0, MOST_POLICIES, "policies"),
     Given,
-    defined("failover"),
+    schema_reference("failover"),
 ]
-Catch = Annotated[list[CatchModel], BeforeValidator(_rules), Given, defined("catch")]
+Catch = Annotated[list[CatchModel], BeforeValidator(_rules), Given, schema_reference("catch")]
 
 
 NONE, SEQUENTIAL, PARALLEL = "none", "sequential", "parallel"

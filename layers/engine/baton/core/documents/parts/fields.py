@@ -58,7 +58,7 @@ def refuse(message: str, suggestion: str = "") -> PydanticCustomError:
     return PydanticCustomError("refused", "{message}", {"message": message, "suggestion": suggestion})
 
 
-def shown(value: Any) -> str:
+def document_form(value: Any) -> str:
     """The value as a document writes it, as much of it as fits into a message."""
     return (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))[:40]
 
@@ -70,27 +70,27 @@ def _given(value: Any) -> Any:
     return value
 
 
-def defined(name: str) -> WithJsonSchema:
+def schema_reference(name: str) -> WithJsonSchema:
     """Stands in the models' JSON Schema for the definition of this name in documents/schema.py."""
     return WithJsonSchema({DEFINED: name})
 
 
 # For fields that are None when they are left out: null in a document is not a way of leaving them out.
 Given = BeforeValidator(_given)
-Duration = Annotated[int, BeforeValidator(parse_duration), defined("duration")]
+Duration = Annotated[int, BeforeValidator(parse_duration), schema_reference("duration")]
 WorkflowName = Annotated[str, StringConstraints(pattern=WORKFLOW_NAME)]
 WorkflowReference = Annotated[str, StringConstraints(pattern=WORKFLOW_REFERENCE)]
 NodeName = Annotated[str, StringConstraints(pattern=NODE_NAME)]
-Value = Annotated[JsonValue, defined("value")]
+Value = Annotated[JsonValue, schema_reference("value")]
 # As it stands in the document: the compiler reads it.
-Condition = Annotated[JsonValue, Given, defined("condition")]
+Condition = Annotated[JsonValue, Given, schema_reference("condition")]
 
 
 def check_time(value: Any) -> None:
     """Raises `ValueError` for a text that is no time with its offset from UTC."""
     if not isinstance(value, str) or not _TIME.fullmatch(value):
         raise refuse(
-            f"`{shown(value)}` is not a time with its offset; write for example 2026-12-01T09:00:00Z"
+            f"`{document_form(value)}` is not a time with its offset; write for example 2026-12-01T09:00:00Z"
         )
     try:
         parse_time(value)
@@ -123,7 +123,9 @@ def _each_once(value: Any) -> Any:
 def _no_text_of_many(value: Any) -> Any:
     for text in [value] if isinstance(value, str) else value if isinstance(value, list) else ():
         if isinstance(text, str) and "," in text:
-            raise refuse(f"`{shown(text)}` is one text, and a list is meant", f"write {as_list(text)}")
+            raise refuse(
+                f"`{document_form(text)}` is one text, and a list is meant", f"write {as_list(text)}"
+            )
     return value
 
 
@@ -133,12 +135,12 @@ def as_list(text: str) -> str:
 
 
 _Names = Annotated[list[str], BeforeValidator(_one_or_many)]
-After = Annotated[_Names, defined("after")]
-Targets = Annotated[_Names, BeforeValidator(_each_once), BeforeValidator(_some), defined("targets")]
+After = Annotated[_Names, schema_reference("after")]
+Targets = Annotated[_Names, BeforeValidator(_each_once), BeforeValidator(_some), schema_reference("targets")]
 # Here an empty list has a meaning: nothing is allowed.
-Allowed = Annotated[_Names, BeforeValidator(_each_once), defined("allowed")]
+Allowed = Annotated[_Names, BeforeValidator(_each_once), schema_reference("allowed")]
 ToolPatterns = Annotated[
-    _Names, BeforeValidator(_each_once), BeforeValidator(_no_text_of_many), defined("toolPatterns")
+    _Names, BeforeValidator(_each_once), BeforeValidator(_no_text_of_many), schema_reference("toolPatterns")
 ]
 
 
@@ -146,7 +148,8 @@ def _apis(value: Any) -> Any:
     for name in value if isinstance(value, dict) else ():
         if not isinstance(name, str) or not _API.fullmatch(name):
             raise refuse(
-                f"`{shown(name)}` is no name of an API", "write it as `OpenApis` has it, such as `shop`"
+                f"`{document_form(name)}` is no name of an API",
+                "write it as `OpenApis` has it, such as `shop`",
             )
     return value
 
@@ -158,7 +161,7 @@ Operations = Annotated[
     ],
     BeforeValidator(_apis),
     Field(max_length=MOST_OPERATIONS),
-    defined("operations"),
+    schema_reference("operations"),
 ]
 
 
@@ -168,7 +171,7 @@ def _choose(value: Any) -> Any:
     return match[1] if match else value
 
 
-Choose = Annotated[str, BeforeValidator(_choose), defined("expression")]
+Choose = Annotated[str, BeforeValidator(_choose), schema_reference("expression")]
 
 
 # ---- numbers and words -----------------------------------------------------------------------------------------
@@ -182,9 +185,9 @@ def is_number(value: Any) -> bool:
 def whole(value: Any, low: int, high: int) -> int:
     """A whole number; `5.0` is one, as it is in JSON Schema."""
     if not is_number(value) or value != value // 1:
-        raise refuse(f"`{shown(value)}` is not a whole number")
+        raise refuse(f"`{document_form(value)}` is not a whole number")
     if not low <= value <= high:
-        raise refuse(f"`{shown(value)}` must be between {low:,} and {high:,}")
+        raise refuse(f"`{document_form(value)}` must be between {low:,} and {high:,}")
     return int(value)
 
 
@@ -193,7 +196,7 @@ def between(low: int, high: int) -> BeforeValidator:
     return BeforeValidator(lambda value: whole(value, low, high))
 
 
-def counted(low: int, high: int) -> WithJsonSchema:
+def between_schema(low: int, high: int) -> WithJsonSchema:
     """The JSON Schema of `between`."""
     return WithJsonSchema({"type": "integer", "minimum": low, "maximum": high})
 
@@ -212,7 +215,7 @@ def one_of(*words: str, why: Callable[[Any], str] = lambda _: "") -> BeforeValid
     return BeforeValidator(read)
 
 
-def words(*words: str) -> WithJsonSchema:
+def one_of_schema(*words: str) -> WithJsonSchema:
     """The JSON Schema of `one_of`."""
     return WithJsonSchema({"type": "string", "enum": list(words)})
 

@@ -37,18 +37,18 @@ from baton.core.documents.parts.fields import (
     ToolPatterns,
     Value,
     between,
-    counted,
-    defined,
+    between_schema,
+    document_form,
     is_number,
     one_of,
+    one_of_schema,
     refuse,
-    shown,
-    words,
+    schema_reference,
 )
 from baton.core.documents.parts.people import ApprovalModel, Text
 from baton.core.failures.alternatives import Alternative, ways_of
 from baton.core.failures.breakers import NAME_PATTERN, name_problem
-from baton.core.failures.policy import FIXED, Change, RetryChange
+from baton.core.failures.policy import FIXED, PolicyChange, RetryChange
 from baton.core.graph.graph import CallbackTimes
 from baton.core.models.usage import HANDOVER_MS, LONGEST_MS, MODEL, REFUSED, SHARE, SUMMARISE, model_tool
 
@@ -71,12 +71,12 @@ class MapModel(Share, Model):
 
     short: ClassVar[str] = "over"
 
-    over: Annotated[JsonValue, BeforeValidator(_list), Given, defined("list")] = Field(
+    over: Annotated[JsonValue, BeforeValidator(_list), Given, schema_reference("list")] = Field(
         description=f"The list. At most {MOST_ITEMS:,} items; {MOST_CHILDREN:,} where each is a child `workflow`.",
         examples=["${input.guests}", ["Bonn", "Kiel"]],
     )
     concurrency: Annotated[
-        int, between(1, MOST_AT_ONCE), Given, counted(1, MOST_AT_ONCE)
+        int, between(1, MOST_AT_ONCE), Given, between_schema(1, MOST_AT_ONCE)
     ] = Field(default=AT_ONCE, description=f"How many items are at work at the same time, at most. Without it, {AT_ONCE}.", examples=[5])  # fmt: skip
     wait_for: WaitFor = Field(
         default="all",
@@ -144,7 +144,8 @@ _is_name = re.compile(MODEL_NAME).fullmatch
 def _name(value: Any) -> Any:
     if isinstance(value, str) and not _is_name(value):
         raise refuse(
-            f"`{shown(value)}` is no name of a model", "write it as in gpt-5-mini or openai/gpt-5-mini"
+            f"`{document_form(value)}` is no name of a model",
+            "write it as in gpt-5-mini or openai/gpt-5-mini",
         )
     return value
 
@@ -155,13 +156,15 @@ ModelName = Annotated[str, BeforeValidator(_name), WithJsonSchema({"type": "stri
 def _dollars(value: Any) -> int:
     """Dollars for a million tokens, in millionths of a dollar."""
     if not is_number(value) or not 0 <= value <= 10_000:
-        raise refuse(f"`{shown(value)}` is no price; write dollars for a million tokens, for example 0.25")
+        raise refuse(
+            f"`{document_form(value)}` is no price; write dollars for a million tokens, for example 0.25"
+        )
     return int((Decimal(repr(value)) * 1_000_000).to_integral_value())
 
 
 def _temperature(value: Any) -> float:
     if not is_number(value) or not 0 <= value <= 2:
-        raise refuse(f"`{shown(value)}` must be between 0 and 2")
+        raise refuse(f"`{document_form(value)}` must be between 0 and 2")
     return float(value)
 
 
@@ -197,7 +200,7 @@ class SummaryModel(Model):
     model: Annotated[ModelName | None, Given] = Field(
         default=None, description="The model; without it, the agent's own."
     )
-    max_output: Annotated[int, between(1, MOST_OUTPUT), counted(1, MOST_OUTPUT)] = Field(
+    max_output: Annotated[int, between(1, MOST_OUTPUT), between_schema(1, MOST_OUTPUT)] = Field(
         default=1_024, description="The most tokens of a summary."
     )
 
@@ -223,13 +226,13 @@ class Asking(Model):
     prompt: Annotated[Value, BeforeValidator(_said)] = Field(
         description="What is asked: text, or a value that the model gets as JSON."
     )
-    max_output: Annotated[int, between(1, MOST_OUTPUT), counted(1, MOST_OUTPUT)] | None = Field(
+    max_output: Annotated[int, between(1, MOST_OUTPUT), between_schema(1, MOST_OUTPUT)] | None = Field(
         default=None, description="The most tokens of one answer, reasoning included; without it, 4,096."
     )
     temperature: Annotated[float | None, BeforeValidator(_temperature), WithJsonSchema(_HEAT)] = Field(
         default=None, description="From 0, always the likeliest word, to 2."
     )
-    corrections: Annotated[int, between(0, MOST_CORRECTIONS), counted(0, MOST_CORRECTIONS)] = Field(
+    corrections: Annotated[int, between(0, MOST_CORRECTIONS), between_schema(0, MOST_CORRECTIONS)] = Field(
         default=3,
         description="How often an answer that is not as `output_schema` has it is asked for again. Then a person is asked.",
     )
@@ -237,20 +240,20 @@ class Asking(Model):
         default=False,
         description="The provider works on a request while no worker waits, if it can; the answer has an hour, or the `timeout`.",
     )
-    price: Annotated[PriceModel | None, Given, defined("modelPrice")] = Field(
+    price: Annotated[PriceModel | None, Given, schema_reference("modelPrice")] = Field(
         default=None,
         description="What the model costs, where the deployment does not know it; a known price that is higher counts.",
     )
 
 
-def given(model: str, asking: Asking) -> dict[str, Any]:
+def model_arguments(model: str, asking: Asking) -> dict[str, Any]:
     """Return the arguments that are rendered when the node is ready."""
     names = {"instructions", "prompt", "max_output", "temperature", "price"}
     said: dict[str, Any] = asking.model_dump(include=names, exclude_unset=True)
     return {"model": model, **{name: value for name, value in said.items() if value is not None}}
 
 
-def spoken(key: str, asking: Asking) -> Iterator[tuple[str, Any]]:
+def expression_texts(key: str, asking: Asking) -> Iterator[tuple[str, Any]]:
     """Yield the values that may have expressions, each with its place below the node."""
     for name in ("instructions", "prompt"):
         if (value := getattr(asking, name)) is not None:
@@ -291,7 +294,7 @@ def step_of(
     ways = (*ways, *ways_of(MODEL, {MODEL: spec}))
     if asking.background:  # one handover has one answer
         ways, timeout = tuple(way for way in ways if not way.chunk), HANDOVER_MS
-    again = Change(retry=RetryChange(max_attempts=asking.corrections + 1, backoff=FIXED, base_ms=0))
+    again = PolicyChange(retry=RetryChange(max_attempts=asking.corrections + 1, backoff=FIXED, base_ms=0))
     return {
         "tool": MODEL,
         "tool_version": spec.version,
@@ -318,20 +321,20 @@ class ReplanModel(Model):
     model: ModelName = Field(description="The model that is asked.")
     tools: ToolPatterns = Field(description="The tools that it may call.")
     operations: Operations = Field(default_factory=dict, description=OPERATIONS_SAY)
-    alternatives: Annotated[int, between(1, MOST_ALTERNATIVES), counted(1, MOST_ALTERNATIVES)] = Field(
+    alternatives: Annotated[int, between(1, MOST_ALTERNATIVES), between_schema(1, MOST_ALTERNATIVES)] = Field(
         default=3, description="The most that it suggests."
     )
-    steps: Annotated[int, between(1, MOST_STEPS), counted(1, MOST_STEPS)] = Field(
+    steps: Annotated[int, between(1, MOST_STEPS), between_schema(1, MOST_STEPS)] = Field(
         default=1, description="The most calls of one."
     )
     within: Annotated[Duration, Given] = Field(default=USUAL_MS, description="None begins later; else `5m`.")
-    choose: Annotated[str, one_of(BEST, PERSON), words(BEST, PERSON), Given] = Field(
+    choose: Annotated[str, one_of(BEST, PERSON), one_of_schema(BEST, PERSON), Given] = Field(
         default=BEST, description="Whether the best is tried first, or a person chooses one."
     )
-    max_output: Annotated[int, between(1, MOST_OUTPUT), counted(1, MOST_OUTPUT)] | None = Field(
+    max_output: Annotated[int, between(1, MOST_OUTPUT), between_schema(1, MOST_OUTPUT)] | None = Field(
         default=None, description="As of a `model`."
     )
-    price: Annotated[PriceModel | None, Given, defined("modelPrice")] = Field(
+    price: Annotated[PriceModel | None, Given, schema_reference("modelPrice")] = Field(
         default=None, description="What it costs, if unknown or more."
     )
 
@@ -355,12 +358,14 @@ def _breaker(value: Any) -> Any:
 
 
 BreakerName = Annotated[str, BeforeValidator(_breaker), StringConstraints(pattern=f"^{NAME_PATTERN}$")]
-Schema = Annotated[dict[str, JsonValue] | bool, BeforeValidator(_schema), Given, defined("jsonSchema")]
+Schema = Annotated[
+    dict[str, JsonValue] | bool, BeforeValidator(_schema), Given, schema_reference("jsonSchema")
+]
 SchemaOrName = Annotated[
     dict[str, JsonValue] | bool | str | None,
     BeforeValidator(_schema_or_name),
     Given,
-    defined("jsonSchemaOrName"),
+    schema_reference("jsonSchemaOrName"),
 ]
 
 

@@ -15,13 +15,13 @@ from baton.core.documents.parts.fields import (
     Given,
     Model,
     between,
-    counted,
-    defined,
+    between_schema,
+    document_form,
     is_number,
     one_of,
+    one_of_schema,
     refuse,
-    shown,
-    words,
+    schema_reference,
 )
 from baton.core.effects.risk import ACTIONS, AMOUNT, CURRENCY, LEVELS, RiskRule
 from baton.core.expressions import nearest
@@ -58,7 +58,9 @@ def _audience(value: Any) -> Any:
     return value
 
 
-Audience = Annotated[AudienceModel | None, BeforeValidator(_audience), Given, defined("humanAudience")]
+Audience = Annotated[
+    AudienceModel | None, BeforeValidator(_audience), Given, schema_reference("humanAudience")
+]
 AUDIENCE: dict[str, Any] = {
     "anyOf": [
         {"const": STARTER},
@@ -192,23 +194,25 @@ def _amount(value: Any) -> Any:
     """Digits, exactly as the document writes them."""
     text = f"{Decimal(repr(value)):f}" if is_number(value) else value
     if not isinstance(text, str) or not _is_amount(text):
-        raise refuse(f"`{shown(value)}` is not an amount; write for example 500 or '12.50'")
+        raise refuse(f"`{document_form(value)}` is not an amount; write for example 500 or '12.50'")
     return text
 
 
 def _currency(value: Any) -> Any:
     if not isinstance(value, str) or not re.fullmatch(CURRENCY, value):
-        raise refuse(f"`{shown(value)}` is no currency; write three capital letters, such as {DOLLARS}")
+        raise refuse(
+            f"`{document_form(value)}` is no currency; write three capital letters, such as {DOLLARS}"
+        )
     return value
 
 
 class RiskRuleModel(Model):
     """A level for the calls that fit all that it says."""
 
-    level: Annotated[str, one_of(*LEVELS), words(*LEVELS), Given] = Field(
+    level: Annotated[str, one_of(*LEVELS), one_of_schema(*LEVELS), Given] = Field(
         description="`high` and `critical` ask a person first."
     )
-    action: Annotated[str | None, one_of(*ACTIONS), words(*ACTIONS), Given] = Field(
+    action: Annotated[str | None, one_of(*ACTIONS), one_of_schema(*ACTIONS), Given] = Field(
         default=None, description="Only calls of tools that do this."
     )
     above: Annotated[
@@ -220,8 +224,8 @@ class RiskRuleModel(Model):
     currency: Annotated[
         str, BeforeValidator(_currency), Given, WithJsonSchema({"type": "string", "pattern": f"^{CURRENCY}$"})
     ] = Field(default=DOLLARS, description="Of `above`: three capital letters of ISO 4217.")
-    party_above: Annotated[int | None, between(0, _MOST_PEOPLE), counted(0, _MOST_PEOPLE), Given] = Field(
-        default=None, description="Only parties of more people."
+    party_above: Annotated[int | None, between(0, _MOST_PEOPLE), between_schema(0, _MOST_PEOPLE), Given] = (
+        Field(default=None, description="Only parties of more people.")
     )
 
     @model_validator(mode="after")

@@ -13,12 +13,12 @@ from baton.core.documents.parts.fields import (
     NodeName,
     Value,
     between,
-    counted,
-    defined,
+    between_schema,
+    document_form,
     one_of,
+    one_of_schema,
     refuse,
-    shown,
-    words,
+    schema_reference,
 )
 from baton.core.expressions import nearest
 from baton.core.graph.graph import OVERLAPS, QUEUE, SKIP, Schedule
@@ -126,7 +126,9 @@ def _read(read: Any) -> BeforeValidator:
 
 def _timezone(value: Any) -> str:
     if not isinstance(value, str):
-        raise refuse(f"`{shown(value)}` is not the name of a time zone; write for example Europe/Berlin")
+        raise refuse(
+            f"`{document_form(value)}` is not the name of a time zone; write for example Europe/Berlin"
+        )
     try:
         zone(value)
     except ValueError as error:
@@ -148,7 +150,7 @@ class ScheduleModel(Model):
         description="Five fields: minute, hour, day of the month, month, day of the week. Or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.",
         examples=["0 18 * * fri", "*/15 8-17 * * mon-fri"],
     )
-    rate: Annotated[int, _read(read_rate), defined("rate"), Given] = Field(
+    rate: Annotated[int, _read(read_rate), schema_reference("rate"), Given] = Field(
         default=0,
         description="One after so long, a minute or more: `5m`, `5 minutes` or `rate(5 minutes)`. Counted from the registration.",
         examples=["5m", "rate(1 hour)"],
@@ -158,16 +160,18 @@ class ScheduleModel(Model):
         description="The time zone of `cron`, by its IANA name, with its daylight saving time.",
         examples=["Europe/Berlin"],
     )
-    overlap: Annotated[str, one_of(*OVERLAPS), words(*OVERLAPS), Given] = Field(
+    overlap: Annotated[str, one_of(*OVERLAPS), one_of_schema(*OVERLAPS), Given] = Field(
         default=SKIP,
         description="What becomes of a tick while a saga of the schedule is still at work: none is started (`skip`), it waits "
         "for its end (`queue`), or a saga is started beside it (`allow`).",
     )
-    catch_up: Annotated[int | None, between(0, MOST_CATCH_UP), counted(0, MOST_CATCH_UP), Given] = Field(
-        default=None,
-        description="How many overdue ticks are started after an outage, or wait in a queue: the newest ones. Without it 1, of a queue "
-        f"{QUEUED}. A tick that is less than five minutes late is always started.",
-        examples=[3],
+    catch_up: Annotated[int | None, between(0, MOST_CATCH_UP), between_schema(0, MOST_CATCH_UP), Given] = (
+        Field(
+            default=None,
+            description="How many overdue ticks are started after an outage, or wait in a queue: the newest ones. Without it 1, of a queue "
+            f"{QUEUED}. A tick that is less than five minutes late is always started.",
+            examples=[3],
+        )
     )
     input: Value = Field(
         default=None,

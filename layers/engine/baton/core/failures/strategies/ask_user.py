@@ -4,8 +4,8 @@ audience has.
 
 from __future__ import annotations
 
-from baton.core.failures.policy import Change, PolicyEntry
-from baton.core.failures.strategies.base import STARTER, Strategy, Told
+from baton.core.failures.policy import PolicyChange, PolicyEntry
+from baton.core.failures.strategies.base import STARTER, Strategy, StrategyWords
 
 _HOUR_MS = 3_600_000
 
@@ -26,10 +26,10 @@ class AskUser(Strategy):
         whole = last["after_ms"] if "decide" in last else self.waits_ms(entry)
         return f"asks the starter for {whole / _HOUR_MS:.3g}h"
 
-    def only_for(self, change: Change) -> tuple[str, ...]:
+    def only_for(self, change: PolicyChange) -> tuple[str, ...]:
         return ("escalate",) if change.escalate else ()
 
-    def told(self, chosen: Told) -> str:
+    def in_words(self, chosen: StrategyWords) -> str:
         if not chosen.is_asked:
             return self.name
         return f"a person was asked{f', until {chosen.until} at most' if chosen.until else ''}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from baton.core.failures.alternatives import Alternative
-from baton.core.failures.policy import Change, PolicyEntry
+from baton.core.failures.policy import PolicyChange, PolicyEntry
 
 if TYPE_CHECKING:
     from baton.core.failures.failover import Policy
@@ -63,7 +63,7 @@ class LadderStep(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     why: tuple[str, ...] = ()
 
 
-class Situation(msgspec.Struct, frozen=True, kw_only=True):
+class FailureContext(msgspec.Struct, frozen=True, kw_only=True):
     """A failure, and the possible reactions to it.
 
     `ways`: the alternatives to the step, the best first; `may_suggest`: a model may suggest others.
@@ -76,7 +76,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     now: int
     retry_after_ms: int | None = None
     draw: float = 0.5
-    ways: Sequence[Alternative] = ()
+    alternatives: Sequence[Alternative] = ()
     may_suggest: bool = False
 
     @property
@@ -85,7 +85,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
         return max(0, self.now - self.history.since) if self.history.since else 0
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class StrategyWords(msgspec.Struct, frozen=True, kw_only=True):
     """The log's record of a chosen strategy, in words; a word is empty if it does not apply."""
 
     pause: str = ""
@@ -142,17 +142,17 @@ class Strategy:
         """
         return None
 
-    def next(self, at: Situation) -> LadderStep | str:
+    def next(self, at: FailureContext) -> LadderStep | str:
         """Return its step now, or the reason why it has none."""
         if at.history.used.get(self.name, 0) >= at.entry.at_most.get(self.name, self.most):
             return "used up"
         return self.choose(at)
 
-    def choose(self, at: Situation) -> LadderStep | str:
+    def choose(self, at: FailureContext) -> LadderStep | str:
         """Return the same as `next` for a strategy that is not used up."""
         return LadderStep(strategy=self.name)
 
-    def by_policy(self, at: Situation, policy: Policy) -> LadderStep | None:
+    def by_policy(self, at: FailureContext, policy: Policy) -> LadderStep | None:
         """Return its step for a failover policy, whatever its number of uses; None if it cannot be taken."""
         found = self.choose(at)
         return found if isinstance(found, LadderStep) else None
@@ -177,10 +177,10 @@ class Strategy:
         """Return `foretold`, with the entry's changes."""
         return self.foretold
 
-    def only_for(self, change: Change) -> tuple[str, ...]:
+    def only_for(self, change: PolicyChange) -> tuple[str, ...]:
         """Return the fields of a rule that have no effect without it."""
         return ()
 
-    def told(self, chosen: Told) -> str:
+    def in_words(self, chosen: StrategyWords) -> str:
         """Return the reaction in words, for people."""
         return self.name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baton.core.failures.strategies.base import ESCALATED, ON_CALL, Strategy, Told
+from baton.core.failures.strategies.base import ESCALATED, ON_CALL, Strategy, StrategyWords
 
 
 class Escalate(Strategy):
@@ -16,5 +16,5 @@ class Escalate(Strategy):
     waits_for = "the person on call"
     metric = "Escalations"
 
-    def told(self, chosen: Told) -> str:
+    def in_words(self, chosen: StrategyWords) -> str:
         return f"an incident was opened, severity {chosen.severity or 'medium'}"

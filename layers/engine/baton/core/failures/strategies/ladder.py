@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from baton.core.failures.codes import PERMANENT, class_of
 from baton.core.failures.matrix import DEFAULTS, GENERAL, LAST, MATRIX
-from baton.core.failures.policy import ANY, ASK, FAIL, Change, PolicyEntry, Rules, changed
-from baton.core.failures.strategies.base import STARTER, History, LadderStep, Situation
+from baton.core.failures.policy import ANY, ASK, FAIL, PolicyChange, PolicyEntry, Rules, changed_policy
+from baton.core.failures.strategies.base import STARTER, FailureContext, History, LadderStep
 from baton.core.failures.strategies.registry import END, STRATEGIES, of
 
 
@@ -48,9 +48,9 @@ def entry_of(
     for change in _changes(code, class_, ({} if on_purpose else GENERAL, MATRIX.get(domain, {}))):
         entry = merge(entry, change)
     if is_handled:
-        entry = merge(entry, Change(last=FAIL))
+        entry = merge(entry, PolicyChange(last=FAIL))
     elif last != ASK and any(of(name).asks == STARTER for name in entry.ladder):
-        entry = merge(entry, Change(last=last))
+        entry = merge(entry, PolicyChange(last=last))
     return laid_over(entry, code, class_, rules)
 
 
@@ -72,7 +72,7 @@ def is_said(code: str, class_: str, rules: Sequence[Rules]) -> bool:
     return any(change.ladder is not None or change.last is not None for change in found)
 
 
-def merge(entry: PolicyEntry, change: Change) -> PolicyEntry:
+def merge(entry: PolicyEntry, change: PolicyChange) -> PolicyEntry:
     """Return the entry with the change.
 
     `at_most` is added to the entry's; all other fields replace the entry's.
@@ -83,15 +83,15 @@ def merge(entry: PolicyEntry, change: Change) -> PolicyEntry:
         if (value := getattr(change, name, None)) is not None
     }
     if change.last is not None:
-        said["ladder"] = (*unattended(said.get("ladder", entry.ladder)), *LAST[change.last])
+        said["ladder"] = (*without_people(said.get("ladder", entry.ladder)), *LAST[change.last])
     if change.retry is not None:
-        said["policy"] = changed(entry.policy, change.retry)
+        said["policy"] = changed_policy(entry.policy, change.retry)
     if change.at_most is not None:
         said["at_most"] = entry.at_most | change.at_most
     return replace(entry, **said)
 
 
-def unattended(ladder: Iterable[str]) -> tuple[str, ...]:
+def without_people(ladder: Iterable[str]) -> tuple[str, ...]:
     """Return the strategies of a ladder that ask no person and undo nothing."""
     return tuple(name for name in ladder if not of(name).asks and not of(name).undoes)
 
@@ -108,13 +108,13 @@ def _naming(code: str, rules: Rules) -> Rules:
     found = {code: rules[code]} if code in rules else {}
     for name, change in rules.items():
         if name != code and change.retry is not None and code in (change.retry.on or ()):
-            return {ANY: Change(retry=change.retry), **found}
+            return {ANY: PolicyChange(retry=change.retry), **found}
     return found
 
 
 def _changes(
     code: str, kind: str, rules: Iterable[Rules], general: Collection[str] = (ANY,)
-) -> Iterator[Change]:
+) -> Iterator[PolicyChange]:
     for level in rules:
         for name in (ANY, kind, code):
             if name in level:
@@ -122,7 +122,7 @@ def _changes(
                 yield _never_again(level[name], general) if is_final else level[name]
 
 
-def _in_turn(code: str, kind: str, rules: Iterable[Rules]) -> Iterator[Change]:
+def _in_turn(code: str, kind: str, rules: Iterable[Rules]) -> Iterator[PolicyChange]:
     """Yield the changes that apply, the most important one first."""
     for level in rules:
         for name in (code, kind, ANY):
@@ -130,7 +130,7 @@ def _in_turn(code: str, kind: str, rules: Iterable[Rules]) -> Iterator[Change]:
                 yield _never_again(level[name]) if name == ANY and kind == PERMANENT else level[name]
 
 
-def _never_again(change: Change, general: Collection[str] = (ANY,)) -> Change:
+def _never_again(change: PolicyChange, general: Collection[str] = (ANY,)) -> PolicyChange:
     """Return a rule for all failures as it applies to a permanent one, which stays permanent and is not
     retried.
     """
@@ -145,7 +145,7 @@ def _never_again(change: Change, general: Collection[str] = (ANY,)) -> Change:
 # ---- the walk -----------------------------------------------------------------------------------------------------
 
 
-def next_step(at: Situation) -> LadderStep:
+def next_step(at: FailureContext) -> LadderStep:
     """Return the step of the first strategy of the entry's ladder that has one; the end of the ladder if none
     has.
     """

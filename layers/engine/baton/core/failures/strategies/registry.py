@@ -6,7 +6,7 @@ This file is loaded with the first failure, not with the first step.
 from __future__ import annotations
 
 from baton.core.failures.strategies.ask_user import AskUser
-from baton.core.failures.strategies.base import LadderStep, Situation, Strategy
+from baton.core.failures.strategies.base import FailureContext, LadderStep, Strategy
 from baton.core.failures.strategies.escalate import Escalate
 from baton.core.failures.strategies.fail import Fail
 from baton.core.failures.strategies.look import Look
@@ -29,7 +29,7 @@ class _Unknown(Strategy):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def choose(self, at: Situation) -> LadderStep | str:
+    def choose(self, at: FailureContext) -> LadderStep | str:
         return "not known to this version"
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from baton.core.failures.failover import Policy
-from baton.core.failures.policy import LONGEST_RETRY_AFTER_MS, Change, PolicyEntry, listed, pause
-from baton.core.failures.strategies.base import History, LadderStep, Situation, Strategy, Told
+from baton.core.failures.policy import LONGEST_RETRY_AFTER_MS, PolicyChange, PolicyEntry, pause, policy_allows
+from baton.core.failures.strategies.base import FailureContext, History, LadderStep, Strategy, StrategyWords
 
 
 class Retry(Strategy):
@@ -23,9 +23,9 @@ class Retry(Strategy):
     repeats = True
 
     def is_wanted(self, entry: PolicyEntry, code: str) -> bool | None:
-        return listed(entry.policy, code, entry.kind)
+        return policy_allows(entry.policy, code, entry.kind)
 
-    def next(self, at: Situation) -> LadderStep | str:
+    def next(self, at: FailureContext) -> LadderStep | str:
         entry, history = at.entry, at.history
         allowed = entry.policy.max_attempts - 1
         most = min(allowed, entry.at_most.get(self.name, allowed))
@@ -38,7 +38,7 @@ class Retry(Strategy):
         is_late = at.retry_after_ms is not None and at.retry_after_ms > LONGEST_RETRY_AFTER_MS
         return "the pause that is asked for is too long" if is_late else "its time is used up"
 
-    def by_policy(self, at: Situation, policy: Policy) -> LadderStep | None:
+    def by_policy(self, at: FailureContext, policy: Policy) -> LadderStep | None:
         delay = self._pause(at)
         return None if delay is None else LadderStep(strategy=self.name, delay_ms=delay)
 
@@ -47,15 +47,15 @@ class Retry(Strategy):
             history, since=history.since or now, retries=history.retries + 1, total=history.total + 1
         )
 
-    def only_for(self, change: Change) -> tuple[str, ...]:
+    def only_for(self, change: PolicyChange) -> tuple[str, ...]:
         said = change.retry is not None and change.retry.preset != "none" and change.retry.max_attempts != 1
         return (*(("retry",) if said else ()), *(("before_retry",) if change.before_retry else ()))
 
-    def told(self, chosen: Told) -> str:
+    def in_words(self, chosen: StrategyWords) -> str:
         first = f", after {chosen.hooks}" if chosen.hooks else ""
         return f"tried again {f'after {chosen.pause}' if chosen.pause else 'at once'}{first}"
 
-    def _pause(self, at: Situation) -> int | None:
+    def _pause(self, at: FailureContext) -> int | None:
         return pause(
             at.entry.policy,
             at.history.retries + 1,

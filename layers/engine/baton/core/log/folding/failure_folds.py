@@ -16,10 +16,10 @@ from baton.core.log import events as ev
 from baton.core.log.folding import received
 from baton.core.log.folding.received import (
     callback_over,
-    corrected,
     remember,
     signal_key,
     useful,
+    with_correction,
     without_running,
 )
 from baton.core.log.folding.workflow_limits import pay, with_models
@@ -29,10 +29,10 @@ from baton.core.log.questions import (
     POLICY,
     TRY_AGAIN,
     USE,
-    asked,
     notice_again,
     open_questions,
     question_of_key,
+    unclosed_questions,
 )
 from baton.core.log.state import (
     ANSWER,
@@ -63,7 +63,7 @@ def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
         state = replace(state, open=without(state.open, (slot,)))
     correction = "" if before is None else before.correction
     if e.failure.code == REFUSED:
-        state, correction = corrected(state, slot, e.ended_at), e.failure.message
+        state, correction = with_correction(state, slot, e.ended_at), e.failure.message
     failing = Failing(
         attempts=e.attempt,
         failure=e.failure,
@@ -127,7 +127,7 @@ def strategy_chosen(state: State, e: ev.StrategyChosen) -> State:
         builds = (*(one for one in failing.builds if one != e.build), e.build)[-BUILDS_REMEMBERED:]
         failing = replace(failing, builds=builds, incident=e.code)
     after = replace(state, failing={**state.failing, slot: failing})
-    return after if e.ask is None else received.opened(after, e.ask)
+    return after if e.ask is None else received.with_question_row(after, e.ask)
 
 
 def step_held(state: State, e: ev.StepHeld) -> State:
@@ -220,10 +220,12 @@ def _with_ask(
     if failing is not None and failing.ask is not None and failing.ask.id == e.ask:
         ask = change(failing.ask)
         after = replace(state, failing={**state.failing, slot: replace(failing, ask=ask)})
-        return received.moved(after, ask)
+        return received.with_moved_question(after, ask)
     if work is not None and work.ask is not None and work.ask.id == e.ask:
         ask = change(work.ask)
-        return received.moved(replace(state, open={**state.open, slot: replace(work, ask=ask)}), ask)
+        return received.with_moved_question(
+            replace(state, open={**state.open, slot: replace(work, ask=ask)}), ask
+        )
     return state
 
 
@@ -262,7 +264,7 @@ def notices_sent(state: State, e: ev.NoticesSent) -> State:
     new = (key for key in e.keys if key not in state.outbox.sent)
     sent = (*state.outbox.sent, *new)[-NOTICES_REMEMBERED:]
     after = replace(state, outbox=replace(state.outbox, due=due, sent=sent))
-    return received.noted(after, e.shown, e.withdrawn) if e.shown or e.withdrawn else after
+    return received.with_rows_noted(after, e.shown, e.withdrawn) if e.shown or e.withdrawn else after
 
 
 def asked_anew(state: State, now: int) -> State:
@@ -279,7 +281,7 @@ def asked_anew(state: State, now: int) -> State:
     return received.opened_anew(replace(state, outbox=replace(state.outbox, due=(*state.outbox.due, *anew))))
 
 
-def decided(state: State, build: str = "") -> State:
+def resolve_incidents(state: State, build: str = "") -> State:
     """Return the state after the incidents are over: their steps are tried again.
 
     `build`: only steps with a defect that have not failed under this code.
@@ -314,7 +316,7 @@ def may_be_mended(failing: Failing, build: str) -> bool:
 
 def forget_answers(state: State, slots: Collection[str]) -> State:
     """Drop the answers to the questions of these slots. The key of an answer begins with its question's."""
-    asks = {ask.id for slot, ask in asked(state) if slot in slots} if state.signals else set()
+    asks = {ask.id for slot, ask in unclosed_questions(state) if slot in slots} if state.signals else set()
     if not asks:
         return state
     kept = (one for one in state.signals if one.name != ANSWER or question_of_key(one.key) not in asks)

@@ -23,21 +23,21 @@ from baton.core.log.folding.failure_folds import (
     strategy_chosen,
 )
 from baton.core.log.folding.open_folds import (
-    admitted,
     alternative_began,
     call_failed,
-    call_made,
     callback_opened,
     calls_began,
     child_opened,
     child_overdue,
     child_reported,
+    fold_admitted,
+    fold_opened,
     gone_on,
     items_began,
     items_gathered,
     join_fired,
     map_stopped,
-    opened,
+    remember_call,
     replan_ended,
     turn_began,
     wait_opened,
@@ -45,43 +45,43 @@ from baton.core.log.folding.open_folds import (
 )
 from baton.core.log.folding.received import (
     callback_over,
+    fold_interrupted,
+    fold_revived,
     gave_up,
     heartbeat_heard,
-    interrupted,
     not_taken,
-    revived,
     signal_received,
     useful,
     without_running,
 )
 from baton.core.log.folding.undo_folds import (
     after_undoing,
-    anew,
     child_undone,
+    clear_open_work,
     doubtful,
-    emptied,
-    linked,
+    link_undoable,
     question_closed,
-    set_aside,
+    resume_failed_undos,
+    spill_failed_undos,
     step_stopped,
-    taken_up,
     undo_began,
     undo_passed,
     undo_step_began,
     undone,
+    with_keys,
 )
 from baton.core.log.folding.whole_folds import (
-    abandoned,
-    cancelled,
     consume,
     emit,
-    limited,
-    parked,
-    resumed,
-    stopped,
+    fold_abandoned,
+    fold_cancelled,
+    fold_limited,
+    fold_parked,
+    fold_resumed,
+    stop_saga,
 )
 from baton.core.log.folding.workflow_limits import pay, with_models
-from baton.core.log.scopes import Map, is_turn, told
+from baton.core.log.scopes import Map, failure_for_model, is_turn
 from baton.core.log.state import (
     UNKNOWN_OUTCOME,
     Origin,
@@ -153,7 +153,7 @@ def _started(state: State, e: ev.SagaStarted) -> State:
             before=e.before,
             shared_limits=e.shared_limits,
         ),
-        undo=state.undo if e.keys is None else anew(e.keys),
+        undo=state.undo if e.keys is None else with_keys(e.keys),
         used=dict.fromkeys(e.counts, Used()),
     )
 
@@ -167,7 +167,7 @@ def _succeeded(state: State, e: ev.StepSucceeded) -> State:
     if e.callback:
         state = callback_over(state, slot_of(e.node, e.iteration, e.item), e.callback, "")
     if e.digest:
-        state = call_made(state, e)
+        state = remember_call(state, e)
     if state.corrections and e.item and not is_turn(e.item):
         state = useful(state, slot_of(e.node, e.iteration, e.item))
     if (
@@ -176,7 +176,7 @@ def _succeeded(state: State, e: ev.StepSucceeded) -> State:
     ):
         return undone(state, slot)
     after = consume(state, e, e.output if e.keep else None)
-    return after if e.prior is None or after is state else linked(after, e)
+    return after if e.prior is None or after is state else link_undoable(after, e)
 
 
 def _failed(state: State, e: ev.StepFailed) -> State:
@@ -199,12 +199,12 @@ def _failed(state: State, e: ev.StepFailed) -> State:
     if state.open and not e.item:
         e = with_batch(state, e)
     if e.is_result:
-        return call_failed(consume(state, e, told(e.failure)), e)
+        return call_failed(consume(state, e, failure_for_model(e.failure)), e)
     if e.emits:  # those of its node: what an item fails with is its node's failure
         return consume(state, replace(e, item=""), None)
     # What was cut off when the saga stopped is not what has stopped it.
     is_reason = e.prior is None or not state.is_stopping
-    return stopped(
+    return stop_saga(
         state,
         failure=state.failure or (e.failure if is_reason else None),
         failing=without(state.failing, (slot,)),
@@ -244,7 +244,7 @@ def _child_closed(state: State, e: ev.ChildClosed) -> State:
         slot = slot_of(e.node, e.iteration, e.item)
         state = replace(state, signals=not_taken(state, slot, e.by))
     after = _gave(state, e)
-    return after if e.prior is None or after is state else linked(after, e)
+    return after if e.prior is None or after is state else link_undoable(after, e)
 
 
 def _map_closed(state: State, e: ev.MapClosed) -> State:
@@ -262,7 +262,7 @@ def _forked(state: State, e: ev.Forked) -> State:
 
 def _ended(state: State, e: ev.SagaEnded) -> State:
     state = after_undoing(state)
-    return replace(state, **emptied(state), ended=e, result=None, orphaned_children=())
+    return replace(state, **clear_open_work(state), ended=e, result=None, orphaned_children=())
 
 
 _TABLE: dict[type, Callable[[State, Any], State]] = cast(
@@ -279,47 +279,47 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.QuestionClaimed: question_claimed,
         ev.NoticeDue: notice_due,
         ev.NoticesSent: notices_sent,
-        ev.StepInterrupted: interrupted,
+        ev.StepInterrupted: fold_interrupted,
         ev.NodeSkipped: _skipped,
         ev.JoinFired: join_fired,
-        ev.NodeAdmitted: admitted,
+        ev.NodeAdmitted: fold_admitted,
         ev.NodeBegan: _began,
         ev.NodePassed: _gave,
         ev.WaitOpened: wait_opened,
         ev.WaitClosed: _wait_closed,
-        ev.QuestionOpened: opened,
+        ev.QuestionOpened: fold_opened,
         ev.CallbackOpened: callback_opened,
         ev.CallbackHeartbeat: heartbeat_heard,
-        ev.AgentBegan: opened,
+        ev.AgentBegan: fold_opened,
         ev.TurnBegan: turn_began,
         ev.CallsBegan: calls_began,
         ev.AgentClosed: _gave,
-        ev.MapBegan: opened,
+        ev.MapBegan: fold_opened,
         ev.ItemsBegan: items_began,
         ev.ItemsGathered: items_gathered,
         ev.MapStopped: map_stopped,
         ev.MapClosed: _map_closed,
         ev.MapEnded: _skipped,
-        ev.ReplanBegan: opened,
+        ev.ReplanBegan: fold_opened,
         ev.AlternativeBegan: alternative_began,
         ev.ReplanEnded: replan_ended,
         ev.ChildOpened: child_opened,
         ev.ChildOverdue: child_overdue,
         ev.ChildReported: child_reported,
         ev.ChildClosed: _child_closed,
-        ev.ChildrenAbandoned: abandoned,
+        ev.ChildrenAbandoned: fold_abandoned,
         ev.SignalReceived: signal_received,
-        ev.CancelRequested: cancelled,
-        ev.Revived: revived,
+        ev.CancelRequested: fold_cancelled,
+        ev.Revived: fold_revived,
         ev.GaveUp: gave_up,
-        ev.LimitReached: limited,
-        ev.Parked: parked,
-        ev.Resumed: resumed,
+        ev.LimitReached: fold_limited,
+        ev.Parked: fold_parked,
+        ev.Resumed: fold_resumed,
         ev.UndoBegan: undo_began,
         ev.UndoStepBegan: undo_step_began,
         ev.UndoPassed: undo_passed,
-        ev.UndoSetAside: set_aside,
-        ev.UndoTakenUp: taken_up,
+        ev.UndoSetAside: spill_failed_undos,
+        ev.UndoTakenUp: resume_failed_undos,
         ev.ChildUndone: child_undone,
         ev.StepStopped: step_stopped,
         ev.Forked: _forked,

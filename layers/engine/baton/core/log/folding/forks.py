@@ -11,8 +11,8 @@ from collections.abc import Collection
 from msgspec.structs import replace
 
 from baton.core.log import events as ev
-from baton.core.log.folding.failure_folds import asked_anew, decided
-from baton.core.log.folding.received import call_off, completions_of
+from baton.core.log.folding.failure_folds import asked_anew, resolve_incidents
+from baton.core.log.folding.received import cancelling_signal, completions_of
 from baton.core.log.folding.whole_folds import with_time
 from baton.core.log.folding.workflow_limits import cut_back
 from baton.core.log.state import FORK_KEY, Lineage, Segment, State
@@ -43,7 +43,7 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
     called_off = {
         slot
         for slot, child in at_cut.children.items()
-        if call_off(before, child) is not None and call_off(at_cut, child) is None
+        if cancelling_signal(before, child) is not None and cancelling_signal(at_cut, child) is None
     }
     after = {
         slot: work.after_fork(
@@ -88,16 +88,16 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
             *(child for child in running if child.saga not in staying),
         ),
     )
-    return asked_anew(afresh(forked), fork.at)
+    return asked_anew(without_whole_saga_stops(forked), fork.at)
 
 
-def afresh(at_cut: State) -> State:
+def without_whole_saga_stops(at_cut: State) -> State:
     """Return the state at a cut without the reasons that had stopped the saga as a whole: a fork starts
     afresh.
     """
     recovery = replace(at_cut.recovery, consecutive_crashes=0, interruptions={})
     free = replace(at_cut, cancel=None, failure=None, result=None, parked=None, ended=None, recovery=recovery)
-    return decided(free)
+    return resolve_incidents(free)
 
 
 def _undoable(before: Undoable, at_cut: Undoable, cut: int, waiting: Collection[str]) -> Undoable:

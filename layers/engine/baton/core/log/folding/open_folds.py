@@ -6,39 +6,39 @@ from msgspec.structs import replace
 
 from baton.core.log import events as ev
 from baton.core.log.folding import received
-from baton.core.log.folding.received import corrected, without_running
+from baton.core.log.folding.received import with_correction, without_running
 from baton.core.log.folding.workflow_limits import pay, with_models
 from baton.core.log.scopes import (
     Agent,
     Map,
     Replanning,
     next_turn,
-    remembered,
     with_calls,
     with_failure,
+    with_made_call,
     with_part,
 )
 from baton.core.log.state import State, owner_of, slot_of, without
 
 
-def opened(state: State, e: ev.Opens) -> State:
+def fold_opened(state: State, e: ev.Opens) -> State:
     slot = slot_of(e.node, e.iteration, e.item)
     if slot not in state.tokens or slot in state.open:
         return state
     work = e.work()
     after = replace(state, open={**state.open, slot: work}, held=without(state.held, (slot,)))
-    return after if work.ask is None else received.opened(after, work.ask)
+    return after if work.ask is None else received.with_question_row(after, work.ask)
 
 
 def wait_opened(state: State, e: ev.WaitOpened) -> State:
-    after = opened(state, e)
+    after = fold_opened(state, e)
     if after is state or not e.fresh:
         return after
     return replace(after, signals=tuple(one for one in state.signals if one.name != e.signal))
 
 
 def child_opened(state: State, e: ev.ChildOpened) -> State:
-    after = opened(state, e)
+    after = fold_opened(state, e)
     return after if after is state else replace(after, counts=replace(after.counts, children=e.number))
 
 
@@ -64,7 +64,7 @@ def child_overdue(state: State, e: ev.ChildOverdue) -> State:
 
 def callback_opened(state: State, e: ev.CallbackOpened) -> State:
     """End the run of a tool: its cost is counted, and the deaths before it are forgotten."""
-    after = opened(state, e)
+    after = fold_opened(state, e)
     if after is state:
         return state
     slot = slot_of(e.node, e.iteration, e.item)
@@ -112,7 +112,7 @@ def call_failed(state: State, e: ev.StepFailed) -> State:
     made = {digest: item for digest, item in work.made.items() if item != e.item}
     failed = work.failed + (not e.by)
     after = replace(state, open={**state.open, owner: replace(work, made=made, failed=failed)})
-    return corrected(after, owner, e.ended_at) if failed == len(work.calls) else after
+    return with_correction(after, owner, e.ended_at) if failed == len(work.calls) else after
 
 
 def calls_began(state: State, e: ev.CallsBegan) -> State:
@@ -123,15 +123,15 @@ def calls_began(state: State, e: ev.CallsBegan) -> State:
         return state
     given = {slot_of(e.node, e.iteration, one.item): one.result for one in e.calls if one.result is not None}
     after = replace(state, items={**state.items, **given}, open={**state.open, slot: with_calls(work, e)})
-    return corrected(after, slot, e.at) if e.at else after
+    return with_correction(after, slot, e.at) if e.at else after
 
 
-def call_made(state: State, e: ev.StepSucceeded) -> State:
+def remember_call(state: State, e: ev.StepSucceeded) -> State:
     """Remember a call's output, so that a model's plan with the same call gets it."""
     slot = slot_of(e.node, e.iteration, e.item)
     if slot not in state.tokens:
         return state
-    return replace(state, made=remembered(state.made, e.digest, slot, e.output))
+    return replace(state, made=with_made_call(state.made, e.digest, slot, e.output))
 
 
 def alternative_began(state: State, e: ev.AlternativeBegan) -> State:
@@ -226,7 +226,7 @@ def join_fired(state: State, e: ev.JoinFired) -> State:
     return replace(state, closed={**state.closed, slot: e.unspoken})
 
 
-def admitted(state: State, e: ev.NodeAdmitted) -> State:
+def fold_admitted(state: State, e: ev.NodeAdmitted) -> State:
     slot = slot_of(e.node, e.iteration, e.item)
     is_news = slot in state.tokens and slot not in state.admitted
     return replace(state, admitted=(*state.admitted, slot)) if is_news else state

@@ -15,7 +15,7 @@ from baton.core.failures.names import RETRYABLE
 from baton.core.log import events as ev
 from baton.core.log.events import Ask, Notice
 from baton.core.log.folding.workflow_limits import UNANSWERED, pay, with_models
-from baton.core.log.questions import asked, open_questions
+from baton.core.log.questions import open_questions, unclosed_questions
 from baton.core.log.records import Child, Shown
 from baton.core.log.scopes import Replanning, is_index
 from baton.core.log.state import (
@@ -54,7 +54,7 @@ def not_taken(state: State, slot: str, key: str) -> tuple[Signal, ...]:
     return tuple(other for other in state.signals if (other.name, other.key) != (name, key))
 
 
-def call_off(state: State, child: Child) -> Signal | None:
+def cancelling_signal(state: State, child: Child) -> Signal | None:
     """Return the signal for which a child is cancelled, or None."""
     if not child.listens:
         return None
@@ -214,7 +214,7 @@ def heartbeat_heard(state: State, e: ev.CallbackHeartbeat) -> State:
 _NO_CRASHES = Recovery()
 
 
-def progressed(recovery: Recovery, gone: Collection[str]) -> Recovery:
+def with_progress(recovery: Recovery, gone: Collection[str]) -> Recovery:
     """Return the recovery after a node is settled: the crashes before are forgotten."""
     if recovery == _NO_CRASHES:
         return recovery
@@ -233,7 +233,7 @@ def _without(deaths: dict[str, int], slot: str) -> dict[str, int]:
     return {other: count for other, count in deaths.items() if other != slot}
 
 
-def interrupted(state: State, e: ev.StepInterrupted) -> State:
+def fold_interrupted(state: State, e: ev.StepInterrupted) -> State:
     slot = slot_of(e.node, e.iteration, e.item)
     state = with_models(pay(state, slot, e.cost, is_late=bool(e.why)), slot, e.usage, e.assumed)
     if slot in state.recovery.deaths and e.cost:
@@ -254,7 +254,7 @@ def interrupted(state: State, e: ev.StepInterrupted) -> State:
     )
 
 
-def revived(state: State, e: ev.Revived) -> State:
+def fold_revived(state: State, e: ev.Revived) -> State:
     """Count deaths in a row: only the death of the last revival itself continues the count.
 
     A node that an invocation settled before it died resets the count. A failed step keeps its place, and does
@@ -298,7 +298,7 @@ MOST, WINDOW_MS = 3, 60_000
 """More than `MOST` corrections within `WINDOW_MS` milliseconds open the breaker."""
 
 
-def corrected(state: State, slot: str, at: int) -> State:
+def with_correction(state: State, slot: str, at: int) -> State:
     """Return the state with one more correction at `slot`; `at`: the end of its answer, or of the last of its
     calls.
     """
@@ -332,7 +332,7 @@ def _place_of(slot: str) -> str:
 USER = "user:"
 
 
-class Owed(Struct, frozen=True):
+class PendingNotices(Struct, frozen=True):
     """Rows and notices of a saga that people have not received yet.
 
     `asks`: the questions, by id, whose rows must be put or whose audience must be told. `stale`: the ids of
@@ -348,7 +348,7 @@ class Owed(Struct, frozen=True):
         return bool(self.notices or self.asks or self.stale)
 
 
-NOTHING_OWED, _NOT_SHOWN = Owed(), Shown()
+NOTHING_OWED, _NOT_SHOWN = PendingNotices(), Shown()
 
 
 def audience_of(state: State, ask: Ask) -> str:
@@ -361,11 +361,11 @@ def person_of(audience: str) -> str:
     return audience[len(USER) :] if audience.startswith(USER) else ""
 
 
-def owed(state: State) -> Owed:
+def pending_notices(state: State) -> PendingNotices:
     """Return the rows and notices due now. A saga without questions has no rows, and pays for none."""
     outbox = state.outbox
     if not outbox.rows:
-        return Owed(notices=outbox.due) if outbox.due else NOTHING_OWED
+        return PendingNotices(notices=outbox.due) if outbox.due else NOTHING_OWED
     still = {ask.id: ask for _, ask in open_questions(state)}
     stale = tuple(question for question in outbox.rows if question not in still)
     notices = _without_question(
@@ -373,7 +373,7 @@ def owed(state: State) -> Owed:
     )
     due = {one.ask for one in notices}
     wanted = {ask.id: ask for ask in still.values() if ask.id in due or not _is_shown(state, ask)}
-    return Owed(wanted, stale, notices)
+    return PendingNotices(wanted, stale, notices)
 
 
 def before_the_end(state: State) -> tuple[Notice, ...]:
@@ -410,12 +410,12 @@ def _is_shown(state: State, ask: Ask) -> bool:
     return shown == Shown(to=audience_of(state, ask), until=ask.ends_at, told=shown.told)
 
 
-def opened(state: State, ask: Ask) -> State:
+def with_question_row(state: State, ask: Ask) -> State:
     """Return the state with a row for a question that may be shown from now on."""
     return _with_rows(state, {ask.id: Shown(to=audience_of(state, ask))})
 
 
-def moved(state: State, ask: Ask) -> State:
+def with_moved_question(state: State, ask: Ask) -> State:
     """Return the state after a question moved to another audience.
 
     The row remembers the new person, because a worker may put that person's row and die before the log
@@ -436,12 +436,12 @@ def opened_anew(state: State) -> State:
         ask.id: Shown(to=before[ask.id].to, left=before[ask.id].left)
         if ask.id in before
         else Shown(to=audience_of(state, ask))
-        for _, ask in asked(state)
+        for _, ask in unclosed_questions(state)
     }
     return _with_rows(state, rows) if rows else state
 
 
-def noted(state: State, shown: dict[str, Shown], withdrawn: tuple[str, ...]) -> State:
+def with_rows_noted(state: State, shown: dict[str, Shown], withdrawn: tuple[str, ...]) -> State:
     """Return the state after rows were written and withdrawn.
 
     The notice of a question that closed before its audience was told is dropped.
@@ -455,7 +455,9 @@ def noted(state: State, shown: dict[str, Shown], withdrawn: tuple[str, ...]) -> 
     ]
     state = replace(state, outbox=replace(outbox, rows=rows, due=_without_question(outbox.due, unheard)))
     for question in shown.keys() & still.keys():
-        state = moved(state, still[question])  # which may have come between the writing and the note
+        state = with_moved_question(
+            state, still[question]
+        )  # which may have come between the writing and the note
     return state
 
 

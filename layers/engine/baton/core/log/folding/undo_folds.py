@@ -9,13 +9,13 @@ from msgspec.structs import replace
 from baton.core.failures.codes import class_of
 from baton.core.log import events as ev
 from baton.core.log.folding.failure_folds import question_closed as answered
-from baton.core.log.folding.received import progressed
+from baton.core.log.folding.received import with_progress
 from baton.core.log.folding.workflow_limits import pay
 from baton.core.log.questions import TRY_AGAIN, USE
 from baton.core.log.state import UNKNOWN_OUTCOME, Failing, State, item_of, node_of, slot_of, without
 from baton.core.log.undos import (
     KEYS_KEPT,
-    NAMED,
+    NAMED_IN_STATE,
     Keys,
     NotUndone,
     Undoable,
@@ -26,12 +26,12 @@ from baton.core.log.undos import (
 )
 
 
-def anew(keys: Keys) -> Undoable:
+def with_keys(keys: Keys) -> Undoable:
     """Return the undoable effects of a saga with the keys of those that were in its place before it."""
     return Undoable(rounds=keys.rounds, standing=keys.standing, alone=keys.alone)
 
 
-def linked(state: State, e: ev.StepSucceeded | ev.ChildClosed | ev.StepStopped) -> State:
+def link_undoable(state: State, e: ev.StepSucceeded | ev.ChildClosed | ev.StepStopped) -> State:
     """Record the step as the newest that can be undone, or as a step without an inverse.
 
     A failed inverse at this slot belongs to this step again.
@@ -73,13 +73,13 @@ def _child_stopped(state: State, slot: str, e: ev.StepStopped) -> State:
     work = state.children.get(slot)
     if work is None or work.saga != e.child or work.listed:
         return state
-    return linked(replace(state, open={**state.open, slot: replace(work, listed=True)}), e)
+    return link_undoable(replace(state, open={**state.open, slot: replace(work, listed=True)}), e)
 
 
 def _left(state: State, slot: str, e: ev.StepStopped) -> State:
     """Record a call that a step has left for another, and that may have acted."""
     undo = state.undo
-    if len(undo.ways) < NAMED:
+    if len(undo.ways) < NAMED_IN_STATE:
         undo = replace(undo, ways=(*undo.ways, (slot, e.tool, state.version + 1)))
     if (failing := state.failing.get(slot)) is not None:
         failing = replace(failing, acted=False, kept=None, key="", left=True)
@@ -97,7 +97,7 @@ def _unsure(state: State, slot: str, e: ev.StepFailed | ev.StepStopped, *, stays
     undo = state.undo
     if e.prior is None:
         return replace(state, undo=_named(undo, (slot,)))
-    has_room = len(undo.unsure) < NAMED
+    has_room = len(undo.unsure) < NAMED_IN_STATE
     undo = replace(
         undo,
         head=state.version + 1,
@@ -112,11 +112,11 @@ def _unsure(state: State, slot: str, e: ev.StepFailed | ev.StepStopped, *, stays
 def _named(undo: Undoable, slots: tuple[str, ...], more: int = 0) -> Undoable:
     """Return the effects with more steps that may have happened and have no inverse."""
     known = tuple(dict.fromkeys((*undo.doubtful, *slots)))
-    more += max(len(known) - NAMED, 0)
-    return replace(undo, doubtful=known[:NAMED], more_doubtful=undo.more_doubtful + more)
+    more += max(len(known) - NAMED_IN_STATE, 0)
+    return replace(undo, doubtful=known[:NAMED_IN_STATE], more_doubtful=undo.more_doubtful + more)
 
 
-def emptied(state: State) -> dict[str, Any]:
+def clear_open_work(state: State) -> dict[str, Any]:
     """Return the fields that a saga empties once it goes no further."""
     return {
         "tokens": {},
@@ -156,7 +156,7 @@ def undo_began(state: State, e: ev.UndoBegan) -> State:
     left = tuple(one for one in state.undo.failed if one.version <= e.back_to)
     undo = _named(state.undo, e.doubtful, max(e.doubts - len(e.doubtful), 0))
     undo = replace(undo, work=work, failed=left, aside=(), set_aside=0)
-    news = emptied(state)
+    news = clear_open_work(state)
     if e.kept:
         news["outputs"] = {name: state.outputs[name] for name in e.kept if name in state.outputs}
     return replace(state, **news, undo=undo)
@@ -241,11 +241,11 @@ def _gone(state: State, slot: str, **undo: Any) -> State:
         state,
         **news,
         undo=replace(state.undo, work=work, **undo),
-        recovery=progressed(state.recovery, (slot,)),
+        recovery=with_progress(state.recovery, (slot,)),
     )
 
 
-def set_aside(state: State, e: ev.UndoSetAside) -> State:
+def spill_failed_undos(state: State, e: ev.UndoSetAside) -> State:
     gone = {(one.version, one.index, one.slot) for one in e.steps}
     left = tuple(one for one in state.undo.failed if (one.version, one.index, one.slot) not in gone)
     undo = state.undo
@@ -255,7 +255,7 @@ def set_aside(state: State, e: ev.UndoSetAside) -> State:
     return replace(state, undo=replace(undo, failed=left, aside=aside, set_aside=count))
 
 
-def taken_up(state: State, e: ev.UndoTakenUp) -> State:
+def resume_failed_undos(state: State, e: ev.UndoTakenUp) -> State:
     undo, work = state.undo, state.undo.work
     if work is None or e.version not in work.aside:
         return state
@@ -272,7 +272,7 @@ def undo_passed(state: State, e: ev.UndoPassed) -> State:
     slot, standing = slot_of(e.node, e.iteration, e.item), undo.standing
     if e.redone:
         return replace(state, undo=replace(undo, head=e.next, below=e.below))
-    work = replace(work, lasting=(*work.lasting, slot)[:NAMED], lasts=work.lasts + 1)
+    work = replace(work, lasting=(*work.lasting, slot)[:NAMED_IN_STATE], lasts=work.lasts + 1)
     if e.stands and not (e.item and work.back_to):
         work = replace(work, rounds=_since(work.rounds, e.node, e.iteration))
         undo = replace(undo, crowded=_crowded(undo, slot))
@@ -382,18 +382,18 @@ def after_undoing(state: State) -> State:
 
 __all__ = [
     "after_undoing",
-    "anew",
     "child_undone",
+    "clear_open_work",
     "doubtful",
-    "emptied",
-    "linked",
+    "link_undoable",
     "question_closed",
-    "set_aside",
+    "resume_failed_undos",
+    "spill_failed_undos",
     "step_stopped",
-    "taken_up",
     "undo_began",
     "undo_item",
     "undo_passed",
     "undo_step_began",
     "undone",
+    "with_keys",
 ]

@@ -14,16 +14,16 @@ from msgspec.structs import replace
 from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.folding import received
-from baton.core.log.folding.failure_folds import decided, forget_answers
-from baton.core.log.folding.received import progressed
-from baton.core.log.folding.workflow_limits import counted
+from baton.core.log.folding.failure_folds import forget_answers, resolve_incidents
+from baton.core.log.folding.received import with_progress
+from baton.core.log.folding.workflow_limits import count_node
 from baton.core.log.questions import WHOLE, about_parking
 from baton.core.log.scopes import Map, with_late
 from baton.core.log.state import FORK_KEY, WAITING, Failing, State, carriers, owner_of, slot_of, without
 from baton.core.log.undos import NotUndone
 
 
-def stopped(state: State, **news: Any) -> State:
+def stop_saga(state: State, **news: Any) -> State:
     """End the parking of a cancelled or failed saga, except for a defect in an inverse, which must be mended
     first.
     """
@@ -32,7 +32,7 @@ def stopped(state: State, **news: Any) -> State:
     return replace(state, parked=parked, recovery=recovery, **news)
 
 
-def cancelled(state: State, e: ev.CancelRequested) -> State:
+def fold_cancelled(state: State, e: ev.CancelRequested) -> State:
     """Record a cancellation.
 
     A second request may only shorten the grace of the first, or want more of the end.
@@ -42,17 +42,17 @@ def cancelled(state: State, e: ev.CancelRequested) -> State:
     if e.key:
         state = replace(state, keys={**state.keys, FORK_KEY + e.key: str(-state.version - 1)})
     if first is None:
-        return stopped(state, cancel=e)
+        return stop_saga(state, cancel=e)
     wanted = replace(e, result=e.result or first.result)
     if first.undo:
         wanted = replace(wanted, undo=True, back_to=first.back_to, together=first.together)
     if first.at + first.grace_ms <= e.at + e.grace_ms:
         undo = {"undo": wanted.undo, "back_to": wanted.back_to, "together": wanted.together}
         wanted = replace(first, **undo) if wanted.undo != first.undo else first
-    return stopped(state, cancel=wanted)
+    return stop_saga(state, cancel=wanted)
 
 
-def abandoned(state: State, e: ev.ChildrenAbandoned) -> State:
+def fold_abandoned(state: State, e: ev.ChildrenAbandoned) -> State:
     """Forget these children, except for those that ended by themselves: a fork from here goes on with their
     end.
 
@@ -78,12 +78,12 @@ def abandoned(state: State, e: ev.ChildrenAbandoned) -> State:
     )
 
 
-def limited(state: State, e: ev.LimitReached) -> State:
+def fold_limited(state: State, e: ev.LimitReached) -> State:
     undo = replace(state.undo, stays=True) if e.stays and state.failure is None else state.undo
-    return stopped(state, failure=state.failure or e.failure, undo=undo)
+    return stop_saga(state, failure=state.failure or e.failure, undo=undo)
 
 
-def parked(state: State, e: ev.Parked) -> State:
+def fold_parked(state: State, e: ev.Parked) -> State:
     """Park the saga. A stopping saga is parked only for crashes of its workers, and for defects in inverses.
 
     An older log may still park it for money.
@@ -96,10 +96,10 @@ def parked(state: State, e: ev.Parked) -> State:
     if state.is_stopping and not after.kills_workers and not is_undoing:
         return state
     ask = about_parking(after)
-    return after if ask is None else received.opened(after, ask)
+    return after if ask is None else received.with_question_row(after, ask)
 
 
-def resumed(state: State, e: ev.Resumed) -> State:
+def fold_resumed(state: State, e: ev.Resumed) -> State:
     """Let the saga go on: steps of incidents are tried again; after a deployment, only those that it may have
     mended.
     """
@@ -108,7 +108,7 @@ def resumed(state: State, e: ev.Resumed) -> State:
     if e.build:
         return _tried_with(state, e.build)
     return replace(
-        decided(forget_answers(state, (WHOLE,))),
+        resolve_incidents(forget_answers(state, (WHOLE,))),
         parked=None,
         recovery=replace(state.recovery, consecutive_crashes=0, interruptions={}),
         money=replace(state.money, budget=max(state.money.budget, e.budget)),
@@ -119,7 +119,7 @@ def _tried_with(state: State, build: str) -> State:
     """Try the steps again that other code may have mended. Other open incidents leave the saga parked."""
     from baton.core.failures.strategies.registry import of  # few sagas have failed
 
-    after, parked = decided(state, build), state.parked
+    after, parked = resolve_incidents(state, build), state.parked
     if parked is not None and any(of(failing.strategy).parks for failing in after.failing.values()):
         return replace(after, parked=replace(parked, at=0, build=""))
     return replace(after, parked=None)
@@ -165,9 +165,9 @@ def consume(
         return state
     if event.fault is not None and not event.emits:
         # Its tokens stay, so that a fork from here begins with this node and not behind it.
-        return stopped(state, failure=state.failure or event.fault)
+        return stop_saga(state, failure=state.failure or event.fault)
     if event.ends:  # as above
-        return state if state.is_stopping else stopped(state, result=output)
+        return state if state.is_stopping else stop_saga(state, result=output)
     still_closed = state.closed.get(slot)
     gone = set(event.drops) if stays else {slot, *event.drops}
     if state.items and (not event.item or event.drops):
@@ -190,7 +190,7 @@ def consume(
     if state.signals:
         state = forget_answers(state, gone)
     # Any progress: the saga as a whole is not stuck.
-    news |= {"outputs": outputs, "previous": previous, "recovery": progressed(state.recovery, gone)}
+    news |= {"outputs": outputs, "previous": previous, "recovery": with_progress(state.recovery, gone)}
     return replace(state, **news, **more)
 
 
@@ -208,7 +208,7 @@ def _of_item(state: State, event: ev.Settles, slot: str, output: ev.Value | None
 
 def _counted(state: State, event: ev.Settles) -> dict[str, Any]:
     is_run = not isinstance(event, ev.NodeSkipped | ev.MapEnded) and not event.item
-    news: dict[str, Any] = {"used": counted(state.used, event, is_run=is_run)} if state.used else {}
+    news: dict[str, Any] = {"used": count_node(state.used, event, is_run=is_run)} if state.used else {}
     if is_run:
         news["counts"] = replace(state.counts, steps=state.counts.steps + 1)
     return news
@@ -285,7 +285,7 @@ def with_time(failing: Failing, later: int) -> Failing:
     return failing if failing.ask is None else replace(failing, ask=failing.ask.postponed(later))
 
 
-class Pace(Struct, frozen=True, kw_only=True):
+class SweepSchedule(Struct, frozen=True, kw_only=True):
     """Intervals of the sweep: they double from `shortest` to `longest`. All times are in milliseconds."""
 
     shortest: int = Limits().sweep_shortest_ms
@@ -293,7 +293,7 @@ class Pace(Struct, frozen=True, kw_only=True):
     margin: int = Limits().timer_by_message_ms
 
     @classmethod
-    def of(cls, limits: Limits, *, is_quiet: bool) -> Pace:
+    def of(cls, limits: Limits, *, is_quiet: bool) -> SweepSchedule:
         """Return the pace of a saga.
 
         A saga that is not quiet may have missed more than a wake, so the sweep visits it sooner.
@@ -316,9 +316,11 @@ class Pace(Struct, frozen=True, kw_only=True):
         return timer <= look + self.margin
 
 
-def is_quiet(state: State, status: str) -> bool:
+def may_sweep_without_lease(state: State, status: str) -> bool:
     """Return true if the saga can have missed nothing but a wake for an entry in its log.
 
     The end of a child may not be in its log yet, and only the holder of its lease sends notices.
     """
-    return status in WAITING and not (state.children or state.orphaned_children or received.owed(state))
+    return status in WAITING and not (
+        state.children or state.orphaned_children or received.pending_notices(state)
+    )

@@ -52,12 +52,12 @@ class Caps:
         """Return the reason why the whole saga has to end, or None."""
         deadline = self.deadline(state)
         if deadline is not None and now >= deadline:
-            return failure_of("wall_time", self.saga["wall_time"], "", now - _since(state))
+            return limit_failure("wall_time", self.saga["wall_time"], "", now - _since(state))
         used = state.used.get(SAGA, _NONE)
         for name in ("bytes", "cost"):
             cap, found = self.saga.get(name), getattr(used, name)
             if _does(cap, TERMINATE) and found > cap.most:
-                return failure_of(name, cap, "", found)
+                return limit_failure(name, cap, "", found)
         return None
 
     def deadline(self, state: State) -> int | None:
@@ -73,12 +73,12 @@ class Caps:
         for limits in (node.limits, self.saga):
             cap = limits.get("fan_out")
             if _does(cap, TERMINATE) and live > cap.most:
-                return failure_of("fan_out", cap, node.name, live)
+                return limit_failure("fan_out", cap, node.name, live)
         used = state.used.get(node.name, _NONE)
         for name, more in (("bytes", size), ("cost", cost)):
             cap, found = node.limits.get(name), getattr(used, name) + more
             if _does(cap, TERMINATE) and found > cap.most:
-                return failure_of(name, cap, node.name, found)
+                return limit_failure(name, cap, node.name, found)
         return None
 
     def fit(
@@ -90,14 +90,14 @@ class Caps:
             for scope, limits in ((node.name, node.limits), (SAGA, self.saga))
             if _does(cap := limits.get("bytes"), SUMMARISE)
         ]
-        size = size_of(value)
+        size = json_bytes(value)
         if not left or size <= min(left):
             return value, None
         whole = content(value)
         ref = value.ref.partition(PERIOD)[0] or SCHEME + hash_of(_encode(whole))
         # No more than half of what is left, so that one large output does not take all from those after it.
         short = ev.Value(v=summary_of(whole, min(LONGEST, min(left) // 2), size, ref))
-        return (short, value) if size_of(short) < size else (value, None)
+        return (short, value) if json_bytes(short) < size else (value, None)
 
 
 def caps_of(graph: Graph) -> Caps | None:
@@ -115,7 +115,7 @@ def counts_of(graph: Graph) -> tuple[str, ...]:
     return (*found, LOOPING) if any(node.loops for node in graph.nodes) else found
 
 
-def endless(state: State, most: int) -> ev.Failure | None:
+def endless_failure(state: State, most: int) -> ev.Failure | None:
     """Return the reason why a saga with loops has to end, whatever its document says; None if it need not.
 
     `most` 0: any number of nodes.
@@ -140,7 +140,7 @@ def too_old(state: State, now: int) -> ev.Failure | None:
     )
 
 
-def counted(used: dict[str, Used], event: Any, *, is_run: bool) -> dict[str, Used]:
+def count_node(used: dict[str, Used], event: Any, *, is_run: bool) -> dict[str, Used]:
     """Return the use with a settled node, which ran unless it was skipped."""
     if not is_run:
         return used
@@ -149,7 +149,7 @@ def counted(used: dict[str, Used], event: Any, *, is_run: bool) -> dict[str, Use
         used = {**used, LOOPING: replace(looped, hops=looped.hops + 1)}
         if SAGA not in used and event.node not in used:
             return used
-    size = size_of(event.output) if isinstance(event, ev.Gives) else 0
+    size = json_bytes(event.output) if isinstance(event, ev.Gives) else 0
     news = {
         scope: replace(
             known,
@@ -196,7 +196,7 @@ def late(state: State, running: Collection[str]) -> tuple[str, ...]:
     return tuple(slot for slot in running if failure.node in ("", node_of(slot)[0]))
 
 
-def size_of(value: ev.Value) -> int:
+def json_bytes(value: ev.Value) -> int:
     """Return the bytes of a value as JSON."""
     return value.size if value.ref else len(_encode(value.v))
 
@@ -210,7 +210,7 @@ def _does(cap: Cap | None, then: str) -> TypeGuard[Cap]:
     return cap is not None and cap.then == then
 
 
-def failure_of(name: str, cap: Cap, node: str, found: int) -> ev.Failure:
+def limit_failure(name: str, cap: Cap, node: str, found: int) -> ev.Failure:
     """Return the failure of an exceeded limit of a node, or (without one) of the saga."""
     key, shown = _SHOWN[name]
     whose = f"node `{node}`" if node else "the saga"

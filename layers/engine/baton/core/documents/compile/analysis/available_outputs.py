@@ -17,12 +17,12 @@ from functools import cached_property
 from itertools import islice
 
 from baton.core.documents.compile.analysis.flow import Ended, Flow, in_most, members
-from baton.core.documents.compile.analysis.must_run import Lost, Sure
+from baton.core.documents.compile.analysis.must_run import Lost, MustRun
 
 _MOST_TRIES = 3
 
 
-class Produced:
+class AvailableOutputs:
     """For each node of a flow without circles: what it can read."""
 
     def __init__(self, flow: Flow, go_on: Callable[[], None]) -> None:
@@ -31,7 +31,7 @@ class Produced:
         self._ended = Ended(flow)
         self._lost = Lost(flow, go_on, self._ended.tolerated)
         self._sure, self.lost = self._read(-1)
-        self._knowing = {-1: Known(flow, self._ended, self.lost, self._sure, go_on)}
+        self._knowing = {-1: OutputsAt(flow, self._ended, self.lost, self._sure, go_on)}
         self._doomed = 0
         """Nodes that have done something before the saga ends with what directly follows."""
         self._late: dict[int, int] = {}
@@ -43,7 +43,7 @@ class Produced:
             if spot.ends and not spot.at_once:
                 self._late[index] = sum(1 << other for other in spot.before)
 
-    def _read(self, ended_by_then: int) -> tuple[Sure, Lost]:
+    def _read(self, ended_by_then: int) -> tuple[MustRun, Lost]:
         """Find what is sure, and what may be lost, if of the nodes behind which
         the saga ends these have ended by then.
 
@@ -51,7 +51,7 @@ class Produced:
         """
         lost = self._lost
         while True:
-            sure = Sure(self._flow, self._ended, lost, self._go_on, ended_by_then)
+            sure = MustRun(self._flow, self._ended, lost, self._go_on, ended_by_then)
             fewer = lost.without(sure.ending)
             if fewer is lost:
                 return sure, lost
@@ -82,7 +82,7 @@ class Produced:
         """The same, if of the nodes behind which the saga ends these have ended by then."""
         if ended_by_then not in self._knowing:
             sure, lost = self._read(ended_by_then)
-            self._knowing[ended_by_then] = Known(self._flow, self._ended, lost, sure, self._go_on)
+            self._knowing[ended_by_then] = OutputsAt(self._flow, self._ended, lost, sure, self._go_on)
         at, known = self._flow.at, self._knowing[ended_by_then]
         found = known.when_failed(at[reader]) if is_failed else known.at[at[reader]]
         return bool(found & self._ended.before[at[reader]] & 1 << at[node])
@@ -107,11 +107,11 @@ class Produced:
         return ""
 
     @cached_property
-    def _at_ends(self) -> Produced:
+    def _at_ends(self) -> AvailableOutputs:
         """What the ends themselves can read: for all others, a saga with an end
         that is reached does not go on.
         """
-        return Produced(self._flow.without_ends(), self._go_on)
+        return AvailableOutputs(self._flow.without_ends(), self._go_on)
 
     def has_at_the_end(self, node: str) -> bool:
         """Return true if `node` has certainly given an output in a saga that completes."""
@@ -128,7 +128,7 @@ class Produced:
     def is_sure_edge(self, src: str, dst: str) -> bool:
         """Return true if the edge is alive whenever `src` is done, or nothing else leads to `dst`."""
         spot, receiver = self._flow.spots[self._flow.at[src]], self._flow.at[dst]
-        return len(self._flow.spots[receiver].before) == 1 or all(receiver in way for way in spot.ways)
+        return len(self._flow.spots[receiver].before) == 1 or all(receiver in way for way in spot.outcomes)
 
     def lost_by(self, node: str) -> tuple[str, bool]:
         """A node whose failure, once it is caught, keeps this one from running, and whether it always does.
@@ -139,10 +139,12 @@ class Produced:
         return ("", False) if found is None else (self._flow.names[found[0]], found[1])
 
 
-class Known:
+class OutputsAt:
     """For each node: what is known along the edges, of what is sure."""
 
-    def __init__(self, flow: Flow, ended: Ended, lost: Lost, sure: Sure, go_on: Callable[[], None]) -> None:
+    def __init__(
+        self, flow: Flow, ended: Ended, lost: Lost, sure: MustRun, go_on: Callable[[], None]
+    ) -> None:
         self._flow, self._ended, self._lost, self._sure = flow, ended, lost, sure
         self._firsts = frozenset(first for first, _ in flow.loops.values())
         self.at: list[int] = []

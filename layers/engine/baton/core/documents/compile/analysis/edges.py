@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from baton.core.documents.read import NodeModel
 
 
-def listed(place: str, names: list[str]) -> Iterator[tuple[str, str]]:
+def listed_names(place: str, names: list[str]) -> Iterator[tuple[str, str]]:
     """(JSON Pointer, name) of a field that is one name or a list of them."""
     for index, name in enumerate(names):
         yield (f"{place}/{index}" if len(names) > 1 else place), name
@@ -27,24 +27,24 @@ def chosen(name: str, node: NodeModel) -> Iterator[tuple[str, str]]:
     if node.branch is not None:
         place = f"/nodes/{name}/branch"
         for index, rule in enumerate(node.branch.rules):
-            yield from listed(f"{place}/rules/{index}/then", rule.then)
-        yield from listed(f"{place}/default", node.branch.default)
-        yield from listed(f"{place}/among", node.branch.among)
+            yield from listed_names(f"{place}/rules/{index}/then", rule.then)
+        yield from listed_names(f"{place}/default", node.branch.default)
+        yield from listed_names(f"{place}/among", node.branch.among)
 
 
 def left_by(name: str, node: NodeModel) -> Iterator[tuple[str, str]]:
     """(JSON Pointer, name) of every node that `break_path` and `timeout_path` name."""
     if node.loop is not None:
-        yield from listed(f"/nodes/{name}/loop/break_path", node.loop.break_path)
-        yield from listed(f"/nodes/{name}/loop/timeout_path", node.loop.timeout_path)
+        yield from listed_names(f"/nodes/{name}/loop/break_path", node.loop.break_path)
+        yield from listed_names(f"/nodes/{name}/loop/timeout_path", node.loop.timeout_path)
 
 
-def caught(name: str, node: NodeModel) -> Iterator[tuple[str, str]]:
+def catch_targets(name: str, node: NodeModel) -> Iterator[tuple[str, str]]:
     """(JSON Pointer, name) of every node that a `catch` names."""
     for index, rule in enumerate(node.catch):
         is_short = isinstance(rule, HandlersModel)
         place = f"/nodes/{name}/catch" if is_short else f"/nodes/{name}/catch/{index}/then"
-        yield from listed(place, rule.then)
+        yield from listed_names(place, rule.then)
 
 
 class Edges:
@@ -60,7 +60,7 @@ class Edges:
         """Where each edge, (sender, receiver), is first written."""
         exits: dict[tuple[str, str], str] = {}
         for name, node in nodes.items():
-            for place, before in listed(f"/nodes/{name}/after", node.after):
+            for place, before in listed_names(f"/nodes/{name}/after", node.after):
                 if self._is_way_back(before, name):
                     self._refuse_way_back(place, before, name)
                 elif before in nodes:
@@ -69,7 +69,7 @@ class Edges:
                 for place, to in chosen(name, node):
                     if to in nodes:
                         self.written.setdefault((name, to), place)
-            for place, to in (*left_by(name, node), *caught(name, node)):
+            for place, to in (*left_by(name, node), *catch_targets(name, node)):
                 if to in nodes and (name, to) not in self.written:
                     exits[name, to] = self.written[name, to] = place
         self._link()

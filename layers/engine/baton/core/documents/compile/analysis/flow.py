@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Spot:
+class FlowNode:
     """One node. `need`: so many live edges, 0 for all; `tolerated` failures, -1 for none that it says.
 
-    `ways`: sets of receivers; when the node is done, those of one of the sets get a live token, and maybe
+    `outcomes`: sets of receivers; when the node is done, those of one of the sets get a live token, and maybe
     others, unless
     they are `exact`.
     `caught`: the same when it has failed and one of the rules of its `catch` fits; `catches_all`: one always
@@ -41,7 +41,7 @@ class Spot:
 
     before: tuple[int, ...]
     after: tuple[int, ...]
-    ways: list[tuple[int, ...]]
+    outcomes: list[tuple[int, ...]]
     need: int
     tolerated: int
     cancels: bool
@@ -63,7 +63,7 @@ class Flow:
     def __init__(self, nodes: Mapping[str, NodeModel], edges: Edges) -> None:
         self.names = edges.order
         self.at = at = {name: index for index, name in enumerate(edges.order)}
-        self.spots: list[Spot] = []
+        self.spots: list[FlowNode] = []
         self.behind: list[int] = []
         """For each node: all that come before it, on any path."""
         self.loops: dict[int, tuple[int, int]] = {}
@@ -81,11 +81,11 @@ class Flow:
                     for way in least_ways(node, edges.after[name])
                 ]
             need, tolerated, cancels = waits_for(node.join, len(before))
-            spot = Spot(before, after, ways, need, tolerated, cancels, node.when is not None)
+            spot = FlowNode(before, after, ways, need, tolerated, cancels, node.when is not None)
             spot.exact = node.branch is None or node.branch.choose is None
             if node.loop is not None and is_always(node.loop.while_):
                 if node.loop.timeout_path:
-                    spot.ways = [tuple(sorted(at[one] for one in node.loop.timeout_path if one in at))]
+                    spot.outcomes = [tuple(sorted(at[one] for one in node.loop.timeout_path if one in at))]
                 else:
                     spot.is_endless = True
             if node.catch:
@@ -284,7 +284,7 @@ class Ended:
         spot = self._flow.spots[index]
         return spot.tolerated >= 0 and bool(spot.caught or self.tolerated >> index & 1)
 
-    def _is_early(self, index: int, spot: Spot) -> bool:
+    def _is_early(self, index: int, spot: FlowNode) -> bool:
         return (spot.need > 0 and spot.cancels) or self.can_fail_early(index)
 
     def _find_stopped_by(self) -> dict[int, tuple[int, ...]]:
@@ -333,7 +333,7 @@ class Ended:
         for index in members(body ^ 1 << last):
             place = flow.spots[index].around.index(last)
             spot = flow.spots[index]
-            if any(flow.going(index, way)[0] <= place for way in (*spot.ways, *spot.caught)):
+            if any(flow.going(index, way)[0] <= place for way in (*spot.outcomes, *spot.caught)):
                 ended &= self.before[index] | 1 << index
         return ended
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 
-from baton.core.documents.compile.analysis.edges import Edges, caught, chosen
+from baton.core.documents.compile.analysis.edges import Edges, catch_targets, chosen
 from baton.core.documents.compile.analysis.flow import Flow, choices, members
 from baton.core.documents.read import NodeModel
 from baton.errors import Problem
@@ -134,7 +134,7 @@ class Loops:
         level = flow.level(index)
         if not level:
             return
-        by_choice = {other for _, other in (*chosen(name, node), *caught(name, node))}
+        by_choice = {other for _, other in (*chosen(name, node), *catch_targets(name, node))}
         for receiver in flow.spots[index].after:
             other = flow.names[receiver]
             if flow.shared(index, receiver) < level and other not in by_choice:

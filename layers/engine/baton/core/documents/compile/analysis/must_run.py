@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator
 
-from baton.core.documents.compile.analysis.flow import Ended, Flow, Spot, in_most, members
+from baton.core.documents.compile.analysis.flow import Ended, Flow, FlowNode, in_most, members
 
 
 class Lost:
@@ -146,7 +146,7 @@ class Lost:
         """Return true if the edge is alive whenever its sender is done, and leads out of no loop."""
         sender, receiver = self._flow.spots[src], self._flow.spots[dst]
         is_inside = sender.around == receiver.around and not sender.is_tail
-        return is_inside and all(dst in way for way in sender.ways)
+        return is_inside and all(dst in way for way in sender.outcomes)
 
     def is_sure(self, src: int, dst: int) -> bool:
         """Whether the node runs when the edge from `src` is alive, as far as
@@ -227,8 +227,8 @@ class Lost:
         if (src, dst) not in self._other_ways:
             flow, found = self._flow, 0
             sender = flow.spots[src]
-            beside = {other for way in sender.ways if dst in way for other in way}
-            chosen = {other for way in sender.ways for other in way} - beside
+            beside = {other for way in sender.outcomes if dst in way for other in way}
+            chosen = {other for way in sender.outcomes for other in way} - beside
             if chosen and sender.exact and sender.around == flow.spots[dst].around and not sender.is_tail:
                 self._go_on()
                 for number in range(src + 1, len(flow.spots)):
@@ -242,7 +242,7 @@ class Lost:
         return self._other_ways[src, dst]
 
     @staticmethod
-    def _can_begin_without(spot: Spot) -> bool:
+    def _can_begin_without(spot: FlowNode) -> bool:
         """Tell if it can become ready, or fail, although nothing leads to it:
         by what is lost, where it tolerates failures.
         """
@@ -316,7 +316,7 @@ class Lost:
 _NEVER = -1
 
 
-class Sure:
+class MustRun:
     """For each node, by its number, what follows from its being done."""
 
     def __init__(
@@ -386,15 +386,15 @@ class Sure:
         self._next_bit += 1
         return 1 << self._next_bit - 1
 
-    def _give_voices(self, index: int, spot: Spot) -> None:
+    def _give_voices(self, index: int, spot: FlowNode) -> None:
         self._voices[index] = 0
         for before in spot.before:
             self._voice[before, index] = bit = self._new_bit()
             self._voices[index] |= bit
             self._all_voices |= bit
 
-    def _look_at(self, index: int, spot: Spot) -> None:
-        ways = [self._flow.going(index, way) for way in spot.ways]
+    def _look_at(self, index: int, spot: FlowNode) -> None:
+        ways = [self._flow.going(index, way) for way in spot.outcomes]
         facts = [self._way(index, level, going) for level, going in ways]
         after = _NEVER if spot.ends else 0 if spot.is_endless else in_most(facts, len(facts))
         if len(ways) > 1:
@@ -435,7 +435,7 @@ class Sure:
             found |= self._voices.get(index, 0) | self._end.get(index, 0)
         return found
 
-    def _caught(self, index: int, spot: Spot) -> int:
+    def _caught(self, index: int, spot: FlowNode) -> int:
         """Facts that follow when the node fails and a rule of its `catch` fits."""
         after = _NEVER
         for rule, way in enumerate(spot.caught):
@@ -449,7 +449,7 @@ class Sure:
                 self._left[last] &= facts
         return after
 
-    def _begun(self, index: int, spot: Spot, facts: int, *, is_done: bool = False) -> int:
+    def _begun(self, index: int, spot: FlowNode, facts: int, *, is_done: bool = False) -> int:
         """What follows once the node has begun, if these facts follow when it has ended that way."""
         if facts == _NEVER:
             return facts

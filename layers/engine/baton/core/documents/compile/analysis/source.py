@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from baton.core.conditions.document import read_condition
 from baton.core.conditions.model import Condition
 from baton.core.conditions.schema import check_schema
-from baton.core.conditions.schemafaults import faults, misspelt
+from baton.core.conditions.schemafaults import misspelt, schema_faults
 from baton.core.conditions.schemaplan import NoSchema, SchemaError
-from baton.core.documents.compile.analysis.available_outputs import Produced
+from baton.core.documents.compile.analysis.available_outputs import AvailableOutputs
 from baton.core.documents.compile.analysis.edges import Edges
 from baton.core.documents.compile.analysis.flow import Flow
 from baton.core.documents.compile.analysis.loops import Loops
@@ -23,10 +23,10 @@ from baton.core.documents.read import WorkflowModel
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.expressions import nearest
 from baton.core.failures.alternatives import hooks_of, ways_of
-from baton.core.failures.failover import DAY_MIN, DAYS, Action, Match, Policy, Window, named
-from baton.core.failures.policy import ANY, ASK, FAIL, HINTS, HOOKS, Change, merge_changes
+from baton.core.failures.failover import DAY_MIN, DAYS, Action, Match, Policy, Window, matches_patterns
+from baton.core.failures.policy import ANY, ASK, FAIL, HINTS, HOOKS, PolicyChange, merge_changes
 from baton.core.failures.strategies.registry import STRATEGIES
-from baton.core.graph.graph import name_of
+from baton.core.graph.graph import graph_name
 from baton.errors import Problem
 
 if TYPE_CHECKING:
@@ -41,13 +41,15 @@ if TYPE_CHECKING:
     from baton.core.failures.alternatives import Alternative
 
 
-def rules_of(retry: RetryModel | None, on_failure: Mapping[str, ReactionModel]) -> dict[str, Change]:
+def policy_rules(
+    retry: RetryModel | None, on_failure: Mapping[str, ReactionModel]
+) -> dict[str, PolicyChange]:
     """The rules of a node or a document.
     Its `retry` holds for any failure, unless `on_failure` says otherwise.
     """
     rules = {code: _change_of(code, reaction) for code, reaction in on_failure.items()}
     if retry is not None:
-        general = Change(retry=retry.change())
+        general = PolicyChange(retry=retry.change())
         rules[ANY] = merge_changes(general, rules[ANY]) if ANY in rules else general
     return rules
 
@@ -61,14 +63,14 @@ def ladder_of_word(word: str) -> tuple[str, ...]:
     return names[names.index(word) :]
 
 
-def _change_of(code: str, model: ReactionModel) -> Change:
+def _change_of(code: str, model: ReactionModel) -> PolicyChange:
     said: str | Sequence[str] | None = model.ladder
     last = None
     if isinstance(said, str):
         # To undo is a word for all failures. A rule that names one says what is done about it, and nothing before that.
         is_last = said in (ASK, FAIL) or (code == ANY and STRATEGIES[said].undoes)
         last, said = (said, None) if is_last else (None, ladder_of_word(said))
-    return Change(
+    return PolicyChange(
         kind=model.class_,
         ladder=_tuple(said),
         last=last,
@@ -145,13 +147,14 @@ def _tuple(values: Sequence[Any] | None) -> tuple[Any, ...] | None:
 
 
 def strange_names(
-    rules: Mapping[str, Change],
+    rules: Mapping[str, PolicyChange],
     tools: Collection[str],
     meant: Callable[[str, Iterable[str]], str] = nearest,
 ) -> Iterator[tuple[str, str, str]]:
     """Unknown hints and hooks: neither the engine's own nor a tool of the application.
 
-    Of each the place below `on_failure`, what is wrong, and what may have been meant, which `meant` says.
+    Of each the place below `on_failure`, what is wrong, and what may have
+    been meant, which `nearest_valid_form` says.
     """
     for code, change in rules.items():
         for part, known in (("hints", HINTS), ("before_retry", HOOKS)):
@@ -191,7 +194,7 @@ class Within:
     @property
     def names(self) -> list[str]:
         """Those of all graphs of the document."""
-        return [name_of(graph) for graph in self.inputs]
+        return [graph_name(graph) for graph in self.inputs]
 
 
 ALONE = Within()
@@ -259,11 +262,11 @@ class Source:
         return Loops(self.nodes, self.edges, self.flow)
 
     @cached_property
-    def produced(self) -> Produced | None:
+    def produced(self) -> AvailableOutputs | None:
         """What each node can count on; None when there is too much wrong with the edges to say."""
         if not self.is_whole or self.edges.problems or self.edges.circle or self.loops.problems:
             return None
-        return Produced(self.flow, self.go_on)
+        return AvailableOutputs(self.flow, self.go_on)
 
     @cached_property
     def read(self) -> dict[str, Read]:
@@ -300,9 +303,9 @@ class Source:
         return tuple(name for name in self.nodes if self.tool(name))
 
     @cached_property
-    def failures(self) -> dict[str, Change]:
+    def failures(self) -> dict[str, PolicyChange]:
         """The rules of the document."""
-        return rules_of(self.model.retry, self.model.on_failure)
+        return policy_rules(self.model.retry, self.model.on_failure)
 
     @cached_property
     def known_names(self) -> frozenset[str]:
@@ -311,13 +314,13 @@ class Source:
         return frozenset((*self.tools, *said))
 
     @cached_property
-    def hinted(self) -> dict[str, Change]:
+    def hinted(self) -> dict[str, PolicyChange]:
         """By node, the hints that policies name for it."""
-        found: dict[str, Change] = {}
+        found: dict[str, PolicyChange] = {}
         for _, policy, names in self.policies:
             if (hint := policy.then.hint) is not None:
                 for name in names:
-                    found[name] = Change(hints=(*(found.get(name, Change()).hints or ()), hint))
+                    found[name] = PolicyChange(hints=(*(found.get(name, PolicyChange()).hints or ()), hint))
         return found
 
     @cached_property
@@ -330,8 +333,8 @@ class Source:
         for index, policy in enumerate(self.model.failover):
             self.go_on(f"/failover/{index}")
             when = policy.when
-            fitting = (name for name in self.tasks if named(name, when.node))
-            names = tuple(name for name in fitting if named(self.tool(name), when.tool))
+            fitting = (name for name in self.tasks if matches_patterns(name, when.node))
+            names = tuple(name for name in fitting if matches_patterns(self.tool(name), when.tool))
             found.append(Placed(f"/failover/{index}", policy, names))
         return found
 
@@ -340,7 +343,7 @@ class Source:
             if policy.when.if_ is not None:
                 yield f"{place}/when/if", policy.when.if_, "last_error", names
 
-    def ways(self, tool: str) -> tuple[Alternative, ...]:
+    def alternatives(self, tool: str) -> tuple[Alternative, ...]:
         """Alternatives for the work of a tool, by tools that may run."""
         if tool not in self._ways:
             self._ways[tool] = ways_of(tool, self.allowed)
@@ -402,13 +405,13 @@ def _conditions(nodes: Mapping[str, NodeModel]) -> Iterable[tuple[str, Any, str,
                 yield f"/nodes/{name}/catch/{index}/if", caught.if_, "last_error", (name,)
 
 
-def check(source: Source) -> Iterator[Problem]:
+def check_schemas(source: Source) -> Iterator[Problem]:
     """Schemas that are none, and names of schemas that are nowhere."""
     model = source.model
     if model.input is not None:
-        yield from problems("/input", model.input)
+        yield from schema_problems("/input", model.input)
     for name, schema in model.schemas.items():
-        yield from problems(f"/schemas/{name}", schema)
+        yield from schema_problems(f"/schemas/{name}", schema)
     for name, node in source.nodes.items():
         place = f"/nodes/{name}/output_schema"
         if isinstance(node.output_schema, str):
@@ -416,7 +419,7 @@ def check(source: Source) -> Iterator[Problem]:
                 message = f"there is no schema `{node.output_schema}` under `schemas`"
                 yield Problem(place, message, source.hint(node.output_schema, model.schemas))
         elif node.output_schema is not None:
-            yield from problems(place, node.output_schema)
+            yield from schema_problems(place, node.output_schema)
 
 
 def output_schema(source: Source, name: str) -> Any:
@@ -428,12 +431,12 @@ def output_schema(source: Source, name: str) -> Any:
     return source.model.schemas.get(schema) if isinstance(schema, str) else schema
 
 
-def problems(place: str, schema: Any) -> Iterator[Problem]:
+def schema_problems(place: str, schema: Any) -> Iterator[Problem]:
     """Yield the problems of a JSON Schema at a place."""
     try:
         check_schema(schema)
     except SchemaError as error:
-        told = list(faults(schema)) if isinstance(error, NoSchema) else []
+        told = list(schema_faults(schema)) if isinstance(error, NoSchema) else []
         found = told or [Problem("", f"not a JSON Schema: {error}")]
     else:
         found = []

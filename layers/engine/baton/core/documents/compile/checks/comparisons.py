@@ -18,7 +18,7 @@ from baton.core.conditions import model
 from baton.core.conditions.model import Cel, Compare, Condition, JsonPath
 from baton.core.conditions.schemafaults import TYPES, in_words
 from baton.core.conditions.values import MEMBERSHIPS, ORDERINGS, is_number
-from baton.core.documents.compile.checks.known import follow
+from baton.core.documents.compile.checks.known import follow_path
 from baton.core.expressions import ExpressionError, Path, lone_path, nearest, parse
 from baton.core.failures.codes import CLASSES
 from baton.core.failures.names import code_of
@@ -59,7 +59,7 @@ class _Side:
         return f"`{self.text}` is {in_words(self.types)}"
 
 
-def check(source: Source, place: str, condition: Condition, node: str) -> Iterator[Problem]:
+def check_comparisons(source: Source, place: str, condition: Condition, node: str) -> Iterator[Problem]:
     """Yield the comparisons of a node's condition that never hold, or always."""
     for leaf in model.leaves(condition):
         for operator, left, right in _compared(source, leaf, node):
@@ -133,9 +133,9 @@ def _hint(left: _Side, right: _Side) -> str:
 
 def _compared(source: Source, leaf: Condition, node: str) -> Iterator[tuple[str, _Side, _Side]]:
     if isinstance(leaf, Cel):
-        from baton.core.conditions.cel import plan_of
+        from baton.core.conditions.cel import cel_plan
 
-        yield from _in_tree(source, plan_of(leaf.expression).tree, node, frozenset())
+        yield from _in_tree(source, cel_plan(leaf.expression).tree, node, frozenset())
     elif isinstance(leaf, Compare):
         yield leaf.operator, _side(source, leaf.left, node), _side(source, leaf.right, node)
     elif isinstance(leaf, JsonPath) and leaf.operator in {"==", "!=", *ORDERINGS}:
@@ -157,7 +157,7 @@ def _literal(value: Any) -> _Side:
 
 
 def _of_path(source: Source, path: Path, node: str) -> _Side:
-    here, taken = follow(source, path, node)
+    here, taken = follow_path(source, path, node)
     if taken < len(path.inner):
         return _Side(path.text, _ANY)
     types = here.types()
@@ -174,9 +174,9 @@ def _of_path(source: Source, path: Path, node: str) -> _Side:
 def _in_tree(
     source: Source, tree: Tree, node: str, bound: frozenset[str]
 ) -> Iterator[tuple[str, _Side, _Side]]:
-    from baton.core.conditions.celnames import Call, Field, Items, Loop
+    from baton.core.conditions.celnames import CelCall, CelField, CelMacro, Items
 
-    if isinstance(tree, Call):
+    if isinstance(tree, CelCall):
         operator = _OPERATORS.get(tree.function)
         if operator == "in" and isinstance(tree.args[1], Items) and tree.args[1].items:
             yield from _in_list(source, tree.args[0], tree.args[1].items, node, bound)
@@ -184,14 +184,14 @@ def _in_tree(
             left, right = (_of_tree(source, arg, node, bound) for arg in tree.args)
             yield operator, left, right
         inner: tuple[Tree, ...] = tree.args
-    elif isinstance(tree, Loop):
+    elif isinstance(tree, CelMacro):
         yield from _in_tree(source, tree.over, node, bound)
         bound |= {tree.variable, tree.result}
         inner = (tree.goes_on, tree.step, tree.end)
     elif isinstance(tree, Items):
         inner = tree.items
     else:
-        inner = (tree.operand,) if isinstance(tree, Field) else ()
+        inner = (tree.operand,) if isinstance(tree, CelField) else ()
     for part in inner:
         yield from _in_tree(source, part, node, bound)
 
@@ -208,7 +208,7 @@ def _in_list(
 
 def _of_tree(source: Source, tree: Tree, node: str, bound: frozenset[str]) -> _Side:
     from baton.core.conditions.celnames import Const, chain
-    from baton.core.conditions.reading import path_of, text_of
+    from baton.core.conditions.reading import expression_text, path_of
 
     if isinstance(tree, Const) and tree.type:
         values = (tree.value,) if tree.value is not None else None
@@ -218,7 +218,7 @@ def _of_tree(source: Source, tree: Tree, node: str, bound: frozenset[str]) -> _S
     if named is None:
         return _Side("", _ANY)
     try:
-        path = path_of(text_of(*named))
+        path = path_of(expression_text(*named))
     except ExpressionError:
         return _Side("", _ANY)
     return _of_path(source, path, node)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from baton.core.conditions import ConditionError, judge, names_of
 from baton.core.conditions.model import AllOf, AnyOf, Condition, Matches, Not, Python
-from baton.core.documents.compile.analysis.edges import caught, chosen, left_by, listed
+from baton.core.documents.compile.analysis.edges import catch_targets, chosen, left_by, listed_names
 from baton.core.documents.compile.analysis.flow import Flow, caught_ways, in_most, least_ways, most_ways
 from baton.core.documents.compile.analysis.source import Source
 from baton.core.expressions import Path, escape
-from baton.core.graph.graph import name_of
+from baton.core.graph.graph import graph_name
 from baton.errors import Problem
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def _transitions(source: Source) -> Iterator[Problem]:
     allowed = source.model.guardrails.allowed_transitions if source.model.guardrails is not None else {}
     for src, receivers in allowed.items():
         place = f"/guardrails/allowed_transitions/{src}"
-        for where, name in ((place, src), *listed(place, receivers)):
+        for where, name in ((place, src), *listed_names(place, receivers)):
             if name not in nodes:
                 yield Problem(where, f"there is no node `{name}`", source.hint(name, nodes))
         if src not in nodes:
@@ -77,7 +77,7 @@ def _fan_out(source: Source, name: str, node: NodeModel) -> Iterator[Problem]:
             return
 
 
-def endless(graphs: Sequence[tuple[str, Source | None]]) -> Iterator[tuple[str, Problem]]:
+def circular_graphs(graphs: Sequence[tuple[str, Source | None]]) -> Iterator[tuple[str, Problem]]:
     """A problem for each circle of two graphs or more, at the first graph of it."""
     starts = {name: dict(_starts(source)) for name, source in graphs if name and source is not None}
     told = set[str]()
@@ -95,7 +95,7 @@ def endless(graphs: Sequence[tuple[str, Source | None]]) -> Iterator[tuple[str, 
 def _starts(source: Source) -> Iterator[tuple[str, str]]:
     """The graphs that it starts whatever happens, with the node that does."""
     for name, node in source.nodes.items():
-        graph = name_of(source.kinds[name].starts(node))
+        graph = graph_name(source.kinds[name].starts(node))
         if (
             graph
             and node.map is None
@@ -180,7 +180,7 @@ def _left(flow: Flow) -> set[int]:
     found: set[int] = set()
     for index, spot in enumerate(flow.spots):
         if spot.around:
-            level = min(flow.going(index, way)[0] for way in (*spot.ways, *spot.caught))
+            level = min(flow.going(index, way)[0] for way in (*spot.outcomes, *spot.caught))
             found.update(last for last in spot.around[level:] if last != index)
     return found
 
@@ -241,7 +241,7 @@ _LONGEST = 56
 def _handlers(source: Source, name: str, node: NodeModel) -> Iterator[Problem]:
     """Handlers to which the node leads besides, and rules that are never asked."""
     otherwise = {to for _, to in (*chosen(name, node), *left_by(name, node))}
-    for place, to in caught(name, node):
+    for place, to in catch_targets(name, node):
         between = _free(f"to_{to}", source)
         value = (
             f"in `catch`, write `{between}` in place of `{to}`; add `{between}: {{value: null}}` to the nodes"
@@ -273,14 +273,14 @@ def check_edges(source: Source) -> Iterator[Problem]:
     """Unknown names, circles, and edges that mean something else."""
     nodes, edges = source.nodes, source.edges
     for name, node in nodes.items():
-        named = [*listed(f"/nodes/{name}/after", node.after), *chosen(name, node), *left_by(name, node)]
-        named += caught(name, node)
+        named = [*listed_names(f"/nodes/{name}/after", node.after), *chosen(name, node), *left_by(name, node)]
+        named += catch_targets(name, node)
         if node.loop is not None and node.loop.back_to is not None:
             named.append((f"/nodes/{name}/loop/back_to", node.loop.back_to))
         for place, other in named:
             if other not in nodes:
                 yield Problem(place, f"there is no node `{other}`", source.hint(other, nodes))
-        for place, other in listed(f"/nodes/{name}/after", node.after):
+        for place, other in listed_names(f"/nodes/{name}/after", node.after):
             if other in nodes and source.kinds[other].ends:
                 message = f"the saga ends with `{other}`: nothing comes after it"
                 yield Problem(place, message, f"take `{other}` out of `after`")

@@ -17,7 +17,7 @@ from baton.core.documents.compile.analysis.flow import Flow
 from baton.core.documents.compile.analysis.source import Source
 from baton.core.documents.compile.checks import comparisons, known
 from baton.core.documents.compile.checks.control import always_holds
-from baton.core.documents.compile.checks.known import follow
+from baton.core.documents.compile.checks.known import follow_path
 from baton.core.expressions import (
     ROOTS,
     STEP,
@@ -32,7 +32,7 @@ from baton.errors import Problem
 
 if TYPE_CHECKING:
     from baton.core.conditions.model import Condition
-    from baton.core.documents.compile.analysis.available_outputs import Produced
+    from baton.core.documents.compile.analysis.available_outputs import AvailableOutputs
     from baton.core.documents.read import NodeModel
     from baton.core.effects.toolspec import ToolSpec
 
@@ -78,7 +78,7 @@ def by_a_when(source: Source, name: str, reader: str) -> str:
     return ""
 
 
-def by_an_end(produced: Produced, name: str, reader: str) -> str:
+def by_an_end(produced: AvailableOutputs, name: str, reader: str) -> str:
     """What the reader (empty: none that can wait) has to wait for, if the
     saga ends without `name`, but only after a step.
     """
@@ -106,14 +106,14 @@ def _candidates(source: Source, name: str) -> Iterator[tuple[str, str]]:
                 yield asking, skipped
 
 
-def _with(source: Source, name: str, after: list[str]) -> Produced | None:
+def _with(source: Source, name: str, after: list[str]) -> AvailableOutputs | None:
     node = source.nodes[name].model_copy(update={"after": after})
     model = source.model.model_copy(update={"nodes": {**source.nodes, name: node}})
     return Source(model, source.tools).produced
 
 
 @dataclass(frozen=True)
-class Place:
+class ExpressionPlace:
     """Where an expression stands: at which node (none: the saga's output), and what may be named there.
 
     `is_after`: in a `branch` or `loop`, when the node has given its output. `is_condition`: CEL, maybe.
@@ -135,7 +135,7 @@ class Place:
     is_handling: bool = False
 
 
-def check(source: Source) -> Iterator[Problem]:
+def check_expressions(source: Source) -> Iterator[Problem]:
     """All expressions and conditions, wherever they stand."""
     for name, node in source.nodes.items():
         source.go_on(f"/nodes/{name}")
@@ -147,23 +147,23 @@ def check(source: Source) -> Iterator[Problem]:
             yield from types(source, name, node.with_, spec, f"/nodes/{name}/with")
         if node.compensate is not None and node.compensate.with_:
             place, given = f"/nodes/{name}/compensate/with", node.compensate.with_
-            yield from _expressions_at(source, place, given, Place(name, is_undoing=True))
+            yield from _expressions_at(source, place, given, ExpressionPlace(name, is_undoing=True))
     yield from _conditions(source)
-    yield from _expressions_at(source, "/output", source.model.output, Place(""))
+    yield from _expressions_at(source, "/output", source.model.output, ExpressionPlace(""))
     if (handler := source.model.failure_handler) is not None:
-        where = Place("", is_handling=True)
+        where = ExpressionPlace("", is_handling=True)
         yield from _expressions_at(source, "/failure_handler/with", handler.with_, where)
         yield from _expressions_at(source, "/failure_handler/graph", source.within.seen.get(""), where)
 
 
-def _values(source: Source, name: str, node: NodeModel) -> Iterator[tuple[str, Any, Place]]:
+def _values(source: Source, name: str, node: NodeModel) -> Iterator[tuple[str, Any, ExpressionPlace]]:
     """(JSON Pointer, value, place) of everything at a node that may have expressions in it."""
     kind, place = source.kinds[name], f"/nodes/{name}"
-    here = Place(name, has_item=node.map is not None)
+    here = ExpressionPlace(name, has_item=node.map is not None)
     if node.with_:
         yield f"{place}/with", node.with_, here
     if node.map is not None:
-        yield f"{place}/map", node.map.over, Place(name)
+        yield f"{place}/map", node.map.over, ExpressionPlace(name)
     for below, value in kind.values(node):
         yield f"{place}{below}", value, here
     if name in source.within.seen:
@@ -171,9 +171,9 @@ def _values(source: Source, name: str, node: NodeModel) -> Iterator[tuple[str, A
     if (loop := node.loop) is not None:
         first = loop.back_to or name
         if loop.pause is not None:
-            yield f"{place}/loop/pause", loop.pause.first, Place(name, is_after=True)
+            yield f"{place}/loop/pause", loop.pause.first, ExpressionPlace(name, is_after=True)
         if first in source.nodes:
-            yield f"{place}/loop/initial", loop.initial, Place(first)
+            yield f"{place}/loop/initial", loop.initial, ExpressionPlace(first)
 
 
 def _branch(source: Source, name: str, node: NodeModel) -> Iterator[Problem]:
@@ -185,7 +185,7 @@ def _branch(source: Source, name: str, node: NodeModel) -> Iterator[Problem]:
     is_told = is_plain(schema) and source.kinds[name].answers(node) is not None
     if branch.choose is not None and not is_told:
         yield from _expressions_at(
-            source, f"{place}/choose", f"${{{branch.choose}}}", Place(name, is_after=True)
+            source, f"{place}/choose", f"${{{branch.choose}}}", ExpressionPlace(name, is_after=True)
         )
     for index in range(len(branch.rules) - 1):
         if always_holds(source.condition(f"{place}/rules/{index}/if")):
@@ -213,11 +213,11 @@ def _asked_at(
     source: Source, place: str, condition: Condition, name: str, *, is_after: bool
 ) -> Iterator[Problem]:
     is_failed = place.startswith(f"/nodes/{name}/catch/")
-    where = Place(
+    where = ExpressionPlace(
         name, is_after=is_after, is_condition=True, is_failing="/failover/" in place, is_failed=is_failed
     )
     found = [one for path in names_of(condition) for one in check_path(source, place, path, where)]
-    yield from found or comparisons.check(source, place, condition, name)
+    yield from found or comparisons.check_comparisons(source, place, condition, name)
 
 
 def first_of(place: str, names: tuple[str, ...], problems: Iterable[Iterable[Problem]]) -> Iterator[Problem]:
@@ -231,7 +231,7 @@ def first_of(place: str, names: tuple[str, ...], problems: Iterable[Iterable[Pro
             return
 
 
-def _expressions_at(source: Source, place: str, value: Any, where: Place) -> Iterator[Problem]:
+def _expressions_at(source: Source, place: str, value: Any, where: ExpressionPlace) -> Iterator[Problem]:
     for pointer, found in expressions_in(value, place):
         if isinstance(found, ExpressionError):
             yield Problem(pointer, str(found), root_hint(source, found))
@@ -242,7 +242,7 @@ def _expressions_at(source: Source, place: str, value: Any, where: Place) -> Ite
 # ---- what may be named -----------------------------------------------------------------------------------------
 
 
-def check_path(source: Source, pointer: str, path: Path, where: Place) -> Iterator[Problem]:
+def check_path(source: Source, pointer: str, path: Path, where: ExpressionPlace) -> Iterator[Problem]:
     """What is wrong with an expression where it stands."""
     check = _check_undoing if where.is_undoing else _CHECK_ROOT.get(path.root, _nothing_wrong)
     problem = check(source, path, where)
@@ -257,11 +257,11 @@ def check_path(source: Source, pointer: str, path: Path, where: Place) -> Iterat
 Wrong = tuple[str, str] | None
 
 
-def _nothing_wrong(source: Source, path: Path, where: Place) -> Wrong:
+def _nothing_wrong(source: Source, path: Path, where: ExpressionPlace) -> Wrong:
     return None
 
 
-def _check_ctx(source: Source, path: Path, where: Place) -> Wrong:
+def _check_ctx(source: Source, path: Path, where: ExpressionPlace) -> Wrong:
     name = path.node
     if name not in source.nodes:
         if name in source.within.outer and not path.is_previous:
@@ -294,7 +294,7 @@ def _check_ctx(source: Source, path: Path, where: Place) -> Wrong:
     return f"`{name}` need not have given anything by then", hint
 
 
-def _hint_of_order(source: Source, name: str, where: Place) -> str:
+def _hint_of_order(source: Source, name: str, where: ExpressionPlace) -> str:
     if _is_in_one_loop(source, name, where.node):
         return f"`ctx.{name}.previous` is what it gave in the round before"
     if name == where.node:
@@ -304,7 +304,7 @@ def _hint_of_order(source: Source, name: str, where: Place) -> str:
     return f"add `{name}` to `after`, directly or through other nodes"
 
 
-def _hint_of_null(source: Source, path: Path, where: Place) -> str:
+def _hint_of_null(source: Source, path: Path, where: ExpressionPlace) -> str:
     hint = f"`ctx.{path.node}.output?` is null where it gave nothing"
     failed, always = source.produced.lost_by(path.node) if source.produced is not None else ("", False)
     if failed:
@@ -313,7 +313,7 @@ def _hint_of_null(source: Source, path: Path, where: Place) -> str:
     return f"{hint}; in CEL, ask `has(ctx.{path.node}.output)` first" if where.is_condition else hint
 
 
-def _check_at_the_end(source: Source, path: Path, where: Place) -> Wrong:
+def _check_at_the_end(source: Source, path: Path, where: ExpressionPlace) -> Wrong:
     name = path.node
     if path.optional or source.produced is None or source.produced.has_at_the_end(name):
         return None
@@ -334,7 +334,7 @@ def _has_loops(source: Source) -> bool:
     return source.is_whole and not source.loops.problems and not source.edges.circle
 
 
-def _check_previous(source: Source, name: str, where: Place) -> Wrong:
+def _check_previous(source: Source, name: str, where: ExpressionPlace) -> Wrong:
     if not _has_loops(source) or _is_in_one_loop(source, name, where.node):
         return None
     here = f"`{where.node}`" if where.node else "the saga's output"
@@ -344,13 +344,13 @@ def _check_previous(source: Source, name: str, where: Place) -> Wrong:
     )
 
 
-def _check_loop(source: Source, path: Path, where: Place) -> Wrong:
+def _check_loop(source: Source, path: Path, where: ExpressionPlace) -> Wrong:
     if not _has_loops(source) or _around(source, where.node):
         return None
     return "this is in no loop", "a loop is written at its last node, and goes `back_to` its first"
 
 
-def _check_join(source: Source, path: Path, where: Place) -> Wrong:
+def _check_join(source: Source, path: Path, where: ExpressionPlace) -> Wrong:
     if not where.node:
         return "only a node has a join", "name the nodes themselves: `ctx.NODE.output?`"
     before = source.edges.before[where.node]
@@ -370,7 +370,7 @@ def _check_join(source: Source, path: Path, where: Place) -> Wrong:
     return f"`{name}` need not be among them", f"`ctx.{name}.output?` is null where it gave nothing"
 
 
-def _check_output(source: Source, path: Path, where: Place) -> Wrong:
+def _check_output(source: Source, path: Path, where: ExpressionPlace) -> Wrong:
     if where.is_after:
         return None
     return (
@@ -379,7 +379,7 @@ def _check_output(source: Source, path: Path, where: Place) -> Wrong:
     )
 
 
-def _check_item(source: Source, path: Path, where: Place) -> Wrong:
+def _check_item(source: Source, path: Path, where: ExpressionPlace) -> Wrong:
     if where.has_item or source.within.has_item:
         return None
     if source.within.graph:
@@ -388,15 +388,15 @@ def _check_item(source: Source, path: Path, where: Place) -> Wrong:
     return "only a node with `map` has items, in what is done for each of them", "name the value itself"
 
 
-def _check_step(source: Source, path: Path, where: Place) -> Wrong:
+def _check_step(source: Source, path: Path, where: ExpressionPlace) -> Wrong:
     return "no step is undone here", "`step` is for `compensate`; elsewhere, `ctx.NODE.output`"
 
 
-def _check_origin(source: Source, path: Path, where: Place) -> Wrong:
+def _check_origin(source: Source, path: Path, where: ExpressionPlace) -> Wrong:
     return f"a saga does not know its {path.root}", "pass it on in the `input` that it is started with"
 
 
-def _check_undoing(source: Source, path: Path, where: Place) -> Wrong:
+def _check_undoing(source: Source, path: Path, where: ExpressionPlace) -> Wrong:
     """Long after the step, only its own entry and what a saga always has can be read."""
     if path.root in {"step", "input", "saga"}:
         return None
@@ -424,9 +424,9 @@ _CHECK_ROOT = {
 # ---- what it has inside ----------------------------------------------------------------------------------------
 
 
-def _check_known(source: Source, pointer: str, path: Path, where: Place) -> Iterator[Problem]:
+def _check_known(source: Source, pointer: str, path: Path, where: ExpressionPlace) -> Iterator[Problem]:
     """Follow the path through the schema of its value, as far as the schema goes."""
-    here, taken = follow(source, path, where.node)
+    here, taken = follow_path(source, path, where.node)
     if taken == len(path.inner):
         return
     step, types = path.inner[taken], here.types()
@@ -459,7 +459,7 @@ def types(
         path = lone_path(value) if key in properties else None
         if path is None:
             continue
-        here, taken = follow(source, path, name)
+        here, taken = follow_path(source, path, name)
         wanted = Schema(properties[key], spec.parameters)
         can_be_null = path.may_be_null and "null" in wanted.types()
         if taken == len(path.inner) and not can_be_null and here.never_fits(wanted):
@@ -470,6 +470,6 @@ def types(
             yield Problem(f"{below}/{escape(key)}", message, hint)
         elif key in spec.parameters.get("required", ()):
             takes_null = "null" in wanted.types()
-            yield from known.check(
+            yield from known.check_argument(
                 source, f"{below}/{escape(key)}", path, spec.name, key, takes_null=takes_null
             )

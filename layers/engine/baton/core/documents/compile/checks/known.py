@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from baton.core.conditions.reading import text_of
+from baton.core.conditions.reading import expression_text
 from baton.core.conditions.schemafaults import Schema
 from baton.core.documents.compile.analysis.source import output_schema
 from baton.core.expressions import SAGA_FIELDS, Path, lone_path
@@ -49,14 +49,14 @@ _NOTHING = Schema(None, None)
 _MOST_STEPS = 20
 
 
-def follow(source: Source, path: Path, node: str) -> tuple[Schema, int]:
+def follow_path(source: Source, path: Path, node: str) -> tuple[Schema, int]:
     """The schema of what a path at `node` names, as far as it leads, and
     how many of its steps could be taken.
     """
     length, steps = len(path.inner), known_steps(path)
     if len(steps) < length:
         # What is behind an index that only the saga knows is not known here.
-        here, taken = follow(
+        here, taken = follow_path(
             source, replace(path, steps=path.steps[: len(path.steps) - length + len(steps)]), node
         )
         return (here, taken) if taken < len(steps) else (_NOTHING, length)
@@ -184,7 +184,7 @@ _ROOTS = {"index": {"type": "integer"}, "saga": _SAGA, "loop": _LOOP, "last_erro
 _TYPES = {list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
 
 
-def check(
+def check_argument(
     source: Source, place: str, path: Path, taker: str, key: str, *, takes_null: bool
 ) -> Iterator[Problem]:
     """An argument that is needed, and one expression that gives nothing, or
@@ -196,7 +196,7 @@ def check(
     if found is None:
         return
     taken, schema = found
-    name, text = steps[taken - 1], text_of("input", steps[:taken])
+    name, text = steps[taken - 1], expression_text("input", steps[:taken])
     if _is_asked_for(source, text, str(name)):
         return
     is_filled = isinstance(schema, dict) and "default" in schema
@@ -225,7 +225,7 @@ def _may_be_missing(source: Source, path: Path) -> Iterator[tuple[int, Any]]:
 
 def _marked(steps: tuple[str | int, ...], marks: frozenset[int]) -> str:
     """The expression with `?` behind what may be missing."""
-    texts = [text_of("input", steps[:taken]) for taken in range(len(steps) + 1)]
+    texts = [expression_text("input", steps[:taken]) for taken in range(len(steps) + 1)]
     marked = (
         text.removeprefix(before) + "?" * (taken in marks)
         for taken, (before, text) in enumerate(pairwise(texts), 1)

@@ -50,14 +50,14 @@ MOST_GRAPHS = 100
 
 
 @dataclass
-class Part:
+class GraphPart:
     """A graph that is compiled as a document: the document itself (without a name), or one that it names."""
 
     name: str
     value: Any
     lifted: dict[str, str] = field(default_factory=dict)
     """By node that has become a graph of one node: the key of its kind."""
-    lifted_from: Part | None = None
+    lifted_from: GraphPart | None = None
     """Where the node stands that this graph has been."""
     at: str = ""
     """Its place, or that of the node."""
@@ -84,7 +84,7 @@ class Part:
         """`item`, `index` and `last_error`, as far as it names them."""
         return frozenset(root for text in self.text for root in _SEEN.findall(text))
 
-    def told(self, problem: Problem) -> Problem | None:
+    def for_author(self, problem: Problem) -> Problem | None:
         """The problem where its author can mend it; None where it is about what
         the graph has of the document.
         """
@@ -104,23 +104,23 @@ class Part:
         return replace(problem, path=self.at + "".join(f"/{step}" for step in steps))
 
 
-class Parts:
+class GraphParts:
     """The document and its graphs, the document first."""
 
     def __init__(self, document: Any) -> None:
         self.problems: list[Problem] = []
-        self.all = [Part("", document)]
+        self.all = [GraphPart("", document)]
         if not isinstance(document, dict) or not (GRAPHS in document or _has_lifted(document)):
             return
         whole = {key: value for key, value in document.items() if key != GRAPHS}
-        self.all = [Part("", whole)]
+        self.all = [GraphPart("", whole)]
         if (count := _count(document)) > MOST_GRAPHS:
             what = f"{count:,} graphs, agents with `map` included; a document has at most {MOST_GRAPHS}"
             self.problems.append(Problem(f"/{GRAPHS}", what, "give some of them a workflow of their own"))
             self.all = []
             return
         for name, graph in self._written(document.get(GRAPHS, {})):
-            self.all.append(Part(name, _as_document(whole, graph), at=f"/{GRAPHS}/{escape(name)}"))
+            self.all.append(GraphPart(name, _as_document(whole, graph), at=f"/{GRAPHS}/{escape(name)}"))
         names = {part.name for part in self.all}
         for part in [*self.all]:
             self._lift(part, whole, names)
@@ -161,7 +161,7 @@ class Parts:
                     self.problems.append(Problem(f"{place}/{key}", f"a graph has no `{key}`", hint))
             yield name, {key: value for key, value in graph.items() if key not in _NOT_OF_A_GRAPH}
 
-    def _lift(self, part: Part, whole: _Object, names: set[str]) -> None:
+    def _lift(self, part: GraphPart, whole: _Object, names: set[str]) -> None:
         """Each agent with `map` becomes a graph of its own, which has one node of the same name."""
         made = {}
         for name, node in part.nodes.items():
@@ -176,13 +176,13 @@ class Parts:
             part.lifted[name] = min(_LIFTED & node.keys())
             body = {"nodes": {name: inside}, "output": f"${{ctx.{name}.output}}"}
             at = f"{part.at}/nodes/{escape(name)}"
-            self.all.append(Part(graph, _as_document(whole, body), lifted_from=part, at=at))
+            self.all.append(GraphPart(graph, _as_document(whole, body), lifted_from=part, at=at))
         if made:
             part.value = {**part.value, "nodes": {**part.value["nodes"], **made}}
 
     # ---- what a graph is started with ------------------------------------------------------------------------
 
-    def _users(self, graph: str) -> Iterator[tuple[Part, _Object, bool]]:
+    def _users(self, graph: str) -> Iterator[tuple[GraphPart, _Object, bool]]:
         """Whatever names the graph: where, what it says, and whether it is done for each item of a list."""
         for part in self.all:
             for node in part.nodes.values():
@@ -192,7 +192,7 @@ class Parts:
         if isinstance(handler, dict) and handler.get("graph") == graph:
             yield self.all[0], handler, False
 
-    def _input(self, part: Part) -> Any:
+    def _input(self, part: GraphPart) -> Any:
         """The schema of its input, as far as it is known; None for any value."""
         if not part.name or "input" in part.value:
             return part.value.get("input")
@@ -259,7 +259,7 @@ class Parts:
             news = {*starters} - found
         return frozenset(found)
 
-    def _template(self, part: Part, graph: str, *, is_mapped: bool) -> _Object:
+    def _template(self, part: GraphPart, graph: str, *, is_mapped: bool) -> _Object:
         named = self._by_name[graph].seen if graph in self._by_name else ()
         seen: _Object = {root: f"${{{root}}}" for root in ("item", "index") if is_mapped and root in named}
         if graph in self._tells:
@@ -271,7 +271,7 @@ class Parts:
             }
         return seen
 
-    def within(self, part: Part) -> Within:
+    def within(self, part: GraphPart) -> Within:
         """What the compiler is told of a part besides its document."""
         if len(self.all) == 1:
             return Within()
@@ -291,11 +291,11 @@ class Parts:
             seen=seen,
         )
 
-    def declared(self, part: Part) -> Any:
+    def declared(self, part: GraphPart) -> Any:
         """The schema that the graph itself says its input has."""
         return None if part.name in self._inputs else part.value.get("input")
 
-    def hidden(self) -> Iterator[tuple[Part, Problem]]:
+    def hidden(self) -> Iterator[tuple[GraphPart, Problem]]:
         """Nodes of a graph that hide one of the document from another graph that it starts."""
         for part in self.all[1:]:  # the document itself hides nothing
             for name, node in part.nodes.items():
@@ -366,23 +366,23 @@ def _named(texts: Iterable[str]) -> dict[str, bool]:
     return {name: is_needed and name not in asked for name, is_needed in needed.items()}
 
 
-def told_of(parts: Parts, found: Sequence[tuple[Part, Sequence[Problem]]]) -> list[Problem]:
+def told_of(parts: GraphParts, found: Sequence[tuple[GraphPart, Sequence[Problem]]]) -> list[Problem]:
     """All problems, where their author can mend them.
     One of what graphs have of the document is one where it is one in all of them.
     """
-    told = [*parts.problems, *(one for part, problem in parts.hidden() if (one := part.told(problem)))]
+    told = [*parts.problems, *(one for part, problem in parts.hidden() if (one := part.for_author(problem)))]
     shared = [{problem.path for problem in problems} for _, problems in found]
     for part, problems in found:
         for problem in problems:
             is_shared = problem.path.split("/")[1:2] and problem.path.split("/")[1] in SHARED
             if is_shared and not all(problem.path in paths for paths in shared):
                 continue
-            if (one := part.told(problem)) is not None:
+            if (one := part.for_author(problem)) is not None:
                 told.append(one)
     return list(dict.fromkeys(told))
 
 
-def whole_of(parts: Parts, graphs: Sequence[tuple[Part, Graph]]) -> Graph:
+def whole_of(parts: GraphParts, graphs: Sequence[tuple[GraphPart, Graph]]) -> Graph:
     """The graph of the document, with those that it names."""
     (_, whole), *others = graphs
     if not others:

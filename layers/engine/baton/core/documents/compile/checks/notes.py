@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from baton.core.effects.keys import NODE, SAGA, KeyRule, canonical, names_of, parameters_of
+from baton.core.effects.keys import NODE, SAGA, KeyRule, canonical, parameter_names, parameters_of
 from baton.core.effects.toolspec import PURE
-from baton.core.expressions import expressions_in, lasting
+from baton.core.expressions import duration_text, expressions_in
 from baton.core.failures.policy import ANY, FAIL
-from baton.core.graph.graph import name_of
-from baton.core.read.places import listed
+from baton.core.graph.graph import graph_name
+from baton.core.read.places import names_in_words
 
 if TYPE_CHECKING:
     from baton.core.documents.compile.analysis.source import Tools
@@ -54,7 +54,7 @@ def shared_keys(graph: Graph, tools: Tools) -> Iterator[str]:
 
 def _made_of(spec: ToolSpec, arguments: Any) -> Any:
     """The templates of the values in the key."""
-    parameters, names = parameters_of(spec.key, arguments, spec.parameters), names_of(spec.key)
+    parameters, names = parameters_of(spec.key, arguments, spec.parameters), parameter_names(spec.key)
     if names is None:
         return canonical(parameters)
     tops = {name.partition(".")[0] for name in names}
@@ -76,8 +76,8 @@ def _is_same_for_each(spec: ToolSpec, node: Node) -> bool:
 
 def _words(rule: KeyRule) -> str:
     """The rule in short: how the author of the tool has begun it, and how long it holds."""
-    times = [f"each {lasting(rule.window_ms)}"] if rule.window_ms else []
-    times += [f"for {lasting(rule.keep_ms)}"] if rule.keep_ms else []
+    times = [f"each {duration_text(rule.window_ms)}"] if rule.window_ms else []
+    times += [f"for {duration_text(rule.keep_ms)}"] if rule.keep_ms else []
     return ", ".join((f"`Key.{rule.strategy}`", *times))
 
 
@@ -126,7 +126,7 @@ def children_of(graph: Graph) -> tuple[str, ...]:
     handler = () if graph.handler is None else (graph.handler.workflow,)
     graphs = (graph, *graph.graphs.values()) if graph.graphs else (graph,)
     named = (*(node.workflow for one in graphs for node in one.work), *handler)
-    return tuple(dict.fromkeys(name for name in named if name and not name_of(name)))
+    return tuple(dict.fromkeys(name for name in named if name and not graph_name(name)))
 
 
 def no_such_child(reference: str, known: Collection[str]) -> str:
@@ -143,7 +143,7 @@ def _skippable(graph: Graph) -> Iterator[str]:
         for then in dict.fromkeys(rule.then for rule in node.catch):
             if asking.issuperset(then):
                 yield (
-                    f"`{node.name}` catches a failure with {listed(then)}: if `when` says no there, nothing runs and the "
+                    f"`{node.name}` catches a failure with {names_in_words(then)}: if `when` says no there, nothing runs and the "
                     f"saga goes on. To let `{node.name}` fail then, write the condition as `if` in its `catch`; to handle "
                     "the failure all the same, add a handler without `when`"
                 )
@@ -163,11 +163,11 @@ def _left_standing(graph: Graph) -> Iterator[str]:
         and not any(rule.fits_all for rule in node.catch)
         and not all(node.name in one for one in behind)
     ]
-    left = f"undoes nothing when the saga fails, though something undoes {listed(undone)}: write `on_failure: rollback` to have that undone"
+    left = f"undoes nothing when the saga fails, though something undoes {names_in_words(undone)}: write `on_failure: rollback` to have that undone"
     if _fails(graph.failures) and any(not node.work.failures for node in uncaught):
         yield f"`on_failure: fail` of the document {left}"
     if names := [node.name for node in uncaught if _fails(node.work.failures)]:
-        yield f"`on_failure: fail` of {listed(names)} {left}"
+        yield f"`on_failure: fail` of {names_in_words(names)} {left}"
 
 
 def _before(graph: Graph, name: str) -> set[str]:
@@ -192,6 +192,6 @@ def _too_long(graph: Graph, invocation_ms: int) -> Iterator[str]:
             by_timeout.setdefault(node.timeout_ms, []).append(node.name)
     for timeout_ms, names in by_timeout.items():
         yield (
-            f"{listed(names)} may take {lasting(timeout_ms)}, and an invocation of the worker lasts "
-            f"{lasting(invocation_ms)}: an attempt is cut off with it. Lower the timeout, or raise `WorkerTimeout`"
+            f"{names_in_words(names)} may take {duration_text(timeout_ms)}, and an invocation of the worker lasts "
+            f"{duration_text(invocation_ms)}: an attempt is cut off with it. Lower the timeout, or raise `WorkerTimeout`"
         )
