@@ -15,7 +15,7 @@ _SIGNS = "whsec_([A-Za-z0-9+/]{4}){8,21}([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Channels:
-    """By what people are told, besides the topic."""
+    """Channels of notices to people, besides the topic."""
 
     confirm_url: Annotated[
         str,

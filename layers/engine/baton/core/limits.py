@@ -433,8 +433,9 @@ class Limits(
                 )
 
     def within(self, item_bytes: int) -> Limits:
-        """The same on a store whose items have so many bytes at most: an
-        entry's events, or a snapshot, have half of it.
+        """Return the limits for a store whose items have at most `item_bytes` bytes.
+
+        The events of an entry, and a snapshot, may have half of it.
         """
         most = item_bytes // 2
         if max(self.entry_bytes, self.snapshot_blob_bytes) <= most:

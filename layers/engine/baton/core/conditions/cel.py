@@ -62,7 +62,10 @@ class TooMuch(Exception):
 
 
 def check_work(tree: Tree, shapes: Mapping[tuple[str, Steps], Shape]) -> None:
-    """Raises `TooMuch`. `shapes` are those of the values it reads; one that is not there has none."""
+    """Check the work of an expression. Raises `TooMuch` above a condition's bounds.
+
+    `shapes` are those of the values that it reads; a missing value has none.
+    """
     bound = _Bound(shapes)
     bound.of(tree, _Scope({}, 1))
 
@@ -259,7 +262,7 @@ def _library() -> Any:
 
 @lru_cache(maxsize=model.PLANS)
 def plan_of(expression: str) -> Plan:
-    """Raises `_Unfit`."""
+    """Compile an expression. Raises `_Unfit`."""
     if len(expression) > model.CEL_LENGTH:
         raise _Unfit(
             f"the expression has more than {model.CEL_LENGTH} characters", "split it with `all` and `any`"
@@ -344,7 +347,7 @@ def _ready(condition: Cel) -> Plan:
 
 
 def judge(condition: Cel, facts: Facts) -> bool:
-    """Raises `ConditionError`."""
+    """Return true if the condition holds. Raises `ConditionError`."""
     plan = _ready(condition)
     data = gather(plan.reads, facts.lookup, plan.asked)
     nodes: dict[str, Any] = data.setdefault("ctx", {})

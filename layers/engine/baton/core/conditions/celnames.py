@@ -303,7 +303,7 @@ def known_part(steps: Steps) -> tuple[Steps, Steps]:
 
 
 def find_names(tree: Tree) -> Names:
-    """Raises `Refused`."""
+    """Return the names that an expression uses. Raises `Refused`."""
     found = Names()
     _visit(tree, frozenset(), found)
     for node in sorted(found.by_name & found.by_output):

@@ -95,7 +95,7 @@ def names(condition: Compare) -> tuple[Path, ...]:
 
 
 def judge(condition: Compare, facts: Facts) -> bool:
-    """Raises `ConditionError`."""
+    """Return true if the condition holds. Raises `ConditionError`."""
     try:
         left, right = (template_of(value).render(facts.lookup) for value in (condition.left, condition.right))
     except ExpressionError as error:

@@ -94,7 +94,7 @@ class Plan:
 
 @lru_cache(maxsize=model.PLANS)
 def plan_of(text: str) -> Plan:
-    """Raises `queries.BadQuery`."""
+    """Compile a query. Raises `BadQuery`."""
 
     source = text.strip()
     query, is_singular = compile_query(source.removesuffix(_LENGTH))
@@ -140,7 +140,7 @@ def names(condition: JsonPath) -> tuple[Path, ...]:
 
 
 def judge(condition: JsonPath, facts: Facts) -> bool:
-    """Raises `ConditionError`."""
+    """Return true if the condition holds. Raises `ConditionError`."""
 
     try:
         plan = plan_of(condition.query)
@@ -404,7 +404,7 @@ def _hint(text: str) -> str:
 
 
 def _counted(query: JSONPath) -> JSONPath:
-    """The same query, of parts that count."""
+    """Return the same query, made of parts that count their steps."""
     segments = []
     for segment in query.segments:
         if isinstance(segment, JSONPathRecursiveDescentSegment):

@@ -47,7 +47,7 @@ class _Seen:
 
 
 def check_work(plan: Plan, value: Any) -> None:
-    """Raises `TooMuch` for more than a check may cost."""
+    """Check the work of a validation. Raises `TooMuch` above its bounds."""
     if plan.is_endless or _bytes(value) * plan.places > model.SCHEMA_WORK:
         _counted(plan, value)
 
@@ -89,7 +89,7 @@ def _counted(plan: Plan, value: Any) -> int:
 
 
 def _look(value: Any, seen: _Seen, depth: int) -> int:
-    """Adds a value; its size in units. Raises `TooMuch` for too deep a value."""
+    """Add a value to `seen` and return its size in units. Raises `TooMuch` for too deep a value."""
     size = 1
     if isinstance(value, str):
         size += len(value) >> 5
@@ -205,7 +205,7 @@ def names(condition: Matches) -> tuple[Path, ...]:
 
 
 def judge(condition: Matches, facts: Facts) -> bool:
-    """Raises `ConditionError`."""
+    """Return true if the condition holds. Raises `ConditionError`."""
     schema = condition.schema
     if condition.ref:
         if condition.ref not in facts.blobs:

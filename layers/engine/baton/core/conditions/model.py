@@ -163,7 +163,7 @@ def parts(condition: Condition) -> tuple[Condition, ...]:
 
 
 def leaves(condition: Condition) -> Iterator[Condition]:
-    """All that are made of no others, in the order in which they would be asked."""
+    """Return the conditions without inner conditions, in the order in which they would be asked."""
     inside = parts(condition)
     if not inside:
         yield condition
@@ -172,7 +172,7 @@ def leaves(condition: Condition) -> Iterator[Condition]:
 
 
 def judge_composite(condition: Composite, ask: Callable[[Condition], bool]) -> bool:
-    """Raises what `ask` raises."""
+    """Return true if a composite condition holds. Raises the exceptions of `ask`."""
     if isinstance(condition, Not):
         return not ask(condition.condition)
     verdicts = map(ask, condition.conditions)

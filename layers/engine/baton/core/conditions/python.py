@@ -88,7 +88,7 @@ def names(condition: Python) -> tuple[Path, ...]:
 
 
 def question(condition: Python, facts: Facts) -> Question:
-    """Raises `ConditionError` if something of it is not there."""
+    """Return the question to the sandbox. Raises `ConditionError` if a value that it needs is missing."""
     code: Any = condition.code
     if condition.ref:
         if condition.ref not in facts.blobs:
@@ -124,7 +124,10 @@ def _context(condition: Python, facts: Facts) -> dict[str, Any]:
 
 
 def judge(condition: Python, facts: Facts) -> bool:
-    """Raises `Unanswered` until the sandbox has answered, `ConditionError` for a failure of the sandbox."""
+    """Return true if the condition holds.
+
+    Raises `Unanswered` until the sandbox has answered, `ConditionError` for a failure of the sandbox.
+    """
     asked = question(condition, facts)
     answer = facts.answers.get(asked.key)
     if answer is None:

@@ -32,7 +32,7 @@ def text_of(root: str, steps: Iterable[str | int], optional: bool = False) -> st
 
 
 def value_of(text: str, lookup: Lookup) -> Any:
-    """Raises `ConditionError` if there is nothing."""
+    """Return the value of an expression. Raises `ConditionError` if it is missing."""
     path = path_of(text)
     try:
         return walk(path.picked(lookup), lookup(path))

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def check_schema(schema: Any) -> None:
-    """Raises `SchemaError` for what is not a JSON Schema, refers outside itself, or asks for too much."""
+    """Check a schema.
+
+    Raises `SchemaError` for an invalid JSON Schema, references outside itself, or too much work.
+    """
     from baton.core.conditions.schemaplan import plan_for
 
     plan_for(schema)

@@ -63,7 +63,7 @@ class Part:
     keys: list[Part] = field(default_factory=list)
 
     def inside(self) -> Iterator[Part]:
-        """All that it leads to."""
+        """Yield the parts inside."""
         for parts in (self.here, self.names.values(), self.others, self.items, self.every, self.keys):
             yield from parts
 
@@ -85,8 +85,9 @@ class Plan:
 
 
 def plan_for(schema: Any) -> Plan:
-    """Of a schema, or of its JSON.
-    Raises `SchemaError` for what is no schema, refers outside itself, or asks for too much.
+    """Return the compiled form of a schema, or of its JSON.
+
+    Raises `SchemaError` for an invalid schema, references outside itself, or too much work.
     """
     if isinstance(schema, bytes):
         return plan_of(schema)
@@ -203,8 +204,9 @@ class _Parts:
         self.has_unions = False
 
     def of(self, schema: Any) -> Part:
-        """Raises `SchemaError` for a reference that leads elsewhere, and for
-        too deep a way through references.
+        """Return the part of a schema.
+
+        Raises `SchemaError` for a reference that leads elsewhere, and for too deep a chain of references.
         """
         if not isinstance(schema, dict):
             return Part()
@@ -271,7 +273,7 @@ class _Places:
         self.is_endless = False
 
     def of(self, part: Part, depth: int = 0) -> int:
-        """Raises `SchemaError` for too many places."""
+        """Return the number of places in a part. Raises `SchemaError` for too many, or too deep ones."""
         known = self._known.get(id(part))
         if known is not None:
             return known

@@ -70,7 +70,7 @@ def measure(value: Any) -> Shape:
 
 
 def check_size(size: int) -> None:
-    """Raises `ConditionError` for more units than a condition may read."""
+    """Check a size. Raises `ConditionError` for more units than a condition may read."""
     if size > model.DATA_UNITS:
         raise ConditionError(
             TOO_LARGE,
@@ -137,7 +137,7 @@ def equal(left: Any, right: Any) -> bool:
 
 
 def compared(left: Any, operator: str, right: Any) -> bool:
-    """By one of `COMPARISONS`. Raises `ConditionError` for an order of what has none."""
+    """Compare two values by one of `COMPARISONS`. Raises `ConditionError` for values without an order."""
     if operator == "==":
         return equal(left, right)
     if operator == "!=":
@@ -153,7 +153,7 @@ def compared(left: Any, operator: str, right: Any) -> bool:
 
 
 def member(left: Any, operator: str, right: Any) -> bool:
-    """By one of `MEMBERSHIPS`: in a list, an object's keys or a text."""
+    """Return true if one of `MEMBERSHIPS` holds: in a list, an object's keys or a text."""
     if operator == "contains":
         return _holds(left, right, "contains")
     return _holds(right, left, operator) is (operator == "in")
@@ -176,7 +176,7 @@ V = TypeVar("V")
 
 
 class Info(NamedTuple):
-    """As `lru_cache` tells it, with the bytes that are held."""
+    """Figures of a cache as `lru_cache` gives them, with the bytes that it holds."""
 
     misses: int
     currsize: int

@@ -123,7 +123,7 @@ def list_of(item: Shape, most: int, least: int = 1, says: str = "a list") -> Sha
 
 
 def some(item: Shape, most: int, least: int = 1) -> Shape:
-    """One of them, or a list."""
+    """Shape of one item, or of a list of items."""
     several = list_of(item, most, least)
     says = f"{item.says}, or a list of such"
 
@@ -316,11 +316,11 @@ class Work:
             )
 
     def touch(self, values: Sequence[Any]) -> None:
-        """Looks at each value once, at texts by their length."""
+        """Charge each value once, texts by their length."""
         self.spend(len(values) + sum(len(value) >> _UNIT for value in values if type(value) is str))
 
     def weigh(self, value: Any) -> None:
-        """Looks at a value and all that is in it."""
+        """Charge a value and everything in it."""
         if isinstance(value, str):
             self.spend(1 + (len(value) >> _UNIT))
             return
@@ -334,7 +334,7 @@ class Work:
                 self.weigh(one)
 
     def make(self, rows: int, columns: int) -> None:
-        """Before a table of this size is made."""
+        """Charge a table of this size, before it is made."""
         if rows > ROWS:
             what = f"this would make {rows:,} rows, and a table has at most {ROWS:,}"
             raise Broken(TOO_LARGE, what, right="filter first, or aggregate")
@@ -374,7 +374,7 @@ class Call:
         return found
 
     def _missing(self, path: str, rows: Rows) -> None:
-        """Says so, unless some row has the field with nothing in it."""
+        """Note that no row has the field; a field with null in some row is not missing."""
         names = dict.fromkeys(name for row in rows[:100] for name in row)
         if path.partition(".")[0] not in names and not any(path in row for row in rows):
             hint = nearest(path, [*names][:FIELDS]) or f"there are {', '.join([*names][:10])}"
@@ -489,7 +489,7 @@ class Pattern:
         self.names: tuple[str, ...] = tuple(sorted(self._engine.groupindex, key=self._engine.groupindex.get))
 
     def charge(self, texts: Sequence[str], work: Work) -> None:
-        """Before it is held against these texts."""
+        """Charge the match of these texts, before it is made."""
         shares = _SHARE + self._engine.groups
         work.spend(
             sum(1 + time_of(self._source, units(one)) * shares // (_CHEAPER * _SHARE) for one in texts)

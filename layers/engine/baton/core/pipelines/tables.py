@@ -71,7 +71,7 @@ def ordered(call: Call, keys: Sequence[Any], order: str) -> list[Row]:
 
 
 def _check(path: str, values: Sequence[Any]) -> None:
-    """Raises `Broken` for values that have no order."""
+    """Check that the values have an order. Raises `Broken`."""
     kinds = set(map(type, values)) - {type(None)}
     if not kinds or any(kinds <= alike for alike in _SORTED):
         return
@@ -240,7 +240,7 @@ class _Reader:
 
 
 def _chosen(condition: Mapping[str, Any], rows: Sequence[Row], places: list[int], call: Call) -> list[int]:
-    """Those of the places whose row it holds for. What an `and` or `or` does not need is not looked at."""
+    """Return the places whose row fits. Operands that an `and` or `or` does not need are not evaluated."""
     call.work.spend(1 + len(places))
     if "and" in condition:
         for one in condition["and"]:

@@ -56,7 +56,7 @@ def _extract(call: Call) -> Any:
 
 
 def _add(call: Call, more: int) -> None:
-    """Before rows get so many fields more."""
+    """Charge rows that get this many more fields."""
     rows = call.rows
     call.work.make(len(rows), max(map(len, rows), default=0) + more)
 
@@ -90,7 +90,7 @@ _DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
 
 
 def _format(given: str) -> str:
-    """Raises `Wrong` for what is no format."""
+    """Return a checked format of dates. Raises `Wrong`."""
     if given in {ISO, UNIX, UNIX_MS}:
         return given
     found = _DIRECTIVE.findall(given)
@@ -107,7 +107,7 @@ def _format(given: str) -> str:
 
 
 def _zone(name: str) -> tzinfo:
-    """Raises `Wrong` for a name that is not in the IANA's database."""
+    """Return a time zone. Raises `Wrong` for a name that is not in the IANA's database."""
     from zoneinfo import ZoneInfo, available_timezones  # reads files, which most cold starts do not need
 
     try:
@@ -118,7 +118,7 @@ def _zone(name: str) -> tzinfo:
 
 
 def _read_date(value: Any, written: str, zone: tzinfo) -> datetime:
-    """Raises `ValueError`, `OverflowError`."""
+    """Read a date in one format. Raises `ValueError`, `OverflowError`."""
     if written in {UNIX, UNIX_MS}:
         if isinstance(value, str):
             value = float(value)

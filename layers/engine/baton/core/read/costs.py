@@ -50,7 +50,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, limits: Limits) -> Deployment:
-        """As the engine is set up; the rest as it is."""
+        """Return the deployment with the engine's limits, and defaults for the rest."""
         return cls(
             worker_mb=limits.worker_memory_mb,
             snapshot_tail=limits.snapshot_tail_bytes,

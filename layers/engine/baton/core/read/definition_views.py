@@ -66,7 +66,7 @@ def control_view(node: Node) -> dict[str, Any]:
 
 
 def _pause(pause: Pause) -> Any:
-    """As a document may have it."""
+    """Return a pause in the form of a document."""
     if pause.of is not None:
         return pause.of
     if pause.factor == 1.0:
@@ -75,7 +75,7 @@ def _pause(pause: Pause) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """As JSON would give it back: with lists."""
+    """Return a value in the form that JSON gives back: with lists."""
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
@@ -241,7 +241,7 @@ def _classes(program: Program, node: Node) -> dict[str, dict[str, Any]]:
 
 
 def _pauses(entry: PolicyEntry) -> Iterator[int]:
-    """Those before each attempt but the first, where nothing else is done about the failure before."""
+    """Yield the milliseconds before each attempt but the first, while the first strategy repeats."""
     history, now = History(), 1
     for name in ladder_of(entry, _OWN)[:1]:
         while of(name).repeats and isinstance(
