@@ -189,6 +189,6 @@ def test_what_a_deployment_sets_is_in_it() -> None:
         table="t", bucket="b", worker="w", max_body_bytes=4_096, roles_claim="groups", tenant_claim="org"
     )
     text = json.dumps(describe(config))
-    assert "At most 4096 bytes." in text
+    assert "Maximum size: 4096 bytes." in text
     assert "`groups`" in text
     assert "`org`" in text

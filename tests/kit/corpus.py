@@ -43,7 +43,7 @@ from tests.kit.documents import (
 )
 from tests.kit.faults import Crash
 from tests.kit.lending import finds_closed, lends, lends_again
-from tests.kit.mishaps import EFFECTS, MISHAPS, answering, with_books
+from tests.kit.mishaps import EFFECTS, MISHAPS, OFTEN, SELDOM_S, answering, with_books
 from tests.kit.modelled import HASTY, MODELLED
 from tests.kit.roles import Acknowledged, ask_unless_done
 from tests.kit.sharing import family
@@ -278,8 +278,8 @@ async def _questions(world: World) -> str:
         while world.end(saga) is None:
             if any(one["node"] == node for one in (await shown(world, saga))["questions"]):
                 break
-            looks += 1  # a wake that is lost is made good within an hour
-            await (until_something_happens(1) if looks < 200 else asyncio.sleep(30))
+            looks += 1
+            await (until_something_happens(1) if looks < OFTEN else asyncio.sleep(SELDOM_S))
         for _ in range(2):
             await ask_unless_done(patiently(world, partial(_say, saga=saga, answer=answer)))
     return saga

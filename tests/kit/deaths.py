@@ -13,7 +13,7 @@ def of_deaths(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
     """A revival names an invocation that died, or stood still; or one that could not give its lease back.
 
     That is one that gave up, and whose take landed after that, or whose giving back had no answer either: the table refused
-    to free the lease, and took longer to append an entry than an invocation keeps for it (ADR 27 says how long that is); or the saga had
+    to free the lease, and took longer to append an entry than an invocation keeps for it (ADR 27 says how long that is), or never answered; or the saga had
     ended, was forked later, and nothing may follow an end. Or one that does not know that it has told of the death before it: it stands for
     that, also where its entry is there in the end.
     """

@@ -154,6 +154,10 @@ nodes:
 """Many effects at once, and an end that comes while they are acted on, or looked at."""
 
 
+OFTEN, SELDOM_S = 200, 30
+"""A person who has looked so often looks as seldom as that: a wake that is lost is made good within an hour."""
+
+
 async def answering(
     world: World,
     saga: str,
@@ -162,8 +166,10 @@ async def answering(
     every_s: float = 15,
 ) -> None:
     """A person who looks every now and then, and answers what is asked; with the same key until it is heard."""
+    looks = 0
     while world.end(saga) is None and world.troubles is None:  # then another person does (people.py)
-        await asyncio.sleep(every_s)
+        await asyncio.sleep(every_s if looks < OFTEN else max(every_s, SELDOM_S))
+        looks += 1
         view = await show(world, saga)
         # An answer sets free what was parked to ask for it, and nothing that was parked for another reason.
         if view["status"] == "parked" and (view["parked"]["code"] != ESCALATED or not view["questions"]):

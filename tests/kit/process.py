@@ -20,7 +20,7 @@ from baton.core.limits import Limits
 from baton.core.log.codec import decode_entry
 from baton.core.log.events import GaveUp
 from baton.errors import EngineFault, StoreUnavailable, Throttled
-from baton.ports import Answer, Head, Record
+from baton.ports import Account, Answer, Head, Record
 from tests.kit.faults import (
     CRASH_AFTER,
     CRASH_BEFORE,
@@ -102,6 +102,13 @@ class Environment:
 def _held(answer: Answer) -> int:
     """What an account holds for requests of who has asked it."""
     return 0 if answer.there is None else sum(answer.there.billed.values())
+
+
+def _holder(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Account, str]:
+    """The account that a change of a reservation is about, and whose reservation it is."""
+    if isinstance(args[0], Account):
+        return args[0], args[1].holder
+    return cast("Any", function).__self__.account, args[0].change.holder
 
 
 def _says_it_gave_up(name: str, args: tuple[Any, ...]) -> bool:
@@ -211,7 +218,7 @@ class Process:
         if fate != FINE:
             return await self._meets(fate, service, function, *args, **kwargs)
         result = function(*args, **kwargs)
-        self._note(name, service, args, result)
+        self._note(function, service, args, result)
         return result
 
     async def _meets(
@@ -228,8 +235,9 @@ class Process:
         if fate in (HANG, LATE):
             self.unanswered += 1
             self.lost_leases += name in ("take", "release")
+            self.was_slow |= _says_it_gave_up(name, args)
             if fate == LATE:
-                world.spawn(self._land(name, service, args, lambda: function(*args, **kwargs)))
+                world.spawn(self._land(function, service, args, lambda: function(*args, **kwargs)))
             await asyncio.sleep(READ_TIMEOUT_S.get(service, CHANNEL_S))
             await self.thawed()
             raise StoreUnavailable("no answer in time")
@@ -240,7 +248,7 @@ class Process:
                 self.lost_time_at = asyncio.get_running_loop().time()
                 self.clock.skew -= round(world.stall_s * 1_000)
         result = function(*args, **kwargs)
-        self._note(name, service, args, result)
+        self._note(function, service, args, result)
         if fate == CRASH_AFTER:
             self.die()
         if fate == NO_ANSWER:
@@ -269,23 +277,29 @@ class Process:
         if name in INDEXED and self.world.outage_of(INDEX):
             raise Throttled("not now")
 
-    async def _land(self, name: str, service: str, args: tuple[Any, ...], request: Callable[[], Any]) -> None:
+    async def _land(
+        self, function: Callable[..., Any], service: str, args: tuple[Any, ...], request: Callable[[], Any]
+    ) -> None:
         """A request that was on its way longer than its client waited; the client may have died meanwhile."""
         await asyncio.sleep(self.world.late_s)
         with suppress(EngineFault, ValueError):
-            self._note(name, service, args, result := request())
-            if name == "move":
+            self._note(function, service, args, result := request())
+            if function.__name__ == "move" and _holder(function, args) not in self.world.held_over:
                 self.held_late += _held(result)
 
-    def _note(self, name: str, service: str, args: tuple[Any, ...], result: Any) -> None:
+    def _note(self, function: Callable[..., Any], service: str, args: tuple[Any, ...], result: Any) -> None:
         """What an onlooker has to remember of a call."""
-        world = self.world
+        world, name = self.world, function.__name__
         if name == "take" and isinstance(result, Head):
             _, _, until, seen, *_ = args
             world.epochs[self.id, str(result.ref)] = seen + 1
             self.leases[str(result.ref)] = until
         elif name == "read_tail" and len(args) == TO_THE_END:
             self.read_at[str(args[0])].append(asyncio.get_running_loop().time())
+        elif name == "expire":
+            world.held_over[args[0], args[2]] = 0
+        elif name == "move" and (holder := _holder(function, args)) in world.held_over:
+            world.held_over[holder] = _held(result)
         elif name == "move":
             self.holds = _held(result)
         elif name == "release" and result:

@@ -25,6 +25,7 @@ from baton.ports.models import ModelAnswer, ModelRequest
 from tests.kit.scripted import Scripted, asks_for
 
 if TYPE_CHECKING:
+    from tests.kit.process import Process
     from tests.kit.thinking import Asked
     from tests.kit.world import World
 
@@ -115,7 +116,8 @@ def _billed(one: Asked, what: str) -> int:
 def _unsaid(entries: list[Entry], asked: list[Asked], what: str) -> int:
     """What the log need not have (docs/money.md): answers whose worker died before it had written them.
 
-    And all that the dead had asked for, where the next worker died before it could say so.
+    And all that the dead had asked for, where the next worker died before it could say so; or that a worker had asked for
+    which gave up because it had no answer to what it wrote last.
     """
     wrote = {entry.invocation for entry in entries}
     said = {
@@ -130,5 +132,10 @@ def _unsaid(entries: list[Entry], asked: list[Asked], what: str) -> int:
     return sum(
         _billed(one, what)
         for one in asked
-        if (one.heard and (one.process.id, one.place[1]) not in said) or (is_silent and not one.heard)
+        if ((one.heard or _gave_up(one.process)) and (one.process.id, one.place[1]) not in said)
+        or (is_silent and not one.heard)
     )
+
+
+def _gave_up(process: Process) -> bool:
+    return process.has_failed and process.unanswered > 0

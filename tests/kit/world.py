@@ -31,7 +31,7 @@ from baton.core.limits import Limits
 from baton.core.log.codec import decode_entry
 from baton.core.log.events import Entry, Event, SagaEnded, StepSucceeded
 from baton.errors import EngineFault
-from baton.ports import LANES, Message, SagaRef, Wake, Watch
+from baton.ports import LANES, Account, Message, SagaRef, Wake, Watch
 from baton.ports.models import Models
 from baton.runtime.engine.parts import Engine
 from baton.runtime.engine.request import Caller
@@ -112,6 +112,8 @@ class World:
         self.processes: dict[str, Process] = {}
         self.epochs: dict[tuple[str, str], int] = {}
         self.written: dict[tuple[str, int], float] = {}
+        # What accounts hold for requests of workers whose heir has looked already.
+        self.held_over: dict[tuple[Account, str], int] = {}
         self.given_back: set[tuple[str, int]] = set()
         self.stale: list[str] = []
         self.starts: list[tuple[float, str, str]] = []

@@ -1,4 +1,4 @@
-"""Your sagas: every module of this package is imported for its tools; its `*.yaml` are its workflows.
+"""Your sagas. Every module of this package is imported for its tools, and its `*.yaml` are its workflows.
 
-It ships with one example, an evening out, which you replace by what you want done.
+The package contains one example, an evening out. Replace it with your own sagas.
 """

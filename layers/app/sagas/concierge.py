@@ -1,6 +1,6 @@
-"""The tools of the concierge: what a plan means, what is arranged by now, and what is called off.
+"""Tools of the concierge: check plans, track arrangements, and cancel them.
 
-The order in which things are done is in concierge.yaml and evening.yaml; the tools that act are in dinner.
+concierge.yaml and evening.yaml define the order of the steps. The tools that act are in dinner.
 """
 
 import json
@@ -13,7 +13,7 @@ from sagas.dinner import DELIVERY, TABLES, Booking, Deposit, Hold, Order
 from sagas.outside import call
 
 WISHES = 20
-"""So many of the guest's last wishes are kept."""
+"""Number of the guest's last wishes that are kept."""
 
 
 class BookTable(BaseModel):
@@ -27,7 +27,7 @@ class BookTable(BaseModel):
 
 
 class OrderDelivery(BaseModel):
-    """A step of a plan: have something brought to a house."""
+    """A step of a plan: order a delivery to a house."""
 
     do: Literal["order_delivery"]
     items: list[str]
@@ -36,7 +36,7 @@ class OrderDelivery(BaseModel):
 
 
 class Cancel(BaseModel):
-    """A step of a plan: give back what was arranged before."""
+    """A step of a plan: cancel an earlier arrangement."""
 
     do: Literal["cancel"]
     id: str
@@ -46,14 +46,14 @@ Step = Annotated[BookTable | OrderDelivery | Cancel, Field(discriminator="do")]
 
 
 class Plan(BaseModel):
-    """What the model understood, and what is to be done."""
+    """A plan as the model understood it, with its steps."""
 
     understood: str
     steps: list[Step]
 
 
 class Table(BaseModel):
-    """A table: to be held as long as it has no `hold`, and booked once it has a `code`."""
+    """A table. Without `hold`, it is to be held; with `code`, it is booked."""
 
     table: str
     house: str
@@ -74,7 +74,7 @@ class Delivery(BaseModel):
 
 
 class Todo(BaseModel):
-    """What is to be carried out, in the input of evening.yaml."""
+    """The work to carry out, as the input of evening.yaml."""
 
     table: Table | None = None
     order: Delivery | None = None
@@ -83,7 +83,7 @@ class Todo(BaseModel):
 
 
 class Checked(BaseModel):
-    """A plan that can be carried out: for the guest in `lines` and, all in one, as `text`."""
+    """A plan that can be carried out. `lines` and `text` describe it to the guest."""
 
     todo: Todo
     lines: list[str]
@@ -91,9 +91,8 @@ class Checked(BaseModel):
 
 
 class Stock(BaseModel):
-    """What is arranged by now.
-    `again`: there is more to plan, because of the last of the `wishes`.
-    `why`: the plan was not carried out.
+    """Current arrangements. `again` is true if the last of the `wishes` requires another plan. `why` is the
+    reason why the plan was not carried out.
     """
 
     understood: str = ""
@@ -108,14 +107,14 @@ class Stock(BaseModel):
 
 
 class Due(BaseModel):
-    """A hold, and what is still to be paid for it."""
+    """A hold, and the amount still to be paid for it."""
 
     hold: str
     due_cents: int
 
 
 class CalledOff(BaseModel):
-    """Tables and orders that were given back."""
+    """Tables and orders that were cancelled."""
 
     tables: list[str]
     orders: list[str]
@@ -123,7 +122,7 @@ class CalledOff(BaseModel):
 
 @tool("concierge.check", version="1", effect="pure", timeout="2s")
 def check(plan: Plan, so_far: Stock | None) -> Checked:
-    """Make a plan into what is to be carried out; one that makes no sense fails with `plan_unfit`."""
+    """Convert a plan to work that can be carried out. An inconsistent plan fails with `plan_unfit`."""
     known = so_far or Stock()
     tables = {one.hold: one for one in (*known.booked, *known.held)}
     orders = {one.id: one for one in known.orders}
@@ -158,7 +157,7 @@ def check(plan: Plan, so_far: Stock | None) -> Checked:
 
 @tool("concierge.table", version="1", effect="pure", timeout="2s")
 def table(wanted: Table, held: Hold | None) -> Due:
-    """The hold to go on with: the one that was made just now, or that of an earlier round."""
+    """Return the hold to continue with: the new one, or that of an earlier round."""
     due = (
         0 if wanted.paid else wanted.deposit_cents
     )  # what the guest has confirmed; the house refuses another amount
@@ -166,7 +165,7 @@ def table(wanted: Table, held: Hold | None) -> Due:
 
 
 class Done(BaseModel):
-    """What evening.yaml gives: what it has done, however it ended."""
+    """Output of evening.yaml: its results, whatever its end."""
 
     wanted: Table | None = None
     hold: Hold | None = None
@@ -188,7 +187,7 @@ def stock(
     broken: str | None,
     later: Any,
 ) -> Stock:
-    """What is arranged after a round, and what the guest wishes besides."""
+    """Return the arrangements after a round, and the guest's further wishes."""
     known = so_far or Stock()
     is_off = carried is not None and "cancelled" in carried
     done = Done.model_validate((carried["result"] if is_off else carried) or {}) if carried else Done()
@@ -243,7 +242,7 @@ def _after(known: Stock, done: Done) -> Stock:
 
 @tool("concierge.call_off", version="1", effect="idempotent", timeout="20s")
 async def call_off(tables: list[str], orders: list[str], context: Context) -> CalledOff:
-    """Give tables and deliveries back. A deposit is refunded; what is called off already stays so."""
+    """Cancel tables and deliveries. A deposit is refunded. Repeating the call changes nothing."""
     for hold in tables:
         await call(context, TABLES, "POST", f"/holds/{hold}/cancel", body={}, part=hold)
     for order in orders:

@@ -1,7 +1,7 @@
-"""The tools of the evening out: tables at table-stack, deliveries at open-delivery.
+"""Tools of the evening out: tables at table-stack, deliveries at open-delivery.
 
-The order in which things are done is in dinner.yaml and evening.yaml;
-what an agent may look up is in concierge.yaml; HTTP is in outside.
+dinner.yaml and evening.yaml define the order of the steps; concierge.yaml lists the tools of the agent. HTTP
+calls are in outside.
 """
 
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ DELIVERY = "open-delivery"
 
 
 class Table(BaseModel):
-    """A table that is free."""
+    """A free table."""
 
     id: str
     house: str
@@ -27,8 +27,8 @@ class Table(BaseModel):
 
 
 class FreeTables(BaseModel):
-    """The tables that are free at a time, the smallest that is large enough
-    first, and the first of another house.
+    """Free tables at a time, ordered by size from the smallest that suffices, and the first table of another
+    house.
     """
 
     at: str
@@ -37,7 +37,7 @@ class FreeTables(BaseModel):
 
 
 class Hold(BaseModel):
-    """A table kept for a quarter of an hour. `deposit_cents` is 0 where none is asked for."""
+    """A table held for 15 minutes. `deposit_cents` is 0 if no deposit is required."""
 
     id: str
     table: str
@@ -54,7 +54,9 @@ class Deposit(BaseModel):
 
 
 class FoundDeposit(BaseModel):
-    """Whether a deposit was paid, and which."""
+    """Result of the verification of a deposit. `happened` is true if it was paid, and `result`
+    contains it.
+    """
 
     happened: bool
     result: Deposit | None = None
@@ -87,7 +89,7 @@ class Waiting(BaseModel):
 
 
 class GivenBack(BaseModel):
-    """What was given back: tables, with what was refunded for them, and orders."""
+    """Tables given back, with their refunds, and cancelled orders."""
 
     holds: list[str]
     refunded_cents: int
@@ -95,7 +97,7 @@ class GivenBack(BaseModel):
 
 
 class Quote(BaseModel):
-    """What a delivery would cost and how long it would take."""
+    """Price and duration of a delivery."""
 
     total_cents: int
     minutes: int
@@ -109,7 +111,7 @@ class Order(BaseModel):
 
 
 class Itinerary(BaseModel):
-    """The evening, a line for each thing that was arranged. `way`: where there will be dinner."""
+    """The evening, one line for each arrangement. `way` names the kind of dinner."""
 
     way: Literal["table", "waitlist", "home"]
     lines: list[str]
@@ -126,8 +128,8 @@ async def search(
     hours_later: int = 0,
     cuisine: str = "",
 ) -> FreeTables:
-    """Find the free tables of a city for a party, at an ISO 8601 time or
-    some hours after it; `cuisine` is one word.
+    """Find the free tables of a city for a party, at an ISO 8601 time or some hours later. `cuisine` is one
+    word.
     """
     when = (datetime.fromisoformat(at) + timedelta(hours=hours_later)).isoformat()
     query = {"city": city, "party": party, "at": when, "kind": kind, "cuisine": cuisine}
@@ -146,13 +148,15 @@ async def search(
     "table.hold", version="1", effect="idempotent", timeout="5s", risk=Risk(action="booking", party="party")
 )
 async def hold(table: str, party: int, at: str, context: Context) -> Hold:
-    """Keep a table for a quarter of an hour, for the user of the saga."""
+    """Hold a table for 15 minutes, for the user of the saga."""
     return await _kept(table, party, at, context)
 
 
 @tool("bar.hold", version="1", effect="idempotent", timeout="5s")
 async def hold_bar(table: str, party: int, at: str, context: Context) -> Hold:
-    """Keep places at a bar. It declares no risk: a bar asks no deposit, and expects parties of any size."""
+    """Hold places at a bar. It declares no risk: a bar requires no deposit and accepts any number
+    of people.
+    """
     return await _kept(table, party, at, context)
 
 
@@ -177,14 +181,14 @@ async def _kept(table: str, party: int, at: str, context: Context) -> Hold:
     risk=Risk(action="deposit", amount="amount_cents", currency_is="USD", minor=True),
 )
 async def deposit(hold: str, amount_cents: int, context: Context) -> Deposit:
-    """Pay the deposit of a hold. A second call would be a second payment, so the engine looks before it."""
+    """Pay the deposit of a hold. A second call would pay twice, so the engine verifies it first."""
     body = {"amount_cents": amount_cents}
     return read(Deposit, await call(context, TABLES, "POST", f"/holds/{hold}/deposit", body=body), TABLES)
 
 
 @tool("table.find_deposit", version="1", effect="pure", timeout="5s")
 async def find_deposit(hold: str, context: Context) -> FoundDeposit:
-    """Look whether the deposit of a hold was paid."""
+    """Verify whether the deposit of a hold was paid."""
     found = await call(context, TABLES, "GET", f"/holds/{hold}/deposit")
     paid = read(_Paid, found, TABLES).paid
     return FoundDeposit(happened=paid, result=read(Deposit, found, TABLES) if paid else None)
@@ -198,7 +202,7 @@ async def confirm(hold: str, context: Context) -> Booking:
 
 @tool("table.cancel", version="1", effect="idempotent", timeout="5s")
 async def cancel_table(hold: str, context: Context, reason: str = "") -> Cancelled:
-    """Give a table back, held or booked; a deposit is refunded."""
+    """Give back a table, held or booked. A deposit is refunded."""
     body = {"reason": reason}
     return read(Cancelled, await call(context, TABLES, "POST", f"/holds/{hold}/cancel", body=body), TABLES)
 
@@ -212,20 +216,20 @@ async def waitlist(city: str, party: int, at: str, context: Context) -> Waiting:
 
 @tool("table.leave_waitlist", version="1", effect="idempotent", timeout="5s")
 async def leave_waitlist(id: str, context: Context) -> Cancelled:
-    """Wait no longer."""
+    """Leave the waitlist."""
     return read(Cancelled, await call(context, TABLES, "POST", f"/waitlist/{id}/leave", body={}), TABLES)
 
 
 @tool("delivery.quote", version="1", effect="pure", timeout="5s")
 async def quote(city: str, items: list[str], at: str, context: Context) -> Quote:
-    """Ask what a delivery would cost."""
+    """Request the price and duration of a delivery."""
     body = {"city": city, "items": items, "at": at}
     return read(Quote, await call(context, DELIVERY, "POST", "/quotes", body=body), DELIVERY)
 
 
 @tool("delivery.order", version="1", effect="idempotent", timeout="5s", undo="delivery.cancel")
 async def order(items: list[str], address: str, at: str, total_cents: int, context: Context) -> Order:
-    """Order a delivery at the price that was quoted, for the user of the saga."""
+    """Order a delivery at the quoted price, for the user of the saga."""
     body = {
         "reference": context.saga,
         "guest": context.user,
@@ -239,16 +243,16 @@ async def order(items: list[str], address: str, at: str, total_cents: int, conte
 
 @tool("delivery.cancel", version="2", effect="idempotent", timeout="5s")
 async def cancel_order(id: str, context: Context, reason: str = "") -> Cancelled:
-    """Call a delivery off."""
+    """Cancel a delivery."""
     body = {"reason": reason}
     return read(Cancelled, await call(context, DELIVERY, "POST", f"/orders/{id}/cancel", body=body), DELIVERY)
 
 
 @tool("dinner.give_back", version="1", effect="idempotent", timeout="20s")
 async def give_back(orders: list[Order | None], context: Context) -> GivenBack:
-    """Give back whatever table the saga may have, with its deposit, and these orders.
+    """Give back any table of the saga, with its deposit, and cancel these orders.
 
-    The table's id is not asked for: the answer that had it may never have come.
+    The call does not need the id of the table, because the answer with it may not have arrived.
     """
     path = f"/references/{context.saga}/give-back"
     given = await call(context, TABLES, "POST", path, body={"guest": context.user}, part="tables")
@@ -267,8 +271,8 @@ def itinerary(
     orders: list[Order | None],
     given_back: GivenBack | None,
 ) -> Itinerary:
-    """Write down what was arranged, or else what was arranged in its place.
-    An ordinary function: it calls no service.
+    """Write the itinerary of the arrangements, or of their replacements. This ordinary function calls no
+    service.
     """
     lines: list[str] = []
     if given_back is not None:

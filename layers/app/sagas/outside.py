@@ -1,4 +1,4 @@
-"""Calls to services outside: address, deadline, idempotency key, trace, readable failures."""
+"""Calls to external services: address, deadline, idempotency key, trace, and readable failures."""
 
 import asyncio
 import os
@@ -17,21 +17,22 @@ Model = TypeVar("Model", bound=BaseModel)
 TOTAL_S = 4.5
 
 NOT_BEGUN = 503
-"""With this the services refuse a request before they begin it: nothing
-has happened, and no person need be asked about it.
+"""Status with which the services refuse a request before they begin it. It had no effect, so no person needs
+to be asked.
 """
 REFUSED = frozenset({400, 403, 404, 410, 422})
-"""With these they refuse what was asked for after they have looked for
-its key: no earlier call with that key has done it.
+"""Statuses with which the services refuse a request after they have looked up its key. No earlier call with
+that key had an effect.
 """
 
 _shared: tuple[asyncio.AbstractEventLoop, httpx.AsyncClient] | None = None
 
 
 class OutsideError(Exception):
-    """A service refused or could not be reached; the message says which, why and what it said.
+    """Error of a service that refused or could not be reached.
 
-    The engine reads status and `Retry-After` from `response`, and what broke from the cause.
+    The message names the service, the reason and the answer. The engine reads status and `Retry-After` from
+    `response`, and the fault from the cause.
     """
 
     def __init__(self, message: str, response: httpx.Response | None = None) -> None:
@@ -49,13 +50,13 @@ async def call(
     query: Mapping[str, Any] | None = None,
     part: str = "",
 ) -> Any:
-    """One call to a service, answered as parsed JSON.
+    """Call a service and return its answer as parsed JSON.
 
-    `service` names the variable that holds its address: `table-stack` is `TABLE_STACK_URL`. The
-    whole call, connection and body included, has TOTAL_S seconds, or less if the step has less.
-    A step with several calls names each `part`, so that each has a key of its own.
+    `service` names the variable with its address: `table-stack` is `TABLE_STACK_URL`. The whole call,
+    connection and body included, has TOTAL_S seconds, or less if the step has less. A step with several calls
+    names each `part`, so that each has a key of its own.
 
-    Raises: OutsideError, and StepFailure for an answer that is not JSON, or that says that nothing was begun.
+    Raises: OutsideError, and StepFailure for an answer that is not JSON, or whose status is NOT_BEGUN.
     """
     total_s = min(TOTAL_S, context.deadline_ms / 1000 - time.time())
     headers = {"Idempotency-Key": context.idempotency_key + (f"/{part}" if part else "")}
@@ -87,9 +88,9 @@ async def call(
 
 
 def read(model: type[Model], answer: Any, service: str, **more: Any) -> Model:
-    """The answer of a service as what it should be, and `more` than it has.
+    """Return the answer of a service as the model, with the fields in `more` added.
 
-    A service that is wrong about its own answers may well be right the next time. Raises: StepFailure.
+    An invalid answer is retryable: the next one may be valid. Raises: StepFailure.
     """
     try:
         return model.model_validate({**answer, **more})
@@ -111,7 +112,9 @@ def _address(service: str) -> str:
 
 
 def _client() -> httpx.AsyncClient:
-    """The client of this process. Connections belong to an event loop, so a new loop has a new one."""
+    """Return the client of this process. Connections belong to an event loop, so a new loop gets a new
+    client.
+    """
     global _shared
     loop = asyncio.get_running_loop()
     if _shared is None or _shared[0] is not loop:

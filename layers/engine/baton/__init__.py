@@ -1,7 +1,7 @@
 """Baton: long AI-agent workflows on short-lived AWS Lambda functions.
 
-What the author of a saga needs; everything else is imported from its own room. Names are loaded when
-first used, so that a function that needs no tools does not pay for pydantic.
+This module exports the names that authors of sagas need. Other names are imported from their packages. Names
+are loaded on first use, so that a function without tools does not import pydantic.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Every error Baton raises, in one tree: what a user did wrong, and what the engine could not do.
+"""All errors that Baton raises, in one tree: faults of users, and faults of the engine.
 
-Failures of a user's step are not here: they are data in the log. Standard library only.
+Failures of a user's step are not among them: they are data in the log. This module uses the standard library
+only.
 """
 
 from __future__ import annotations
@@ -9,15 +10,15 @@ from dataclasses import dataclass
 
 
 class BatonError(Exception):
-    """Root of the tree."""
+    """Base class of all errors."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong with a document or an input.
+    """A fault in a document or an input.
 
-    `path` is a JSON Pointer into it (empty for the whole); `line` and `column` count from 1 and are 0
-    where the text is not known.
+    `path` is a JSON Pointer into it (empty for the whole). `line` and `column` count from 1, and are 0 if the
+    text is not available.
     """
 
     path: str
@@ -28,7 +29,9 @@ class Problem:
 
 
 class UserError(BatonError):
-    """The caller can mend it. Becomes an RFC 9457 problem with `status` as its HTTP status."""
+    """An error that the caller can correct. It becomes an RFC 9457 problem with `status` as its
+    HTTP status.
+    """
 
     status = 400
     code = "bad-request"
@@ -41,14 +44,14 @@ class UserError(BatonError):
 
 
 class MalformedDocument(UserError):
-    """The text is neither JSON nor YAML; the problem carries line and column."""
+    """The text is neither JSON nor YAML. The problem contains line and column."""
 
     code = "malformed"
     title = "The text cannot be parsed"
 
 
 class InvalidDefinition(UserError):
-    """A workflow document with problems; all of them are listed."""
+    """The workflow document has problems. All of them are listed."""
 
     status = 422
     code = "invalid-definition"
@@ -56,7 +59,7 @@ class InvalidDefinition(UserError):
 
 
 class InvalidInput(UserError):
-    """A saga's input, or a request's body, does not match its schema."""
+    """A saga's input or a request's body does not conform to its schema."""
 
     status = 422
     code = "invalid-input"
@@ -64,7 +67,7 @@ class InvalidInput(UserError):
 
 
 class NotFound(UserError):
-    """No such saga, workflow or route; the detail names the nearest existing name if there is one."""
+    """The saga, workflow or route does not exist. The detail names the nearest existing name, if any."""
 
     status = 404
     code = "not-found"
@@ -72,7 +75,7 @@ class NotFound(UserError):
 
 
 class TooLarge(UserError):
-    """Larger than a limit; the detail states the limit in bytes."""
+    """The value exceeds a limit. The detail states the limit in bytes."""
 
     status = 413
     code = "too-large"
@@ -80,7 +83,7 @@ class TooLarge(UserError):
 
 
 class KeyReused(UserError):
-    """The same idempotency key came with another body."""
+    """The same idempotency key was sent with another body."""
 
     status = 422
     code = "idempotency-key-reused"
@@ -88,7 +91,7 @@ class KeyReused(UserError):
 
 
 class NotAllowedNow(UserError):
-    """The saga's state does not permit it, for example a signal to a saga that has ended."""
+    """The saga's state does not permit the request, for example a signal to a saga that has ended."""
 
     status = 409
     code = "not-allowed-now"
@@ -96,11 +99,13 @@ class NotAllowedNow(UserError):
 
 
 class SignalsFull(NotAllowedNow):
-    """The saga has as many signals that wait as are kept; it has room for more once it has taken some."""
+    """The saga has the maximum number of waiting signals. It accepts more after it has consumed some."""
 
 
 class CallbackOver(UserError):
-    """Work elsewhere is not waited for any more: it can stop. The detail says why."""
+    """The saga no longer waits for the callback, so external work can stop. The detail contains
+    the reason.
+    """
 
     status = 410
     code = "callback-over"
@@ -108,8 +113,8 @@ class CallbackOver(UserError):
 
 
 class LinkOver(UserError):
-    """The link by which a question is answered does not count any more.
-    The detail says why, and how to get a new one.
+    """The link for answering a question is no longer valid. The detail contains the reason and the way to a
+    new link.
     """
 
     status = 410
@@ -118,7 +123,7 @@ class LinkOver(UserError):
 
 
 class Unauthenticated(UserError):
-    """The caller's identity carries no user or no tenant."""
+    """The caller's identity has no user or no tenant."""
 
     status = 401
     code = "unauthenticated"
@@ -126,7 +131,7 @@ class Unauthenticated(UserError):
 
 
 class Forbidden(UserError):
-    """The caller is known, but may not do this; the detail names who may."""
+    """The caller is known but not permitted to do this. The detail names who is."""
 
     status = 403
     code = "forbidden"
@@ -134,7 +139,9 @@ class Forbidden(UserError):
 
 
 class TooManyRequests(UserError):
-    """The tenant has used up its requests for now; `retry_after_s` is the time until there are new ones."""
+    """The tenant has exceeded its request rate. `retry_after_s` is the time until further requests are
+    accepted.
+    """
 
     status = 429
     code = "too-many-requests"
@@ -146,14 +153,14 @@ class TooManyRequests(UserError):
 
 
 class BudgetSpent(TooManyRequests):
-    """The user has spent the money of the day; `retry_after_s` is the time until the next one begins."""
+    """The user has spent the daily budget. `retry_after_s` is the time until the next day begins."""
 
     code = "budget-user-day"
     title = "The user's money for today is spent"
 
 
 class UserBlocked(UserError):
-    """An operator has blocked the user: no saga starts."""
+    """An operator has blocked the user: no saga of the user starts."""
 
     status = 403
     code = "user-blocked"
@@ -161,47 +168,49 @@ class UserBlocked(UserError):
 
 
 class TenantBudgetSpent(BudgetSpent):
-    """The tenant has."""
+    """The tenant has spent its daily budget."""
 
     code = "budget-tenant-day"
     title = "The tenant's money for today is spent"
 
 
 class Standstill(BatonError):
-    """A defect of the engine: it would decide by what it has decided by
-    already, and go round without a pause. The lease is given back with one.
+    """A defect of the engine: it would repeat a decision without progress or pause. The worker releases the
+    lease with a pause.
     """
 
 
 class EngineFault(BatonError):
-    """The engine could not go on. Raised, never recorded, so that the message is delivered again."""
+    """The engine could not continue. The error is raised, never recorded, so that the message is delivered
+    again.
+    """
 
 
 class Throttled(EngineFault):
-    """A store asked us to slow down; worth another try after a pause."""
+    """A store requests a lower rate. A retry after a pause can succeed."""
 
 
 class StoreUnavailable(EngineFault):
-    """A store did not answer, or answered with a fault of its own. What was asked may have happened."""
+    """A store did not answer, or answered with a fault of its own. The request may have taken effect."""
 
 
 class ChannelRefused(EngineFault):
-    """A channel will never take a notice; the message says why. What else tells of it goes on."""
+    """A channel rejects a notice permanently. The message contains the reason. Other channels continue."""
 
 
 class RowsRefused(EngineFault):
-    """The table will never take the rows of a step. The runner makes a failure of that step of it."""
+    """The table rejects the rows of a step permanently. The runner records a failure of that step."""
 
 
 class SandboxUnavailable(EngineFault):
-    """No process can be started for the code of a condition: the sandbox's
-    program is missing or does not run.
+    """No process can be started for the code of a condition: the sandbox's program is missing or does not
+    run.
     """
 
 
 class Unreadable(EngineFault):
-    """A log that this version cannot read.
-    `cause` says why in one word; `version` and `node` which entry it is, where that is known.
+    """This version cannot read the log. `cause` is the reason in one word; `version` and `node` identify the
+    entry, if known.
     """
 
     cause = "unreadable_log"
@@ -210,22 +219,22 @@ class Unreadable(EngineFault):
 
 
 class CorruptLog(Unreadable):
-    """A log cannot be what its writer left: a gap, a missing blob, bytes that do not decode."""
+    """The log differs from the one its writer left: a gap, a missing blob, or bytes that do not decode."""
 
 
 class MissingGraph(CorruptLog):
-    """The graph of a saga is not there, or is not what its name says."""
+    """The graph of a saga is missing, or its content does not match its name."""
 
     cause = "missing_graph"
 
 
 class UnknownEntry(Unreadable):
-    """An entry of a kind or format that this version does not know: written by a newer version."""
+    """An entry has a kind or format that this version does not know, because a newer version wrote it."""
 
     cause = "unknown_entry"
 
 
 class PoisonMessage(EngineFault):
-    """A message that no number of deliveries will make readable. Goes to the dead-letter queue."""
+    """A message that no redelivery makes readable. It goes to the dead-letter queue."""
 
     cause = "not_a_wake"

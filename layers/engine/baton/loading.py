@@ -1,7 +1,7 @@
-"""Keeps the garbage collector still while a function of Lambda loads.
+"""Suspension of garbage collection while a Lambda function loads.
 
-What is loaded stays: with the collector on, it looks at all of it again and again while it
-becomes more, an eighth of the time. `freeze` keeps the first steps from doing the same.
+Loaded objects stay. With the collector on, it scans them repeatedly during loading, which takes an eighth of
+the time. `freeze` excludes them from collections during the first steps.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _has_frozen = False
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """Around the imports of a handler and the making of what lives as long as its process."""
+    """Suspend garbage collection around the imports of a handler and the creation of process-wide objects."""
     global _has_frozen
     gc.disable()
     try:

@@ -1,10 +1,9 @@
-"""The environment, typed: what each function can be told when it is deployed, read once at its cold start.
+"""Typed environment: settings of each function, read once at its cold start.
 
-The only file besides the clock adapter that may look outside.
-A wrong or missing variable stops the function at its start and is named.
-A setting is the variable `BATON_` and its name in capitals.
-Groups of settings are declared in the core: core/limits.py and core/limits.py have the engine's own
-numbers, core/deployment.py, core/deployment.py, core/deployment.py and core/tracing.py what is outside.
+Only this module and the clock adapter read the environment. A wrong or missing variable stops the function at
+its start and is named. The variable of a setting is `BATON_` and its name in capitals. Groups of settings are
+declared in core/limits.py (the engine's own numbers), core/deployment.py and core/tracing.py (external
+services).
 """
 
 from __future__ import annotations
@@ -49,12 +48,12 @@ Name = Annotated[str, Meta(min_length=1)]
 
 
 class SettingsError(BatonError):
-    """A variable is missing or has a value it cannot have."""
+    """A variable is missing or has an invalid value."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Settings:
-    """What every function needs."""
+    """Settings of every function."""
 
     table: Annotated[Name, Meta(description="Name of the table.")]
     bucket: Annotated[Name, Meta(description="Name of the bucket of blobs.")]
@@ -82,7 +81,7 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class App:
-    """Which sagas are deployed."""
+    """Settings that name the deployed sagas."""
 
     app: Annotated[
         Name, Meta(description="Python package of the app layer: its modules declare the tools.")
@@ -91,7 +90,9 @@ class App:
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Callers:
-    """Who may call the HTTP API, how often, with how much, and what words start."""
+    """Settings of the callers of the HTTP API: identities, rates, budgets, and the workflow for
+    intentions.
+    """
 
     intention_workflow: Annotated[
         str, Meta(pattern=_WORKFLOW, description="Workflow that `POST /intentions` starts. Empty: none.")
@@ -133,7 +134,7 @@ class Callers:
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Standard:
-    """Which standard tools there are."""
+    """Settings of the standard tools."""
 
     standard_tools: Annotated[
         str,
@@ -147,12 +148,12 @@ class Standard:
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Sagas(Standard, Models, LastResort, Money, Lifetime, Values, Tenants, Stores, App):
-    """What both have to know that begin sagas and that run them."""
+    """Settings shared by the functions that start sagas and those that run them."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ApiSettings(Callers, SignIn, Sagas, Signals, Estimates, Settings):
-    """The api function's."""
+    """Settings of the api function."""
 
     worker: Annotated[Name, Meta(description="Name of the worker function.")]
 
@@ -161,7 +162,7 @@ class ApiSettings(Callers, SignIn, Sagas, Signals, Estimates, Settings):
 class WorkerSettings(
     Sagas, Outside, Channels, Tracing, Execution, Failing, Effects, Liveness, People, Code, Settings
 ):
-    """The worker function's."""
+    """Settings of the worker function."""
 
     queue_url: Annotated[Name, Meta(description="Queue of wakes.")]
     dead_letter_url: Annotated[Name, Meta(description="Queue for what no worker can handle.")]
@@ -172,14 +173,14 @@ class WorkerSettings(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RelaySettings(Stores, Settings):
-    """The relay function's."""
+    """Settings of the relay function."""
 
     queue_url: Annotated[Name, Meta(description="Queue of wakes.")]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ReconcilerSettings(Code, Settings):
-    """The reconciler function's."""
+    """Settings of the reconciler function."""
 
     queue_url: Annotated[Name, Meta(description="Queue of wakes.")]
     worker: Annotated[Name, Meta(description="Name of the worker function.")]
@@ -204,29 +205,29 @@ FUNCTIONS: Mapping[str, type[Settings]] = {
 
 
 def variables_of_the_invocation() -> dict[str, str]:
-    """What Lambda's runtime writes into the environment anew for each invocation, for the SDK to find."""
+    """Return the variables that Lambda's runtime updates for each invocation and that the SDK reads."""
     return {name: value for name, value in os.environ.items() if name == "_X_AMZN_TRACE_ID"}
 
 
 def runtime_api() -> str:
-    """Where this function's own runtime listens, `ip:port`; empty outside of Lambda.
-    No tool has any business there.
+    """Return the address of this function's Lambda runtime, `ip:port`, empty outside of Lambda. Tools must
+    not use it.
     """
     return os.environ.get("AWS_LAMBDA_RUNTIME_API", "")
 
 
 def local_key(kind: str, name: str) -> str:
-    """A credential in a local run; empty where none is set."""
+    """Return a credential of a local run, empty if none is set."""
     return os.environ.get(local_key_variable(kind, name), "")
 
 
 def local_key_variable(kind: str, name: str) -> str:
-    """The variable that holds it: of a profile (`MODEL`) or of an API (`API`)."""
+    """Return the variable of a credential of a profile (`MODEL`) or of an API (`API`)."""
     return f"{PREFIX}{kind}_KEY_{name.upper().replace('-', '_')}"
 
 
 def variable_of(name: str) -> str:
-    """The variable that holds a setting."""
+    """Return the variable of a setting."""
     return PREFIX + name.upper()
 
 
@@ -235,9 +236,8 @@ def is_required(field: Field[Any]) -> bool:
 
 
 def read(model: type[M], environment: Mapping[str, str] | None = None) -> M:
-    """The settings of a function from its variables; an empty one counts as missing.
-
-    Raises `SettingsError` naming every bad one, and what would be right.
+    """Return the settings of a function from its variables. An empty variable counts as missing. Raises
+    `SettingsError` with every invalid variable and its valid values.
     """
     source = os.environ if environment is None else environment
     types = get_type_hints(model, include_extras=True)

@@ -1,7 +1,7 @@
-"""Where ports meet adapters. One function per Lambda function.
+"""Connection of ports to adapters, with one factory per Lambda function.
 
-Everything made here lives as long as the process. Clients that a function's first invocation needs are
-created here, in the time before it that Lambda gives a whole processor; the others when they are used.
+Objects created here live as long as the process. Clients that a function's first invocation needs are created
+here, because Lambda provides a whole processor before it. Other clients are created on first use.
 """
 
 from __future__ import annotations
@@ -89,10 +89,10 @@ def _engine(
 
 
 def _channels(aws: Aws, config: settings.WorkerSettings) -> Sequence[Notices]:
-    """By which people are told.
-    What a deployment has not set up is not imported; no client is created before it is used.
+    """Return the channels that notify people.
 
-    The topic is the first for ever: incidents are opened with its claims.
+    Channels that are not set up are not imported, and no client is created before its use. The topic comes
+    first, because incidents are opened with its claims.
     """
     from baton.adapters.channels.sns import SnsNotices
 
@@ -121,7 +121,7 @@ def _channels(aws: Aws, config: settings.WorkerSettings) -> Sequence[Notices]:
 
 
 def _traced(engine: Engine, config: settings.WorkerSettings) -> Engine:
-    """With spans of requests to models and of their calls. Only where they are sent somewhere."""
+    """Return the engine with spans of model requests and their calls, if traces are exported."""
     from baton.adapters.models.profiles import Profiles
     from baton.adapters.spans import OtlpSpans, TracedModels, TracedPerformer, Tracer
 
@@ -136,8 +136,8 @@ def _traced(engine: Engine, config: settings.WorkerSettings) -> Engine:
 
 
 def _models(aws: Aws, config: deployment.Models) -> Models:
-    """The models, of which nothing is imported before one is called, but
-    what their setting says is checked at once.
+    """Return the models. Their code is imported with the first call, but their setting is checked
+    immediately.
     """
     from baton.adapters.models.profiles import Profiles
 
@@ -156,7 +156,9 @@ def _models(aws: Aws, config: deployment.Models) -> Models:
 
 
 def _credentials(aws: Aws, prefix: str, kind: str, *, of: str) -> Credentials:
-    """Those whose names begin so in a store of AWS; without a beginning, those in variables of a local run."""
+    """Return the credentials with this name prefix in an AWS store, or without a prefix, the variables of a
+    local run.
+    """
     from baton.adapters.credentials import Credentials, Secrets, VariableSecrets
 
     secrets: Secrets = VariableSecrets(
@@ -173,19 +175,21 @@ def _credentials(aws: Aws, prefix: str, kind: str, *, of: str) -> Credentials:
 
 
 def _log_to_stdout(level: str) -> None:
-    """Lambda's runtime formats and collects; only the level is ours, and what a line must not hold."""
+    """Configure log level and redaction. Lambda's runtime formats and collects the lines."""
     logging.getLogger("baton").setLevel(level)
     add_to(logging.getLogger())
 
 
 def _line_to_stdout(line: str) -> None:
-    """A whole line at once, past the logging of Lambda's runtime: see runtime/invocation/watch.py."""
+    """Write a whole line immediately, bypassing the logging of Lambda's runtime; see
+    runtime/invocation/watch.py.
+    """
     sys.stdout.write(line + "\n")
     sys.stdout.flush()  # what blocks the loop may take the process with it
 
 
 def _standard(aws: Aws, store: DynamoStore, config: settings.WorkerSettings) -> Services:
-    """The ports of the standard tools. None is imported, connected or created before one is called."""
+    """Return the ports of the standard tools. Each is imported, connected and created with its first call."""
     from baton.tools.openapi.description import Apis
     from baton.tools.standard import Services
 
@@ -216,7 +220,7 @@ def _standard(aws: Aws, store: DynamoStore, config: settings.WorkerSettings) -> 
 
 
 def make_worker() -> tuple[Worker, Engine]:
-    """The worker, with the tools of the app module."""
+    """Return the worker, with the tools of the app module, and its engine."""
     from baton.runtime.invocation.watch import Metrics, Watch, to_log
     from baton.runtime.worker.worker import Worker
     from baton.tools.perform import ToolPerformer
@@ -252,10 +256,11 @@ def make_worker() -> tuple[Worker, Engine]:
 
 
 def make_api() -> tuple[Engine, settings.ApiSettings, Rates, HttpClient, Credentials]:
-    """The engine of the api function, with the tools' schemas, and what counts its callers' requests.
+    """Return the engine of the api function with the tools' schemas, its settings, and the rates of its
+    callers.
 
-    Client and credentials are for the console, which asks its issuer who has signed in.
-    They cost nothing before.
+    The console uses the client and the credentials to ask its issuer for the identity of a visitor. They cost
+    nothing before their first use.
     """
     from baton.runtime.invocation.watch import Metrics
     from baton.tools.define import NODE_KINDS
@@ -278,7 +283,7 @@ def make_api() -> tuple[Engine, settings.ApiSettings, Rates, HttpClient, Credent
 
 
 def make_relay() -> Relay:
-    """The relay."""
+    """Return the relay."""
     from baton.runtime.relay import Relay
 
     config = settings.read(settings.RelaySettings)
@@ -295,7 +300,7 @@ def make_relay() -> Relay:
 
 
 def make_reconciler() -> tuple[Reconciler, LetterCollector]:
-    """The reconciler, and what looks at the dead letters."""
+    """Return the reconciler, and the collector of dead letters."""
     from baton.adapters.sqs_dead_queue import SqsDeadQueue
     from baton.core.letters import RELAY
     from baton.runtime.dead_letters import CALLS as LETTERS
@@ -339,10 +344,9 @@ def _letter_figures(deployment: str) -> Callable[[int, int, int, int], None]:
 
 
 def make_signer(region: str) -> Callable[[str, str, Mapping[str, str], bytes], dict[str, str]]:
-    """For the command line: what signs a request (method, URL, headers,
-    body) with the user's AWS credentials.
+    """Return a function that signs a request (method, URL, headers, body) with the user's AWS credentials.
 
-    Without `region` that of the environment. Raises `Unauthenticated`.
+    Without `region`, the region of the environment applies. Raises `Unauthenticated`.
     """
     from baton.adapters.aws_signer import Signer
 

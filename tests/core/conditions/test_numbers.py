@@ -77,8 +77,8 @@ def test_a_number_that_no_float_holds_is_refused(number: str) -> None:
 
 
 def test_each_group_of_a_pattern_is_paid_for() -> None:
-    texts = ["a" * 240] * 5_000
+    texts = ["a" * 240] * 250
     with pytest.raises(Broken, match="more than"):
-        Pattern("(a?)" * 240).charge(texts, Work(5_000_000))
-    Pattern("(?:a?)" * 160).charge(texts, Work(5_000_000))
-    Pattern("(a+)(b*)").charge(texts, Work(500_000))
+        Pattern("(a?)" * 240).charge(texts, Work(250_000))
+    Pattern("(?:a?)" * 160).charge(texts, Work(250_000))
+    Pattern("(a+)(b*)").charge(texts, Work(25_000))

@@ -1,6 +1,5 @@
-"""Workflows written in Python: they become the documents that YAML would have been.
-
-The compiler says what a document means and whether it is right, for all documents alike.
+"""Workflows written in Python, which yield the same documents as YAML. The compiler validates all documents
+alike.
 """
 
 from baton.builder.conditions import (

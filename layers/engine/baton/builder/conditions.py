@@ -1,7 +1,6 @@
-"""Conditions as Python says them: CEL as text, and functions for the other ways of asking.
+"""Conditions in Python: CEL as text, and functions for the other kinds of conditions.
 
-The compiler says which operators, queries and schemas there are.
-conditions.py turns a Python function into text.
+The compiler validates operators, queries and schemas. This module also converts a Python function to text.
 """
 
 from __future__ import annotations
@@ -22,28 +21,28 @@ from baton.core.expressions import escape
 from baton.errors import Problem
 
 Writer = Callable[[Collector, str, Any], Any]
-"""Makes the JSON value of what a user handed in, at a path; notes what is wrong with it."""
+"""Function that converts a user's value to JSON at a path, and records its faults."""
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """An object of a document: the key, the writer and the value of each of its fields."""
+    """Part of a document: the key, the writer and the value of each of its fields."""
 
     fields: tuple[tuple[str, Writer, Any], ...]
 
 
 def given(*fields: tuple[str, Writer, Any]) -> tuple[tuple[str, Writer, Any], ...]:
-    """The fields that are not None, which stands for those that were left out."""
+    """Return the fields that are not None. None stands for an omitted field."""
     return tuple(field for field in fields if field[2] is not None)
 
 
 def written(made: Collector, path: str, part: Part) -> dict[str, Any]:
-    """The object that a part becomes."""
+    """Return the JSON object of a part."""
     return {key: write(made, f"{path}/{key}", value) for key, write, value in part.fields}
 
 
 def only(kind: type[Part], what: str, suggestion: str) -> Writer:
-    """The writer of a field that takes nothing but one kind of part."""
+    """Return the writer of a field that accepts only one kind of part."""
 
     def write(made: Collector, path: str, value: Any) -> Any:
         if isinstance(value, kind):
@@ -54,7 +53,7 @@ def only(kind: type[Part], what: str, suggestion: str) -> Writer:
 
 
 def list_of(write: Writer) -> Writer:
-    """The writer of a list, or tuple, whose items all have that one."""
+    """Return the writer of a list or tuple whose items all have this writer."""
 
     def write_all(made: Collector, path: str, values: Any) -> Any:
         if not isinstance(values, (list, tuple)):
@@ -69,15 +68,15 @@ def list_of(write: Writer) -> Writer:
 
 @dataclass(frozen=True, eq=False)
 class Later:
-    """A value that is made when the document is asked for, because making
-    it loads what a worker need not pay for.
+    """A value computed with the document, because its computation loads modules that a worker
+    does not need.
     """
 
     make: Callable[[Collector, str], Any]
 
 
 def finished(made: Collector, path: str, value: Any) -> Any:
-    """A copy of the value, with everything in it made."""
+    """Return a copy of the value with all nested `Later` values computed."""
     if isinstance(value, Later):
         return value.make(made, path)
     if isinstance(value, dict):
@@ -98,7 +97,7 @@ def raise_if(problems: list[Problem]) -> None:
 
 
 def any_schema(made: Collector, path: str, value: Any) -> Any:
-    """A JSON Schema: as it is, the name of one, or of a type that pydantic describes."""
+    """Return a JSON Schema: unchanged, by name, or of a type that pydantic describes."""
     if isinstance(value, (Mapping, bool, str)):
         return made.value(path, value)
     if isinstance(value, (Reference, Node, Part)):
@@ -107,7 +106,7 @@ def any_schema(made: Collector, path: str, value: Any) -> Any:
 
 
 def schema_by_name(made: Collector, path: str, value: Any) -> Any:
-    """JSON Schemas by name."""
+    """Return JSON Schemas by name."""
     return made.members(path, value, any_schema)
 
 
@@ -135,25 +134,25 @@ _LEFT_OUT: Any = object()
 
 
 class Condition(Part):
-    """What has to hold; made by the functions of this file."""
+    """A condition, created by the functions of this module."""
 
 
 Holds = Condition | Reference | str
-"""A condition; a text is CEL, and a reference is a value that is true or false."""
+"""A condition. A text is CEL, and a reference is a value that is true or false."""
 
 
 def cel(expression: str) -> Condition:
-    """An expression of CEL, the same as the text alone."""
+    """Return a CEL condition, equivalent to the text alone."""
     return Condition((("cel", _cel, expression),))
 
 
 def jsonpath(
     query: str, operator: str | None = None, value: Any = _LEFT_OUT, *, of: Reference | str | None = None
 ) -> Condition:
-    """What a JSONPath query finds, held by `operator` against `value`:
-    `jsonpath("$.rows[*].price", "sum_gt", 100)`.
+    """Return a condition on the result of a JSONPath query, compared by `operator` with `value`.
 
-    It looks into the value `of`, by default what the node gave; in `when`, the saga's input.
+    Example: `jsonpath("$.rows[*].price", "sum_gt", 100)`. The query applies to the value `of`, by default the
+    output of the node, or the saga's input in `when`.
     """
     operand = () if value is _LEFT_OUT else (("value", Collector.value, value),)
     return Condition(
@@ -173,8 +172,8 @@ def matches(
     invert: bool | None = None,
     of: Reference | str | None = None,
 ) -> Condition:
-    """Whether a value fits a schema: a type, a JSON Schema, the name of one
-    under `schemas`, or `cas://sha256/…`.
+    """Return a condition that a value conforms to a schema: a type, a JSON Schema, the name of one under
+    `schemas`, or `cas://sha256/…`.
     """
     return Condition(
         (
@@ -185,7 +184,9 @@ def matches(
 
 
 def compare(left: Any, operator: str, right: Any) -> Condition:
-    """Two values, with references in them: `compare(OUTPUT.total, ">", quote.output.limit)`."""
+    """Return a condition on two values, which may contain references: `compare(OUTPUT.total, ">",
+    quote.output.limit)`.
+    """
     sides = Part(
         (
             ("left", Collector.value, left),
@@ -197,17 +198,17 @@ def compare(left: Any, operator: str, right: Any) -> Condition:
 
 
 def all_of(*conditions: Holds) -> Condition:
-    """Holds when all hold; they are asked in their order, as far as needed."""
+    """Return a condition that holds if all conditions hold. They are evaluated in order, as far as needed."""
     return Condition((("all", list_of(condition), conditions),))
 
 
 def any_of(*conditions: Holds) -> Condition:
-    """Holds when one holds; they are asked in their order, as far as needed."""
+    """Return a condition that holds if one condition holds. They are evaluated in order, as far as needed."""
     return Condition((("any", list_of(condition), conditions),))
 
 
 def not_(negated: Holds) -> Condition:
-    """Holds when the other does not."""
+    """Return a condition that holds if the given one does not."""
     return Condition((("not", condition, negated),))
 
 
@@ -219,11 +220,12 @@ def python(
     timeout: Duration | None = None,
     max_memory_mb: int | None = None,
 ) -> Condition:
-    """A function of `output` and `context` that gives True or False, run in a sandbox.
+    """Return a condition of a Python function of `output` and `context`, which runs in a sandbox and returns
+    a bool.
 
-    A function's source is what goes into the document, under the name `evaluate`:
-    nothing outside of it is there when it runs. It may be given as that text,
-    too, or as `cas://sha256/…`. `context` holds the values that it `needs`.
+    The document contains the function's source under the name `evaluate`. Names outside of the function are
+    not available to it. The source can also be given as text or as `cas://sha256/…`. `context` contains the
+    values in `needs`.
     """
     return Condition(
         (
@@ -242,7 +244,7 @@ def python(
 
 
 def condition(made: Collector, path: str, value: Any) -> Any:
-    """The writer of whatever has to hold."""
+    """Write any condition."""
     if path.count("/") >= DEEPEST:
         return made.replace(path, f"nested deeper than {DEEPEST} levels")
     if isinstance(value, Condition):
@@ -257,7 +259,7 @@ def condition(made: Collector, path: str, value: Any) -> Any:
 
 
 def _cel(made: Collector, path: str, value: Any) -> Any:
-    """CEL, in which a reference is its bare name. In quotes it would be text, which no author means."""
+    """Write CEL with references as bare names. In quotes they would be text."""
     text = made.value(path, value)
     if not isinstance(text, str):
         return text
@@ -274,7 +276,7 @@ def _cel(made: Collector, path: str, value: Any) -> Any:
 
 
 def _name(made: Collector, path: str, value: Any) -> Any:
-    """What a reference stands for, as it is written between `${` and `}`."""
+    """Return a reference as written between `${` and `}`."""
     text = made.value(path, value)
     is_reference = isinstance(text, str) and (isinstance(value, Reference) or text in made.formatted)
     return text[2:-1] if is_reference else text
@@ -298,7 +300,7 @@ _REWRITE = "write it as a `def` at the top of a module, or its source as text"
 
 
 def source_of(function: Callable[..., Any]) -> str:
-    """Raises `ValueError` with what is wrong and what would be right."""
+    """Return the source of the function. Raises `ValueError` with the fault and its correction."""
     called = str(getattr(function, "__name__", repr(function)))
     try:
         text = textwrap.dedent(inspect.getsource(function))
@@ -318,7 +320,9 @@ def source_of(function: Callable[..., Any]) -> str:
 
 
 def _names_outside(tree: ast.FunctionDef) -> set[str]:
-    """What it reads that is neither its own nor Python's. Annotations are not looked at when it runs."""
+    """Return the names that the code reads and neither defines nor gets from Python. Annotations
+    are ignored.
+    """
     table = symtable.symtable(ast.unparse(_WithoutAnnotations().visit(tree)), "<condition>", "exec")
     return {name for part in _tables(table) for name in _read_in(part)} - set(dir(builtins))
 

@@ -1,8 +1,7 @@
-"""Where it goes on from a node, what a node waits for, and how far it may go, as Python says them.
+"""Continuation after a node, conditions for its start, and limits, in Python.
 
-`branch`, `choose`, `loop`, `join`, and the types of `limits` and `guardrails`. The compiler checks that the
-nodes
-exist and that the numbers make sense.
+Contains `branch`, `choose`, `loop`, `join`, and the types of `limits` and `guardrails`. The compiler
+validates names of nodes and numbers.
 """
 
 from __future__ import annotations
@@ -16,47 +15,45 @@ from baton.builder.values import Collector, Duration, Nodes
 from baton.core.expressions import escape
 
 Pause = Duration | Reference | Mapping[str, Any]
-"""Between two rounds: a duration, what gives one, or `{"first": …,
-"factor": …, "most": …}` for one that grows.
-"""
+"""Delay between two rounds: a duration, a reference to one, or `{"first": …, "factor": …, "most": …}`."""
 
 
 class Rule(Part):
-    """One rule of a branch; made by `rule`."""
+    """One rule of a branch, created by `rule`."""
 
 
 class Branch(Part):
-    """Which of some nodes come next; made by `branch` and `choose`."""
+    """A choice of the next nodes, created by `branch` and `choose`."""
 
 
 class Loop(Part):
-    """Whether a node goes round again; made by `loop`."""
+    """A loop, created by `loop`."""
 
 
 class Poll(Part):
-    """How the tool of a task is asked again; made by `poll`."""
+    """Repetition of a task's tool, created by `poll`."""
 
 
 class Join(Part):
-    """What a node waits for; made by `join`."""
+    """Condition for the start of a node with several predecessors, created by `join`."""
 
 
 def rule(if_: Holds, then: Nodes) -> Rule:
-    """When the condition holds, on to a node, or to each of a list."""
+    """Return a rule: if the condition holds, continue with a node, or with each of a list."""
     return Rule((("if", condition, if_), ("then", Collector.nodes, then)))
 
 
 def branch(*rules: Rule, default: Nodes | None = None) -> Branch:
-    """The first rule that holds says where to go on; if none does,
-    `default`, or none of the nodes named here.
+    """Return a branch: the first rule that holds selects the next nodes. If none holds, continue with
+    `default`, or with none of the named nodes.
     """
     rule_list = list_of(only(Rule, "a rule", "write rule(condition, node)"))
     return Branch((("rules", rule_list, rules), *given(("default", Collector.nodes, default))))
 
 
 def choose(value: Reference | str, among: Nodes, default: Nodes | None = None) -> Branch:
-    """A value names the next node or nodes, all of them `among` these; if
-    it is null or an empty list, `default`.
+    """Return a branch whose value names the next node or nodes, all of them in `among`. Null or an empty list
+    selects `default`.
     """
     return Branch(
         (
@@ -77,10 +74,12 @@ def loop(
     pause: Pause | None = None,
     initial: Any = None,
 ) -> Loop:
-    """Another round while the condition holds: `back_to` an earlier node, or of this node alone.
+    """Return a loop that starts another round while the condition holds, from `back_to`, an earlier node, or
+    of this node alone.
 
-    It goes on to `break_path` when it does not hold any more, and to `timeout_path` when the rounds are
-    used up. Between rounds there is a `pause`; in the first one, `previous` of the node is `initial`.
+    The saga continues with `break_path` if the condition does not hold, and with `timeout_path` if the rounds
+    are exhausted. `pause` is the delay between rounds. In the first round, `previous` of the node is
+    `initial`.
     """
     return Loop(
         (
@@ -105,7 +104,9 @@ def poll(
     within: Duration | None = None,
     initial: Any = None,
 ) -> Poll:
-    """The tool is asked again after a pause, until the condition holds; at most so many times, and so long."""
+    """Return a poll: the tool is called again after a pause until the condition holds, at most `tries` times
+    and `within` a time.
+    """
     return Poll(
         (
             ("until", condition, until),
@@ -120,7 +121,7 @@ def poll(
 
 
 def _pause(made: Collector, path: str, value: Any) -> Any:
-    """The writer of a pause: a duration, a reference or a text that gives one, or one that grows."""
+    """Write a pause: a duration, a reference or a text that yields one, or a growing pause."""
     if not isinstance(value, Mapping):
         return made.duration(path, value)
     writers = {"first": Collector.duration, "most": Collector.duration}
@@ -136,8 +137,8 @@ def join(
     tolerated_failures: int | str | None = None,
     rest: Literal["cancel", "run"] | None = None,
 ) -> Join:
-    """Wait for all nodes before, for any, or for so many, of which some may
-    fail: a number, or a share such as "25%".
+    """Return a join that waits for all predecessors, for any, or for a number of them. `tolerated_failures`
+    is a number, or a share such as "25%".
     """
     return Join(
         given(
@@ -149,7 +150,7 @@ def join(
 
 
 def join_or_short(made: Collector, path: str, value: Any) -> Any:
-    """The writer of a node's `join`, which may be just what it waits for."""
+    """Write a node's `join`, which may be just the value of `wait_for`."""
     if isinstance(value, (str, int, float)):
         return made.value(path, value)
     return only(Join, "a join", 'write "any", a number, or join(…)')(made, path, value)
@@ -179,7 +180,7 @@ class Cost(TypedDict):
 
 
 class Limits(TypedDict, total=False):
-    """The most there may be of each thing: a number alone, or with what happens beyond it."""
+    """Limits by resource: a number alone, or with the action at the limit."""
 
     fan_out: int | Count
     hops: int | Count
@@ -190,14 +191,14 @@ class Limits(TypedDict, total=False):
 
 
 class Guardrails(TypedDict, total=False):
-    """The only tools that may run, and for some nodes the only ones that may come next."""
+    """The only tools that may run, and for some nodes the only ones that may follow."""
 
     allowed_tools: str | Callable[..., Any] | Sequence[str | Callable[..., Any]]
     allowed_transitions: Mapping[str, Nodes]
 
 
 def guardrails(made: Collector, path: str, value: Any) -> Any:
-    """The writer of a document's `guardrails`."""
+    """Write a document's `guardrails`."""
     if not isinstance(value, Mapping):
         return made.value(path, value)
     writers = {"allowed_tools": tools, "allowed_transitions": _transitions}
@@ -208,7 +209,7 @@ def guardrails(made: Collector, path: str, value: Any) -> Any:
 
 
 def tools(made: Collector, path: str, value: Any) -> Any:
-    """The writer of tools: names, patterns and functions below `@tool`, one or a list."""
+    """Write tools: names, patterns and `@tool` functions, one or a list."""
     is_list = isinstance(value, (list, tuple))
     return list_of(Collector.tool)(made, path, value) if is_list else made.tool(path, value)
 

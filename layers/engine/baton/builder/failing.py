@@ -1,7 +1,6 @@
-"""What is done when a step fails, as Python says it: `caught`, and the
-types of `retry`, `on_failure`, `failover` and `replan`.
+"""Handling of failures in Python: `caught`, and the types of `retry`, `on_failure`, `failover` and `replan`.
 
-The compiler says which words and numbers make sense.
+The compiler validates words and numbers.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ Code = str | int
 
 
 class Retry(TypedDict, total=False):
-    """How a failed attempt is tried again: a preset, and what is different from it."""
+    """Retry policy: a preset, and the values that differ from it."""
 
     preset: str
     max_attempts: int
@@ -77,7 +76,7 @@ class _Named(TypedDict):
 
 
 class Policy(_Named, total=False):
-    """What is done about failures of one description."""
+    """Reaction to failures that match a description."""
 
     when: Match
     message: str
@@ -90,7 +89,7 @@ class _Suggested(TypedDict):
 
 
 class Replan(_Suggested, total=False):
-    """A model suggests what is called in place of a tool that has failed."""
+    """A model's suggestion of calls in place of a failed tool."""
 
     operations: Mapping[str, str | Sequence[str]]
     alternatives: int
@@ -107,7 +106,7 @@ _Compensation = TypedDict(
     total=False,
 )
 Compensation = Tool | _Compensation
-"""What takes back what a node has done: a tool, or more of it; `none` for nothing."""
+"""Compensation of a node: a tool, or a tool with further fields, or `none`."""
 
 Retries = str | Retry
 Reactions = str | Sequence[str] | Mapping[str, str | Sequence[str] | Reaction]
@@ -115,7 +114,7 @@ Policies = Sequence[Policy]
 
 
 class Caught(Part):
-    """Where it goes on from some failures; made by `caught`."""
+    """Continuation after some failures, created by `caught`."""
 
 
 Catch = Node | str | Sequence[Node | str] | Caught | Sequence[Caught]
@@ -128,8 +127,8 @@ def caught(
     class_: str | Sequence[str] | None = None,
     if_: Holds | None = None,
 ) -> Caught:
-    """When the node has failed, with this code and class, and the condition
-    holds: on to a node, or to each of a list.
+    """Return a rule: if the node fails with this code and class and the condition holds, continue with a
+    node, or with each of a list.
     """
     return Caught(
         (
@@ -145,7 +144,7 @@ def caught(
 
 
 def catch(made: Collector, path: str, value: Any) -> Any:
-    """The writer of a node's `catch`: nodes, or rules."""
+    """Write a node's `catch`: nodes, or rules."""
     if isinstance(value, Caught):
         return [written(made, f"{path}/0", value)]
     if isinstance(value, (list, tuple)) and any(isinstance(one, Caught) for one in value):
@@ -162,9 +161,7 @@ def _rule(made: Collector, path: str, value: Any) -> Any:
 
 
 def said(made: Collector, path: str, value: Any) -> Any:
-    """The writer of `retry`, `failover`, `replan`, `requires_approval` and
-    `escalate`, and of what is inside of them.
-    """
+    """Write `retry`, `failover`, `replan`, `requires_approval` and `escalate`, with their contents."""
     if isinstance(value, timedelta):
         return made.duration(path, value)
     if isinstance(value, (list, tuple)):
@@ -173,17 +170,17 @@ def said(made: Collector, path: str, value: Any) -> Any:
 
 
 def _by_key(made: Collector, path: str, value: Any) -> Any:
-    """What stands under the key that a path ends with."""
+    """Write the value of the key that ends the path."""
     return _INSIDE.get(path.rpartition("/")[2], said)(made, path, value)
 
 
 def compensation(made: Collector, path: str, value: Any) -> Any:
-    """The writer of `compensate`."""
+    """Write `compensate`."""
     return said(made, path, value) if isinstance(value, Mapping) else made.tool(path, value)
 
 
 def by_code(made: Collector, path: str, value: Any) -> Any:
-    """The writer of `on_failure`."""
+    """Write `on_failure`."""
     return made.members(path, value, said)
 
 

@@ -1,6 +1,6 @@
-"""The workflows of an application: module-level `Workflow` objects, by name.
+"""Workflows of an application: module-level `Workflow` objects, by name.
 
-It looks them up in modules. Documents in files are found by the callers that have the files.
+This module searches Python modules. Callers with access to the files find documents in files.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from baton.tools.define import modules_of
 
 
 def documents(app: ModuleType) -> dict[str, str]:
-    """The YAML of every workflow that a module of the application holds, by name, sorted.
+    """Return the YAML of every workflow in the application's modules, by name, sorted.
 
-    The modules are those whose tools are imported.
-    Raises `InvalidDefinition` for a workflow with mistakes, and for two workflows with one name.
+    The modules are those whose tools are imported. Raises `InvalidDefinition` for a workflow with mistakes,
+    and for two workflows with one name.
     """
     found: dict[str, tuple[Workflow, str]] = {}
     for module in modules_of(app.__name__):
@@ -40,7 +40,7 @@ def _text(workflow: Workflow, address: str) -> str:
 
 
 def load_workflow(address: str) -> Workflow:
-    """The workflow at `module:attribute`. Raises `NotFound`, and whatever importing the module raises."""
+    """Return the workflow at `module:attribute`. Raises `NotFound`, and the errors of the module's import."""
     name, _, attribute = address.partition(":")
     try:
         module = importlib.import_module(name) if name else None

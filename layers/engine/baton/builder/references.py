@@ -1,7 +1,6 @@
-"""Nodes as Python holds them, and references to values that are known only when a saga runs.
+"""Nodes in Python, and references to values that exist only in a running saga.
 
-`hold.output.tables[0].id` becomes `${ctx.hold.output.tables[0].id}`. The compiler says whether there is such
-a thing.
+`hold.output.tables[0].id` becomes `${ctx.hold.output.tables[0].id}`. The compiler validates the reference.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _AS_TEXT = 'write it into a text: f"{…} >= 80" is a condition, f"Hello {…}" 
 
 
 class Origin:
-    """The workflow that references belong to. `formatted` are those that were put into longer texts."""
+    """Workflow that references belong to. `formatted` contains those that are parts of longer texts."""
 
     __slots__ = ("formatted", "name")
 
@@ -28,17 +27,15 @@ class Origin:
 
 
 EVERYWHERE = Origin("")
-"""The origin of references that mean something in any workflow."""
+"""Origin of references that are valid in any workflow."""
 
 
 class Reference:
-    """A value that only a running saga knows: the saga's input, or what a node gives, or a part of either.
+    """A value of a running saga: its input, a node's output, or a part of either.
 
-    `.name` and `["any name"]` lead to a field, `[0]` to an item. As a value of `with_` or of the output it
-    keeps its
-    type; in an f-string it becomes text, and in that of a condition the name of the value.
-    It can be neither compared nor counted nor taken for true or false,
-    because there is nothing yet to look at.
+    `.name` and `["any name"]` select a field, `[0]` an item. As a value of `with_` or of the output, a
+    reference keeps its type. In an f-string it becomes text, and in that of a condition the name of the
+    value. It cannot be compared, counted or used as a bool, because it has no value yet.
     """
 
     __slots__ = ("_origin", "_text")
@@ -54,7 +51,9 @@ class Reference:
         return self[name]
 
     def __getitem__(self, key: str | int) -> Reference:
-        """Raises `InvalidDefinition` for a key that cannot stand in an expression."""
+        """Return a reference to a part. Raises `InvalidDefinition` for a key that cannot be part of an
+        expression.
+        """
         return Reference(self._origin, self._text + _step(self._text, key))
 
     def __str__(self) -> str:
@@ -109,39 +108,41 @@ class Reference:
 
 
 OUTPUT = Reference(EVERYWHERE, "output")
-"""In a `branch`, a `loop` and their conditions: what the node itself has just given."""
+"""Output of the node itself, for a `branch`, a `loop` and their conditions."""
 
 
 def expression_of(reference: Reference) -> str:
-    """The reference as a document has it."""
+    """Return the reference as written in a document."""
     return f"${{{reference._text}}}"  # noqa: SLF001  # as below
 
 
 def origin_of(reference: Reference) -> Origin:
-    """The workflow that a reference belongs to: all public names are fields of the value."""
+    """Return the workflow of a reference. This is no method, because all public names are fields of the
+    value.
+    """
     return reference._origin  # noqa: SLF001  # the one way in for this room
 
 
 @dataclass(frozen=True)
 class Node:
-    """A node of a workflow that is being built; others name it where they name nodes, and use its `output`."""
+    """A node of a workflow under construction. Other nodes refer to it and use its `output`."""
 
     name: str
     origin: Origin
 
     @property
     def output(self) -> Reference:
-        """What the node gives: a tool's result, a signal's payload, a child's result."""
+        """Output of the node: a tool's result, a signal's payload, a child's result."""
         return self._reference("output")
 
     @property
     def maybe(self) -> Reference:
-        """The output, or null if the node gave none, because it was skipped: `${ctx.NODE.output?}`."""
+        """Output of the node, or null if the node was skipped: `${ctx.NODE.output?}`."""
         return self._reference("output?")
 
     @property
     def previous(self) -> Reference:
-        """In a loop around both: what the node gave in the round before, or null."""
+        """For nodes in a loop: output of the node in the previous round, or null."""
         return self._reference("previous")
 
     def _reference(self, field: str) -> Reference:
@@ -150,7 +151,7 @@ class Node:
 
 @dataclass(frozen=True)
 class SagaFields:
-    """What every saga knows of itself."""
+    """References to fields of the saga."""
 
     origin: Origin
 
@@ -174,7 +175,7 @@ class SagaFields:
 
 @dataclass(frozen=True)
 class LoopFields:
-    """What a node in a loop knows of it."""
+    """References to fields of the enclosing loop."""
 
     origin: Origin
 
@@ -186,35 +187,35 @@ class LoopFields:
 
 @dataclass(frozen=True)
 class JoinFields:
-    """What a node knows of those before it."""
+    """References to the results of a node's predecessors."""
 
     origin: Origin
 
     @property
     def outputs(self) -> Reference:
-        """By name, what the nodes gave whose ways led here in time."""
+        """Outputs by name of the nodes whose edges led here in time."""
         return Reference(self.origin, "join.outputs")
 
     @property
     def arrived(self) -> Reference:
-        """Their names."""
+        """Names of the nodes whose edges led here in time."""
         return Reference(self.origin, "join.arrived")
 
     @property
     def errors(self) -> Reference:
-        """The failures that were tolerated: `node`, `code`, `message` of each."""
+        """Tolerated failures: `node`, `code`, `message` of each."""
         return Reference(self.origin, "join.errors")
 
     @property
     def batch(self) -> Reference:
-        """What became of each node before it: `succeeded`, `failed`, `stopped`,
-        `not_begun`, and `results` by name.
+        """Result of each predecessor: `succeeded`, `failed`, `stopped`, `not_begun`, and
+        `results` by name.
         """
         return Reference(self.origin, "join.batch")
 
 
 class Roots:
-    """What values of a workflow can refer to, besides its nodes."""
+    """References of a workflow besides its nodes."""
 
     _origin: Origin
 
@@ -225,32 +226,32 @@ class Roots:
 
     @property
     def saga(self) -> SagaFields:
-        """The saga's own id, user, tenant and workflow."""
+        """Identifier, user, tenant and workflow of the saga."""
         return SagaFields(self._origin)
 
     @property
     def loop(self) -> LoopFields:
-        """The innermost loop around the node that asks."""
+        """Innermost loop around the node."""
         return LoopFields(self._origin)
 
     @property
     def join(self) -> JoinFields:
-        """What came to the node that asks."""
+        """Results of the node's predecessors."""
         return JoinFields(self._origin)
 
     @property
     def item(self) -> Reference:
-        """The item of the list that the node is done for, at a node with `map`."""
+        """Current item of the list, in a node with `map`."""
         return Reference(self._origin, "item")
 
     @property
     def index(self) -> Reference:
-        """Its place in the list, from 0."""
+        """Position of the item in the list, from 0."""
         return Reference(self._origin, "index")
 
     @property
     def last_error(self) -> Reference:
-        """The failure that led to the node that asks, or null: `node`, `code`, `class`, `message` and others."""
+        """Failure that led to the node, or null: `node`, `code`, `class`, `message` and others."""
         return Reference(self._origin, "last_error")
 
 

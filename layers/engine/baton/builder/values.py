@@ -1,7 +1,7 @@
-"""What a user hands to the builder, as plain JSON values; what is none is noted with its place.
+"""Conversion of the builder's arguments to plain JSON values, with the locations of invalid ones.
 
-References, tuples, enumerations, durations, times, names of nodes and tools, and what is wrong with them.
-The fields are in workflow.py, control.py and conditions.py.
+Converts references, tuples, enumerations, durations, times, and names of nodes and tools. The fields are in
+workflow.py, control.py and conditions.py.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ _LONGEST_SHOWN = 60
 
 
 class Collector:
-    """Collects the problems of one workflow. In the place of each broken value stands null.
+    """Collector of a workflow's problems.
 
-    `stand_ins` are the paths where it does, so that the compiler's problems about the null are dropped.
+    Null replaces each broken value. `stand_ins` contains the paths of these nulls, so that the compiler's
+    problems about them are dropped.
     """
 
     def __init__(self, origin: Origin) -> None:
@@ -41,24 +42,24 @@ class Collector:
         self.problems.append(Problem(path, message, suggestion))
 
     def replace(self, path: str, message: str, suggestion: str = "") -> Any:
-        """Note a problem with a value; gives the null that stands in for it."""
+        """Record a problem with a value, and return the null that replaces it."""
         self.note(path, message, suggestion)
         self.stand_ins.add(path)
         return None
 
     @property
     def formatted(self) -> set[str]:
-        """The expressions of all references that were put into longer texts."""
+        """Expressions of all references that are parts of longer texts."""
         return self.origin.formatted | EVERYWHERE.formatted
 
     @staticmethod
     def shown(value: Any) -> str:
-        """A value as a message shows it."""
+        """Return a value as shown in messages."""
         text = repr(value)
         return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"
 
     def value(self, path: str, value: Any) -> Any:
-        """The JSON value."""
+        """Return the JSON value."""
         if isinstance(value, Reference):
             return self._reference(path, value)
         if isinstance(value, (Mapping, list, tuple)) and value and path.count("/") >= DEEPEST:
@@ -96,7 +97,7 @@ class Collector:
         )
 
     def members(self, path: str, value: Any, write: Callable[[Collector, str, Any], Any]) -> Any:
-        """An object whose members are made by `write`; anything else as it is."""
+        """Return an object with members converted by `write`, or any other value unchanged."""
         return self._object(path, value, write) if isinstance(value, Mapping) else self.value(path, value)
 
     def _object(
@@ -145,7 +146,7 @@ class Collector:
             return self.replace(path, f"`{value}` is not a time that can be written in UTC")
 
     def measure(self, path: str, value: Any) -> Any:
-        """A number, a duration, or an object of them."""
+        """Return a number, a duration, or an object of them."""
         return self.duration(path, value) if isinstance(value, timedelta) else self.measures(path, value)
 
     def measures(self, path: str, value: Any) -> Any:
@@ -154,7 +155,7 @@ class Collector:
     # ---- names -----------------------------------------------------------------------------------------------
 
     def nodes(self, path: str, value: Any) -> Any:
-        """A name for one node, a list for several, as it was given."""
+        """Return a name for one node or a list for several, as given."""
         if isinstance(value, (Node, str)):
             return self.node(path, value)
         if isinstance(value, (list, tuple)):
@@ -167,7 +168,7 @@ class Collector:
         )
 
     def node(self, path: str, value: Any) -> Any:
-        """The name of one node."""
+        """Return the name of a node."""
         if isinstance(value, Node):
             if value.origin is not self.origin:
                 return self._foreign(path, value.name, value.origin)
@@ -179,7 +180,7 @@ class Collector:
         )
 
     def tool(self, path: str, value: Any) -> Any:
-        """The name of a tool, given by itself or as the function that `@tool` declared."""
+        """Return the name of a tool, given as a name or as the function that `@tool` declared."""
         if isinstance(value, str):
             return self._text(path, value)
         from baton.tools import define

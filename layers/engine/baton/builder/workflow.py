@@ -1,11 +1,9 @@
 """`Workflow`: a workflow document, built by calls.
 
-One method per kind of node and the fields of a document, written as they were given.
-Values and references inside fields are in values.py and references.py, parts with a shape of their own
-in conditions.py and control.py. `compile` asks the compiler, with the text that would be registered.
-
-A module of the application may be imported by a worker, so nothing here
-loads the compiler before it is asked to.
+It has one method per kind of node, and the fields of a document. Values and references inside fields are in
+values.py and references.py, parts with a structure of their own in conditions.py and control.py. `compile`
+calls the compiler with the text that would be registered. A worker may import modules with workflows, so this
+module loads the compiler on first use only.
 """
 
 from __future__ import annotations
@@ -52,11 +50,11 @@ if TYPE_CHECKING:
 
 
 class Named(Protocol):
-    """A workflow, as far as it is a graph of another one."""
+    """A workflow that another one uses as a graph."""
 
     name: str
     graphs: Any
-    """Those that it starts, by name."""
+    """Graphs that it starts, by name."""
 
 
 N = TypeVar("N", bound=Named)
@@ -65,8 +63,8 @@ N = TypeVar("N", bound=Named)
 def graphs_of(
     made: Collector, graphs: Mapping[str, N], build: Callable[[N], tuple[Collector, dict[str, Any]]]
 ) -> dict[str, Any]:
-    """The graphs of a document by name, and those that they start themselves.
-    What is wrong with them is noted where they stand.
+    """Return the graphs of a document by name, including those that they start themselves. Faults are
+    recorded at their paths.
     """
     found: dict[str, Any] = {}
     todo = list(graphs.values())
@@ -84,7 +82,7 @@ def graphs_of(
 
 
 class NodeFields(TypedDict, total=False):
-    """What a node of any kind can have. None is the same as leaving it out."""
+    """Fields of a node of any kind. None is the same as omitting the field."""
 
     after: Nodes | None
     when: Holds | None
@@ -100,8 +98,8 @@ class NodeFields(TypedDict, total=False):
 
 
 class ChildFields(NodeFields, total=False):
-    """What can be said of a child workflow, and of any node.
-    `input`: all of its input, in place of `with_`; `cancel_on`: the name of a signal that cancels it.
+    """Fields of a node that starts a child, and of any node. `input` is the whole input, in place of `with_`.
+    `cancel_on` is the name of a signal that cancels the child.
     """
 
     input: object
@@ -118,7 +116,7 @@ OF_CHILD = ("input", "cancel_on", "timeout", "retry", "on_failure", "compensate"
 def of_child(
     more: ChildFields, with_: Mapping[str, Any] | None
 ) -> tuple[NodeFields, Mapping[str, Any] | None, dict[str, Any]]:
-    """What any node has of it, the input, and the rest."""
+    """Return the fields of any node, the input, and the remaining fields."""
     said: dict[str, Any] = {**more}
     own = {name: said.pop(name) for name in OF_CHILD if name in said}
     return cast("NodeFields", said), with_, own
@@ -166,7 +164,7 @@ HEAD: Mapping[str, Writer] = {
 
 
 class Prices(TypedDict, total=False):
-    """What a million tokens cost, in dollars."""
+    """Price of a million tokens, in US dollars."""
 
     input: float
     output: float
@@ -174,14 +172,14 @@ class Prices(TypedDict, total=False):
 
 
 class Summaries(TypedDict, total=False):
-    """Which model summarises what does not fit into a request of an agent, and in how many tokens."""
+    """Model that summarises messages that exceed a request of an agent, and the number of tokens."""
 
     model: str
     max_output: int
 
 
 class Asking(NodeFields, total=False):
-    """What can be said of the model that a node asks, and of any node. None is the same as leaving it out."""
+    """Fields of a node that asks a model, and of any node. None is the same as omitting the field."""
 
     instructions: Any
     fallbacks: Sequence[str] | None
@@ -200,11 +198,11 @@ class Asking(NodeFields, total=False):
 OF_MODEL = frozenset(
     {"instructions", "fallbacks", "max_output", "temperature", "corrections", "price", "background"}
 )
-"""Of these, what stands with the model; the rest stands with the node."""
+"""Fields that belong to the model. The others belong to the node."""
 
 
 def check_said(said: Mapping[str, Any], known: type) -> None:
-    """Raises `TypeError` for a keyword that a node of this kind has not."""
+    """Raise `TypeError` for a keyword that a node of this kind does not have."""
     for key in said.keys() - known.__annotations__.keys():
         from baton.core.expressions import nearest
 
@@ -213,13 +211,11 @@ def check_said(said: Mapping[str, Any], known: type) -> None:
 
 
 class Workflow(Roots):
-    """A workflow document in the making.
+    """A workflow document under construction.
 
-    `input` is a pydantic model (or any type that pydantic describes) or a JSON Schema, and so are the values
-    of
-    `schemas`. Mistakes do not stop the building: `document`, `to_yaml` and `compile` raise
-    `InvalidDefinition` with all
-    of them.
+    `input` and the values of `schemas` are pydantic models (or any types that pydantic describes) or JSON
+    Schemas. Mistakes do not stop the construction: `document`, `to_yaml` and `compile` raise
+    `InvalidDefinition` with all of them.
     """
 
     def __init__(
@@ -301,10 +297,10 @@ class Workflow(Roots):
         requires_approval: bool | Mapping[str, Any] | None = None,
         **more: Unpack[NodeFields],
     ) -> Node:
-        """A node that runs a tool, given by its name or as the function that `@tool` declared.
+        """Add a node that runs a tool, given by its name or as the function that `@tool` declared.
 
-        `callback`: the tool only hands its work over, and the node waits so long for what comes of it; or
-        `{"timeout": …, "heartbeat": …}`.
+        `callback`: the tool hands over its work, and the node waits this long for the result; or `{"timeout":
+        …, "heartbeat": …}`.
         """
         chosen = self._made.tool(f"{_place(name)}/tool", tool)
         own: dict[str, Any] = {"timeout": timeout, "retry": retry, "on_failure": on_failure}
@@ -330,8 +326,8 @@ class Workflow(Roots):
         fresh: bool | None = None,
         **more: Unpack[NodeFields],
     ) -> Node:
-        """A node that waits: `for_` a time, `until` a time comes, or until
-        `signal` does (a `fresh` one: not before), at most `timeout`.
+        """Add a node that waits `for_` a time, `until` a time, or for a `signal`, at most `timeout`. With
+        `fresh`, earlier signals do not count.
         """
         wait: dict[str, Any] = {}
         fields: tuple[tuple[str, Writer, Any], ...] = (
@@ -362,7 +358,9 @@ class Workflow(Roots):
         escalate: Sequence[Mapping[str, Any]] | None = None,
         **more: Unpack[NodeFields],
     ) -> Node:
-        """A node that asks a person: to approve, or what `options`, `schema` or `takeover` say."""
+        """Add a node that asks a person: for an approval, or for the answer that `options`, `schema` or
+        `takeover` describe.
+        """
         place = f"{_place(name)}/human"
         asks = {"title": title, "message": message, "details": details, "options": options}
         asks |= {"takeover": takeover, "to": to, "risk": risk}
@@ -380,7 +378,7 @@ class Workflow(Roots):
         return self._add(name, {"human": human}, more)
 
     def model(self, name: str, model: str, prompt: Any, **more: Unpack[Asking]) -> Node:
-        """A node that asks a model once. Its output is text, or what `output_schema` says."""
+        """Add a node that asks a model once. Its output is text, or conforms to `output_schema`."""
         return self._asked(name, "model", {"name": model, "prompt": prompt}, more)
 
     def agent(
@@ -400,13 +398,13 @@ class Workflow(Roots):
         compensate: str | None = None,
         **more: Unpack[Asking],
     ) -> Node:
-        """A node that asks a model, makes the calls of `tools` that it asks
-        for, and asks again, until it has its answer.
+        """Add an agent: a node that asks a model, executes its calls of `tools`, and repeats until the model
+        answers.
 
-        `tools` are names, patterns and functions below `@tool`; `operations` those of APIs that `std.openapi`
-        may call; `signal` brings messages of its user; `turns`, `calls`, `calls_in_a_turn` and `tokens` the
-        most of each. With
-        `summarise` older messages that do not fit are summarised.
+        `tools` are names, patterns and `@tool` functions. `operations` are those of APIs that `std.openapi`
+        may call. `signal` names the signal with messages of the agent's user. `turns`, `calls`,
+        `calls_in_a_turn` and `tokens` are limits. With `summarise`, older messages that exceed a request are
+        summarised.
         """
         fields = {"model": model, "prompt": prompt, "tools": tools, "operations": operations}
         fields |= {"signal": signal, "summarise": summarise}
@@ -440,7 +438,7 @@ class Workflow(Roots):
         with_: Mapping[str, Any] | None = None,
         **more: Unpack[ChildFields],
     ) -> Node:
-        """A node that starts a saga of another workflow: `NAME`, `NAME@VERSION`, or one that was built."""
+        """Add a node that starts a saga of another workflow: `NAME`, `NAME@VERSION`, or a `Workflow`."""
         called = workflow.name if isinstance(workflow, Workflow) else workflow
         made = {"workflow": self._made.value(f"{_place(name)}/workflow", called)}
         return self._add(name, made, *of_child(more, with_))
@@ -453,8 +451,8 @@ class Workflow(Roots):
         with_: Mapping[str, Any] | None = None,
         **more: Unpack[ChildFields],
     ) -> Node:
-        """A node that runs a graph of this document, of which the `Workflow` of
-        its name is the nodes, the input and the output.
+        """Add a node that runs a graph of this document. The `Workflow` contains its nodes, input
+        and output.
         """
         named = self._named(graph) if isinstance(graph, Workflow) else graph
         made = {"graph": self._made.value(f"{_place(name)}/graph", named)}
@@ -467,7 +465,7 @@ class Workflow(Roots):
         return graph.name
 
     def value(self, name: str, value: Any, **more: Unpack[NodeFields]) -> Node:
-        """A node that gives a value made of what others gave; nothing runs for it."""
+        """Add a node that yields a value made of other nodes' outputs, without running anything."""
         made = self._made.value(f"{_place(name)}/value", value)
         return self._add(name, {"value": made}, more)
 
@@ -480,23 +478,23 @@ class Workflow(Roots):
         class_: str | None = None,
         **more: Unpack[NodeFields],
     ) -> Node:
-        """A node that ends the saga as failed, with this code and message. Nothing comes after it."""
+        """Add a node that ends the saga as failed, with this code and message. No node follows it."""
         said = {"code": code, "message": message, "class": class_}
         made = {key: value for key, value in said.items() if value is not None}
         return self._add(name, {"fail": self._made.value(f"{_place(name)}/fail", made)}, more)
 
     def end(self, name: str, result: Any = None, **more: Unpack[NodeFields]) -> Node:
-        """A node that completes the saga at once, with this result. Nothing comes after it."""
+        """Add a node that completes the saga immediately, with this result. No node follows it."""
         made = {} if result is None else {"result": self._made.value(f"{_place(name)}/end/result", result)}
         return self._add(name, {"end": made}, more)
 
     def node(self, name: str, kind: str, fields: Mapping[str, Any], **more: Unpack[NodeFields]) -> Node:
-        """A node of a kind that the application declares by `@node_kind`."""
+        """Add a node of a kind that the application declares by `@node_kind`."""
         made = self._made.value(f"{_place(name)}/{escape(kind)}", fields)
         return self._add(name, {kind: made}, more)
 
     def output(self, value: Any) -> None:
-        """The saga's result."""
+        """Set the saga's result."""
         if self._output:
             self._made.note("/output", "the output is set twice")
         self._output["output"] = self._made.value("/output", value)
@@ -526,22 +524,22 @@ class Workflow(Roots):
     # ---- the document ----------------------------------------------------------------------------------------
 
     def document(self) -> dict[str, Any]:
-        """The document as a JSON value, a new one each time. Raises `InvalidDefinition`."""
+        """Return the document as a new JSON value. Raises `InvalidDefinition`."""
         made, value = self._build()
         raise_if(made.problems)
         return value
 
     def to_yaml(self) -> str:
-        """The document as the YAML that can be registered. Raises `InvalidDefinition`."""
+        """Return the document as YAML for registration. Raises `InvalidDefinition`."""
         from baton.core.documents.yaml_text import write_yaml
 
         return write_yaml(self.document())
 
     def compile(self, tools: Mapping[str, ToolSpec] | Registry | None = None) -> Graph:
-        """The graph, as a registration of `to_yaml()` makes it; by default
-        against all tools that are imported.
+        """Return the graph that a registration of `to_yaml()` would create, by default with all imported
+        tools.
 
-        Raises `InvalidDefinition` with every problem of the building and of the document.
+        Raises `InvalidDefinition` with every problem of the construction and of the document.
         """
         from baton.core.documents.compile import compile_document, refusal_of
         from baton.core.documents.yaml_text import write_yaml
@@ -563,14 +561,14 @@ class Workflow(Roots):
         return graph
 
     def _build(self) -> tuple[Collector, dict[str, Any]]:
-        """The document as far as it could be made, with everything that is wrong so far."""
+        """Return the document as far as it could be built, with all problems so far."""
         made, value = self._alone()
         return made, value | (
             {"graphs": graphs_of(made, self.graphs, Workflow._alone)} if self.graphs else {}
         )
 
     def _alone(self) -> tuple[Collector, dict[str, Any]]:
-        """The same without the graphs that it names."""
+        """Return the document without the graphs that it names, with all problems so far."""
         made = Collector(self._origin)
         made.problems += self._made.problems
         made.stand_ins |= self._made.stand_ins

@@ -1,6 +1,6 @@
-"""The `baton` command: what a person or a program says to a running Baton from a terminal.
+"""The `baton` command: a client of a running Baton for people and programs at a terminal.
 
-It reads arguments, calls the HTTP API and shows answers. Whatever this package can do, the API can.
+It parses arguments, calls the HTTP API and shows answers. The API supports every operation of this package.
 """
 
 from baton.cli.commands import main

@@ -1,4 +1,4 @@
-"""`python -m baton.cli`: the command, where its script is not on the path."""
+"""`python -m baton.cli`: the command, if its script is not on the path."""
 
 from baton.cli import main
 

@@ -1,7 +1,7 @@
-"""The group of all commands and what they share: the address, who is asking, how commands end.
+"""The group of all commands and their shared parts: address, credentials, exit statuses.
 
-Each family of commands has a file of its own, whose imports are light: `baton --help` and completion import
-all of them.
+Each family of commands has a file of its own, whose imports are light, because `baton --help` and completion
+import all of them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ELSEWHERE = {"status": "show", "ps": "list", "ls": "list", "logs": "events", "l
 
 
 class _Group(click.Group):
-    """Commands in sections, a hint for one that does not exist, and the exit statuses at the end."""
+    """Group of commands in sections, with a hint for an unknown command, and the exit statuses at the end."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -116,7 +116,7 @@ for _section in SECTIONS.values():
 
 
 def _former_name() -> click.Command:
-    """What `deploy-workflow` was called before; it goes on working and is not shown."""
+    """Return `deploy-workflow` under its former name, which still works and is hidden."""
     now = deploy_workflow
     return click.Command("register", hidden=True, params=now.params, callback=now.callback, help=now.help)
 

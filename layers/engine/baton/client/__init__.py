@@ -1,3 +1,1 @@
-"""A running Baton as Python calls: where it is, as whom, its routes, and how errors are told.
-Of the commands and the demo.
-"""
+"""Python calls to a running Baton for the commands and the demo: connection, routes, and error messages."""

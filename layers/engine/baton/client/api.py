@@ -10,7 +10,7 @@ from baton.client.transport import PAGE, Calls, Pages, new_key, path_of
 
 
 class BreakerCalls(Calls):
-    """What an `Api` can do with circuit breakers."""
+    """Calls of an `Api` for circuit breakers."""
 
     def breakers(self) -> Pages:
         """`GET /breakers`, all pages."""
@@ -30,14 +30,14 @@ _SUMMED = ("sagas", "input", "output", "usd")
 
 
 class CostCalls(Calls):
-    """What an `Api` can ask about what sagas cost, and what may be spent or fail."""
+    """Calls of an `Api` for costs, budgets and error budgets."""
 
     async def cost(self, saga: str) -> dict[str, Any]:
         """`GET /sagas/{id}/cost`."""
         return await self._get_of(saga, "cost", has="usd")
 
     async def costs(self, by: str, day: str | None, of: str = "") -> dict[str, Any]:
-        """`GET /costs`, its pages added up."""
+        """`GET /costs`, with the sums of all pages."""
         query = {"by": by, **({"day": day} if day else {}), **({"of": of} if of else {})}
         page = await self._get("/costs", query, has="costs")
         sums, left_out = {row["key"]: row for row in page["costs"]}, list(page.get("left_out") or ())
@@ -70,7 +70,7 @@ _NAME = "dead-letters"
 
 
 class LetterCalls(Calls):
-    """What an `Api` can ask about dead letters."""
+    """Calls of an `Api` for dead letters."""
 
     async def dead_letters(self, filters: Mapping[str, str], limit: int | None, cursor: str | None) -> Pages:
         """`GET /dead-letters` page by page, as `sagas`."""
@@ -107,11 +107,11 @@ _ONE, _MANY = "application/cloudevents+json", "application/cloudevents-batch+jso
 
 
 class EventCalls(Calls):
-    """What an `Api` can do with events from outside."""
+    """Calls of an `Api` for events from outside."""
 
     async def send_events(self, events: Any) -> dict[str, Any]:
-        """`POST /events` with an event or a list of events; what a repetition has done already is not done
-        twice.
+        """`POST /events` with an event or a list of events. Baton does not repeat the effects of a repeated
+        event.
         """
         kind = _MANY if isinstance(events, list) else _ONE
         text = json.dumps(events, ensure_ascii=False)
@@ -120,7 +120,7 @@ class EventCalls(Calls):
 
 
 class PeopleCalls(Calls):
-    """What an `Api` can do with questions and incidents."""
+    """Calls of an `Api` for questions and incidents."""
 
     async def questions(self, limit: int | None, cursor: str | None) -> Pages:
         """`GET /questions` page by page, as `sagas`."""
@@ -136,7 +136,7 @@ class PeopleCalls(Calls):
         return list(self._shaped(answer.document or {}, "questions")["questions"])
 
     async def answer(self, saga: str, body: Mapping[str, Any], key: str | None = None) -> dict[str, Any]:
-        """`POST /sagas/{id}/answer`; without a key the same answer to a question still counts once."""
+        """`POST /sagas/{id}/answer`. Without a key, repeating the same answer counts once."""
         return await self._send_to(saga, "answer", body=body, key=key)
 
     async def claim(self, saga: str, ask: str, *, release: bool = False) -> dict[str, Any]:
@@ -166,7 +166,7 @@ WAY = 1_000  # the whole log is read for every page
 
 
 class SagaCalls(Calls):
-    """What an `Api` can do with sagas."""
+    """Calls of an `Api` for sagas."""
 
     async def start(
         self,
@@ -176,7 +176,9 @@ class SagaCalls(Calls):
         labels: Mapping[str, str] | None = None,
         correlation_key: str = "",
     ) -> dict[str, Any]:
-        """`POST /sagas`. With a `correlation_key` there is one saga, whatever the other key is: it takes none."""
+        """`POST /sagas`. With a `correlation_key`, no idempotency key is sent: the workflow has one saga for
+        the key.
+        """
         body = {"workflow": workflow, "input": given, **({"labels": dict(labels)} if labels else {})}
         if correlation_key:
             return await self._send("/sagas", {**body, "correlation_key": correlation_key}, key=key or "")
@@ -191,14 +193,16 @@ class SagaCalls(Calls):
         return await self._get_of(saga, has="status")
 
     async def show_changed(self, saga: str, etag: str) -> tuple[dict[str, Any] | None, str]:
-        """`GET /sagas/{id}` if it is another than that of `etag` (else None), with the ETag to ask with next."""
+        """`GET /sagas/{id}` if it differs from the version of `etag`, else None; and the ETag for the next
+        call.
+        """
         answer = await self._of(saga, "GET", etag=etag)
         return answer.document and self._shaped(answer.document, "status"), answer.etag
 
     async def events(
         self, saga: str, after: int | None = None, limit: int | None = None
     ) -> AsyncIterator[dict[str, Any]]:
-        """The entries of a saga in order, at most `limit` of them, page by page."""
+        """Yield the entries of a saga in order, at most `limit`, page by page."""
         left = limit
         while left is None or left > 0:
             query = {"limit": str(min(EVENTS, left or EVENTS))}
@@ -216,19 +220,21 @@ class SagaCalls(Calls):
     async def events_changed(
         self, saga: str, after: int, etag: str
     ) -> tuple[list[dict[str, Any]], str, bool]:
-        """One page after a version: its entries, its ETag, and whether there is more. Unchanged: no entries."""
+        """Return one page after a version: its entries, its ETag, and true if more follow. Unchanged: no
+        entries.
+        """
         query = {"limit": str(EVENTS), "after": str(after)}
         answer = await self._of(saga, "GET", "events", query=query, etag=etag)
         page = {"entries": []} if answer.document is None else self._shaped(answer.document, "entries")
         return page["entries"], answer.etag, page.get("next") is not None
 
     async def sagas(self, filters: Mapping[str, str], limit: int | None, cursor: str | None) -> Pages:
-        """`GET /sagas` page by page, at most `limit` sagas, each page with the cursor of what comes after."""
+        """`GET /sagas` page by page, at most `limit` sagas, each page with the cursor of the next."""
         async for page in self._pages("/sagas", "sagas", filters, limit, cursor):
             yield page
 
     async def value(self, saga: str, digest: str) -> Any:
-        """`GET /sagas/{id}/values/{digest}`, its parts put together."""
+        """`GET /sagas/{id}/values/{digest}`, with its parts joined."""
         page = await self._get_of(saga, "values", digest, has="ref")
         if page["part"] is None:
             return page["value"]
@@ -246,7 +252,7 @@ class SagaCalls(Calls):
     async def way(
         self, saga: str, after: int | None = None, limit: int | None = None
     ) -> AsyncIterator[dict[str, Any]]:
-        """Which way a saga went, page by page, about `limit` steps."""
+        """Yield the path of a saga page by page, about `limit` steps."""
         left = limit
         while True:
             query = {"limit": str(WAY if left is None else min(WAY, left))}
@@ -306,7 +312,7 @@ _SCHEDULE_NAME = "schedules"
 
 
 class ScheduleCalls(Calls):
-    """What an `Api` can ask about schedules."""
+    """Calls of an `Api` for schedules."""
 
     def schedules(self) -> Pages:
         """`GET /schedules`, all pages."""
@@ -332,12 +338,12 @@ _CREATED = 201
 
 
 class WorkflowCalls(Calls):
-    """What an `Api` can ask about workflows, tools and kinds of nodes, and the deployment."""
+    """Calls of an `Api` for workflows, tools, node kinds, and the health of the deployment."""
 
     async def register(self, text: str, *, is_json: bool = False) -> dict[str, Any]:
-        """`POST /workflows` with a document as it was written; registering it again changes nothing.
+        """`POST /workflows` with a document in its original text; repeating it changes nothing.
 
-        The answer, and in `new` whether this made a new version.
+        Returns the answer, with `new` true if the request made a new version.
         """
         kind = "application/json" if is_json else "application/yaml"
         answer = await self._transport.ask("POST", "/workflows", text=text, content_type=kind)
@@ -368,10 +374,10 @@ class WorkflowCalls(Calls):
 
 
 class UserCalls(Calls):
-    """The routes about users, as calls of `Api`."""
+    """Calls of an `Api` for users."""
 
     async def users(self) -> dict[str, Any]:
-        """`GET /users`, its pages put together: each user once, by what was spent."""
+        """`GET /users`, with all pages merged: each user once, ordered by spending."""
         page = await self._get("/users", has="users")
         found, day = {row["user"]: row for row in page["users"]}, page["day"]
         while page["next"] is not None:
@@ -380,7 +386,7 @@ class UserCalls(Calls):
         return {"day": day, "users": sorted(found.values(), key=lambda row: (-row["spent_usd"], row["user"]))}
 
     async def user(self, name: str) -> dict[str, Any]:
-        """`GET /users?user=…`: also a user of whom nothing is known."""
+        """`GET /users?user=…`, including users without records."""
         page = await self._get("/users", {"user": name}, has="users")
         return self._shaped(page["users"][0] if page["users"] else {}, "state")
 
@@ -401,4 +407,6 @@ class Api(
     UserCalls,
     WorkflowCalls,
 ):
-    """One API for one caller. Every call raises `Failed`, which says how the command ends."""
+    """Client of one API for one caller. Each call raises `Failed`, which determines the exit status of the
+    command.
+    """

@@ -1,8 +1,7 @@
-"""The deployment that commands speak to, and as whom: options, environment, or the file that `baton up` leaves.
+"""Connection of the commands to a deployment: its address and credentials.
 
-A saga is named by its id, or by the beginning of it.
-
-No HTTP, no AWS.
+They come from options, from the environment, or from the file that `baton up` leaves. A saga is named by its
+id or by the beginning of its id. This module uses neither HTTP nor AWS.
 """
 
 from __future__ import annotations
@@ -27,7 +26,9 @@ NAME = "baton"
 
 
 def program() -> str:
-    """`baton` where the shell would find this one, else a path to it, relative if it lies below here."""
+    """Return `baton` if the shell would find this program, else its path, relative if it is below this
+    directory.
+    """
     own = _own()
     if own is None:
         return NAME
@@ -41,12 +42,12 @@ def program() -> str:
 
 
 def typed(arguments: str) -> str:
-    """A command to type, with `arguments` after the program."""
+    """Return a command line for the user: the program, followed by `arguments`."""
     return f"{program()} {arguments}"
 
 
 def _own() -> Path | None:
-    """The script that runs now, or the one that was installed beside this interpreter."""
+    """Return the running script, or the one installed beside this interpreter."""
     called = Path(sys.argv[0])
     if called.name == NAME and called.is_file():
         return Path(os.path.abspath(called))  # noqa: PTH100  # a link must stay a link: it is what can be typed
@@ -84,7 +85,7 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A `baton up` that is running and has left its address in this directory."""
+    """A running `baton up` whose address is in this directory."""
 
     pid: int
     url: str
@@ -95,9 +96,9 @@ class Owner:
 
 
 def find_connection(url: str | None, token: str | None, auth: str | None = None) -> Connection:
-    """What the command line or the environment says; where it is silent, what `baton up` left.
+    """Return the connection of the command line or the environment, else the one that `baton up` left.
 
-    `auth`: `token` or `aws`; None takes a token where one is known, and the user's AWS credentials for an
+    `auth` is `token` or `aws`. None selects a token if one is known, and the user's AWS credentials for an
     address of API Gateway otherwise. Raises `Failed`.
     """
     if auth and auth not in WAYS:
@@ -152,13 +153,13 @@ def _check_address(url: str) -> None:
 
 
 def region_of(url: str) -> str:
-    """The region in an address of API Gateway; empty for any other address."""
+    """Return the region in an address of API Gateway, empty for other addresses."""
     found = _EXECUTE_API.search(urlsplit(url).hostname or "")
     return found[1] if found else ""
 
 
 def write_local(root: Path, connection: Connection) -> Path:
-    """Leave an address for the commands of this directory; only its owner can read it."""
+    """Write an address for the commands of this directory. Only its owner can read the file."""
     path = root / LOCAL_FILE
     path.parent.mkdir(exist_ok=True)
     path.unlink(missing_ok=True)
@@ -169,7 +170,7 @@ def write_local(root: Path, connection: Connection) -> Path:
 
 
 def remove_local(root: Path) -> None:
-    """Take the address back, unless another run has left its own there since."""
+    """Remove the address, unless another run has written its own since."""
     path = root / LOCAL_FILE
     try:
         if json.loads(path.read_text()).get("pid") == os.getpid():
@@ -179,10 +180,10 @@ def remove_local(root: Path) -> None:
 
 
 def owner_of(root: Path) -> Owner | None:
-    """The other run that the file of this directory belongs to, if it is still there and answers.
+    """Return the other run that owns this directory's file, if it still exists and answers.
 
-    A run that was killed leaves its file, and its number may have gone to another process since: so both
-    are asked, the process and the port.
+    A killed run leaves its file, and another process may have its number. Therefore both the process and the
+    port are checked.
     """
     try:
         found = json.loads((root / LOCAL_FILE).read_text())
@@ -193,7 +194,7 @@ def owner_of(root: Path) -> Owner | None:
 
 
 def project_root() -> Path:
-    """The directory of the template: this one or the nearest above it. Raises Failed."""
+    """Return the directory of the template: this one or the nearest above it. Raises `Failed`."""
     here = Path.cwd()
     for directory in (here, *here.parents):
         if (directory / TEMPLATE).is_file():
@@ -238,9 +239,10 @@ _NAMED = 10
 
 
 def whole(given: str, sagas: Iterable[Mapping[str, Any]]) -> str | None:
-    """The only id that `given` can mean; None where none begins so. Raises `Failed` with those that do.
+    """Return the only id that `given` can mean, or None if no id begins with it. Raises `Failed` with several
+    matches.
 
-    `ke86` means a saga and not its children, whose ids go on with a dot; `ke86.0.send` is a child of it.
+    `ke86` means a saga and not its children, whose ids continue with a dot; `ke86.0.send` is a child of it.
     """
     root, dot, rest = given.partition(".")
     found: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""How `baton` ends: the exit statuses, and the errors that carry them."""
+"""Exit statuses of `baton`, and the errors that carry them."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _SIGNED = (
 
 
 class Failed(click.ClickException):
-    """Ends the command with `exit_code` after `message`, and `more` lines below it, on stderr.
+    """Error that ends the command with `exit_code` after `message` and the lines in `more`, on stderr.
 
-    `problem` is the document of the API that says so, if one does.
+    `problem` is the problem document of the API, if the API caused the error.
     """
 
     problem: Mapping[str, Any] = MappingProxyType({})
@@ -52,19 +52,19 @@ class Failed(click.ClickException):
         self.more = tuple(map(plain, more))
 
     def about(self, what: str) -> Failed:
-        """The same failure, of one thing among several."""
+        """Return the same failure with the name of one of several subjects."""
         failure = Failed(self.exit_code, f"{what}: {self.message}", *self.more)
         failure.problem = self.problem
         return failure
 
     def hinting(self, *more: str) -> Failed:
-        """The same failure with further lines below it."""
+        """Return the same failure with further lines below it."""
         failure = Failed(self.exit_code, self.message, *self.more, *more)
         failure.problem = self.problem
         return failure
 
     def problems(self) -> list[Mapping[str, Any]]:
-        """Each single fault that the API named; where it named none, what it said."""
+        """Return the faults that the API listed, or its detail if it listed none."""
         errors: list[Mapping[str, Any]] = [
             error for error in self.problem.get("errors") or () if isinstance(error, Mapping)
         ]
@@ -78,7 +78,7 @@ class Failed(click.ClickException):
 
 
 class Busy(Failed):
-    """The API asks for a pause of `pause_s` seconds before it is asked again."""
+    """Error for an API that requests a pause of `pause_s` seconds."""
 
     def __init__(self, pause_s: float, message: str, *more: str) -> None:
         super().__init__(UNREACHABLE, message, *more)
@@ -86,16 +86,16 @@ class Busy(Failed):
 
 
 class Interrupted(Failed):
-    """Ctrl-C, with a word on what goes on without this command."""
+    """Error for Ctrl-C, with a note on what continues without this command."""
 
     def __init__(self, message: str = "interrupted") -> None:
         super().__init__(INTERRUPTED, message)
 
 
 def refused(status: int, problem: Mapping[str, Any], *, aws: bool = False) -> Failed:
-    """The failure that an RFC 9457 problem document stands for, each of its errors on its own line.
+    """Return the failure for an RFC 9457 problem document, with each of its errors on a line of its own.
 
-    `aws`: the request was signed, so that a refused identity is explained by what it was.
+    `aws`: the request was signed, so the message explains a refused identity by its AWS credentials.
     """
     # API Gateway's own refusals have a `message` and nothing else.
     title = str(problem.get("title") or problem.get("message") or "The API refused the request")
@@ -116,7 +116,7 @@ def refused(status: int, problem: Mapping[str, Any], *, aws: bool = False) -> Fa
 
 
 def line_of(error: Mapping[str, Any], file: str = "") -> str:
-    """One problem as one line: `file:line:column  path  message  (suggestion)`, whatever of it is known."""
+    """Return a problem as one line: the known parts of `file:line:column path message (suggestion)`."""
     place = file
     if error.get("line"):
         line, column = int(error["line"]), int(error.get("column") or 1)

@@ -1,6 +1,6 @@
-"""HTTP to one API: who is asking, repeating what may be repeated, problem documents to errors.
+"""HTTP client of one API: authentication, retries of repeatable requests, and errors from problem documents.
 
-Which paths there are is in the files of the families, which api.py names.
+The paths are in api.py.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _DIRECT = {"all://127.0.0.1": None, "all://localhost": None, "all://[::1]": None
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A success: its document, or None where it is the one that the caller knows by its ETag."""
+    """A successful answer: its document, or None if the caller's ETag is current."""
 
     status: int
     document: dict[str, Any] | None
@@ -48,10 +48,11 @@ class Answer:
 
 
 class Transport:
-    """One API for one caller. Every call raises `Failed`, which says how the command ends.
+    """HTTP client of one API for one caller. Each call raises `Failed`, which determines the command's exit
+    status.
 
-    Each call may be repeated: reads by nature, writes by their `Idempotency-Key`. So a connection that
-    breaks, or a server that is busy, is tried again before the caller hears of it.
+    All calls can be repeated: reads by nature, writes by their `Idempotency-Key`. Therefore broken
+    connections and busy servers are retried before the caller receives an error.
     """
 
     def __init__(self, connection: Connection, connections: int) -> None:
@@ -79,7 +80,9 @@ class Transport:
         key: str | None = None,
         etag: str = "",
     ) -> Answer:
-        """One request, at most `TOTAL_S` with its repetitions. `etag`: what the caller has already."""
+        """Send a request and return the answer, within `TOTAL_S` including retries. `etag` is the caller's
+        version.
+        """
         headers = {"Idempotency-Key": key} if key else {}
         if text is not None:
             headers["Content-Type"] = content_type
@@ -132,10 +135,10 @@ class Transport:
 
 
 def glance(connection: Connection, path: str) -> Any:
-    """What a path answers, if it does within `GLANCE_S`; else None, and never an error.
+    """Return the answer of a path within `GLANCE_S`, else None. Never raises.
 
-    In a thread of its own that the command does not wait for when it ends: a name that does
-    not resolve, or credentials that are asked for somewhere, must not hold up who is typing.
+    The request runs in a thread that does not delay the end of the command, because name resolution or the
+    search for credentials can block.
     """
     found: list[Any] = []
 
@@ -163,7 +166,7 @@ class _Token(httpx.Auth):
 
 
 class _Signed(httpx.Auth):
-    """Signs each request, and each repetition anew: a signature is good for five minutes."""
+    """Signature of each request and each retry. A signature is valid for five minutes."""
 
     requires_request_body = True
 
@@ -202,7 +205,7 @@ def _credentials_hints() -> tuple[str, ...]:
 
 
 def _asked_pause(answer: httpx.Response) -> float:
-    """Seconds that `Retry-After` asks for, as a number or as a date; 0 where it asks for nothing."""
+    """Return the seconds in `Retry-After`, given as a number or a date. 0 without the header."""
     asked = answer.headers.get("Retry-After", "").strip()
     if not asked:
         return 0.0
@@ -229,7 +232,7 @@ def _document(answer: httpx.Response) -> dict[str, Any]:
 
 
 class Reader:
-    """Reads and replaces documents; shows no token."""
+    """Client that reads and replaces documents without a token."""
 
     def __init__(self) -> None:
         self._http = httpx.AsyncClient(
@@ -243,7 +246,7 @@ class Reader:
         await self._http.aclose()
 
     async def get(self, url: str) -> Any:
-        """One document. Raises `Failed`."""
+        """Return a document. Raises `Failed`."""
         return (await self._answer("GET", url)).json()
 
     async def put(self, url: str, document: Any) -> None:
@@ -261,12 +264,12 @@ class Reader:
 
 PAGE = 100
 Pages = AsyncIterator[tuple[list[dict[str, Any]], str | None]]
-"""Lists page by page, each with the cursor of what comes after."""
+"""Pages of a list, each with the cursor of the next page."""
 _TOO_SHORT = f"The beginning of an id names a saga if it has at least {SHORTEST} characters."
 
 
 class Calls:
-    """One API for one caller. Every call raises `Failed`, which says how the command ends."""
+    """Calls to one API for one caller. Each call raises `Failed` with the exit status of the command."""
 
     def __init__(self, connection: Connection, *, connections: int = 16) -> None:
         self._url = connection.url
@@ -280,13 +283,13 @@ class Calls:
         await self._transport.close()
 
     async def _of(self, saga: str, method: str, *more: str, **said: Any) -> Answer:
-        """What the API answers about a saga, which may be named by the beginning of its id."""
+        """Return the API's answer about a saga, whose id may be abbreviated to its beginning."""
         return await self._named(
             saga, lambda known: self._transport.ask(method, path_of("sagas", known, *more), **said)
         )
 
     async def _named(self, saga: str, ask: Callable[[str], Awaitable[Answer]]) -> Answer:
-        """The answer to what is asked with the whole id of a saga, of which the beginning may be given."""
+        """Return the answer of `ask` for the full id of a saga. The given id may be its beginning."""
         known = self._whole.get(saga, saga)
         try:
             return await ask(known)
@@ -301,7 +304,7 @@ class Calls:
         return await self._named(saga, ask)
 
     async def _begun_with(self, beginning: str) -> str | None:
-        """The id that begins so among those of the latest sagas. Raises `Failed` where several do."""
+        """Return the id with this beginning among the latest sagas. Raises `Failed` for several matches."""
         try:
             pages = [page async for page, _ in self._pages("/sagas", "sagas", {}, RECENT, None)]
         except Failed:
@@ -327,7 +330,7 @@ class Calls:
         )
 
     def _shaped(self, document: dict[str, Any], has: str) -> dict[str, Any]:
-        """The document, if it has the field by which an answer of a Baton API is known."""
+        """Return the document, if it has the field that identifies an answer of a Baton API."""
         if document.get(has) is None:
             raise Failed(UNREACHABLE, f"{self._url} answers, but not as a Baton API does: `{has}` is missing")
         return document
@@ -352,7 +355,7 @@ class Calls:
 
 
 def path_of(*segments: str) -> str:
-    """The path of these names. Raises `Failed` for what is none."""
+    """Return the path made of these names. Raises `Failed` for an invalid name."""
     for segment in segments:
         # Every program on the way takes these for another path.
         if segment in ("", ".", ".."):
@@ -361,7 +364,7 @@ def path_of(*segments: str) -> str:
 
 
 def new_key() -> str:
-    """An idempotency key that no request has used."""
+    """Return a new idempotency key."""
     return str(uuid.uuid4())
 
 
@@ -369,7 +372,7 @@ _HERE = re.compile(r"http://127\.0\.0\.1:[0-9]{1,5}")
 
 
 async def token_for(connection: Connection, user: str, groups: Sequence[str], roles: Sequence[str]) -> str:
-    """A token for another user of the same tenant. Raises `Failed`."""
+    """Return a token for another user of the same tenant. Raises `Failed`."""
     transport = Transport(Connection(_issuer_of(connection), connection.token), connections=1)
     try:
         body = {"user": user, "groups": list(groups), "roles": list(roles)}
@@ -380,7 +383,7 @@ async def token_for(connection: Connection, user: str, groups: Sequence[str], ro
 
 
 def _issuer_of(connection: Connection) -> str:
-    """The address of the local run that has signed the token at hand. Raises `Failed`."""
+    """Return the address of the local run that signed the current token. Raises `Failed`."""
     try:
         body = connection.token.split(".")[1]
         issuer = json.loads(urlsafe_b64decode(body + "=" * (-len(body) % 4)))["iss"]

@@ -1,6 +1,5 @@
-"""The console: pages by which people watch, understand and answer sagas.
-Reading order: site, pages, then a page's own file.
+"""The console: pages on which people watch, understand and answer sagas.
 
-Pages are views of the API's own answers: data in, HTML out.
-The room is imported by the first request for a page.
+Pages render the API's own answers as HTML. The first request for a page imports this package. Reading order:
+site, pages, then a page's own file.
 """

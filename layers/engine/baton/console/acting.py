@@ -1,4 +1,4 @@
-"""The actions that a person can take on a page: their forms, their confirmation, and their effect."""
+"""Actions that a person can take on a page: their forms, their confirmation, and their execution."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ ENDED: Final = frozenset({"completed", "failed", "cancelled", "rolled_back", "ro
 
 
 def pace(view: Mapping[str, Any]) -> int:
-    """How often a page of a saga looks whether the saga has changed."""
+    """Return the milliseconds between a page's checks for changes of its saga."""
     return SELDOM if view["status"] in ENDED else OFTEN
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A field of an action's form. kind: text, number or check; initial: what stands in it at first."""
+    """A field of an action's form. kind: text, number or check. initial: initial value."""
 
     name: str
     label: str
@@ -31,10 +31,11 @@ class Input:
 
 @dataclass(frozen=True, kw_only=True)
 class Action:
-    """name: in the path of its page. does: what it will do. done: what was done. role: that the API asks for.
+    """An action on a saga.
 
-    body: of the request; baton: the words behind `baton`. path: behind the
-    saga's. fits: whether a saga in this state can take it.
+    name: part of the path of its page. does: effect, before it. done: effect, after it. role: role that the
+    API requires. body: of the request. baton: arguments of the `baton` command. path: path below the saga's.
+    fits: returns true if a saga in this state accepts the action.
     """
 
     name: str
@@ -172,12 +173,12 @@ _BY_NAME: Final = {one.name: one for one in ACTIONS}
 
 
 def possible(view: Mapping[str, Any], roles: frozenset[str]) -> list[Action]:
-    """What this person can do about a saga in this state."""
+    """Return the actions that this person can take on a saga in this state."""
     return [one for one in ACTIONS if one.role in roles and one.fits(view)]
 
 
 def action_done(visit: Visit) -> str:
-    """What a page says that is come to from an action."""
+    """Return the message of a page reached after an action."""
     if visit.query.get("done") == "start":
         return "It is started."
     action = _BY_NAME.get(visit.query.get("done", ""))
@@ -187,7 +188,7 @@ def action_done(visit: Visit) -> str:
 
 
 def asks(name: str) -> Callable[[Visit], Awaitable[Answer]]:
-    """The page that says what an action will do."""
+    """Return the page that explains the action before it is taken."""
 
     async def page(visit: Visit) -> Answer:
         return await _page(_BY_NAME[name], visit)
@@ -196,7 +197,7 @@ def asks(name: str) -> Callable[[Visit], Awaitable[Answer]]:
 
 
 def action_page(name: str) -> Callable[[Visit], Awaitable[Answer]]:
-    """The page that does it."""
+    """Return the page that takes the action."""
 
     async def page(visit: Visit) -> Answer:
         action, saga = _BY_NAME[name], visit.path["saga"]
@@ -253,12 +254,12 @@ async def _page(action: Action, visit: Visit, error: UserError | None = None) ->
 
 @dataclass(frozen=True, kw_only=True)
 class Deed:
-    """name: last part of the path of its form. does: what it will do. done:
-    what was done. role: that the API asks for.
+    """An action on a thing other than a saga.
 
-    path: of the API's route, behind the thing's. body: of the request; baton:
-    the words behind `baton`. fits: whether a thing in this state can take it.
-    then: where it leads, from the API's answer; without it back to the thing.
+    name: last part of the path of its form. does: effect, before it. done: effect, after it. role: role that
+    the API requires. path: path of the API's route, below the thing's. body: of the request. baton: arguments
+    of the `baton` command. fits: returns true if a thing in this state accepts the action. then: target, from
+    the API's answer; by default the thing.
     """
 
     name: str
@@ -278,9 +279,8 @@ class Deed:
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """A kind of thing. at: where its pages and its routes are, such as `breakers`; parameter: of the routes.
-
-    page: of one thing, with what was refused.
+    """A kind of thing. at: path of its pages and routes, such as `breakers`. parameter: of the routes. page:
+    of one thing, with the error of a refused action.
     """
 
     at: str
@@ -290,8 +290,8 @@ class Kind:
 
 
 def offered(deeds: Sequence[Deed], at: str, name: str, view: Mapping[str, Any], visit: Visit) -> list[Any]:
-    """What this person can do about this thing now: deeds with the values
-    of their fields, and their commands.
+    """Return the actions that this person can take on this thing now: deeds with the values of their fields,
+    and their commands.
     """
     found = []
     for deed in deeds:
@@ -311,12 +311,12 @@ def offered(deeds: Sequence[Deed], at: str, name: str, view: Mapping[str, Any], 
 
 
 def deed_done(deeds: Sequence[Deed], visit: Visit) -> str:
-    """What a page says that is come to from a deed."""
+    """Return the message of a page reached after a deed."""
     return next((deed.done for deed in deeds if deed.name == visit.query.get("done")), "")
 
 
 def deed_page(kind: Kind, deed: Deed) -> Callable[[Visit], Awaitable[Answer]]:
-    """Does it, and shows the thing again."""
+    """Return the page that executes the deed and shows the thing again."""
 
     async def page(visit: Visit) -> Answer:
         name = visit.path[kind.parameter]
@@ -335,7 +335,7 @@ def deed_page(kind: Kind, deed: Deed) -> Callable[[Visit], Awaitable[Answer]]:
 
 
 def paged(visit: Visit, there: str, kept: Mapping[str, str], next: str | None) -> dict[str, str]:
-    """Addresses of the next and the first page of a list, for its template."""
+    """Return the addresses of the next and the first page of a list, for its template."""
 
     def address(query: Mapping[str, str]) -> str:
         return f"{there}?{urlencode(query)}" if query else there
@@ -348,7 +348,7 @@ def paged(visit: Visit, there: str, kept: Mapping[str, str], next: str | None) -
 
 
 def asked(visit: Visit, *names: str) -> tuple[dict[str, str], dict[str, str]]:
-    """The filters of a list that were chosen, and the same with the page, as a query of the API."""
+    """Return the chosen filters of a list, and the same with the page, as a query of the API."""
     kept = {name: visit.query[name] for name in names if visit.query.get(name)}
     cursor = visit.query.get("cursor", "")
     return kept, kept | ({"cursor": cursor} if cursor else {})

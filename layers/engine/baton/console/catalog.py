@@ -1,4 +1,4 @@
-"""What sagas are made of: workflows with their versions and graphs, tools, kinds of nodes."""
+"""Pages of workflows with their versions and graphs, of tools, and of node kinds."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _COUNTED: Final = {
     "failed": "Failed",
     "completed": "Completed",
 }
-"""Status of a list, and what the sagas in it are."""
+"""Statuses of a list, with labels for the sagas in each."""
 
 
 async def workflows(visit: Visit) -> Html:
-    """By name, each with its newest version."""
+    """Return the page of workflows by name, with their newest versions."""
     kept, query = asked(visit)
     page = await visit.call("listWorkflows", query=query)
     data = {
@@ -37,8 +37,8 @@ async def workflows(visit: Visit) -> Html:
 
 
 async def workflow(visit: Visit) -> Html:
-    """The newest version, or another: its graph, its nodes, its document,
-    and how many of its sagas need a look.
+    """Return the page of the newest version, or another: its graph, its nodes, its document, and the number
+    of its sagas that require attention.
     """
     name, version = visit.path["name"], visit.path.get("version", "")
     newest = await visit.call("showWorkflow", {"name": name})
@@ -64,27 +64,29 @@ async def workflow(visit: Visit) -> Html:
 
 
 def _named(workflow: str, version: str, graph: dict[str, Any]) -> dict[str, Any]:
-    """A graph that the document names: where its page is, and its drawing, whose nodes lead there."""
+    """Return a graph that the document names: the address of its page, and its drawing with links to that
+    page.
+    """
     name = inner_name(workflow, graph["name"])
     page = f"/console/workflows/{part(name)}" + (f"/{part(version)}" if version else "")
     return {"name": graph["name"], "page": page, "drawn": draw({**graph, "name": name}, {}, "", page=page)}
 
 
 async def _count(visit: Visit, name: str, status: str) -> str:
-    """Sagas of a workflow in a status, as far as one page of the list goes."""
+    """Return the number of a workflow's sagas in a status, limited to one page of the list."""
     query = {"workflow": name, "status": status, "limit": MOST_COUNTED}
     return counted(await visit.call("listSagas", query=query), "sagas")
 
 
 async def tools(visit: Visit) -> Html:
-    """The registry."""
+    """Return the page of all tools."""
     found = await visit.call("listTools")
     data = {"tools": found["tools"], "commands": commands(visit.api, "/tools", ["tools"])}
     return Html(template="tools.html", title="Tools", data=data)
 
 
 async def tool(visit: Visit) -> Html:
-    """One tool with its schemas, its effect, what undoes it and its limits."""
+    """Return the page of one tool with its schemas, its effect, its inverse and its limits."""
     name = visit.path["tool"]
     found = await visit.call("listTools")
     one = _pick(found["tools"], "name", name, "tool")
@@ -97,14 +99,14 @@ async def tool(visit: Visit) -> Html:
 
 
 async def node_types(visit: Visit) -> Html:
-    """The kinds of nodes."""
+    """Return the page of node kinds."""
     found = await visit.call("listNodeTypes")
     data = {"kinds": found["node_types"], "commands": commands(visit.api, "/node-types", ["node-types"])}
     return Html(template="node-types.html", title="Kinds of nodes", data=data)
 
 
 async def node_type(visit: Visit) -> Html:
-    """One kind with an example and its schema."""
+    """Return the page of one node kind with an example and its schema."""
     kind = visit.path["kind"]
     found = _pick((await visit.call("listNodeTypes"))["node_types"], "kind", kind, "kind of nodes")
     data = {"kind": found, "commands": commands(visit.api, "/node-types", ["node-types", kind])}
@@ -120,7 +122,9 @@ def _pick(rows: list[Any], field: str, name: str, what: str) -> Any:
 
 
 async def error_budgets(visit: Visit) -> Html:
-    """How the sagas of a day have ended, by workflow: one page of the API's sums, and the next on demand."""
+    """Return the page of the day's ended sagas by workflow: one page of the API's sums, and the next on
+    demand.
+    """
     kept, query = asked(visit, "day")
     page = await visit.call("listErrorBudgets", query=query)
     day = str(page["day"])

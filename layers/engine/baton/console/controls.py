@@ -1,4 +1,4 @@
-"""The pages of circuit breakers and of schedules."""
+"""Pages of circuit breakers and of schedules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from baton.errors import UserError
 
 
 async def breakers(visit: Visit) -> Html:
-    """Those of which something is known."""
+    """Return the page of circuit breakers with recorded state."""
     kept, query = asked(visit)
     page = await visit.call("listBreakers", query=query)
     data = {
@@ -57,7 +57,7 @@ BREAKER_DEEDS: Final = (
 
 
 async def breaker(visit: Visit, error: UserError | None = None) -> Html:
-    """One breaker: its state, its last failures and transitions."""
+    """Return the page of one breaker: its state, its last failures and transitions."""
     name = visit.path["breaker"]
     found = await visit.call("showBreaker", {"breaker": name})
     data = {
@@ -77,7 +77,7 @@ BREAKER: Final = Kind(at="breakers", parameter="breaker", deeds=BREAKER_DEEDS, p
 
 
 async def schedules(visit: Visit) -> Html:
-    """By the names of their workflows."""
+    """Return the page of schedules, ordered by workflow name."""
     kept, query = asked(visit)
     page = await visit.call("listSchedules", query=query)
     data = {
@@ -125,7 +125,7 @@ SCHEDULE_DEEDS: Final = (
 
 
 async def schedule(visit: Visit, error: UserError | None = None) -> Html:
-    """One schedule."""
+    """Return the page of one schedule."""
     name = visit.path["name"]
     found = await visit.call("showSchedule", {"name": name})
     data = {

@@ -1,4 +1,4 @@
-"""The conversations of a saga's agents with their models, turn by turn."""
+"""Conversations of a saga's agents with their models, turn by turn."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from baton.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A value that is kept beside the log and was not read: its digest and its bytes."""
+    """A stored value that was not read: its digest and its size in bytes."""
 
     digest: str
     size: int
@@ -31,8 +31,8 @@ class Stored:
 
 @dataclass(slots=True)
 class Called:
-    """A call that the model asked for. result: None as long as there is
-    none; failure, repeats: in its place, the call whose result it got.
+    """A call that the model requested. result: None until it is available. failure, repeats: in its place,
+    the call whose result it got.
     """
 
     tool: str
@@ -46,10 +46,10 @@ class Called:
 
 @dataclass(slots=True)
 class Turn:
-    """heard: messages from outside before it.
-    Tokens: of all requests of it. version: of the entry with the answer, 0: none yet.
+    """A turn. heard: messages from outside before it.
 
-    moved: the last entry that says something of the turn itself.
+    Tokens are those of all its requests. version: of the entry with the answer, 0 before it. moved: the last
+    entry about the turn itself.
     """
 
     node: str
@@ -71,8 +71,8 @@ class Turn:
 
 @dataclass(slots=True)
 class Talk:
-    """One run of an agent. given: its model, instructions and prompt; empty
-    where its beginning is not among the entries.
+    """One run of an agent. given: its model, instructions and prompt, empty if its beginning is not among the
+    entries.
     """
 
     node: str
@@ -88,13 +88,15 @@ class Talk:
 
 @dataclass(slots=True)
 class _Reader:
-    """values: what was read of values beside the log, by digest. news: what signals said, by key."""
+    """Reader of events. values: stored values that were read, by digest. news: payloads of
+    signals, by key.
+    """
 
     values: Mapping[str, Any]
     news: dict[str, Any] = field(default_factory=dict)
 
     def value(self, given: Any) -> Any:
-        """What a value of an event is; None for none."""
+        """Return the value of an event's field, or None."""
         if not isinstance(given, Mapping):
             return None
         if not (ref := given.get("ref")):
@@ -109,7 +111,9 @@ def talks_of(
     *,
     is_part: bool = False,
 ) -> list[Talk]:
-    """In the order in which agents began. is_part: the beginnings may be in earlier entries."""
+    """Return the talks in the order in which agents began. is_part: the beginnings may be in
+    earlier entries.
+    """
     found: dict[tuple[str, str], Talk] = {}
     reader = _Reader(values)
     for entry in entries:
@@ -130,7 +134,7 @@ def talks_of(
 
 
 def stored_in(talk: Talk) -> Iterator[Stored]:
-    """The values beside the log that its turns name, the newest turn first."""
+    """Yield the stored values that the talk's turns refer to, the newest turn first."""
     for turn in sorted(talk.turns.values(), key=lambda turn: -turn.number):
         results = [call.result for call in turn.calls]
         yield from (one for one in (turn.answer, *turn.heard, *results) if isinstance(one, Stored))
@@ -216,11 +220,11 @@ def _took(event: Mapping[str, Any]) -> int | None:
 
 PART: Final = 150  # entries of one page
 _MARGIN: Final = 25
-"""Entries that are read before and behind them: a turn that is parted
-by the edge of a page is whole on one of the two.
+"""Number of entries read before and after a window. A turn cut by the edge of a page is complete on one of
+the two pages.
 """
 _PARTS_WITHOUT: Final = 5
-"""Parts without a turn that are passed over before a page says that there is none."""
+"""Number of parts without a turn that are skipped before a page reports that there is none."""
 MOST_VALUES: Final = 8
 LARGEST_VALUE: Final = 65_536
 _SIDE_BY_SIDE: Final = 4
@@ -230,7 +234,9 @@ _CUTS: Final = (4_000, 1_500, 600, 250, 100)  # characters of each text
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """Entries behind `low` up to `high`, of a log of `whole` entries. is_new: the newest turn is shown first."""
+    """Entries after `low` up to `high`, of a log of `whole` entries. is_new: the newest turn is
+    shown first.
+    """
 
     low: int
     high: int
@@ -239,11 +245,11 @@ class _Window:
 
     @property
     def is_fixed(self) -> bool:
-        """Nothing that comes can change what it shows."""
+        """Return true if no further entry can change the window."""
         return self.high + _MARGIN <= self.whole
 
     def next(self) -> _Window | None:
-        """The one that is read on to."""
+        """Return the window that is read next."""
         if self.is_new:
             return _Window(max(self.low - PART, 0), self.low, self.whole, is_new=True) if self.low else None
         if self.high >= self.whole:
@@ -251,7 +257,7 @@ class _Window:
         return _Window(self.high, min(self.high + PART, self.whole), self.whole, is_new=False)
 
     def links(self, there: str) -> dict[str, str]:
-        """Addresses of the pages beside it."""
+        """Return the addresses of the adjacent pages."""
 
         def address(**query: int | str) -> str:
             return f"{there}?{urlencode(query)}"
@@ -272,8 +278,8 @@ class _Window:
 
 
 async def conversations(visit: Visit) -> Answer:
-    """What agents and their models said to each other: the newest first
-    while the saga is at work, else from the beginning.
+    """Return the page of the conversations of agents and models: newest first while the saga runs, else from
+    the beginning.
     """
     saga = visit.path["saga"]
     view = await visit.call("showSaga", {"saga": saga})
@@ -330,7 +336,7 @@ def _number(visit: Visit, name: str, otherwise: int) -> int:
 
 
 async def _read(visit: Visit, saga: str, window: _Window) -> list[Talk]:
-    """The turns of a window, with what is kept beside the log, as far as there is room for it."""
+    """Return the talks of a window, with stored values as far as the size limit allows."""
     begin, end = max(window.low - _MARGIN, 0), window.high + _MARGIN
     entries = list[Any]()
     after: int | None = begin
@@ -376,7 +382,7 @@ async def _values(visit: Visit, saga: str, wanted: Sequence[Stored]) -> dict[str
 
 
 def _most(talks: Sequence[Talk]) -> int:
-    """Characters that each text of a page may have, so that all of them have room."""
+    """Return the number of characters that each text of a page may have within the size limit."""
     texts = list[str]()
     for talk in talks:
         given = talk.given if isinstance(talk.given, Mapping) else {}
@@ -395,7 +401,7 @@ def _most(talks: Sequence[Talk]) -> int:
 
 
 async def value(visit: Visit) -> Html:
-    """A value that is kept beside the log."""
+    """Return the page of a stored value."""
     saga, digest = visit.path["saga"], visit.path["digest"]
     after = str(_number(visit, "after", 0))
     found = await visit.call("showValue", {"saga": saga, "digest": digest}, {"after": after})

@@ -1,4 +1,4 @@
-"""The graph of a saga's workflow as SVG: where its nodes are placed, and how they are drawn. Pure."""
+"""Drawing of a saga's graph as SVG: placement of the nodes, and their shapes. Pure functions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Point = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """kind: as the API has it; `again` leads back."""
+    """An edge. kind: as in the API; `again` leads back."""
 
     sender: str
     receiver: str
@@ -35,7 +35,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """An edge: the points that it goes through, from top to bottom unless it leads back."""
+    """The line of an edge: its points, from top to bottom unless it leads back."""
 
     edge: Edge
     points: tuple[Point, ...]
@@ -54,7 +54,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """places: the upper left corner of each node."""
+    """Placement of a graph. places: the upper left corner of each node."""
 
     places: Mapping[str, Point]
     lines: Sequence[Line]
@@ -65,7 +65,7 @@ class Layout:
 
 @dataclass(slots=True, eq=False)
 class _Spot:
-    """A node in its layer, or the place where an edge passes the layer."""
+    """A node in its layer, or the point at which an edge passes the layer."""
 
     name: str
     layer: int
@@ -80,7 +80,9 @@ class _Spot:
 
 
 def lay_out(nodes: Sequence[str], edges: Sequence[Edge], loops: Mapping[str, Sequence[str]]) -> Layout:
-    """`nodes` are in a topological order; `loops` has the last nodes of the loops around each."""
+    """Return the layout. `nodes` are in topological order; `loops` contains the last nodes of the loops
+    around each.
+    """
     forward = [
         edge for edge in edges if edge.kind != "again" and edge.sender in nodes and edge.receiver in nodes
     ]
@@ -116,8 +118,8 @@ def _top(layer: int) -> int:
 def _ways(
     edges: Sequence[Edge], spots: Mapping[str, _Spot], layers: Sequence[list[_Spot]]
 ) -> list[list[_Spot]]:
-    """The spots that each edge goes through.
-    A long one gets a place in every layer that it passes, while there are not too many.
+    """Return the spots of each edge. A long edge gets a spot in every layer that it passes, unless the total
+    is too large.
     """
     ways, left = [], MOST_BENDS
     for edge in edges:
@@ -137,7 +139,7 @@ def _ways(
 
 
 def _sort(layers: Sequence[list[_Spot]]) -> None:
-    """Each spot near the middle of those that it is joined to, so that few edges cross."""
+    """Sort each spot near the middle of its neighbours, so that few edges cross."""
     for layer in layers:
         _ranked(layer)
     for sweep in range(_SWEEPS):
@@ -157,7 +159,7 @@ def _ranked(layer: Sequence[_Spot]) -> None:
 
 
 def _place(layers: Sequence[Sequence[_Spot]]) -> int:
-    """The left edge of each spot, each layer in the middle; the width of the whole."""
+    """Set the left edge of each spot, with each layer centred, and return the total width."""
     widths = [sum(spot.width + _ACROSS for spot in layer) - _ACROSS for layer in layers]
     widest = max(widths, default=0)
     for layer, width in zip(layers, widths, strict=True):
@@ -180,13 +182,13 @@ def _points(way: Sequence[_Spot]) -> list[Point]:
 
 
 def _back(edge: Edge, places: Mapping[str, Point]) -> Line:
-    """From the right side of the last node of a loop to the right side of its first."""
+    """Return the line from the right side of the last node of a loop to the right side of its first."""
     (x, y), (to_x, to_y) = places[edge.sender], places[edge.receiver]
     return Line(edge, ((x + WIDTH, y + HEIGHT // 2), (to_x + WIDTH, to_y + HEIGHT // 2)))
 
 
 def _frames(places: Mapping[str, Point], loops: Mapping[str, Sequence[str]]) -> list[Frame]:
-    """The outermost first, so that the inner ones are drawn upon them."""
+    """Return the frames, outermost first, so that the inner ones are drawn over them."""
     members: dict[str, list[str]] = {}
     depth: dict[str, int] = {}
     for name, around in loops.items():
@@ -222,10 +224,10 @@ _TIP: Final = Markup(
 
 @dataclass(frozen=True, slots=True)
 class Became:
-    """What became of a node: a word, and the version of the log that says
-    so (0: none does yet). rounds: how often.
+    """State of a node: a word, and the version of the log entry that records it (0: none). rounds: number of
+    rounds.
 
-    items: of a map, how many have come to an end, and how many of them failed.
+    items: for a map, the number of ended items, and the number of failed ones.
     """
 
     word: str
@@ -236,13 +238,13 @@ class Became:
 
     @property
     def folded(self) -> str:
-        """What a map is, where its items would be drawn."""
+        """Return the summary of a map, in place of its items."""
         failed = f", {self.failed} failed" if self.failed else ""
         return f", {self.items} item{'s' if self.items > 1 else ''}{failed}" if self.items else ""
 
 
 def became(view: Mapping[str, Any], way: Mapping[str, Any] | None) -> dict[str, Became]:
-    """Of each node that is known: what it does now, or what it did last."""
+    """Return the current or last state of each known node."""
     found: dict[str, Became] = {}
     done, failed = Counter[str](), Counter[str]()
     for step in way["steps"] if way else ():
@@ -268,11 +270,11 @@ def draw(
     *,
     page: str = "",
 ) -> Markup:
-    """`there`: the path of the saga's page, for links into its log. Empty: no saga's; nodes lead to `#node-NAME`
-    of the page.
+    """Return the drawing. `there` is the path of the saga's page, for links into its log. If empty, nodes
+    link to `#node-NAME` of the page.
 
-    percent: of its size; None: as wide as there is room. page: whose
-    `#node-NAME` it is, of a drawing below that of its document.
+    percent: size in percent; None: as wide as the page. page: the page with `#node-NAME`, for a drawing below
+    that of its document.
     """
     nodes = [str(node["name"]) for node in workflow["nodes"]]
     kinds = {str(node["name"]): _shown(str(node["kind"])) for node in workflow["nodes"]}
@@ -323,7 +325,7 @@ def _line(line: Line, taken: set[str]) -> Markup:
 
 
 def _shown(kind: str) -> str:
-    """What documents call a kind."""
+    """Return the name of a kind in documents."""
     known = KINDS.get(kind)
     return (known.shown if known else "") or kind
 

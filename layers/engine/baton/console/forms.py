@@ -1,7 +1,7 @@
-"""A form from a JSON Schema, and the data that a form brings. Pure.
+"""Forms from a JSON Schema, and the data of a submitted form. Pure functions.
 
-A field's name is the JSON Pointer of its value, so that what is wrong with a value is said beside its field.
-What no field can say (alternatives, references that go on for ever) is written as JSON.
+A field's name is the JSON Pointer of its value, so that a fault appears beside its field. Values that fields
+cannot represent (alternatives, endless references) are written as JSON.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Form = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """kind: text, long, number, check, choice, json, group or rows;
-    `input`: of the element that takes a text.
+    """A field. kind: text, long, number, check, choice, json, group or rows. `input`: of the element for a
+    text.
 
-    value: what stands in it. options: of a choice, each with its text. of: the fields
-    of a group, or the rows of a list. `more`: whether another row may be added.
+    value: its content. options: of a choice, each with its text. of: the fields of a group, or the rows of a
+    list. `more`: true if another row may be added.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Field:
 
 @dataclass
 class _Reader:
-    """Walks schema and form together."""
+    """Reader of a schema and a form in parallel."""
 
     root: Mapping[str, Any]
     form: Form | None
@@ -56,7 +56,7 @@ class _Reader:
     left: int = MOST_FIELDS
 
     def schema(self, given: Any) -> Mapping[str, Any]:
-        """The schema itself, or what its reference inside of the document leads to."""
+        """Return the schema itself, or the target of its reference inside of the document."""
         for _ in range(_DEEPEST):
             if not isinstance(given, Mapping):
                 return {}
@@ -71,7 +71,7 @@ class _Reader:
         return {}
 
     def said(self, name: str) -> str | None:
-        """What stands in a field of the form; None where the form has no such field."""
+        """Return the content of a field of the form, or None if the form has no such field."""
         values = (self.form or {}).get(name)
         return values[0] if values else None
 
@@ -79,7 +79,7 @@ class _Reader:
 def data_of(
     schema: Any, form: Form, root: str = "/data", *, required: bool = True
 ) -> tuple[Any, list[Problem]]:
-    """What the form says, and what of it is no value of its field. Fields that were left empty are left out."""
+    """Return the data of the form, and its invalid values. Fields that were left empty are omitted."""
     reader = _Reader(schema if isinstance(schema, Mapping) else {}, form)
     value = _read(reader, schema, root, required=required, depth=0)
     return (None if value is _NOTHING else value), reader.problems
@@ -95,7 +95,7 @@ def fields_of(
     example: tuple[Any] | None = None,
     required: bool = True,
 ) -> Field:
-    """The form of a schema, with what stands in it: of `form`, or at first the example or the defaults."""
+    """Return the form of a schema with its content: of `form`, or initially the example or the defaults."""
     reader = _Reader(schema if isinstance(schema, Mapping) else {}, form)
     said: dict[str, list[str]] = {}
     for one in problems:
@@ -105,7 +105,7 @@ def fields_of(
 
 
 def standing(fields: Field) -> dict[str, list[str]]:
-    """The form that a browser sends if nothing is changed in these fields."""
+    """Return the form that a browser sends if these fields are not changed."""
     if fields.kind not in ("group", "rows"):
         return {fields.name: [fields.value]}
     found = {f"rows:{fields.name}": [fields.value]} if fields.kind == "rows" else {}
@@ -118,7 +118,7 @@ _NOTHING: Final = object()
 
 
 def _type(reader: _Reader, given: Any, depth: int) -> tuple[str, Mapping[str, Any]]:
-    """Which kind of field says a value of this schema."""
+    """Return the kind of field for a value of this schema, and the schema."""
     schema = reader.schema(given)
     kind = schema.get("type")
     if isinstance(schema.get("enum"), list) and 0 < len(schema["enum"]) <= MOST_ROWS:
@@ -214,7 +214,7 @@ def _value(reader: _Reader, kind: str, schema: Mapping[str, Any], name: str, tex
 
 
 def _rows(reader: _Reader, name: str) -> int:
-    """How many rows the form has; a field of its own says so."""
+    """Return the number of rows in the form, which a field of its own contains."""
     said = reader.said(f"rows:{name}") or "0"
     return min(int(said), MOST_ROWS) if said.isascii() and said.isdigit() and len(said) < 6 else 0
 
@@ -336,5 +336,5 @@ def _word(value: Any) -> str:
 
 
 def places(fields: Field) -> frozenset[str]:
-    """Where something that is wrong can be said beside a field."""
+    """Return the places at which a fault can be shown beside a field."""
     return frozenset([fields.name]).union(*(places(one) for one in fields.of))

@@ -1,5 +1,5 @@
-"""The inbox, and a question with its form: answering, claiming, and
-being told that another answer came first.
+"""The inbox, and a question with its form: answering, claiming, and the message that another answer came
+first.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _STRICT: Final = frozenset({"reject", "fail", "cancel"})
 
 
 async def inbox(visit: Visit) -> Html:
-    """The questions that are for the visitor, what expires first in front."""
+    """Return the page of questions that the visitor may answer, ordered by expiry, earliest first."""
     cursor = visit.query.get("cursor", "")
     page = await visit.call("listQuestions", query={"limit": _PAGE} | ({"cursor": cursor} if cursor else {}))
     data = {
@@ -43,12 +43,12 @@ async def inbox(visit: Visit) -> Html:
 
 
 async def question(visit: Visit) -> Html:
-    """One question with its form."""
+    """Return the page of one question with its form."""
     return _form(visit, await _find(visit))
 
 
 async def answer(visit: Visit) -> Answer:
-    """The visitor's answer."""
+    """Send the visitor's answer."""
     saga = visit.path["saga"]
     try:
         ask = await _find(visit)
@@ -69,7 +69,7 @@ async def answer(visit: Visit) -> Answer:
 
 
 async def claim(visit: Visit) -> Answer:
-    """Makes a question the visitor's own, or gives it back."""
+    """Claim a question for the visitor, or release it."""
     saga, ask = visit.path["saga"], visit.path["ask"]
     body = {"ask": ask} | ({"release": True} if visit.said("release") else {})
     try:
@@ -89,7 +89,7 @@ async def _find(visit: Visit) -> dict[str, Any]:
 
 
 def _body(ask: Mapping[str, Any], visit: Visit) -> tuple[dict[str, Any], list[Problem]]:
-    """The body of the request, and what of the form cannot be one."""
+    """Return the body of the request, and the invalid values of the form."""
     action = visit.said("action")
     body: dict[str, Any] = {"ask": ask["id"], "action": action}
     if comment := visit.said("comment"):
@@ -133,7 +133,7 @@ def _form(visit: Visit, ask: Mapping[str, Any], problems: Sequence[Problem] = ()
 
 
 def _printed(visit: Visit, ask: Mapping[str, Any]) -> list[str]:
-    """The commands behind each button."""
+    """Return the command equivalent to each button."""
     saga, name, found = visit.path["saga"], ask["id"], list[str]()
     for action in ask["options"]:
         has_data = action == "submit"
@@ -149,7 +149,7 @@ def _printed(visit: Visit, ask: Mapping[str, Any]) -> list[str]:
 
 
 def _buttons(ask: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """An answer each, in the author's words where there are some."""
+    """Return a button for each answer, with the author's words if there are some."""
     choices = {one["id"]: one for one in ask["choices"]}
     found = []
     for option in ask["options"]:

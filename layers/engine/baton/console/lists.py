@@ -24,7 +24,9 @@ _SIDE_BY_SIDE: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Many:
-    """An action on a saga, for many. fits: whether a row of the list can take it; unfit: why another cannot."""
+    """An action on many sagas. fits: returns true if a row of the list accepts it. unfit: reason why another
+    does not.
+    """
 
     action: Action
     status: str
@@ -34,7 +36,7 @@ class Many:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one saga. is_done: the API has done it, or had before."""
+    """Result for one saga. is_done: the API has executed it, now or before."""
 
     saga: str
     said: str
@@ -49,7 +51,7 @@ MANY: Final = (
 
 
 def asks(many: Many) -> Callable[[Visit], Awaitable[Answer]]:
-    """The page that counts them and says what will be done."""
+    """Return the page that counts the sagas and explains the action."""
 
     async def page(visit: Visit) -> Answer:
         return await _page(many, visit)
@@ -58,7 +60,7 @@ def asks(many: Many) -> Callable[[Visit], Awaitable[Answer]]:
 
 
 def does(many: Many) -> Callable[[Visit], Awaitable[Answer]]:
-    """The page that does it, and says what became of each."""
+    """Return the page that executes the action and shows the result of each."""
 
     async def page(visit: Visit) -> Answer:
         _need(many, visit)
@@ -128,7 +130,7 @@ def _wanted(many: Many, visit: Visit) -> dict[str, str]:
 
 
 async def _selected(visit: Visit, sagas: Sequence[str]) -> list[Any]:
-    """Those that a person has chosen, as they are now; one that is not there is not told of."""
+    """Return the sagas that a person has chosen, in their present state. Missing ones are omitted."""
     if len(sagas) > MOST:
         raise UserError(f"at most {MOST} sagas can be chosen at once; {len(sagas)} are")
     slots = asyncio.Semaphore(_SIDE_BY_SIDE)
@@ -142,8 +144,8 @@ async def _selected(visit: Visit, sagas: Sequence[str]) -> list[Any]:
 
 
 async def _matching(many: Many, visit: Visit) -> tuple[list[Any], int, bool, str]:
-    """The first that a filter finds, how many it finds as far as was
-    counted, whether there are more, and where the next are.
+    """Return the first sagas that a filter matches, their number as far as counted, true if there are more,
+    and the next cursor.
     """
     wanted = _wanted(many, visit)
     cursor = {"cursor": visit.query["cursor"]} if visit.query.get("cursor") else {}
@@ -165,7 +167,7 @@ async def _matching(many: Many, visit: Visit) -> tuple[list[Any], int, bool, str
 
 
 def _commands(action: Action, api: str, sagas: Sequence[str]) -> str:
-    """A line of a shell for each, which does the same."""
+    """Return an equivalent shell command for each saga."""
     named = " ".join(sagas) or "SAGA"
     words = ["baton", *action.baton("SAGA", {})]
     baton = " ".join('"$saga"' if word == "SAGA" else shlex.quote(word) for word in words)
@@ -187,7 +189,7 @@ _FILTERS: Final = ("status", "workflow", "label", "age")
 
 
 async def sagas(visit: Visit) -> Html:
-    """Sagas, the latest change first."""
+    """Return the page of sagas, ordered by latest change first."""
     kept = {name: visit.query[name] for name in _FILTERS if visit.query.get(name)}
     asked = {name: kept[name] for name in ("status", "workflow", "label") if name in kept} | {"limit": _PAGE}
     since = {"since": visit.query["since"]} if visit.query.get("since") else {}
@@ -214,7 +216,7 @@ async def sagas(visit: Visit) -> Html:
 
 
 def _bulk(visit: Visit, kept: Mapping[str, str]) -> list[dict[str, str]]:
-    """What this person can do about those that are chosen, or about all that the filter finds."""
+    """Return the actions that this person can take on the chosen sagas, or on all that the filter matches."""
     found = []
     for many in MANY:
         status = kept.get("status", many.status)

@@ -28,7 +28,9 @@ _SHELL: Final = (
 
 @dataclass(frozen=True)
 class Figure:
-    """One number. `needs`: it is about something that a person has to do. `instead`: why there is no number."""
+    """One number. `needs`: true if it is about work for a person. `instead`: the reason why the number is
+    missing.
+    """
 
     name: str
     value: str
@@ -39,12 +41,14 @@ class Figure:
 
     @property
     def words(self) -> str:
-        """What it counts, in a sentence."""
+        """Return the meaning of the number in a sentence."""
         return {"Waiting for you": "questions for you", "Parked": "parked sagas"}.get(self.name, self.name)
 
 
 async def overview(visit: Visit) -> Html:
-    """Questions, incidents, parked sagas, dead letters, money of today; and how many sagas are at work."""
+    """Return the page of questions, incidents, parked sagas, dead letters, today's costs, and the number of
+    running sagas.
+    """
     figures = await asyncio.gather(
         _figure("Waiting for you", _questions(visit), "questions that you may answer", "/console/inbox"),
         _figure(
@@ -118,7 +122,9 @@ async def _letters(visit: Visit) -> str:
 
 
 async def _money(visit: Visit) -> str:
-    """What models have cost the tenant; of those who may not see that, what their own sagas have spent."""
+    """Return the tenant's costs of models or, for a visitor without permission, the spending of the visitor's
+    own sagas.
+    """
     try:
         page = await visit.call("listCosts")
     except Forbidden:
@@ -128,11 +134,11 @@ async def _money(visit: Visit) -> str:
 
 
 MOST_PAGES: Final = 5
-"""Pages of sums that are added up for one page of the console, 2,000 sagas each."""
+"""Number of pages of sums that are added for one page of the console, 2,000 sagas each."""
 
 
 async def money(visit: Visit) -> Html:
-    """The visitor's day and the tenant's, and what models have cost."""
+    """Return the page of the visitor's and the tenant's day, and the costs of models."""
     budget = await visit.call("showBudget")
     of = AWS if visit.query.get("of") == AWS else MODELS
     kinds = BY[:2] if of == AWS else BY  # AWS charges nothing by model
@@ -170,10 +176,10 @@ async def money(visit: Visit) -> Html:
 async def _costs(
     visit: Visit, by: str, of: str, day: str
 ) -> tuple[list[dict[str, Any]], str | None, str, list[str]]:
-    """The sums of a few pages, the most expensive in front; where they go
-    on, of which day they are, and who is missing.
+    """Return the sums of a few pages, most expensive first, with the next cursor, the day, and the omitted
+    sagas.
 
-    One page where the logs of its sagas are read: a request has no time for more.
+    Only one page is read if the logs of its sagas are read, because a request has no time for more.
     """
     sums: dict[str, dict[str, Any]] = {}
     query = {"by": by} | ({"day": day} if day else {}) | ({"of": of} if of == AWS else {})

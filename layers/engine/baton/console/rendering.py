@@ -1,4 +1,4 @@
-"""From a page's data to HTML: the Jinja environment, static files, and commands to copy."""
+"""Rendering of pages as HTML: the Jinja environment, static files, and commands to copy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FILES: Final = ("console.css", "console.js", "htmx.min.js")
 
 @dataclass(frozen=True)
 class Asset:
-    """version: the name of this very text."""
+    """A static file. version: name of this very content."""
 
     text: str
     kind: str
@@ -39,7 +39,7 @@ class Asset:
 
 @cache
 def asset(name: str) -> Asset | None:
-    """None for a file that there is not."""
+    """Return the file, or None for an unknown name."""
     file = _HERE / name
     if name == "icon.svg":
         text = _ICON
@@ -52,7 +52,7 @@ def asset(name: str) -> Asset | None:
 
 
 def address(name: str) -> str:
-    """Where a page finds the file; nothing where there is none."""
+    """Return the address of the file, empty for an unknown name."""
     found = asset(name)
     return f"{ROOT}/static/{name}?v={found.version}" if found else ""
 
@@ -66,12 +66,14 @@ _UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "
 
 
 def render(template: str, data: Mapping[str, Any]) -> str:
-    """The page. Raises what Jinja raises for a template that is wrong."""
+    """Return the page. Raises the errors of Jinja for an invalid template."""
     return _environment().get_template(template).render(**data)
 
 
 def live_part(html: str) -> str:
-    """What renews itself of a page: it stands between two comments, which no text of a user can be."""
+    """Return the part of a page that renews itself. It stands between two comments, which no text of a user
+    can contain.
+    """
     return html.partition(_BEGIN)[2].partition(_END)[0]
 
 
@@ -93,7 +95,7 @@ def _environment() -> Environment:
 
 
 def words(value: object, most: int = MOST_SHOWN) -> str:
-    """A text without control characters, and cut where it is long; what was cut is said."""
+    """Return a text without control characters, cut to the maximum length with a note."""
     whole = "" if value is None else str(value)
     # Only the beginning is looked at: a text may have a megabyte.
     seen = "".join(
@@ -103,43 +105,41 @@ def words(value: object, most: int = MOST_SHOWN) -> str:
 
 
 def _hidden(character: str) -> str:
-    """Joiners make one picture of several emoji, and marks of direction
-    belong to other scripts; `<bdi>` holds them.
+    """Return the replacement of an invisible character. Joiners, which combine emoji, and direction marks,
+    which scripts need, are kept; `<bdi>` contains them.
     """
     return character if character in "\u200c\u200d\u200e\u200f" else "\N{REPLACEMENT CHARACTER}"
 
 
 def text(value: object, most: int = MOST_SHOWN) -> Markup:
-    """Something that a user, a tool or a model wrote: apart from what
-    stands beside it, whichever way it is written.
-    """
+    """Return a text of a user, a tool or a model, isolated from its surroundings in any writing direction."""
     return Markup("<bdi>{}</bdi>").format(words(value, most))
 
 
 def prose(value: object, most: int = MOST_SHOWN) -> Markup:
-    """The same for sentences: what stands between backticks is code, and nothing else becomes an element."""
+    """Return sentences as `text` does, with code between backticks and no other elements."""
     parts = _CODE.split(words(value, most))  # every second one is code
     said = [_AS_CODE.format(one) if at % 2 else one for at, one in enumerate(parts)]
     return Markup("<bdi>{}</bdi>").format(Markup("").join(said))
 
 
 def pretty(value: object) -> str:
-    """JSON for reading."""
+    """Return JSON for reading."""
     return json.dumps(value, ensure_ascii=False, indent=2, sort_keys=False, default=str)
 
 
 def part(value: object) -> str:
-    """A part of a path."""
+    """Return a part of a path."""
     return quote(str(value), safe="")
 
 
 def label(value: object) -> str:
-    """A name of the API as words: `rolled_back` is rolled back."""
+    """Return a name of the API as words: `rolled_back` is rolled back."""
     return str(value).replace("_", " ")
 
 
 def usd(value: float | None) -> str:
-    """Dollars, with as many digits as tell something."""
+    """Return dollars with the significant digits."""
     if value is None:
         return "–"
     return (
@@ -152,12 +152,12 @@ def usd(value: float | None) -> str:
 
 
 def many(number: int, word: str) -> str:
-    """`1 turn`, `1,200 turns`."""
+    """Return a number with its word: `1 turn`, `1,200 turns`."""
     return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def span(ms: float) -> str:
-    """A length of time in at most two units: `340 ms`, `2.1 s`, `3 min 5 s`."""
+    """Return a duration in at most two units: `340 ms`, `2.1 s`, `3 min 5 s`."""
     whole = round(ms)
     if whole < 1_000:
         return f"{whole} ms"
@@ -174,7 +174,7 @@ def span(ms: float) -> str:
 
 
 def milliseconds(value: object) -> int | None:
-    """A time of the API, ISO 8601 or epoch milliseconds, as epoch milliseconds."""
+    """Return a time of the API, ISO 8601 or epoch milliseconds, as epoch milliseconds."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return int(value) or None
     try:
@@ -184,7 +184,7 @@ def milliseconds(value: object) -> int | None:
 
 
 def moment(value: object, now: int) -> Markup:
-    """A time, relative and absolute with its zone, as machines read it too."""
+    """Return a time, relative and absolute with its zone, also in machine-readable form."""
     ms = milliseconds(value)
     if ms is None:
         return Markup("–")
@@ -202,8 +202,8 @@ _KEY = "Idempotency-Key: $(uuidgen)"
 def commands(
     api: str, path: str, baton: Sequence[str], body: Mapping[str, Any] | None = None, *, has_key: bool = False
 ) -> str:
-    """A line for each.
-    The token is the reader's own, and each run of the command makes a new key of a request.
+    """Return the commands, one per line. The token is the reader's own, and each run of a command makes a new
+    idempotency key.
     """
     curl = ["curl", f"{api}{path}", "-H", _AUTHORIZED]
     if body is not None:
@@ -216,7 +216,7 @@ def commands(
 
 
 def printing(api: str, saga: str, after: str = "0", limit: str = "") -> str:
-    """The commands that print the log of a saga, or entries of it."""
+    """Return the commands that print the log of a saga, or entries of it."""
     asked = {name: value for name, value in (("after", after), ("limit", limit)) if value not in ("", "0")}
     path = f"/sagas/{quote(saga, safe='')}/events"
     words = [word for name, value in asked.items() for word in (f"--{name}", value)]
@@ -224,5 +224,5 @@ def printing(api: str, saga: str, after: str = "0", limit: str = "") -> str:
 
 
 def _line(words: Sequence[str]) -> str:
-    """For a shell."""
+    """Return the words quoted for a shell."""
     return " ".join(f'"{word}"' if word in (_AUTHORIZED, _KEY) else shlex.quote(word) for word in words)

@@ -1,4 +1,4 @@
-"""One saga: its status, failures, cost, log and graph."""
+"""Pages of one saga: its status, failures, cost, log and graph."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from baton.words.event_words import EventWords
 
 _STEPS: Final = "1000"
 BESIDE: Final = 40
-"""So many nodes are drawn on the page of a saga; a larger graph has a page of its own."""
+"""Maximum number of nodes drawn on the page of a saga. A larger graph has a page of its own."""
 
 
 FIT: Final = "fit"
@@ -28,7 +28,9 @@ ZOOMS: Final = {FIT: "As wide as the page", "50": "50 %", "100": "100 %", "150":
 
 
 async def workflow_of(visit: Visit, view: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The version of the workflow whose graph the saga runs; None where it is not among the newest hundred."""
+    """Return the version of the workflow whose graph the saga runs, or None if it is not among the newest
+    hundred.
+    """
     name = str(view["workflow"]).partition("@")[0]
     try:
         newest: dict[str, Any] = await visit.call("showWorkflow", {"name": name})
@@ -45,7 +47,7 @@ async def workflow_of(visit: Visit, view: Mapping[str, Any]) -> dict[str, Any] |
 
 
 async def graph(visit: Visit) -> Answer:
-    """The graph, with what became of each node."""
+    """Return the page of the graph, with the state of each node."""
     saga = visit.path["saga"]
     view = await visit.call("showSaga", {"saga": saga})
     if (tag := tag_of(view["version"])) == visit.seen:
@@ -71,7 +73,7 @@ async def graph(visit: Visit) -> Answer:
 
 
 def _printing(visit: Visit, view: Mapping[str, Any], workflow: Mapping[str, Any] | None) -> list[str]:
-    """The commands that print the way and the workflow."""
+    """Return the commands that print the path and the workflow."""
     found = [commands(visit.api, f"/sagas/{part(view['id'])}/explain", ["explain", view["id"]])]
     if workflow is not None:
         name, version = workflow["name"], workflow["version"]
@@ -81,7 +83,7 @@ def _printing(visit: Visit, view: Mapping[str, Any], workflow: Mapping[str, Any]
 
 
 async def node(visit: Visit) -> Html:
-    """Why a node ran, or did not, in each of its rounds."""
+    """Return the page that explains why a node ran or did not run, in each of its rounds."""
     saga = visit.path["saga"]
     found = await visit.call("explainNode", {"saga": saga, "node": visit.path["node"]})
     path = f"/sagas/{part(saga)}/explain/{part(found['node'])}"
@@ -97,7 +99,7 @@ dumps = partial(json.dumps, ensure_ascii=False)
 _ENTRIES: Final = "50"
 _FULL: Final = "full"
 _TAG: Final = re.compile(rf'"log-(?P<after>[0-9]{{1,9}})-(?P<last>[0-9]{{1,9}}|{_FULL})"')
-"""Of a page of the log: where it begins, and the newest entry that it has; a full one never changes."""
+"""Tag of a page of the log: its beginning, and its newest entry. A full page never changes."""
 _SHORT: Final = 100  # entries that a page reads besides what it must
 MOST_DOWNLOADED: Final = (
     5_000_000  # bytes, as they are quoted in the answer of Lambda, which has at most 6 MB
@@ -111,7 +113,7 @@ _MOST_SAID, _MOST_DATA, _AROUND = (
 
 
 async def show(visit: Visit) -> Answer:
-    """The saga as it is now."""
+    """Return the page of the saga's present state."""
     path = {"saga": visit.path["saga"]}
     view = await visit.call("showSaga", path)
     if (tag := tag_of(view["version"], view["updated_at"])) == visit.seen:
@@ -141,7 +143,7 @@ async def show(visit: Visit) -> Answer:
 
 
 async def cost(visit: Visit) -> Html:
-    """What the saga has cost, line by line."""
+    """Return the page of the saga's cost, line by line."""
     found = await visit.call("showCost", {"saga": visit.path["saga"]})
     saga = found["saga"]
     data = {"cost": found, "commands": commands(visit.api, f"/sagas/{part(saga)}/cost", ["cost", saga])}
@@ -149,8 +151,8 @@ async def cost(visit: Visit) -> Html:
 
 
 async def log(visit: Visit) -> Answer:
-    """The log in pages: a line for each event, and behind it what the event holds.
-    A page that is open is sent the entries that it lacks.
+    """Return a page of the log: a line for each event, with its data. An open page receives the entries that
+    it lacks.
     """
     saga, after = visit.path["saga"], visit.query.get("after", "0")
     has = _TAG.fullmatch(visit.seen)
@@ -187,8 +189,8 @@ async def log(visit: Visit) -> Answer:
 def _fitting(
     entries: Sequence[Mapping[str, Any]],
 ) -> list[tuple[Mapping[str, Any], list[tuple[Any, str, str]], int]]:
-    """The entries that a page has room for, at least one: its events, each
-    with its sentence and its data, and how many it has left out.
+    """Return the entries that fit a page, at least one: its events, each with its sentence and its data, and
+    the number of omitted ones.
     """
     said, room, found = EventWords(), _ROOM, list[tuple[Mapping[str, Any], list[tuple[Any, str, str]], int]]()
     for one in entries:
@@ -207,7 +209,7 @@ def _fitting(
 
 
 def sentence(said: EventWords, event: Mapping[str, Any]) -> str:
-    """What an event says, and how long it took; nothing for one whose kind says all."""
+    """Return the sentence and duration of an event, empty if its kind says all."""
     told = said.of(event)
     if told is None and (failure := event.get("failure")):
         told = f"{failure.get('code')}: {failure.get('message')}", frozenset()
@@ -217,7 +219,7 @@ def sentence(said: EventWords, event: Mapping[str, Any]) -> str:
 
 
 async def entry(visit: Visit) -> Html:
-    """One entry, whole."""
+    """Return the page of one complete entry."""
     version = visit.path["version"]
     if not (version.isascii() and version.isdigit() and 0 < len(version) < 10):
         raise NotFound("a version of a log is a number from 1")
@@ -236,7 +238,7 @@ async def entry(visit: Visit) -> Html:
 
 
 async def download(visit: Visit) -> Download:
-    """The log as JSON, with as many entries as an answer has room for; `next` names the last one of more."""
+    """Return the log as JSON, up to the size of an answer. `next` names the last of further entries."""
     saga, after, entries = visit.path["saga"], visit.query.get("after", "0"), list[Mapping[str, Any]]()
     room, more = MOST_DOWNLOADED, None
     while True:
@@ -256,7 +258,7 @@ async def download(visit: Visit) -> Download:
 
 
 async def _maybe(visit: Visit, route: str, path: Mapping[str, str]) -> Any:
-    """What a part of the page shows; None where the log is too long for it."""
+    """Return the data of a part of the page, or None if the log is too long for it."""
     try:
         return await visit.call(route, path)
     except UserError:

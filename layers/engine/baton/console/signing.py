@@ -1,4 +1,4 @@
-"""Signing in by OpenID Connect's authorization code flow, and signing out."""
+"""Sign-in by OpenID Connect's authorization code flow, and sign-out."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _KNOWN_MS: Final = 3_600_000
 
 
 class Issuer:
-    """The issuer of a deployment. Its addresses are read from its configuration, once in an hour."""
+    """The issuer of a deployment. Its addresses are read from its configuration, once an hour."""
 
     def __init__(
         self, issuer: str, client: str, http: HttpClient, secrets: Credentials, clock: Clock
@@ -58,7 +58,9 @@ class Issuer:
             raise Unauthenticated(f"the console cannot read its client secret: {failure}") from failure
 
     async def address(self, *, redirect: str, state: str, nonce: str, challenge: str) -> str:
-        """Where a person signs in. Raises `Unauthenticated` where the issuer does not answer."""
+        """Return the address at which a person signs in. Raises `Unauthenticated` if the issuer does not
+        answer.
+        """
         asked = {
             "response_type": "code",
             "client_id": self._client,
@@ -73,7 +75,7 @@ class Issuer:
         return f"{page}{'&' if urlsplit(page).query else '?'}{urlencode(asked)}"
 
     async def claims(self, *, code: str, redirect: str, verifier: str, nonce: str) -> dict[str, Any]:
-        """What the issuer says of the person who came back with a code. Raises `Unauthenticated`."""
+        """Return the issuer's claims about the person who returned with a code. Raises `Unauthenticated`."""
         form = {
             "grant_type": "authorization_code",
             "code": code,
@@ -155,7 +157,7 @@ CALLBACK: Final = f"{ROOT}/sign-in/done"
 
 
 class Signing:
-    """The sign-in of a deployment. kept: the claims of which a session is made; others are not kept."""
+    """The sign-in of a deployment. kept: names of the claims that a session contains; others are dropped."""
 
     def __init__(self, issuer: Issuer | None, kept: tuple[str, ...], clock: Clock, entropy: Entropy) -> None:
         self._issuer, self._kept, self._clock, self._entropy = issuer, kept, clock, entropy
@@ -165,12 +167,12 @@ class Signing:
         return self._issuer is not None
 
     async def seal(self) -> Seal:
-        """By what cookies are signed: a key that only those who know the client secret can make."""
+        """Return the seal of cookies, whose key requires knowledge of the client secret."""
         assert self._issuer is not None, "no page is served without an issuer"
         return Seal(await self._issuer.secret())
 
     async def handle(self, path: str, event: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to a path that begins with `/console/sign-`."""
+        """Return the answer to a path that begins with `/console/sign-`."""
         method = event["requestContext"]["http"]["method"]
         if (method, path) == ("GET", f"{ROOT}/sign-in"):
             return await self._begin(event)
@@ -227,7 +229,9 @@ class Signing:
 
 
 def _inside(there: str) -> str:
-    """A page of the console, and nothing that a browser takes for another place."""
+    """Return the address if it is a page of the console, else the first page. Browsers must not take the
+    address for another host.
+    """
     is_ours = there == ROOT or there.startswith((f"{ROOT}/", f"{ROOT}?"))
     return quote(there, safe="/?&=%:.~_-") if is_ours and "\\" not in there and "//" not in there else ROOT
 

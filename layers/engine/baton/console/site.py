@@ -1,4 +1,4 @@
-"""Dispatch: from an event to a page of the table, through session and CSRF token, to HTML."""
+"""Dispatch of an event to a page of the table, through session and CSRF token, to HTML."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from baton.ports import Clock, Entropy
 
 @dataclass(frozen=True)
 class Page:
-    """A method and a path below `/console`; `{name}` is one part of the path."""
+    """A method and a path below `/console`. `{name}` is one part of the path."""
 
     method: str
     path: str
@@ -64,7 +64,7 @@ _KINDS: Final = (troubles.INCIDENT, troubles.LETTER, controls.BREAKER, controls.
 
 
 def _of(kind: Kind) -> list[Page]:
-    """The page of one thing, and what its forms are sent to."""
+    """Return the page of one thing, and the targets of its forms."""
     path = f"{kind.at}/{{{kind.parameter}}}"
     forms = [Page("POST", f"{path}/{deed.name}", deed_page(kind, deed)) for deed in kind.deeds]
     return [Page("GET", path, lambda visit: kind.page(visit, None)), *forms]
@@ -126,7 +126,7 @@ NAVIGATION: Final = (
     ("/tools", "Tools"),
     ("/money", "Money"),
 )
-"""Path below `/console` and words of what is on every page."""
+"""Path below `/console` and label of each entry of the navigation."""
 
 
 logger = logging.getLogger("baton.console")
@@ -135,8 +135,8 @@ _HTML: Final = "text/html; charset=utf-8"
 
 
 class CallsFor(Protocol):
-    """Makes the calls of one visit, for the person whom the claims name.
-    Raises `Unauthenticated`, `TooManyRequests`.
+    """Factory of the calls of one visit, for the person whom the claims name. Raises `Unauthenticated`,
+    `TooManyRequests`.
     """
 
     async def __call__(self, claims: Mapping[str, Any], event: Mapping[str, Any]) -> Calls: ...
@@ -149,7 +149,7 @@ class Site:
         self._signing, self._calls, self._clock, self._entropy = signing, calls, clock, entropy
 
     async def handle(self, event: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer, as API Gateway wants it."""
+        """Return the answer in the format of API Gateway."""
         path = str(event.get("rawPath", "")).rstrip("/") or ROOT
         session = call = None
         try:
@@ -183,7 +183,7 @@ class Site:
         )
 
     def _open(self, path: str, event: Mapping[str, Any]) -> dict[str, Any] | None:
-        """What needs no session: style sheet, scripts, icon."""
+        """Return a resource that requires no session: style sheet, scripts, icon. None for other paths."""
         name = path.removeprefix(f"{ROOT}/static/")
         found = rendering.asset(name) if name != path else None
         if found is None:
@@ -259,7 +259,7 @@ _TOO_LARGE: Final = Html(
 
 
 def _fits(shown: Mapping[str, Any]) -> bool:
-    """Tell whether Lambda can answer so: of more, its caller gets a bare 500."""
+    """Return true if the answer fits Lambda's size limit. Otherwise the caller would receive a bare 500."""
     body = shown["body"]
     return (
         len(body) * 6 < _MOST_ANSWERED or len(json.dumps(body, ensure_ascii=False).encode()) < _MOST_ANSWERED
@@ -270,7 +270,7 @@ Handler = Callable[[Visit], Awaitable[Answer]]
 
 
 def _found(method: str, path: str) -> tuple[Handler, dict[str, str]]:
-    """The page of a path, and the names in it. Raises `NotFound`."""
+    """Return the page of a path, and the names in it. Raises `NotFound`."""
     parts = path.removeprefix(ROOT).strip("/").split("/")
     for page in PAGES:
         wanted = page.path.strip("/").split("/")
@@ -285,7 +285,7 @@ def _found(method: str, path: str) -> tuple[Handler, dict[str, str]]:
 
 
 def _seen(event: Mapping[str, Any]) -> str:
-    """The tag of what a page that renews itself has."""
+    """Return the tag of the content that a self-renewing page has."""
     return header(event, "if-none-match") if header(event, "hx-request") else ""
 
 

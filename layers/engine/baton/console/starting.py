@@ -1,4 +1,6 @@
-"""The form that starts a saga: made of the input schema of the workflow, with what it will do said before."""
+"""The form that starts a saga, made of the input schema of the workflow, with an explanation of the saga's
+effects.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +24,16 @@ _OTHERS: Final = ("labels", "correlation_key")
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """What a form asks for, and what of it is wrong."""
+    """Input of a form, and its faults."""
 
     body: Mapping[str, Any]
     problems: Sequence[Problem] = ()
 
 
 async def form(visit: Visit) -> Html:
-    """The empty form: the defaults of the schema stand in it, or with
-    `example` a value that the schema takes.
+    """Return the empty form with the defaults of the schema, or with `example` a valid value.
 
-    Its commands start a saga with that value: nothing that stands in an empty form would.
+    Its commands start a saga with a valid value, because the content of an empty form is invalid.
     """
     if name_of(visit.path["name"]):
         return _of_graph(visit.path["name"])
@@ -48,7 +49,7 @@ async def form(visit: Visit) -> Html:
 
 
 async def start(visit: Visit) -> Answer:
-    """Starts the saga. The key of the form makes a form that is sent twice one saga."""
+    """Start the saga. The key of the form makes a form that is sent twice start one saga."""
     if name_of(visit.path["name"]):
         return _of_graph(visit.path["name"])
     workflow = await _workflow(visit)
@@ -79,7 +80,7 @@ async def start(visit: Visit) -> Answer:
 
 
 def _of_graph(name: str) -> Html:
-    """Of a graph of a document there is no form: it leads to that of the workflow."""
+    """Return the page of a graph of a document, which has no form and links to that of the workflow."""
     whole = starter_of(name)
     data = {
         "detail": f"`{name_of(name)}` is a graph in the document of `{whole}`, which alone starts it. Start a saga of `{whole}`.",
@@ -90,7 +91,9 @@ def _of_graph(name: str) -> Html:
 
 
 async def _workflow(visit: Visit) -> Any:
-    """The newest version, or the one of the path. Raises `Forbidden`, so that no one fills in a form in vain."""
+    """Return the newest version, or the one of the path. Raises `Forbidden` before a person fills in the form
+    in vain.
+    """
     if "run" not in visit.call.roles:
         have = ", ".join(f"`{role}`" for role in sorted(visit.call.roles)) or "none"
         raise Forbidden(f"to start a saga needs the role `run`; your sign-in has {have}")
@@ -114,13 +117,15 @@ def _sent(workflow: Mapping[str, Any], visit: Visit, form: Form) -> _Sent:
 
 
 def _checked(schema: Any, body: Mapping[str, Any]) -> Sequence[Problem]:
-    """What the API would refuse."""
+    """Return the problems for which the API would refuse the body."""
     found = input_violations(schema, body["input"]) if schema is not None else ()
     return [*found, *label_problems(body.get("labels", {}))]
 
 
 def _started(workflow: Mapping[str, Any]) -> Iterator[str]:
-    """The workflows and graphs of its document that its nodes start, which may call tools of their own."""
+    """Yield the workflows and graphs of its document that the nodes start, which may call tools
+    of their own.
+    """
     for node in workflow["nodes"]:
         if name := node.get("workflow"):
             yield name.partition("@")[0]
@@ -129,7 +134,7 @@ def _started(workflow: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _place(problem: Problem) -> str:
-    """The field beside which a problem is said: a label's is that of all labels."""
+    """Return the field beside which a problem is shown. The field of a label is that of all labels."""
     return "/labels" if problem.path.startswith("/labels/") else problem.path
 
 
@@ -145,7 +150,9 @@ def _page(
     is_checked: bool = False,
     is_empty: bool = False,
 ) -> Html:
-    """sent: what the commands start a saga with; None: there are none. is_empty: it is an example."""
+    """Return the page. sent: input of the commands; None: there are none. is_empty: the input is
+    an example.
+    """
     schema = workflow["input"]
     fields = fields_of(schema, form, problems, root=_ROOT, label="Input", required=schema is not None)
     beside = {name: [one.message for one in problems if _place(one) == f"/{name}"] for name in _OTHERS}
@@ -173,7 +180,7 @@ def _page(
 
 
 def _starting(api: str, body: Mapping[str, Any]) -> str:
-    """The commands that start this saga."""
+    """Return the commands that start this saga."""
     words = ["start", body["workflow"]]
     if body["input"] is not None:
         words += ["--input", json.dumps(body["input"], ensure_ascii=False)]

@@ -1,4 +1,4 @@
-"""The time of a saga by node, read off its log, as a chart."""
+"""Chart of a saga's time by node, from its log."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _CLOSES: Final = frozenset(
     }
 )
 _TAKES_UP: Final = frozenset({"signal_received", "cancel_requested", "forked", "undo_began"})
-"""Events by which a saga that was over goes on."""
+"""Events by which an ended saga continues."""
 _HELP: Final = {
     RUNS: "Steps themselves took most of the time: make the longest one faster, or let it run beside others.",
     PERSON: "People took most of the time: remind them earlier, ask more of them at once, or let a question decide itself (`escalate`).",
@@ -63,9 +63,7 @@ _HELP: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Something that went on from one moment to another (epoch ms).
-    version: of the entry that ended it, 0: it still goes on.
-    """
+    """A period (epoch ms) of one activity. version: of the entry that ended it, 0 if it is in progress."""
 
     lane: str
     kind: str
@@ -78,7 +76,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """So much of the whole time was this."""
+    """Share of the total time."""
 
     kind: str
     ms: int
@@ -87,7 +85,9 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Gantt:
-    """lanes: by their first bar. critical: by the times alone, what held each other up, the first one first."""
+    """Chart of a saga. lanes: ordered by their first bar. critical: bars that delayed each other, by their
+    times alone, the first one first.
+    """
 
     begin: int
     end: int
@@ -105,12 +105,12 @@ class Gantt:
 
     @property
     def idle(self) -> float:
-        """Per cent of the time in which nothing ran and nothing was waited for."""
+        """Percentage of the time in which nothing ran and nothing was waited for."""
         return sum(one.percent for one in self.shares if one.kind in _IDLE)
 
 
 def gantt(entries: Sequence[Mapping[str, Any]], now: int, *, is_over: bool) -> Gantt | None:
-    """None for a log of which nothing can be said."""
+    """Return the chart, or None for a log without content."""
     times = [at for one in entries if (at := milliseconds(one["at"]))]
     if not times:
         return None
@@ -165,8 +165,8 @@ def _bars(entries: Sequence[Mapping[str, Any]], now: int, *, is_over: bool) -> l
 
 
 class _Bars:
-    """The bars of a log, event by event; each is of the entry `version`, written `at`.
-    `opened`: by lane and kind, since when and in which words.
+    """Bars of a log, collected event by event. Each belongs to the entry `version`, written `at`. `opened`:
+    by lane and kind, start time and label.
     """
 
     def __init__(self) -> None:
@@ -175,7 +175,7 @@ class _Bars:
         self.at = self.version = 0
 
     def hear(self, event: Mapping[str, Any], ends: int) -> None:
-        """`ends`: when the last bar ends at the latest."""
+        """Process an event. `ends`: latest end of the last bar."""
         kind, lane = str(event["kind"]), _lane(event)
         if (opens := _opened(event, kind)) is not None:
             self.opened.setdefault((lane, opens), (self.at, _words(kind)))
@@ -212,7 +212,7 @@ class _Bars:
 
 
 def _opened(event: Mapping[str, Any], kind: str) -> str | None:
-    """The wait that this event begins; None for no new one."""
+    """Return the wait that this event begins, or None."""
     is_asked = kind == _PARKED or (kind == "strategy_chosen" and event.get("ask"))
     return PERSON if is_asked else _OPENS.get(kind)
 
@@ -222,7 +222,7 @@ def _words(kind: str) -> str:
 
 
 def _closes(kind: str, waits: str) -> bool:
-    """Whether an event about a node ends what the node waited for."""
+    """Return true if an event about a node ends the node's wait."""
     return kind in _CLOSES or (waits == BREAKER and kind == "node_began")
 
 
@@ -232,7 +232,9 @@ def _lane(event: Mapping[str, Any]) -> str:
 
 
 def _critical(bars: Sequence[Bar], begin: int, end: int) -> list[Bar]:
-    """Backwards from the end: what ended last before it, what ended last before that one began, and so on."""
+    """Return the critical bars, backwards from the end: the bar that ended last before it, the bar that ended
+    last before that one began, and so on.
+    """
     chain: list[Bar] = []
     until = end
     left = sorted(bars, key=lambda bar: (bar.end, bar.begin))
@@ -248,7 +250,7 @@ def _critical(bars: Sequence[Bar], begin: int, end: int) -> list[Bar]:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What the saga as a whole did from one moment to another. version: of the entry that ended idle time."""
+    """A period of the saga as a whole, with its activity. version: of the entry that ended idle time."""
 
     kind: str
     begin: int
@@ -257,7 +259,7 @@ class Part:
 
 
 def _parts(bars: Sequence[Bar], entries: Sequence[Mapping[str, Any]], begin: int, end: int) -> Iterator[Part]:
-    """Each moment belongs to one kind of what went on."""
+    """Yield parts that assign each moment to one kind of activity."""
     changes = sorted(
         (moment, step, bar.kind)
         for bar in bars
@@ -274,7 +276,7 @@ def _parts(bars: Sequence[Bar], entries: Sequence[Mapping[str, Any]], begin: int
 
 
 def _idle(written: Sequence[tuple[int, Mapping[str, Any]]], begin: int, end: int) -> Part:
-    """Of which kind idle time was: by the entry that a worker wrote before it, and by the next one."""
+    """Return idle time with its kind, determined by the worker's entry before it and the next entry."""
     last = next((one for at, one in reversed(written) if at <= begin), None)
     after = next((one for at, one in written if at >= end), None)
     if after is None:
@@ -305,7 +307,7 @@ _GROWS: Final = 10_000  # ms
 
 
 async def timeline(visit: Visit) -> Answer:
-    """Where the time went."""
+    """Return the page of the timeline."""
     saga = visit.path["saga"]
     view = await visit.call("showSaga", {"saga": saga})
     # What still goes on gets longer.
@@ -330,8 +332,8 @@ async def timeline(visit: Visit) -> Answer:
 
 
 def chart(found: Gantt, there: str) -> Markup:
-    """A row for each node and round; bars lead to the entry that ended them.
-    It is as wide as the page: places are in percent.
+    """Return the chart: a row for each node and round, whose bars link to the entry that ended them. Its
+    places are in percent of the page's width.
     """
     whole = max(found.end - found.begin, 1)
     lanes = list(found.lanes.items())[:MOST_LANES]

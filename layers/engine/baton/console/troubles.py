@@ -1,4 +1,4 @@
-"""What went wrong: incidents, and dead letters with their redrive by the hundred."""
+"""Pages of incidents, and of dead letters with their redrive in bulk."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FILTERS: Final = ("status", "saga", "node", "reason")
 
 
 async def incidents(visit: Visit) -> Html:
-    """Open incidents, or those of another status."""
+    """Return the page of open incidents, or of those in another status."""
     kept, query = asked(visit, "status")
     status = kept.get("status", "open")
     query = {name: value for name, value in query.items() if value != "all"} | (
@@ -61,7 +61,7 @@ INCIDENT_DEEDS: Final = (
 
 
 async def incident(visit: Visit, error: UserError | None = None) -> Html:
-    """One incident: what happened, where its saga is now, and what helps."""
+    """Return the page of one incident: its cause, the state of its saga, and remedies."""
     name = visit.path["incident"]
     found = await visit.call("showIncident", {"incident": name})
     try:
@@ -92,7 +92,7 @@ INCIDENT: Final = Kind(at="incidents", parameter="incident", deeds=INCIDENT_DEED
 
 
 async def letters(visit: Visit) -> Html:
-    """Dead letters of a status, the oldest first."""
+    """Return the page of dead letters in a status, oldest first."""
     kept, query = asked(visit, *_FILTERS)
     page = await visit.call("listDeadLetters", query=query)
     words = ["dlq", "list"]
@@ -151,7 +151,7 @@ LETTER_DEEDS: Final = (
 
 
 async def letter(visit: Visit, error: UserError | None = None) -> Html:
-    """One dead letter."""
+    """Return the page of one dead letter."""
     name = visit.path["letter"]
     found = await visit.call("showDeadLetter", {"letter": name})
     data = {
@@ -168,7 +168,7 @@ async def letter(visit: Visit, error: UserError | None = None) -> Html:
 
 
 def _tag(*shown: Any) -> str:
-    """Their age changes all the time, and is not shown."""
+    """Return the tag of letters without their age, which changes constantly and is not shown."""
     return tag_of([{name: value for name, value in one.items() if name != "age_ms"} for one in shown])
 
 
@@ -176,14 +176,14 @@ LETTER: Final = Kind(at="dead-letters", parameter="letter", deeds=LETTER_DEEDS, 
 
 
 async def counted(visit: Visit) -> Html:
-    """How many pending letters match, before they are redriven."""
+    """Return the page with the number of matching pending letters, before they are redriven."""
     wanted = {name: visit.query[name] for name in _FILTERS[1:] if visit.query.get(name)}
     found = await visit.call("redriveDeadLetters", body={**wanted, "dry_run": True})
     return _redrive(visit, wanted, counted=found)
 
 
 async def redrive(visit: Visit) -> Html:
-    """Redrives those that match, at most a hundred, and says what became of each."""
+    """Redrive the matching letters, at most a hundred, and show the result of each."""
     wanted = {name: visit.said(name) for name in _FILTERS[1:] if visit.said(name)}
     cursor = {"cursor": visit.said("cursor")} if visit.said("cursor") else {}
     found = await visit.call("redriveDeadLetters", body={**wanted, **_force(visit), **cursor})

@@ -21,18 +21,20 @@ SESSION, SIGNING_IN = "session", "signing-in"
 
 
 class Seal:
-    """Signs values with a secret. Each purpose has a key of its own: a value for one is none for another."""
+    """Signature of values with a secret. Each purpose has its own key, so a value for one purpose is invalid
+    for others.
+    """
 
     def __init__(self, secret: str) -> None:
         self._secret = secret.encode()
 
     def close(self, purpose: str, value: Mapping[str, Any], until: int) -> str:
-        """The value with its end (epoch ms), as text for a cookie."""
+        """Return the value with its end (epoch ms), as text for a cookie."""
         body = _encoded(json.dumps([until, value], separators=(",", ":")).encode())
         return f"{body}.{_encoded(self._mac(purpose, body))}"
 
     def open(self, purpose: str, text: str, now: int) -> dict[str, Any] | None:
-        """The value; None for one that has ended, or that was not signed here for this purpose."""
+        """Return the value, or None for one that has expired or was not signed here for this purpose."""
         body, _, mac = text.partition(".")
         if not hmac.compare_digest(_encoded(self._mac(purpose, body)).encode(), mac.encode()):
             return None
@@ -49,7 +51,7 @@ class Seal:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Who has signed in: the claims of the issuer that say so, and what a form must show to be one of ours."""
+    """A signed-in person: the claims of the issuer, and the CSRF token of the session's forms."""
 
     claims: Mapping[str, Any]
     csrf: str
@@ -67,12 +69,12 @@ class Session:
         return None if found is None else cls(found["claims"], found["csrf"])
 
     def admits(self, shown: str) -> bool:
-        """Whether a form was made for this session."""
+        """Return true if a form was made for this session."""
         return hmac.compare_digest(self.csrf.encode(), shown.encode())
 
 
 def challenge_of(verifier: str) -> str:
-    """What stands for a verifier in the request for a code (RFC 7636, S256)."""
+    """Return the challenge of a verifier in the request for a code (RFC 7636, S256)."""
     return _encoded(hashlib.sha256(verifier.encode()).digest())
 
 
@@ -82,11 +84,11 @@ def _encoded(data: bytes) -> str:
 
 OFTEN: Final = 2_000
 SELDOM: Final = 30_000
-"""Of what has ended, and changes only if it is undone or forked."""
+"""Milliseconds between checks of an ended saga, which changes only if it is rolled back or forked."""
 
 
 class Calls(Protocol):
-    """The routes of the API, for the person who visits: their roles, checks and answers."""
+    """The routes of the API for the visitor, with their roles, checks and answers."""
 
     @property
     def roles(self) -> frozenset[str]: ...
@@ -102,19 +104,17 @@ class Calls(Protocol):
         body: Mapping[str, Any] | None = None,
         key: str = "",
     ) -> Any:
-        """The JSON that the route, named by its operation id, answers with.
-        Raises `UserError`, `EngineFault`.
-        """
+        """Return the JSON answer of the route with this operation id. Raises `UserError`, `EngineFault`."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Visit:
-    """path: the names in the page's path. form: what was sent, each name
-    with all its values, without the token.
+    """A visit. path: the names in the page's path. form: submitted fields, each name with all its values,
+    without the token.
 
-    now: epoch ms. token: a fresh random name. api: the address of the
-    deployment. seen: the tag of what a page that renews itself has.
+    now: epoch ms. token: a fresh random name. api: the address of the deployment. seen: the tag of the
+    content that a self-renewing page has.
     """
 
     session: Session
@@ -128,17 +128,17 @@ class Visit:
     seen: str = ""
 
     def said(self, name: str) -> str:
-        """The first value of a field of the form, or nothing."""
+        """Return the first value of a field of the form, empty without one."""
         return next(iter(self.form.get(name, ())), "").strip()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Html:
-    """A page: a template and what it shows.
+    """A page: a template and its data.
 
-    tag: a name that changes when what the element `live` of the template shows does; with
-    one, the page renews itself. every: ms until it looks first whether it has changed. adds:
-    where the live part is what is new only, the id of the element that it is added to.
+    tag: a name that changes with the content of the template's element `live`; with one, the page renews
+    itself. every: ms until its first check for changes. adds: id of the element to which the live part is
+    added, if that part contains only new content.
     """
 
     template: str
@@ -152,19 +152,19 @@ class Html:
 
 @dataclass(frozen=True)
 class Unchanged:
-    """The browser has already what the page would show."""
+    """An answer for a browser that has the present content of the page."""
 
 
 @dataclass(frozen=True)
 class Redirect:
-    """To another page of the console, by GET."""
+    """A redirect to another page of the console, by GET."""
 
     to: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Download:
-    """A file that the browser keeps."""
+    """A file that the browser saves."""
 
     name: str
     kind: str
@@ -175,7 +175,7 @@ Answer = Html | Redirect | Download | Unchanged
 
 
 def tag_of(*parts: object) -> str:
-    """A tag for what a page shows of these."""
+    """Return a tag for the data of a page."""
     text = json.dumps(parts, default=str, sort_keys=True)
     return f'"{hashlib.sha256(text.encode()).hexdigest()[:16]}"'
 
@@ -196,7 +196,7 @@ HEADERS: Final = {
 
 
 def form_of(event: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The fields of a form, each with its values. Raises `UserError`."""
+    """Return the fields of a form, each with its values. Raises `UserError`."""
     body = str(event.get("body") or "")
     try:
         raw = base64.b64decode(body, validate=True).decode() if event.get("isBase64Encoded") else body
@@ -208,34 +208,36 @@ def form_of(event: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def cookies(event: Mapping[str, Any]) -> dict[str, str]:
-    """Those of a request, by name."""
+    """Return the cookies of a request, by name."""
     pairs = (str(cookie).partition("=") for cookie in event.get("cookies") or ())
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def header(event: Mapping[str, Any], name: str) -> str:
-    """A header of the request, or nothing."""
+    """Return a header of the request, empty without one."""
     return str((event.get("headers") or {}).get(name, ""))
 
 
 def here(event: Mapping[str, Any]) -> str:
-    """The address of the page that was asked for, on this host."""
+    """Return the address of the requested page on this host."""
     query = str(event.get("rawQueryString") or "")
     return f"{quote(str(event['rawPath']))}{'?' if query else ''}{query}"
 
 
 def is_secure(event: Mapping[str, Any]) -> bool:
-    """Whether the browser speaks TLS with us; it does with API Gateway, and not with a local run."""
+    """Return true if the browser uses TLS. It does with API Gateway, and not with a local run."""
     return header(event, "x-forwarded-proto") != "http"
 
 
 def cookie_name(event: Mapping[str, Any], purpose: str) -> str:
-    """The prefix has the browser refuse such a cookie from anywhere but this very host over TLS."""
+    """Return the name of a cookie, with a prefix that makes the browser accept it from this very host over
+    TLS only.
+    """
     return f"__Host-baton-{purpose}" if is_secure(event) else f"baton-{purpose}"
 
 
 def address_of(event: Mapping[str, Any]) -> str:
-    """The address under which this deployment was asked."""
+    """Return the address under which this deployment was requested."""
     scheme = "https" if is_secure(event) else "http"
     return f"{scheme}://{event['requestContext'].get('domainName', 'localhost')}"
 

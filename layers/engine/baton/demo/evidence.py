@@ -1,7 +1,7 @@
-"""What a run left behind, from five places that do not know each other, as plain data.
+"""Evidence of a run as plain data, from independent sources.
 
-The API's sagas and logs, the invocations of the local Lambda, the services' books, the items of the table.
-Nothing is computed (see figures).
+The sources are the API's sagas and logs, the invocations of the local Lambda, the services' books, and the
+items of the table. figures.py computes from them.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ class Books:
         self._services = services
 
     async def all(self) -> list[dict[str, Any]]:
-        """Every book, whole."""
+        """Return every book, complete."""
         return list(await asyncio.gather(*(self._reader.get(f"{url}/books") for url in self._services)))
 
     async def unanswered(self) -> list[dict[str, Any]]:
-        """The effects that were carried out and whose callers have not heard of it, at this moment."""
+        """Return the effects carried out so far whose callers have not received the answer."""
         pages = (self._reader.get(f"{url}/books/unanswered") for url in self._services)
         return [effect for page in await asyncio.gather(*pages) for effect in page["effects"]]
 
     async def switch(self, place: str, faults: Sequence[Any]) -> None:
-        """What is wrong at a place from now on, with each service that knows the operations."""
+        """Set the faults of a place from now on, in each service that knows the operations."""
         await asyncio.gather(*(self._reader.put(f"{url}/faults/{place}", faults) for url in self._services))
 
 
@@ -50,9 +50,10 @@ _KINDS = {"HEAD": "head", "LOG": "entry", "SNAP": "snapshot", "V": "definition",
 
 
 def count_items(client: DynamoDBClient, table: str) -> tuple[dict[str, int], dict[str, int], int]:
-    """Items by kind, the write units each kind cost when put once, and the sum of all heads' epochs.
+    """Return the items by kind, the write units that each kind costs if put once, and the sum of all heads'
+    epochs.
 
-    An epoch is raised by each take and by nothing else, so that sum is the number of takes.
+    Each take, and nothing else, raises an epoch, so that sum is the number of takes.
     """
     counts: Counter[str] = Counter()
     units: Counter[str] = Counter()
@@ -68,8 +69,8 @@ def count_items(client: DynamoDBClient, table: str) -> tuple[dict[str, int], dic
 
 
 def owner_of(client: DynamoDBClient, table: str, tenant: str, saga: str) -> str:
-    """Under which name a worker holds a saga's lease; empty: none does.
-    The log tells it only of the worker that wrote last.
+    """Return the name under which a worker holds a saga's lease, empty without a holder. The log names only
+    the worker that wrote last.
     """
     key = {"pk": {"S": f"T#{tenant}#SAGA#{saga}"}, "sk": {"S": "HEAD"}}
     head = client.get_item(TableName=table, Key=key, ConsistentRead=True).get("Item", {})
@@ -77,12 +78,12 @@ def owner_of(client: DynamoDBClient, table: str, tenant: str, saga: str) -> str:
 
 
 def kind_of(sort_key: str) -> str:
-    """The kind of item a sort key belongs to."""
+    """Return the kind of item of a sort key."""
     return _KINDS.get(sort_key.partition("#")[0], "other")
 
 
 def size_of(item: Mapping[str, Any]) -> int:
-    """Bytes of an item as DynamoDB counts them, for the types that are used here: S, N, B, BOOL."""
+    """Return the bytes of an item as DynamoDB counts them, for the types used here: S, N, B, BOOL."""
     return sum(len(name.encode()) + _value_size(value) for name, value in item.items())
 
 
@@ -101,10 +102,10 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """A worker process that was sent SIGKILL while it was at work on `request_id`.
+    """A worker process that received SIGKILL during `request_id`.
 
-    `effect`: what a service had done for `saga`, whose worker had not heard of it; neither if it was no such
-    moment.
+    `effect`: the effect of a service for `saga` whose answer the worker had not received. Both are empty if
+    the kill did not hit such a moment.
     """
 
     pid: int
@@ -118,7 +119,7 @@ class Kill:
 
 @dataclass(slots=True)
 class Course:
-    """What was done to the system, in the order it was done; filled while the scenario runs."""
+    """Actions on the system, in order, recorded while the scenario runs."""
 
     expected_steps: int = 0
     asked_to_end_by_ms: int = 0
@@ -136,13 +137,13 @@ class Course:
     falling: str = ""
 
     def is_planned(self, saga: str) -> bool:
-        """Whether it is the saga of the guest who began with words, or a child of it."""
+        """Return true for the saga of the guest who began with words, and for its children."""
         return bool(self.planning) and saga.partition(".")[0] == self.planning
 
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """One run of a function. `wakes`: messages it was given; `changes`: whether a request changed something."""
+    """One run of a function. `wakes`: number of messages; `changes`: true if a request changed something."""
 
     function: str
     request_id: str
@@ -155,7 +156,7 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """What the table holds: items and write units by kind, and takes as the heads counted them."""
+    """Contents of the table: items and write units by kind, and takes as counted by the heads."""
 
     counts: dict[str, int]
     units: dict[str, int]
@@ -164,10 +165,10 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """All of it.
-    `logs` has those of child sagas, too.
-    `sagas`, `logs`, `books` and `models`, the book of the provider of
-    models, are documents as they were served.
+    """All evidence of a run.
+
+    `logs` includes those of child sagas. `sagas`, `logs`, `books` and `models`, the book of the models'
+    provider, are documents as served.
     """
 
     course: Course
@@ -180,14 +181,14 @@ class Evidence:
     models: list[Json]
 
     def save(self, path: Path) -> None:
-        """Write everything to a file, so that each figure can be checked by hand."""
+        """Write the evidence to a file, so that each figure can be checked manually."""
         path.write_text(
             json.dumps(dataclasses.asdict(self), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
         )
 
     @classmethod
     def load(cls, path: Path) -> Evidence:
-        """The inverse of `save`."""
+        """Read the evidence from a file that `save` has written."""
         data = json.loads(path.read_text(encoding="utf-8"))
         course = data["course"]
         course["kills"] = [Kill(**kill) for kill in course["kills"]]
@@ -213,7 +214,7 @@ async def collect(
     table: str,
     memory_mb: dict[str, int],
 ) -> Evidence:
-    """Read everything once, after the last saga has ended."""
+    """Collect the evidence once, after the last saga has ended."""
     planned = await _log(api, course.planning)
     opened = [event for entry in planned for event in entry["events"] if event["kind"] == "child_opened"]
     known = [*course.sagas, *(event["child"] for event in opened)]
@@ -241,7 +242,7 @@ async def _log(api: Api, saga: str) -> list[Json]:
 
 
 def reduce_invocation(raw: InvocationRecord) -> Invocation:
-    """What the figures need of an invocation, without the whole of its event."""
+    """Return the part of an invocation that the figures need, without its whole event."""
     event = raw.event if isinstance(raw.event, Mapping) else {}
     records = event.get("Records")
     wakes = len(records) if isinstance(records, list) else 0
@@ -262,10 +263,10 @@ def reduce_invocation(raw: InvocationRecord) -> Invocation:
 
 
 def request_of(invocation: str) -> str:
-    """The Lambda request id in the name under which a worker writes: `<request id>.<its own suffix>`."""
+    """Return the Lambda request id in a worker's name: `<request id>.<its own suffix>`."""
     return invocation.partition(".")[0]
 
 
 def tally(values: Iterable[str]) -> dict[str, int]:
-    """How often each value occurs: most frequent first, and equally frequent ones by name."""
+    """Return the frequency of each value, most frequent first, and equally frequent ones by name."""
     return dict(sorted(Counter(values).items(), key=lambda pair: (-pair[1], pair[0])))

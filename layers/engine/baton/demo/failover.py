@@ -1,8 +1,8 @@
-"""Failing over: what the dinner does about each fault of table-stack,
-judged by its log and by the services' books.
+"""Failing over: the dinner's reactions to each fault of table-stack, judged by its log and the services'
+books.
 
-Which way a dinner goes is in its document, sagas/dinner.yaml; what a fault is, in
-examples/services/faults.py. How a run is started is in cli/machine/failing_over.py.
+The reactions are in its document, sagas/dinner.yaml; the faults are in examples/services/faults.py.
+cli/machine/failing_over.py starts a run.
 """
 
 from __future__ import annotations
@@ -42,14 +42,13 @@ EVENING = MappingProxyType({"hold": 2, "deposit": 1, "confirm": 2, "order": 3})
 STANDS: Mapping[str, Mapping[str, int]] = MappingProxyType(
     {TIME: EVENING, HOUSE: EVENING, WAITLIST: {"waitlist": 1}, HOME: {"order": 1}, UNDONE: {}, NONE: EVENING}
 )
-"""What stands in the books of both services when a dinner has gone a way: nothing else, and nothing twice."""
+"""Expected entries in the books of both services after each kind of dinner, each exactly once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A fault of the services in one city, and the way that the dinner there has to go.
-
-    `faults` has, by service, those of each place. `undone`: what was done on the way and must not stand.
+    """A fault of the services in one city, and the expected way of the dinner. `faults` contains, by service,
+    those of each place. `undone` lists effects on the way that must be undone.
     """
 
     fault: str
@@ -60,12 +59,12 @@ class Case:
 
     @property
     def given(self) -> dict[str, Any]:
-        """The input of its saga."""
+        """Return the input of its saga."""
         return {"city": self.city, "party": PARTY, "at": AT}
 
 
 def _tables(fault: str, city: str, way: str, kind: str, *operations: str, **more: Any) -> Case:
-    """A case of one fault of table-stack, in the whole city or in a `house` of it."""
+    """Return the case of one fault of table-stack, in the whole city or in a `house` of it."""
     place, undone = f"{city.lower()}{more.pop('house', '')}", more.pop("undone", ())
     found = {"kind": kind, "operations": operations, **more}
     return Case(fault, city, {TABLES: {place: [found]}}, way, undone)
@@ -94,8 +93,8 @@ CASES = (
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a case.
-    `attempts`: those of steps that failed at least once; `trace`: the W3C id of the saga's trace.
+    """Result of a case. `attempts`: those of steps that failed at least once; `trace`: the W3C id of the
+    saga's trace.
     """
 
     case: Case
@@ -109,7 +108,7 @@ class Outcome:
 
 
 class Failover:
-    """One run: all cases side by side. `urls`: where each service is, by its name."""
+    """A run of all cases in parallel. `urls`: addresses of the services, by name."""
 
     def __init__(
         self,
@@ -126,7 +125,7 @@ class Failover:
         self._limit_s = limit_s
 
     async def run(self, cases: Sequence[Case] = CASES) -> list[Outcome]:
-        """The outcome of each, when every saga has ended or the time is up."""
+        """Return the outcome of each case after every saga has ended or the time is up."""
         for case in cases:
             for service, places in case.faults.items():
                 for place, faults in places.items():
@@ -152,7 +151,7 @@ class Failover:
 
 
 def judge(case: Case, saga: Json, log: Sequence[Json], books: Sequence[Json]) -> Outcome:
-    """What became of one case: `problems` is empty if it is as it has to be."""
+    """Return the result of one case. `problems` is empty if it is as expected."""
     failing = {event["node"] for event in events_of(log) if event["kind"] == "attempt_failed"}
     failing |= {event["node"] for event in events_of(log) if event["kind"] == "step_failed"}
     ended = [event for event in events_of(log) if event["kind"] == "saga_ended"]
@@ -174,7 +173,7 @@ def judge(case: Case, saga: Json, log: Sequence[Json], books: Sequence[Json]) ->
 
 
 def way_of(log: Sequence[Json]) -> str:
-    """Where there is dinner in the end, by what was done and by the policies that were taken."""
+    """Return the kind of dinner that resulted, by the recorded actions and policies."""
     if any(event["kind"] == "saga_ended" and event["status"] == ROLLED_BACK for event in events_of(log)):
         return UNDONE
     done = {event["node"] for event in events_of(log) if event["kind"] == "step_succeeded"}
@@ -217,7 +216,7 @@ def _listed(counts: Mapping[str, int]) -> str:
 
 
 def show(console: Console, outcomes: Sequence[Outcome]) -> None:
-    """Print the table, then what is wrong in words."""
+    """Print the table, then the problems in words."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("table-stack …", min_width=14)
     table.add_column("", no_wrap=True)
@@ -247,7 +246,7 @@ def show(console: Console, outcomes: Sequence[Outcome]) -> None:
 
 
 def document(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """The same for programs, as JSON."""
+    """Return the outcomes as JSON for programs."""
     return {
         "passed": not any(one.problems for one in outcomes),
         "cases": [

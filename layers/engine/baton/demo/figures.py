@@ -1,6 +1,6 @@
-"""From evidence to figures: every number of the final table, each computed from what was recorded.
+"""Computation of the figures of the final table from the evidence.
 
-What is right or wrong about a number is in promises; how it looks is in report.
+promises.py checks the figures; report.py shows them.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ WRITES_PER_EFFECT = 2
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What was done, as counted.
-    `log_units`: write units of entries and snapshots, by their size; `effect_units`: of effects.
+    """Counts of work. `log_units`: write units of entries and snapshots, by their size; `effect_units`: of
+    effects.
     """
 
     steps: int
@@ -51,7 +51,7 @@ class Work:
 
 
 def bill(work: Work) -> list[Charge]:
-    """The charges for `work`."""
+    """Return the charges for `work`."""
     head = (
         work.starts * START_UNITS
         + work.takes * TAKE_UNITS
@@ -85,9 +85,9 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Survival:
-    """One kill, and the sagas that the dead invocation had held: each with its revival time in ms.
+    """One kill, and the sagas that the dead invocation held, each with its revival time in ms.
 
-    The time runs from the end of the dead invocation's lease to the entry that revived the saga.
+    The revival time runs from the end of the dead invocation's lease to the entry that revived the saga.
     """
 
     kill: Kill
@@ -96,8 +96,8 @@ class Survival:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """A question that a person approved.
-    `runs`: workers that took the saga up before that; `version`: the entry that closed it.
+    """A question that a person approved. `runs`: number of workers that took the saga before the approval;
+    `version`: the entry that closed it.
     """
 
     saga: str
@@ -110,9 +110,9 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Planning:
-    """What agents did, by the logs: turns that are recorded, calls that their answers
-    asked for, those of them that failed or repeated an earlier one; tokens and dollars
-    of all answers. `requests` and `answers` are the provider's, by its own book.
+    """Work of agents, by the logs: recorded turns, requested calls, those of them that failed or repeated an
+    earlier one, and tokens and dollars of all answers. `requests` and `answers` are from the provider's own
+    book.
     """
 
     turns: int
@@ -127,8 +127,8 @@ class Planning:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The evening that began with words: plans that the guest `confirmed`,
-    and what was `given_back` because of the other wish.
+    """The evening that began with words: plans that the guest `confirmed`, and arrangements `given_back`
+    because of the changed wish.
     """
 
     confirmed: int
@@ -137,8 +137,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Undoing:
-    """What was undone of sagas that fell through: their `steps`, by the logs; the
-    `effects` and the `deposits` that were taken back, by the services' own books.
+    """Rollbacks of failed sagas: their `steps`, by the logs, and the `effects` and `deposits` undone, by the
+    services' own books.
     """
 
     sagas: int
@@ -149,7 +149,7 @@ class Undoing:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Everything the final table shows."""
+    """All figures of the final table."""
 
     statuses: dict[str, int]
     steps: int
@@ -188,12 +188,12 @@ class Figures:
 
     @property
     def writes_per_step(self) -> float:
-        """Log writes per settled step: starts, revivals and cancels included."""
+        """Log writes per settled step, including starts, revivals and cancels."""
         return self.entries / self.steps if self.steps else 0.0
 
 
 def compute(evidence: Evidence) -> Figures:
-    """All figures of one run."""
+    """Return all figures of one run."""
     logs = evidence.logs
     ours = [item for item in evidence.invocations if item.function == WORKER]
     steps = sum(1 for log in logs.values() for event in events_of(log) if event["kind"] in SETTLED)
@@ -250,13 +250,13 @@ def compute(evidence: Evidence) -> Figures:
 
 
 def events_of(log: Sequence[Json]) -> Iterator[Json]:
-    """The events of a log in order."""
+    """Yield the events of a log in order."""
     for entry in log:
         yield from entry["events"]
 
 
 def legs_of(log: Sequence[Json]) -> list[list[Json]]:
-    """The entries that workers wrote, a list for each invocation that went on with the saga."""
+    """Return the entries that workers wrote, one list for each invocation that continued the saga."""
     legs: list[list[Json]] = []
     for entry in log:
         if not entry.get("epoch"):
@@ -268,11 +268,11 @@ def legs_of(log: Sequence[Json]) -> list[list[Json]]:
 
 
 def handovers_of(log: Sequence[Json]) -> Iterator[tuple[int, bool]]:
-    """For each yield: milliseconds from the last entry of one invocation to the first step of the next,
-    and whether that one began with a cold start.
+    """Yield, for each hand-over, milliseconds from the last entry of one invocation to the first step of the
+    next, and true if the next one began with a cold start.
 
-    A revival is no hand-over: the invocation before it left nothing behind but its lease.
-    Nor is a wait for a person.
+    A revival is no hand-over, because the invocation before it left nothing but its lease. A wait for a
+    person is none either.
     """
     for before, after in pairwise(legs_of(log)):
         if any(event["kind"] == "revived" for event in events_of(after)) or _ends_with_a_question(before):
@@ -288,8 +288,8 @@ def _ends_with_a_question(leg: Sequence[Json]) -> bool:
 
 
 def approvals_of(saga: str, log: Sequence[Json]) -> Iterator[Approval]:
-    """The questions of a saga that a person approved.
-    Each take raises its epoch, so that tells who ran meanwhile.
+    """Yield the approved questions of a saga. Each take raises the epoch, which shows the workers that ran
+    meanwhile.
     """
     placed = [(entry, event) for entry in log for event in entry["events"]]
     asked = {e["ask"]["id"]: (entry, e["ask"]) for entry, e in placed if e["kind"] == OPENED}
@@ -305,7 +305,7 @@ def approvals_of(saga: str, log: Sequence[Json]) -> Iterator[Approval]:
 
 
 def planning_of(evidence: Evidence) -> Planning:
-    """What agents did and what their models cost."""
+    """Return the work of agents and the cost of their models."""
     events = [event for log in evidence.logs.values() for event in events_of(log)]
     asked = [call for event in events if event["kind"] == "calls_began" for call in event["calls"]]
     used = [usage for event in events for usage in event.get("usage") or ()]
@@ -322,7 +322,7 @@ def planning_of(evidence: Evidence) -> Planning:
 
 
 def change_of(evidence: Evidence) -> Change:
-    """What the guest confirmed, and what was given back."""
+    """Return the plans that the guest confirmed, and the arrangements given back."""
     log = evidence.logs.get(evidence.course.planning, ())
     confirmed = sum(event["kind"] == CLOSED and event["action"] == CONFIRM for event in events_of(log))
     effects = [effect for book in evidence.books for effect in book["effects"] if effect["undone_by"]]
@@ -331,7 +331,7 @@ def change_of(evidence: Evidence) -> Change:
 
 
 def undoing_of(evidence: Evidence) -> Undoing:
-    """What was undone of the sagas that are rolled back."""
+    """Return the undone steps of sagas that are rolled back."""
     sagas = [str(saga["id"]) for saga in evidence.sagas if saga.get("status") == ROLLED_BACK]
     events = [event for saga in sagas for event in events_of(evidence.logs[saga])]
     effects = [
@@ -349,12 +349,12 @@ def undoing_of(evidence: Evidence) -> Undoing:
 
 
 def is_undo(event: Json) -> bool:
-    """Whether a step undoes another."""
+    """Return true if a step undoes another."""
     return str(event.get("item", "")).partition("-")[0] == UNDO
 
 
 def survivals_of(course: Course, logs: Mapping[str, Sequence[Json]]) -> list[Survival]:
-    """For each kill, the sagas that were revived from the invocation it ended."""
+    """Return, for each kill, the sagas that were revived from its invocation."""
     return [
         Survival(
             kill,
@@ -370,9 +370,10 @@ def survivals_of(course: Course, logs: Mapping[str, Sequence[Json]]) -> list[Sur
 
 
 def looked_up_of(book: Json) -> tuple[int, int]:
-    """Payments that a worker looked for before paying (again), and those of them that had been made.
+    """Return the number of payments that a worker verified before paying (again), and the number of those
+    that had been made.
 
-    Both requests of a step have its idempotency key, although this service makes no use of it.
+    Both requests of a step have its idempotency key, although this service does not use it.
     """
     of = {request["n"]: request["key"] for request in book["requests"]}
     paid = {of[effect["request"]] for effect in book["effects"] if effect["kind"] == PAYMENT}
@@ -381,7 +382,7 @@ def looked_up_of(book: Json) -> tuple[int, int]:
 
 
 def quantile(sorted_values: Sequence[int], share: float) -> int | None:
-    """The smallest value that at least `share` of the values do not exceed; None for no values."""
+    """Return the smallest value that at least `share` of the values do not exceed, or None for no values."""
     if not sorted_values:
         return None
     return sorted_values[max(0, -(-int(share * 100) * len(sorted_values) // 100) - 1)]
@@ -419,7 +420,7 @@ def _sum(books: Sequence[Json], name: str) -> int:
 
 
 def _repeated(book: Json) -> int:
-    """Requests that asked again for what had been asked before, by their idempotency key."""
+    """Return the number of requests that repeated an earlier one, by their idempotency key."""
     asked = (request for request in book["requests"] if request.get("key"))
     keys = tally(f"{request['operation']} {request['key']}" for request in asked)
     return sum(count - 1 for count in keys.values())

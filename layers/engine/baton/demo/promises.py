@@ -1,7 +1,4 @@
-"""What the demo promises, as checks on the evidence: each returns what is wrong, in words.
-
-A promise that is kept returns nothing.
-"""
+"""Promises of the demo as checks of the evidence. Each check yields the violations in words."""
 
 from __future__ import annotations
 
@@ -25,11 +22,11 @@ EFFECT_OF = {
     "table.waitlist": ("table-stack", "waitlist"),
     "delivery.order": ("open-delivery", "order"),
 }
-"""The tools of the dinner that do something, and the name of what they do in whose books."""
+"""Effects of the dinner's tools: the service with the book, and the name of the effect in it."""
 
 
 def broken(evidence: Evidence, figures: Figures) -> list[str]:
-    """Every promise that was not kept; empty for a run as it should be."""
+    """Return every violated promise. Empty for a correct run."""
     checks = (
         _all_ended,
         _nothing_twice,
@@ -81,7 +78,7 @@ def _nothing_twice(evidence: Evidence, figures: Figures) -> Iterator[str]:
 
 
 def _books_and_logs_agree(evidence: Evidence, figures: Figures) -> Iterator[str]:
-    """What the services did for a completed saga is what its log says, no more and no less."""
+    """Check that the effects of the services for a completed saga are exactly those in its log."""
     done = Counter(
         (book["service"], effect["kind"], effect["identity"]["reference"])
         for book in evidence.books
@@ -109,7 +106,7 @@ def _books_and_logs_agree(evidence: Evidence, figures: Figures) -> Iterator[str]
 
 
 def _doubts_looked_up(evidence: Evidence, figures: Figures) -> Iterator[str]:
-    """A payment that was made for a worker which was killed before it heard was looked for, not made again."""
+    """Check that a payment whose worker was killed before the answer was verified, not repeated."""
     for kill in evidence.course.kills:
         if kill.effect != PAYMENT or _was_called_off(evidence, kill.saga):
             continue
@@ -124,7 +121,9 @@ def _doubts_looked_up(evidence: Evidence, figures: Figures) -> Iterator[str]:
 
 
 def _was_called_off(evidence: Evidence, saga: str) -> bool:
-    """Whether it was cancelled, or is a child of the guest's evening and was called off by the other wish."""
+    """Return true if the saga was cancelled, or is a child of the guest's evening that the changed wish
+    cancelled.
+    """
     ended = [event for event in events_of(evidence.logs.get(saga, ())) if event["kind"] == "saga_ended"]
     return any(event["status"] == "cancelled" for event in ended)
 
@@ -137,8 +136,8 @@ def _failures_retried(evidence: Evidence, figures: Figures) -> Iterator[str]:
 
 
 def _asked_first(evidence: Evidence, figures: Figures) -> Iterator[str]:
-    """The large party's saga asked one question, was approved, and did
-    nothing before that, by its log and by the books.
+    """Check that the large party's saga asked one question, was approved, and did nothing before, by its log
+    and by the books.
     """
     asking = evidence.course.asking
     if (figures.questions, len(figures.approvals)) != (1, 1):
@@ -169,8 +168,8 @@ def _planned(evidence: Evidence, figures: Figures) -> Iterator[str]:
 
 
 def _changed(evidence: Evidence, figures: Figures) -> Iterator[str]:
-    """The guest's evening asked before it acted, heard of the other wish,
-    and in the end there is what the guest wanted, once.
+    """Check that the guest's evening asked before it acted, heard the changed wish, and in the end has the
+    wish fulfilled once.
     """
     course = evidence.course
     for saga in evidence.sagas:
@@ -194,8 +193,8 @@ def _changed(evidence: Evidence, figures: Figures) -> Iterator[str]:
 
 
 def _undone(evidence: Evidence, figures: Figures) -> Iterator[str]:
-    """The evening that fell through had paid for a table, and has nothing
-    any more: by its own report and by the books.
+    """Check that the rolled-back evening had paid for a table, and has nothing left, by its own report and by
+    the books.
     """
     falling = evidence.course.falling
     if not falling:
@@ -217,8 +216,8 @@ def _undone(evidence: Evidence, figures: Figures) -> Iterator[str]:
 
 
 def _paid_once(evidence: Evidence, figures: Figures) -> Iterator[str]:
-    """An answer that is in a log was not asked for again.
-    Else only a worker that died asking had its request made anew.
+    """Check that a logged answer was not requested again, and that only requests of killed workers were
+    repeated.
     """
     requests = [request for book in evidence.models for request in book["requests"]]
     for saga, log in evidence.logs.items():

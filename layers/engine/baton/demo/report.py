@@ -23,7 +23,7 @@ from baton.words.text import counted, span
 
 
 def show(console: Console, figures: Figures, broken: Sequence[str]) -> None:
-    """Print the table of figures, then whether everything went as it should."""
+    """Print the table of figures, then the violated promises."""
     table = Table(box=box.SIMPLE_HEAD, title="What happened", title_justify="left", show_header=False)
     table.add_column(style="dim", no_wrap=True)
     table.add_column(no_wrap=True)
@@ -38,12 +38,12 @@ def show(console: Console, figures: Figures, broken: Sequence[str]) -> None:
 
 
 def document(figures: Figures, broken: Sequence[str]) -> dict[str, Any]:
-    """The same for programs, as JSON."""
+    """Return the figures as JSON for programs."""
     return {"kept": not broken, "problems": list(broken), "figures": msgspec.to_builtins(figures)}
 
 
 def rows(figures: Figures) -> Iterator[tuple[str, str, str]]:
-    """What was measured, its value, and where the value comes from or what it is made of."""
+    """Yield name, value, and source or composition of each figure."""
     yield (
         "sagas",
         str(sum(figures.statuses.values())),
@@ -196,7 +196,7 @@ _STYLES = {
 
 
 class Progress:
-    """Shows sagas as `GET /sagas/{id}` describes them. Enter before the first update."""
+    """Display of sagas as in `GET /sagas/{id}`. Enter it before the first update."""
 
     def __init__(self, console: Console, steps: int) -> None:
         self._console = console
@@ -219,12 +219,12 @@ class Progress:
             self._live.stop()
 
     def say(self, text: str) -> None:
-        """Something happened that stays on the screen."""
+        """Print a message that stays on the screen."""
         console = self._live.console if self._live else self._console
         console.print(Text(f"{self._elapsed():6.1f} s  {text}"))
 
     def update(self, sagas: Mapping[str, Mapping[str, Any]]) -> None:
-        """The latest state of every saga."""
+        """Show the latest state of every saga."""
         if self._live:
             self._live.update(self._drawing(sagas), refresh=True)
         elif self._elapsed() - self._last >= EVERY_S:
@@ -261,7 +261,7 @@ class Progress:
 
 
 def summary(sagas: Mapping[str, Mapping[str, Any]]) -> str:
-    """All sagas in one line."""
+    """Return all sagas in one line."""
     statuses = ", ".join(
         f"{count} {status}" for status, count in tally(str(s.get("status")) for s in sagas.values()).items()
     )

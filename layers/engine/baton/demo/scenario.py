@@ -18,7 +18,7 @@ from baton.words.text import span
 
 
 class Approver:
-    """Approves the first question, `thinks_s` after it was seen: one sees its saga wait.
+    """A person who approves the first question, `thinks_s` after it was seen, so that its saga visibly waits.
 
     `api` is that of another person than the one who started the sagas.
     """
@@ -31,9 +31,7 @@ class Approver:
         self._seen_at = 0.0
 
     async def look(self, sagas: Mapping[str, Mapping[str, Any]]) -> None:
-        """Look into the inbox; answer what was found there once it has been left alone.
-        `sagas`: as last seen.
-        """
+        """Check the inbox, and answer a question after its waiting time. `sagas`: latest states."""
         if not self._course.asking or self._course.approved_ms:
             return
         async for page, _ in self._api.questions(limit=1, cursor=None):
@@ -60,7 +58,7 @@ SIGN = "hold"
 
 
 class Guest:
-    """`api` is that of the person who has started the saga."""
+    """The guest. `api` is that of the person who has started the saga."""
 
     def __init__(self, api: Api, say: Callable[[str], None], course: Course) -> None:
         self._api = api
@@ -70,7 +68,7 @@ class Guest:
         self._child = ""
 
     async def look(self, saga: Mapping[str, Any]) -> None:
-        """Confirm what the saga asks. `saga`: as last seen."""
+        """Confirm the saga's question. `saga`: latest state."""
         for asked in saga.get("questions") or ():
             if asked["node"] != ASK or asked["id"] in self._answered:
                 continue
@@ -80,7 +78,7 @@ class Guest:
             await self._api.answer(saga["id"], {"ask": asked["id"], "action": "confirm"})
 
     async def change(self, saga: Mapping[str, Any]) -> None:
-        """Once a table is held: say that it is to be another one."""
+        """Once a table is held, request another one."""
         if self._course.changed_ms or not self._answered:
             return
         if not self._child:
@@ -122,7 +120,7 @@ LOOK_EVERY_TICKS, ASK_TICKS = 10, 3
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How much of what. `thinks_s`: how long the person who is asked leaves the question alone."""
+    """Size of the scenario. `thinks_s`: seconds for which the person leaves the question unanswered."""
 
     sagas: int = 20
     cancel_after_steps: int = 4
@@ -137,19 +135,19 @@ class Workers(Protocol):
     def processes(self, function: str) -> Sequence[ProcessInfo]: ...
 
     def kill(self, pid: int) -> None:
-        """SIGKILL."""
+        """Send SIGKILL to a process."""
         ...
 
 
 class Screen(Protocol):
-    """Where the course of things is shown."""
+    """Display of the scenario's progress."""
 
     def say(self, text: str) -> None: ...
     def update(self, sagas: Mapping[str, Mapping[str, Any]]) -> None: ...
 
 
 class Scenario:
-    """One run. `course` says afterwards, or while it runs, what was done."""
+    """One run of the scenario. `course` records its actions."""
 
     def __init__(
         self,
@@ -162,7 +160,7 @@ class Scenario:
         screen: Screen,
         steps: int,
     ) -> None:
-        """`holder` tells under which name a worker holds a saga."""
+        """Create the scenario. `holder` returns the name under which a worker holds a saga."""
         self._plan = plan
         self._books = books
         self._holder = holder
@@ -177,7 +175,7 @@ class Scenario:
         self._guest = Guest(api, screen.say, self.course)
 
     async def run(self) -> Course:
-        """Returns when every saga has ended, or when the time is up."""
+        """Run until every saga has ended, or the time is up."""
         course = self.course
         course.started_ms = _now_ms()
         course.asked_to_end_by_ms = course.started_ms + round(self._plan.limit_s * 1000)
@@ -193,7 +191,7 @@ class Scenario:
         return course
 
     async def _watch(self, beside: asyncio.Future[Any]) -> None:
-        """Until every saga has ended, or the time is up. Raises what `beside` has failed with."""
+        """Wait until every saga has ended, or the time is up. Raises the error of `beside`."""
         tick = 0
         while _now_ms() < self.course.asked_to_end_by_ms:
             if beside.done():
@@ -223,29 +221,31 @@ class Scenario:
         self._screen.say(f"{len(started)} dinner sagas started over HTTP, and one from words: {WORDS}")
 
     async def _look(self) -> None:
-        """Ask for every saga that has not ended."""
+        """Fetch every saga that has not ended."""
         running = [saga for saga, seen in self._latest.items() if seen["status"] not in FINISHED]
         for saga, seen in zip(running, await asyncio.gather(*map(self._api.show, running)), strict=True):
             self._latest[saga] = seen
 
     async def _kill_all(self) -> None:
-        """Beside all that is looked at: an answer is late by seconds, and to
-        look at every saga may take longer.
+        """Kill workers in parallel to the polling of sagas: an answer is late by seconds, and polling all
+        sagas may take longer.
         """
         while self._to_kill:
             await self._kill_one()
             await asyncio.sleep(self._plan.tick_s)
 
     async def _change_wish(self) -> None:
-        """The guest's other wish has its time, too: between the table that is
-        held and the end of the evening's booking.
+        """Send the guest's changed wish in time: after the table is held and before the end of the evening's
+        booking.
         """
         while not self.course.changed_ms:
             await self._guest.change(self._latest[self.course.planning])
             await asyncio.sleep(self._plan.tick_s * ASK_TICKS)
 
     async def _kill_one(self) -> None:
-        """SIGKILL a worker at the worst moment: a service has acted for it, and it does not know yet."""
+        """Send SIGKILL to a worker at the worst moment: after the effect of a service, before the worker
+        knows of it.
+        """
         if not self._busy():
             return
         for effect in await self._books.unanswered():
@@ -261,7 +261,7 @@ class Scenario:
                 return
 
     def _city(self, saga: str) -> str:
-        """Where the evening of a saga is."""
+        """Return the city of a saga's evening."""
         return GUESTS_CITY if self.course.is_planned(saga) else self._cities.get(saga, "")
 
     async def _kill(self, process: ProcessInfo, effect: Mapping[str, Any]) -> None:
@@ -278,7 +278,7 @@ class Scenario:
         self._screen.say(f"kill -9 {process.pid}: a worker, {span(busy_ms)} into its work, {moment}")
 
     def _busy(self) -> dict[str, ProcessInfo]:
-        """The workers that were not killed yet, by the invocation they are busy with."""
+        """Return the workers that were not killed yet, by the invocation they are busy with."""
         struck = {kill.pid for kill in self.course.kills}
         workers = self._workers.processes("WorkerFunction")
         return {one.request_id: one for one in workers if one.busy and one.pid not in struck}
@@ -286,8 +286,8 @@ class Scenario:
     async def _cancel_one(self) -> None:
         """Cancel the first saga that is well under way, with time for its running steps to finish.
 
-        None whose worker is to be killed, that asks a person or has an agent:
-        they have to show that they go on. Nor the one that falls through.
+        Sagas whose worker is to be killed, that ask a person, that have an agent, or that roll back are
+        excluded, because they have other promises to show.
         """
         course = self.course
         cities = [city for city, _ in self._to_kill]
@@ -297,7 +297,9 @@ class Scenario:
                 return
 
     async def _cancelled(self, saga: str) -> bool:
-        """Cancel a saga when it has done enough; whether that was so before it ended."""
+        """Cancel a saga when enough of its steps are completed. Return true if that was so before
+        it ended.
+        """
         while (seen := await self._api.show(saga))["status"] not in FINISHED:
             if seen["status"] == "running" and int(seen.get("steps") or 0) >= self._plan.cancel_after_steps:
                 try:
@@ -312,18 +314,18 @@ class Scenario:
 
 
 def evening(n: int) -> dict[str, Any]:
-    """The input of the n-th saga: cities and days differ, so that no two want the same table."""
+    """Return the input of the n-th saga. Cities and days differ, so that no two need the same table."""
     day = FIRST_EVENING + timedelta(days=n // len(CITIES))
     party = LARGE_PARTY if n == LARGE else 2 + n % 4
     return {"city": CITIES[n % len(CITIES)], "party": party, "at": day.isoformat()}
 
 
 def faults() -> dict[str, list[dict[str, Any]]]:
-    """What is wrong with the services, by place.
+    """Return the faults of the services, by place.
 
-    Answers are late where a kill is to meet them, until it has: on a busy machine the
-    first may be over too soon. The guest's deposit is refused three times: before it is
-    taken there is time for another wish. And of one evening the last thing is sold out.
+    Answers are late where a kill is planned, until it has happened: on a busy machine the first may be over
+    too soon. The guest's deposit is refused three times, which leaves time for a changed wish. In one
+    evening, the last item is sold out.
     """
     found: dict[str, list[dict[str, Any]]] = {GUESTS_CITY.lower(): after_kill(GUESTS_CITY)}
     for city, kind in (*KILLS, (GUESTS_CITY, HELD)):
@@ -334,12 +336,12 @@ def faults() -> dict[str, list[dict[str, Any]]]:
 
 
 def after_kill(city: str) -> list[dict[str, Any]]:
-    """What is still wrong in a city once the kill has met a late answer there."""
+    """Return the remaining faults in a city after the kill has hit a late answer there."""
     return [{"kind": "unavailable", "operations": ["deposit"], "times": 3}] if city == GUESTS_CITY else []
 
 
 def _bar_at(at: str) -> str:
-    """When the guests are at the bar, three hours later."""
+    """Return the time when the guests are at the bar, three hours later."""
     return (datetime.fromisoformat(at) + timedelta(hours=3)).isoformat()
 
 

@@ -1,4 +1,4 @@
-"""The local Lambda: runs what template.yaml declares, on one machine, without docker or an account.
+"""The local Lambda: it runs the resources of template.yaml on one machine, without docker or an account.
 
-The way in is `baton.local.run.LocalRun`. Nothing here is shipped to AWS, and nothing here knows sagas.
+The entry point is `baton.local.run.LocalRun`. AWS does not need this package, and the package knows no sagas.
 """

@@ -40,21 +40,18 @@ _TRIES = 3
 
 
 def free_port() -> int:
-    """A loopback port that is free now; another process may take it first, so callers try again."""
+    """Return a loopback port that is free now. Another process may take it first, so callers retry."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 class MiniStack:
-    """Starts and stops the process; `endpoint` is valid once `start` has returned.
+    """Process of the embedded AWS. `endpoint` is valid after `start`.
 
-    `port` 0 is any free one. `data`: where tables and objects are kept. MiniStack writes tables when it is
-    ended
-    politely, objects at once.
-    What is in queues is not kept: the reconciler finds every saga without it.
-    Raises
-    `LocalRunError` from `start`.
+    `port` 0 selects a free port. `data` is the folder of tables and objects. MiniStack writes tables when it
+    is terminated regularly, and objects immediately. Queues are not stored, because the reconciler finds
+    every saga without them. `start` raises `LocalRunError`.
     """
 
     def __init__(self, run_dir: Path, children: Children, port: int = 0, data: Path | None = None) -> None:
@@ -118,7 +115,7 @@ class MiniStack:
         }
 
     async def wait(self) -> int:
-        """Returns the exit status once the process has ended."""
+        """Wait for the end of the process and return its exit status."""
         assert self._process is not None, "not started"
         return await self._process.wait()
 
@@ -146,7 +143,7 @@ T = TypeVar("T")
 
 
 class _Descriptions(Loader):
-    """Does not look through those of all services to find out that there is one of these."""
+    """Loader that does not scan the descriptions of all services to find one of them."""
 
     def list_available_services(self, type_name: str) -> list[str]:
         return ["dynamodb", "dynamodbstreams", "events", "s3", "sesv2", "sns", "sqs"]
@@ -154,7 +151,9 @@ class _Descriptions(Loader):
 
 @functools.cache
 def _session() -> Session:
-    """One for all runs of a program: it keeps the service descriptions, which take long to read."""
+    """Return the session shared by all runs of a program. It caches service descriptions, which are slow to
+    read.
+    """
     session = Session()
     session.register_component("data_loader", _Descriptions())
     session.set_credentials(CREDENTIALS["AWS_ACCESS_KEY_ID"], CREDENTIALS["AWS_SECRET_ACCESS_KEY"])
@@ -162,7 +161,7 @@ def _session() -> Session:
 
 
 class Aws:
-    """The clients, and `call`, which runs one of their methods without holding up the event loop."""
+    """The clients, and `call`, which runs one of their methods without blocking the event loop."""
 
     dynamodb: DynamoDBClient
     streams: DynamoDBStreamsClient
@@ -193,12 +192,12 @@ class Aws:
 
     @functools.cached_property
     def sesv2(self) -> SESV2Client:
-        """Made when it is needed, which it seldom is: its description takes a while to read."""
+        """Client created on first use, because its description is slow to read and it is rarely needed."""
         return cast("SESV2Client", self._client("sesv2"))
 
     @functools.cached_property
     def events(self) -> Any:
-        """Made when it is needed, as is `sesv2`."""
+        """Client created on first use, as `sesv2`."""
         return self._client("events")
 
     async def call(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -211,7 +210,9 @@ class Aws:
 
 @contextlib.contextmanager
 def keeping(folder: Path) -> Iterator[None]:
-    """Raises `LocalRunError` if it cannot be made, or another run holds it. A run that died holds nothing."""
+    """Hold the data folder. Raises `LocalRunError` if it cannot be created, or if another run holds it. A
+    dead run holds nothing.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / "lock").open("a")

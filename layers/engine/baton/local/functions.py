@@ -50,7 +50,7 @@ _KEYS = {
 
 
 def variables_of(shell: Mapping[str, str]) -> dict[str, str]:
-    """The variables of functions: credentials."""
+    """Return the variables of the shell for functions: credentials."""
     given = {name: value for name, value in shell.items() if name.startswith(tuple(_KEYS.values())) and value}
     if key := shell.get("OPENAI_API_KEY"):
         given.setdefault(local_key_variable("MODEL", _OPENAI), key)
@@ -58,15 +58,15 @@ def variables_of(shell: Mapping[str, str]) -> dict[str, str]:
 
 
 def meant_for(declared: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """Of the variables given to all functions those of one: credentials
-    only where the template tells it what for.
+    """Return those of the variables for all functions that one function needs: a credential only if its
+    environment declares the variable.
     """
     others = tuple(begins for variable, begins in _KEYS.items() if variable not in declared)
     return {name: value for name, value in given.items() if not name.startswith(others)}
 
 
 def parameters_of(shell: Mapping[str, str]) -> dict[str, str]:
-    """The template's parameters: the address."""
+    """Return the template's parameters from the shell: the address."""
     url = shell.get("OPENAI_BASE_URL")
     return {"ModelProfiles": f"{_OPENAI}={url}"} if url else {}
 
@@ -75,7 +75,9 @@ BUILD = "BATON_BUILD"
 
 
 def build_of(layers: Iterable[Path]) -> str:
-    """The time of the last change to a file of the layers. It names their code, as versions do on AWS."""
+    """Return the time of the last change to a file of the layers. It identifies their code, as versions do on
+    AWS.
+    """
     return str(max((_changed(layer) for layer in layers), default=0) // 1_000_000)
 
 
@@ -91,8 +93,8 @@ def _changed(folder: Path) -> int:
 
 
 def aws_environment(endpoint: str, lambda_endpoint: str, key: str) -> dict[str, str]:
-    """Variables by which any boto3 client talks to this local run. key: its
-    access key id, without which no function is invoked.
+    """Return the variables with which any boto3 client uses this local run. key: its access key id, which
+    invocations require.
     """
     return {
         **CREDENTIALS,
@@ -105,7 +107,7 @@ def aws_environment(endpoint: str, lambda_endpoint: str, key: str) -> dict[str, 
 
 
 def of_process(function: Function, aws: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, str]:
-    """For one process (the log stream's name is its own). `extra` wins over the template."""
+    """Return the environment of one process, with its own log stream name. `extra` overrides the template."""
     now = datetime.now(UTC)
     return {
         "PATH": os.environ.get("PATH", os.defpath),
@@ -134,7 +136,9 @@ _CREDENTIAL = re.compile(r"AWS4-HMAC-SHA256 Credential=([A-Za-z0-9]{1,128})/")
 
 
 def local_key(folder: Path) -> str:
-    """Of the runs that share a folder: made once, in a file that only its owner reads."""
+    """Return the access key id of the runs that share a folder. It is created once, in a file that only its
+    owner can read.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / FILE
     try:
@@ -150,15 +154,13 @@ def local_key(folder: Path) -> str:
 
 
 def is_signed_by(authorization: str, key: str) -> bool:
-    """Tell whether the request is signed with this access key id.
-    The signature itself proves no more, and is not checked.
-    """
+    """Return true if the request is signed with this access key id. The signature itself is not verified."""
     found = _CREDENTIAL.match(authorization)
     return found is not None and hmac.compare_digest(found[1], key)
 
 
 class Throttled(Exception):
-    """The function's reserved concurrency is used up; Lambda answers 429."""
+    """Error for a function whose reserved concurrency is used up. Lambda answers 429."""
 
 
 class Pool:
@@ -187,7 +189,7 @@ class Pool:
         self._closed = False
 
     async def invoke(self, event: bytes, trigger: Trigger, request_id: str = "") -> Result:
-        """Runs the function once on an event that is valid JSON. Raises `Throttled` or `LocalRunError`."""
+        """Run the function once on an event that is valid JSON. Raises `Throttled` or `LocalRunError`."""
         if self._closed:
             raise LocalRunError(f"{self.function.logical_id}: the local run is being stopped")
         reserved = self.function.reserved
@@ -199,7 +201,7 @@ class Pool:
         return await done
 
     async def warm(self) -> None:
-        """Starts one process and waits until its imports are done; `LocalRunError` if they fail."""
+        """Start one process and wait for its imports. Raises `LocalRunError` if they fail."""
         sandbox = self._start()
         waits = [asyncio.ensure_future(sandbox.ready.wait()), asyncio.ensure_future(sandbox.gone.wait())]
         try:
@@ -214,7 +216,7 @@ class Pool:
             )
 
     def retire(self) -> None:
-        """No process of now takes another invocation: idle ones end at once, others when theirs has ended."""
+        """Retire all present processes: idle ones end immediately, others after their invocation."""
         for sandbox in self._sandboxes:
             sandbox.retired = True
             if sandbox.current is None:
@@ -224,7 +226,7 @@ class Pool:
         return [sandbox.info() for sandbox in self._sandboxes if sandbox.pid]
 
     def kill(self, pid: int) -> bool:
-        """SIGKILL to that process, if it is one of this function."""
+        """Send SIGKILL to the process and return true if it belongs to this function."""
         for sandbox in self._sandboxes:
             if sandbox.pid == pid:
                 sandbox.kill()
@@ -303,7 +305,7 @@ _RECORDS_KEPT = 100_000
 
 
 class Lambdas:
-    """`invocations` grows to 100,000 records, then forgets the oldest tenth."""
+    """Functions by name. `invocations` grows to 100,000 records, then drops the oldest tenth."""
 
     def __init__(
         self,
@@ -335,17 +337,23 @@ class Lambdas:
         }
 
     async def warm(self) -> None:
-        """One process of every function; raises `LocalRunError` for the first that cannot be imported."""
+        """Start one process of every function. Raises `LocalRunError` for the first that cannot
+        be imported.
+        """
         await asyncio.gather(*(pool.warm() for pool in self.pools.values()))
 
     async def replace(self) -> None:
-        """New processes, with the code as it is now; those at work end what they do. Raises as `warm` does."""
+        """Start new processes with the present code; working ones end after their invocation. Raises as
+        `warm` does.
+        """
         for pool in self.pools.values():
             pool.retire()
         await self.warm()
 
     def find(self, reference: str) -> Pool:
-        """By logical id, name, or ARN with or without a qualifier. Raises `LocalRunError`."""
+        """Return a function by logical id, name, or ARN with or without a qualifier. Raises
+        `LocalRunError`.
+        """
         for logical_id, pool in self.pools.items():
             function = pool.function
             if reference in (logical_id, function.name) or f"{reference}:".startswith(f"{function.arn}:"):
@@ -356,11 +364,13 @@ class Lambdas:
         raise LocalRunError(f"there is no function {reference}{nearest(reference, [*self.pools, *names])}")
 
     async def invoke(self, reference: str, event: Any, trigger: Trigger) -> Result:
-        """Synchronously; `event` is any JSON value."""
+        """Invoke a function synchronously. `event` is any JSON value."""
         return await self.find(reference).invoke(json.dumps(event).encode(), trigger)
 
     def submit(self, reference: str, event: bytes) -> str:
-        """Asynchronously (`Event`): queued, repeated on failure as the template says. The request's id."""
+        """Invoke a function asynchronously (`Event`), with the retries of the template, and return the
+        request id.
+        """
         pool, request_id = self.find(reference), str(uuid.uuid4())
         self._events.start(self._run_event(pool, event, request_id))
         return request_id
@@ -417,7 +427,7 @@ RESPONSE_CONTEXT = {"statusCode": 200, "executedVersion": "$LATEST", "functionEr
 
 
 def request_context(arn: str, request_id: str, condition: str, attempts: int) -> dict[str, Any]:
-    """The part that Lambda's documents for failure destinations have in common."""
+    """Return the common part of Lambda's documents for failure destinations."""
     return {
         "requestId": request_id,
         "functionArn": arn,
@@ -427,7 +437,7 @@ def request_context(arn: str, request_id: str, condition: str, attempts: int) ->
 
 
 def timestamp(seconds: float | None = None) -> str:
-    """ISO 8601 with milliseconds, as in Lambda's documents; now if not told otherwise."""
+    """Return a time in ISO 8601 with milliseconds, as in Lambda's documents. Default: now."""
     moment = datetime.fromtimestamp(time.time() if seconds is None else seconds, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -441,7 +451,7 @@ _EVENT_LIMIT = 1024 * 1024
 
 
 def routes(lambdas: Lambdas, key: str) -> list[Route]:
-    """key: the access key id of those who may invoke."""
+    """Return the routes of the Invoke operation. key: access key id of permitted callers."""
 
     async def invoke(request: Request) -> Response:
         headers = request.headers

@@ -28,12 +28,12 @@ _TEXT = ("text/", "application/json", "application/javascript", "application/xml
 
 
 class MalformedAnswer(Exception):
-    """The function's answer is none that API Gateway understands; the caller gets a 500."""
+    """Error for an answer of a function that API Gateway does not accept. The caller receives a 500."""
 
 
 @dataclass(frozen=True)
 class HttpRequest:
-    """`path` and `query` as they came, still percent-encoded; `headers` in order, names in lower case."""
+    """A request. `path` and `query` are percent-encoded; `headers` are in order, with names in lower case."""
 
     method: str
     path: str
@@ -65,7 +65,7 @@ def to_event(
     request_id: str,
     now: float,
 ) -> dict[str, Any]:
-    """The event. `claims` None: the route has no authorizer. `now` is epoch seconds."""
+    """Return the event of a request. `claims` None: the route has no authorizer. `now` is epoch seconds."""
     path = unquote(request.path)  # HTTP APIs decode it, unlike REST APIs and function URLs
     headers: dict[str, str] = {}
     for name, value in request.headers:
@@ -136,7 +136,7 @@ def _body(request: HttpRequest) -> tuple[str, bool]:
 
 
 def claims_as_text(claims: Mapping[str, Any]) -> dict[str, str]:
-    """JWT claims as the event holds them: every value is text, a list is `[a b]`."""
+    """Return JWT claims as in an event: every value is text, a list is `[a b]`."""
     shown = {}
     for name, value in claims.items():
         if isinstance(value, bool):
@@ -153,7 +153,7 @@ def claims_as_text(claims: Mapping[str, Any]) -> dict[str, str]:
 
 
 def to_answer(payload: bytes) -> HttpAnswer:
-    """From the function's answer. Raises `MalformedAnswer`."""
+    """Return the answer from the payload of a function. Raises `MalformedAnswer`."""
     try:
         answer = json.loads(payload)
     except ValueError as error:
@@ -204,7 +204,9 @@ _ASK_AGAIN_S = 10.0
 
 
 class Refused(Exception):
-    """`status` is 401 for a token that is missing or not good, 403 for one without the scope."""
+    """Refusal of a request. `status` is 401 for a missing or invalid token, 403 for a token without the
+    scope.
+    """
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -218,7 +220,7 @@ class Caller:
 
 
 class JwtAuthorizer:
-    """One per authorizer of the API; keeps the issuer's keys."""
+    """JWT authorizer of the API. It caches the issuer's keys."""
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
@@ -227,7 +229,7 @@ class JwtAuthorizer:
         self._lock = asyncio.Lock()
 
     async def check(self, request: HttpRequest, wanted_scopes: tuple[str, ...]) -> Caller:
-        """Who is calling. Raises `Refused`."""
+        """Return the caller. Raises `Refused`."""
         token = request.header(self._authorizer.header).strip()
         if token[:7].lower() == "bearer ":
             token = token[7:].strip()
@@ -272,7 +274,7 @@ class JwtAuthorizer:
 
 
 def scopes_of(claims: Mapping[str, Any]) -> tuple[str, ...]:
-    """The scopes of a token: a text of scopes separated by spaces, or a list whose values are scopes."""
+    """Return the scopes of a token, which are a space-separated text or a list."""
     given = claims.get("scope", claims.get("scp"))
     values = given.split() if isinstance(given, str) else given if isinstance(given, list) else ()
     return tuple(value for value in values if isinstance(value, str))
@@ -311,7 +313,7 @@ class Router:
         self._routes = sorted(compiled, key=lambda entry: entry.rank)
 
     def find(self, method: str, path: str) -> tuple[Route, dict[str, str]] | None:
-        """The route and its path parameters; None means 404. `path` is still percent-encoded."""
+        """Return the route and its path parameters, or None for 404. `path` is percent-encoded."""
         for entry in self._routes:
             if entry.route.method in ("ANY", method):
                 match = entry.pattern.fullmatch(path)
@@ -339,7 +341,7 @@ def _compile(route: Route) -> _Compiled:
 
 
 class TokenBucket:
-    """The throttling of a stage: `burst` at once, `rate` per second; 0 for no limit."""
+    """Throttling of a stage: `burst` at once, `rate` per second. 0 means no limit."""
 
     def __init__(self, rate: float, burst: int, now: float) -> None:
         self._rate, self._burst = rate, float(burst)
@@ -432,7 +434,7 @@ def _say(status: int, message: str, headers: list[tuple[str, str]] | None = None
 
 
 async def _read(scope: Scope, receive: Receive) -> HttpRequest | None:
-    """The whole request; None if its body is larger than API Gateway takes."""
+    """Return the whole request, or None if its body exceeds API Gateway's limit."""
     body = bytearray()
     while True:
         message = await receive()

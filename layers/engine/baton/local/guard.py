@@ -1,7 +1,7 @@
-"""A small process that outlives the local run by a moment: when the run is gone, it kills what is left.
+"""Guard process that outlives the local run briefly and kills its remaining processes.
 
-Run as a script, standard library only. Its input says which process groups to look after (`+PID`) and
-which have ended (`-PID`); the end of the input means that the run has ended, however that happened.
+Run as a script with the standard library only. Its input names process groups to guard (`+PID`) and ended
+ones (`-PID`). The end of the input means that the run has ended, for whatever reason.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 
 def watch(lines: Iterable[bytes]) -> set[int]:
-    """The groups that were still there when the input ended."""
+    """Return the groups that remain when the input ends."""
     groups: set[int] = set()
     for line in lines:
         pid = int(line[1:])

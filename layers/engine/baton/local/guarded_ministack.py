@@ -1,5 +1,5 @@
-"""The program of the embedded AWS: MiniStack, which answers any page of
-any site, behind what processes.py refuses.
+"""Program of the embedded AWS: MiniStack, which answers any page of any site, behind the guard in
+processes.py.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""First code of every child process: ties its life to its parent's, then becomes `python -m MODULE`.
+"""First code of every child process: tie its life to its parent's, then become `python -m MODULE`.
 
-Run as a script (`python -P lifeline.py NAME PARENT_PID MODULE [ARGUMENT …]`), standard library only. It is a
-script of its own because code between fork and exec (`preexec_fn`) is not safe in a parent with threads.
-Only Linux has such a tie; what the children themselves start, and other systems, are left to guard.py.
-What is hidden from each program is told in not_shipped.py.
+Run as a script (`python -P lifeline.py NAME PARENT_PID MODULE [ARGUMENT …]`) with the standard library only.
+It is a separate script because code between fork and exec (`preexec_fn`) is unsafe in a parent with threads.
+Only Linux supports the tie; guard.py handles other systems and the children's own processes. not_shipped.py
+lists the modules hidden from each program.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PR_SET_NAME = 15  # Linux keeps 15 characters of it; the whole name is in the c
 
 
 def _die_with(parent: int) -> None:
-    """SIGKILL this process when its parent ends, however that happens."""
+    """Send SIGKILL to this process when its parent ends, for whatever reason."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it died before the line above took effect
@@ -29,7 +29,7 @@ def _die_with(parent: int) -> None:
 
 
 def _call_me(name: str) -> None:
-    """What `ps` and `top` show, where the system lets a process say so."""
+    """Set the name shown by `ps` and `top`, if the system supports it."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode())
 

@@ -1,10 +1,10 @@
-"""Keeps the child processes of a local run from modules that they try to import and do without.
+"""Exclusion of optional modules from the child processes of a local run.
 
-The environment that a local run is started from has awscrt, pyOpenSSL and click for its own programs.
-On Lambda a function does not have them; here botocore and httpx would load them, which takes a
-quarter of a function's start. MiniStack loads Docker's client, to start containers, and botocore, to
-set the content type of an answer: half of its start. Here it starts no container, and its clients do
-not look at the content type. Standard library only: lifeline.py loads this file by its path.
+The environment of a local run has awscrt, pyOpenSSL and click for its own programs. A function on Lambda does
+not have them; here botocore and httpx would load them, which takes a quarter of a function's start. MiniStack
+loads Docker's client to start containers, and botocore to set the content type of an answer, which takes half
+of its start. Here it starts no container, and its clients ignore the content type. Standard library only:
+lifeline.py loads this file by its path.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TRIED = {
 
 
 class NotShipped:
-    """Finds nothing itself. Imports of the same modules by anything else are left to the other finders."""
+    """Finder that blocks these modules for some importers. Other importers use the other finders."""
 
     def __init__(self, folders: list[str], program: str = _RUNTIME) -> None:
         required = "".join(map(_required, folders)).lower()
@@ -34,7 +34,7 @@ class NotShipped:
         self._hidden = {name: by for name, (by, word) in tried.items() if word not in required}
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """Raises `ModuleNotFoundError` where there would be no such module on Lambda."""
+        """Raise `ModuleNotFoundError` for a module that Lambda does not have."""
         if name in self._hidden and _importer() == self._hidden[name]:
             raise ModuleNotFoundError(f"{name} is in no layer", name=name)
         return None
@@ -48,7 +48,7 @@ def _required(folder: str) -> str:
 
 
 def _importer() -> str:
-    """The package whose import statement this is about."""
+    """Return the package whose import statement is running."""
     frame = sys._getframe(2)  # noqa: SLF001  # the import system does not say
     while frame.f_code.co_filename.startswith("<frozen importlib") and frame.f_back is not None:
         frame = frame.f_back

@@ -22,11 +22,11 @@ from baton.errors import BatonError
 
 
 class LocalRunError(BatonError):
-    """The local run cannot start or go on. The message names the place and what would be right."""
+    """Error of a local run that cannot start or continue. The message names the place and the correction."""
 
 
 class TemplateProblem(LocalRunError):
-    """The template asks for something that is wrong, or that the local run does not know."""
+    """Error for a template that is wrong or uses something that the local run does not support."""
 
     def __init__(self, where: str, what: str) -> None:
         super().__init__(f"template: {where}: {what}")
@@ -34,7 +34,7 @@ class TemplateProblem(LocalRunError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """` (nearest: X)` for the existing name that is most like `name`, or the names if there are few."""
+    """Return ` (nearest: X)` for the most similar existing name, or the names if there are few."""
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1)
     if close:
@@ -45,7 +45,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def tail(path: Path, lines: int = 25) -> str:
-    """The last lines of a log file, indented, for an error message. Empty if there is no such file."""
+    """Return the last lines of a log file, indented, for an error message. Empty without the file."""
     try:
         text = path.read_text("utf-8", errors="replace")
     except OSError:
@@ -61,9 +61,10 @@ Trigger = Literal["sqs", "stream", "event", "invoke", "http", "schedule"]
 
 @dataclass(frozen=True)
 class ProcessInfo:
-    """One process of a function. `cold`: it has not finished an invocation yet.
+    """A process of a function.
 
-    `request_id` is empty and `busy_since` None while it waits for work (or is still importing).
+    `cold`: it has not finished an invocation yet. `request_id` is empty and `busy_since` None while it is
+    idle or importing.
     """
 
     pid: int
@@ -75,11 +76,11 @@ class ProcessInfo:
 
 @dataclass(frozen=True)
 class InvocationRecord:
-    """One invocation that has ended.
+    """An ended invocation.
 
-    `outcome`: `error` is an exception of the handler, a failed import or an exit of its own; `timeout`
-    was killed at the deadline; `killed` ended by a signal from elsewhere. `error` is the function's error
-    document (None when ok). `init_ms` is 0 unless the invocation was `cold`.
+    `outcome`: `error` is an exception of the handler, a failed import or an exit of its own; `timeout` was
+    killed at the deadline; `killed` ended by another signal. `error` is the function's error document (None
+    when ok). `init_ms` is 0 unless the invocation was `cold`.
     """
 
     function: str
@@ -100,18 +101,18 @@ log = logging.getLogger("baton.local")
 
 
 class Tasks:
-    """Keeps its tasks alive until they are done; `what` names them in the log when one breaks."""
+    """Running tasks, kept alive until they end. `what` names them in the log if one fails."""
 
     def __init__(self, what: str) -> None:
         self._what = what
         self._running: set[asyncio.Task[Any]] = set()
 
     def start(self, work: Coroutine[Any, Any, Any]) -> None:
-        """For work whose result no caller awaits."""
+        """Start work whose result is not awaited."""
         _ = self.add(work)
 
     def add(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """For work whose result the caller may await."""
+        """Start work whose result the caller may await."""
         task = asyncio.create_task(work)
         self._running.add(task)
         task.add_done_callback(self._done)
@@ -127,14 +128,14 @@ class Tasks:
             task.cancel()
 
     async def cancelled(self) -> None:
-        """Cancels and waits until all have ended."""
+        """Cancel all tasks and wait for their end."""
         running = list(self._running)
         self.cancel()
         await settled(running)
 
 
 async def settled(tasks: Iterable[asyncio.Future[Any]]) -> None:
-    """Waits until all have ended, however they did."""
+    """Wait until all tasks have ended, with or without errors."""
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
@@ -169,10 +170,11 @@ class Children:
         folder: Path,
         log: BinaryIO,
     ) -> asyncio.subprocess.Process:
-        """`python -m module arguments` in `folder`, with exactly this environment. `name` is what `ps` shows.
+        """Start `python -m module arguments` in `folder`, with exactly this environment. `name` is shown by
+        `ps`.
 
-        On Linux the child dies with the *thread* that called this (prctl(2), PR_SET_PDEATHSIG): that is
-        the event loop's, and must never be one of an executor.
+        On Linux the child dies with the *thread* that called this (prctl(2), PR_SET_PDEATHSIG): that is the
+        event loop's, and must never be one of an executor.
         """
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -193,7 +195,7 @@ class Children:
         return process
 
     async def end(self, process: asyncio.subprocess.Process, patience_s: float) -> None:
-        """SIGTERM to a child, and SIGKILL if it has not ended by then."""
+        """Send SIGTERM to a child, and SIGKILL if it has not ended after `patience_s`."""
         with contextlib.suppress(ProcessLookupError):
             process.terminate()
         with contextlib.suppress(TimeoutError):
@@ -201,18 +203,20 @@ class Children:
         self.kill(process.pid)
 
     def kill(self, pid: int) -> None:
-        """SIGKILL to a child and everything it started (it leads their group). Gone already is fine."""
+        """Send SIGKILL to a child and everything it started (it leads their group). A missing process is
+        ignored.
+        """
         # macOS answers EPERM, not ESRCH, for a group of which only a zombie is left.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGKILL)
 
     def ended(self, pid: int) -> None:
-        """To be called when a child has ended: ends what it had started, and forgets it."""
+        """Handle the end of a child: end the processes that it started, and forget it."""
         self.kill(pid)
         self._tell(f"-{pid}")
 
     async def close(self) -> None:
-        """Kills what is left; waits for the guard only."""
+        """Kill the remaining processes, and wait for the guard only."""
         if self._guard is not None:
             if self._guard.stdin is not None:
                 self._guard.stdin.close()
@@ -224,7 +228,7 @@ class Children:
 
 
 def peak_memory_mb(pid: int) -> int:
-    """The most memory the process ever used, in MB; 0 where the system does not tell."""
+    """Return the peak memory of the process in MB. 0 if the system does not report it."""
     try:
         with Path(f"/proc/{pid}/status").open(encoding="ascii", errors="replace") as status:
             for line in status:
@@ -236,8 +240,8 @@ def peak_memory_mb(pid: int) -> int:
 
 
 def bind(port: int, what: str) -> socket.socket:
-    """A loopback socket, listening from now on; port 0 is any free one.
-    Raises `LocalRunError` if it is taken.
+    """Return a listening loopback socket. Port 0 selects a free one. Raises `LocalRunError` if the port is
+    taken.
     """
     # asyncio switches Nagle's algorithm off only for what it is told is TCP; with it each answer takes 40 ms more.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -261,7 +265,7 @@ def address(listener: socket.socket) -> str:
 
 
 class _Quiet(uvicorn.Server):
-    """Leaves the signals alone: who ends the run is decided by the program around it."""
+    """Server that does not handle signals: the program around it decides about the end of the run."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -309,10 +313,10 @@ Application = Callable[[Scope, Any, Any], Awaitable[None]]
 
 
 def refusal(method: str, headers: Iterable[tuple[bytes, bytes]], port: int, *, programs_only: bool) -> str:
-    """The reason why a request is refused; empty for one that is taken.
+    """Return the reason why a request is refused, empty for an accepted one.
 
-    programs_only: no page of this server is for browsers, so that whatever a page sends is refused.
-    Else pages of this machine are taken, and of others what only reads.
+    With programs_only, the server has no pages for browsers, so every request of a page is refused. Without
+    it, requests of pages on this machine are accepted, and read requests of other pages.
     """
     said = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
     if not _is_here(f"//{said.get('host', '')}", port):
@@ -329,7 +333,7 @@ def refusal(method: str, headers: Iterable[tuple[bytes, bytes]], port: int, *, p
 
 
 def is_simple(content_type: str) -> bool:
-    """Tell whether a page of any site may send this type without asking first."""
+    """Return true if a page of any site may send this type without a preflight request."""
     return content_type.partition(";")[0].strip().lower() in _SIMPLE
 
 
@@ -345,8 +349,8 @@ def _is_here(address: str, port: int = 0) -> bool:
 
 
 def guarded(application: Application, port: int, *, programs_only: bool) -> Application:
-    """The ASGI application, for those who may call it.
-    Cross-origin answers are not allowed by anything behind it.
+    """Return the ASGI application behind the check of callers. Cross-origin headers of the application are
+    removed.
     """
 
     async def guard(scope: Scope, receive: Any, send: Any) -> None:
@@ -368,7 +372,7 @@ def guarded(application: Application, port: int, *, programs_only: bool) -> Appl
 
 
 def _quiet(send: Any) -> Any:
-    """Without the headers that let pages of other sites read an answer."""
+    """Return a `send` that removes the headers that let pages of other sites read an answer."""
 
     async def passed(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":

@@ -1,8 +1,8 @@
-"""Creates the template's tables, queues, buckets and topics in the embedded AWS, and
-learns their physical ids; and stands in for who owns the address that mail is sent from.
+"""Provision the template's tables, queues, buckets and topics in the embedded AWS, and learn their physical
+ids.
 
-Only what functions can see of a resource is carried over; alarms,
-roles, log groups and subscriptions are not created.
+It also confirms the sender address of mails. Only properties that functions can observe are carried over;
+alarms, roles, log groups and subscriptions are not created.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ _QUEUE_SKIPPED = {"QueueName", "Tags", "RedrivePolicy"}
 
 
 def provision(template: Template, resolver: Resolver, aws: Aws) -> None:
-    """Blocking; one pass. Raises `TemplateProblem` with the logical id of what could not be created."""
+    """Create the resources in one blocking pass. Raises `TemplateProblem` with the logical id of the failed
+    resource.
+    """
     makers: dict[str, Callable[[str, Resolver, Aws], None]] = {
         "AWS::DynamoDB::Table": _table,
         "AWS::SQS::Queue": _queue,
@@ -53,7 +55,7 @@ def provision(template: Template, resolver: Resolver, aws: Aws) -> None:
 
 
 def verify_sender(address: str, aws: Aws) -> None:
-    """Blocking. What is a click on a link in a mail at AWS: from then on mail may be sent from the address."""
+    """Confirm the sender address, which on AWS requires a click on a link in a mail. Blocking."""
     aws.sesv2.create_email_identity(EmailIdentity=address)
 
 
@@ -107,6 +109,6 @@ def _bucket(logical_id: str, resolver: Resolver, aws: Aws) -> None:
 
 
 def _topic(logical_id: str, resolver: Resolver, aws: Aws) -> None:
-    """A topic without subscribers: what is sent is gone, and incidents are kept in the table."""
+    """Create a topic without subscribers: sent messages are lost, and the table keeps incidents."""
     answer = aws.sns.create_topic(Name=resolver.name(logical_id))
     resolver.learn(logical_id, "Ref", answer["TopicArn"])

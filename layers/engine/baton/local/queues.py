@@ -1,4 +1,4 @@
-"""SQS as an event source of Lambda: polling, fair queues, and the reading of batch answers."""
+"""SQS as an event source of Lambda: polling, fair queues, and evaluation of batch answers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from baton.local.stack import QueueSource
 
 
 def failed_items(answer: Any, known: Collection[str], partial: bool) -> frozenset[str]:
-    """The identifiers among `known` (message ids, or sequence numbers) that have to be repeated.
+    """Return the identifiers among `known` (message ids, or sequence numbers) that must be repeated.
 
-    `answer` is the parsed answer of an invocation that succeeded; without `partial`
-    (ReportBatchItemFailures) it is not looked at.
+    `answer` is the parsed answer of a successful invocation. Without `partial` (ReportBatchItemFailures), it
+    is ignored.
     """
     everything = frozenset(known)
     if not partial or answer is None or answer == {} or answer == "":
@@ -47,17 +47,17 @@ def failed_items(answer: Any, known: Collection[str], partial: bool) -> frozense
 
 NOISY_SHARE = 0.1
 OF_LATE_S = 30.0
-"""A message counts as used by its group for so long after it was worked on.
-How long SQS looks back is not documented.
+"""Seconds for which a processed message counts as in use by its group. The period of SQS is not
+documented.
 """
 
 
 def fairest(groups: Sequence[str], used: Mapping[str, int], count: int) -> list[int]:
-    """Positions of the `count` messages to receive next, of those that wait in the order of `groups`.
+    """Return the positions of the `count` messages to receive next, among those that wait in the order of
+    `groups`.
 
-    `used`: by group, the messages that it has in flight or had of late. A group that is not noisy counts as
-    one without
-    any; of two groups the one with less is first, and the one that came first where these are equal.
+    `used`: by group, the number of its messages in flight or recently in flight. A group that is not noisy
+    counts as one without any. The group with fewer messages is first, and the earlier one if they are equal.
     """
     waiting: dict[str, deque[int]] = {}
     for position, group in enumerate(groups):
@@ -90,8 +90,8 @@ Message = Mapping[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class _Held:
-    """A message that was received and waits for its group's turn.
-    `until`: when it is in the queue again, by the loop's time.
+    """A received message that waits for its group's turn. `until`: time of its return to the queue, by the
+    loop's time.
     """
 
     message: Message
@@ -112,7 +112,7 @@ class SqsPoller:
         self._used: Counter[str] = Counter()  # messages that are or were just worked on, by their group
 
     async def run(self) -> None:
-        """Until cancelled; the batches that are being worked on are then abandoned."""
+        """Run until cancelled. Batches in progress are then abandoned."""
         try:
             while True:
                 await self._slots.acquire()
@@ -140,10 +140,9 @@ class SqsPoller:
     # ---- receiving
 
     async def _gather(self) -> Sequence[Message]:
-        """One batch: what is there, or, with a batching window, what comes until it closes.
+        """Return one batch: the available messages or, with a batching window, those until it closes.
 
-        Where more is there, it is chosen among all of it as SQS chooses: the
-        embedded queue knows of no groups.
+        If more are available, they are selected as SQS does, because the embedded queue has no groups.
         """
         size, loop = self._source.batch_size, asyncio.get_running_loop()
         messages = [] if self._held else list(await self._receive(size))
@@ -160,8 +159,8 @@ class SqsPoller:
         return messages
 
     async def _fair_batch(self, received: list[Message], size: int) -> Sequence[Message]:
-        """Of these, of what was held back before, and of all that is still in the queue.
-        The rest is held back.
+        """Return a fair batch of the received messages, those held back before, and those in the queue. The
+        rest is held back.
         """
         while len(received) < _MOST_RECEIVED and (more := await self._receive(10, waits=False)):
             received += more
@@ -256,12 +255,12 @@ class SqsPoller:
 
 
 def _group_of(message: Message) -> str:
-    """A message without a group is one of its own."""
+    """Return the group of a message. A message without a group is a group of its own."""
     return str(message.get("Attributes", {}).get("MessageGroupId", message["MessageId"]))
 
 
 def event_record(message: Message, queue_arn: str) -> dict[str, Any]:
-    """A received message as an entry of `Records` in the function's event."""
+    """Return a received message as an entry of `Records` in the function's event."""
     return {
         "messageId": message["MessageId"],
         "receiptHandle": message["ReceiptHandle"],

@@ -1,6 +1,7 @@
-"""The local run as one object: starts everything the template declares, and stops it again.
+"""The local run as one object: it starts everything the template declares, and stops it again.
 
-Only the order of starting and stopping is here, and what callers may ask; each part has a file of its own.
+This module contains only the order of starting and stopping, and the operations for callers. Each part has a
+file of its own.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _API_ID = "local"
 
 
 class FunctionError(LocalRunError):
-    """A function that was invoked directly failed; `document` is its error document."""
+    """Error of a function that was invoked directly. `document` is its error document."""
 
     def __init__(self, function: str, document: Any) -> None:
         super().__init__(f"{function} failed: {json.dumps(document)}")
@@ -59,21 +60,21 @@ class FunctionError(LocalRunError):
 
 
 class LocalRun:
-    """Everything runs between `async with` and its end, on the event loop that entered it.
+    """A local run, active between `async with` and its end, on the event loop that entered it.
 
     template: path of template.yaml; code and layers are found relative to it. parameters: override the
     template's parameters, except JwtIssuer and JwtAudience, which the run sets. variables: further
-    environment variables, for every function. schedule_period_s: seconds between two runs of each
-    schedule, instead of the template's. switched_off: event sources that are not polled: stream, queue,
-    schedule. run_dir: where logs go (`logs/<logical id>.log`); default `.baton/run-…` beside the template.
-    api_port: port of the HTTP API; 0 for any free one. aws_port: port of the embedded AWS, the next one
-    being that of the local Lambda API; 0 for any free ones. data: where tables and objects are kept for a
-    later run, which no other may use meanwhile; None keeps nothing. signs_in: user and tenant that the
-    sign-in of the console suggests. process_limit: most processes per function; further invocations wait.
-    retry_delays_s: pauses before an `Event` invocation is tried again (Lambda: one, then two minutes).
+    environment variables, for every function. schedule_period_s: seconds between two runs of each schedule,
+    instead of the template's. switched_off: event sources that are not polled: stream, queue, schedule.
+    run_dir: folder of the logs (`logs/<logical id>.log`); default `.baton/run-…` beside the template.
+    api_port: port of the HTTP API; 0 for any free one. aws_port: port of the embedded AWS, the next one being
+    that of the local Lambda API; 0 for any free ones. data: folder that keeps tables and objects for a later
+    run, with exclusive use; None keeps nothing. signs_in: user and tenant that the sign-in of the console
+    suggests. process_limit: maximum number of processes per function; further invocations wait.
+    retry_delays_s: pauses before retries of an `Event` invocation (Lambda: one, then two minutes).
 
-    Once it runs, `parameters` has all of them with their values, `physical` what the references to resources
-    came to. Raises `LocalRunError` on entering if something is wrong; nothing is left running then.
+    After the start, `parameters` contains all parameters with their values, and `physical` the values of
+    references to resources. Entering raises `LocalRunError` for a fault, and leaves nothing running.
     """
 
     url: str
@@ -123,33 +124,36 @@ class LocalRun:
 
     @property
     def invocations(self) -> list[InvocationRecord]:
-        """What has ended so far, oldest first; a live list."""
+        """Ended invocations, oldest first. The list is live."""
         return self._lambdas.invocations
 
     def token(
         self, user: str, tenant: str, ttl_s: float = LIFETIME_S, roles: Sequence[str] | None = ROLES
     ) -> str:
-        """A token that the HTTP API accepts; by default for twelve hours and with every role."""
+        """Return a token that the HTTP API accepts, by default for twelve hours and with every role."""
         return self._issuer.token(user, tenant, ttl_s, roles)
 
     def processes(self, function: str) -> list[ProcessInfo]:
-        """The processes of a function now. Raises `LocalRunError` for an unknown function."""
+        """Return the present processes of a function. Raises `LocalRunError` for an unknown function."""
         return self._lambdas.find(function).processes()
 
     def kill(self, pid: int) -> None:
-        """SIGKILL to one process of a function and to what it started."""
+        """Send SIGKILL to one process of a function and to the processes it started."""
         if not any(pool.kill(pid) for pool in self._lambdas.pools.values()):
             raise LocalRunError(f"{pid} is not a process of a function")
 
     async def reload(self) -> None:
-        """Runs the code of all functions as it is now; what is at work ends with the code that it began with.
+        """Run the present code of all functions. Invocations in progress end with the code that they began
+        with.
 
         Raises `LocalRunError` for the first function that cannot be imported.
         """
         await self._lambdas.replace()
 
     async def invoke(self, function: str, payload: Any) -> Any:
-        """Invokes directly and waits; the parsed answer. Raises `FunctionError` if the function fails."""
+        """Invoke a function directly and return the parsed answer. Raises `FunctionError` if the function
+        fails.
+        """
         result = await self._lambdas.invoke(function, payload, "invoke")
         if not result.ok:
             raise FunctionError(function, result.document())
@@ -261,7 +265,9 @@ class LocalRun:
         await server.start()
 
     def _sources(self, declared: Stack, aws: Aws) -> list[Callable[[], Coroutine[Any, Any, None]]]:
-        """What polls; made before anything is polled, so that a problem in the last one starts none."""
+        """Return the pollers of all event sources. All are created before polling starts, so that a fault in
+        one starts none.
+        """
         works: list[Callable[[], Any]] = []
         starters = {m.arn: machine_starter(m, self._lambdas) for m in declared.machines}
         for schedule in declared.schedules:
@@ -324,7 +330,7 @@ def _interrupt(*_: object) -> None:
 
 @contextlib.contextmanager
 def _terminate_like_interrupt() -> Iterator[None]:
-    """SIGTERM does what Ctrl-C does, so that both stop every process in order."""
+    """Handle SIGTERM like Ctrl-C, so that both stop every process in order."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""One process of one function, and Lambda's Runtime API (2018-06-01) that it takes its invocations from."""
+"""One process of one function, and Lambda's Runtime API (2018-06-01) that delivers its invocations."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ _HEAD_LIMIT = 4 * 1024 * 1024  # awslambdaric sends up to 1 MB of traceback as a
 
 @dataclass(frozen=True)
 class Work:
-    """One invocation as the runtime sees it: headers for its context, and the event."""
+    """One invocation as the runtime receives it: headers for its context, and the event."""
 
     headers: Mapping[str, str]
     event: bytes
 
 
 class Runtime(Protocol):
-    """The process behind one listener. The last three return False for a request that is not theirs."""
+    """The process behind one listener. The last three methods return False for a request of
+    another process.
+    """
 
     async def next(self) -> Work: ...
 
@@ -40,7 +42,9 @@ class Runtime(Protocol):
 
 
 async def listen(runtime: Runtime) -> tuple[asyncio.Server, str]:
-    """The listener, and its address for AWS_LAMBDA_RUNTIME_API. asyncio switches Nagle off by itself."""
+    """Return the listener, and its address for AWS_LAMBDA_RUNTIME_API. asyncio disables Nagle's algorithm
+    itself.
+    """
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -104,7 +108,7 @@ INIT_LIMIT_S = 30.0
 
 @dataclass(frozen=True)
 class Result:
-    """What an invocation came to. `payload` is the answer, or the error document if `outcome` is not ok."""
+    """Result of an invocation. `payload` is the answer, or the error document if `outcome` is not ok."""
 
     request_id: str
     outcome: Outcome
@@ -115,7 +119,7 @@ class Result:
         return self.outcome == "ok"
 
     def document(self) -> Any:
-        """The payload, parsed; an answer that is not JSON (awslambdaric lets bytes pass) is None."""
+        """The parsed payload, or None for an answer that is not JSON (awslambdaric lets bytes pass)."""
         try:
             return json.loads(self.payload)
         except ValueError:
@@ -132,7 +136,7 @@ class Invocation:
 
 
 class Sandbox:
-    """`idle` and `ended` are called on every change that matters to the pool."""
+    """A process of a function. `idle` and `ended` are called on every change that matters to the pool."""
 
     def __init__(
         self,
@@ -167,7 +171,7 @@ class Sandbox:
     # ---- life
 
     async def run(self, environment: Mapping[str, str]) -> None:
-        """Starts the process and returns when it has ended."""
+        """Start the process and return when it has ended."""
         try:
             self._server, address = await listen(self)
             self._process = await self._children.start(
@@ -193,7 +197,7 @@ class Sandbox:
             self._ended(self)
 
     def kill(self) -> None:
-        """SIGKILL to the process and all that it started."""
+        """Send SIGKILL to the process and all that it started."""
         if self._process is not None:
             self._children.kill(self._process.pid)
 
@@ -214,7 +218,7 @@ class Sandbox:
     # ---- handing out work
 
     def assign(self, invocation: Invocation) -> None:
-        """Gives the idle process its next invocation; its time runs from here."""
+        """Give the idle process its next invocation, whose time runs from here."""
         assert self._next is not None, "the process has not asked"
         assert self.current is None, "the process is busy"
         self.current, self.waiting = invocation, False
@@ -256,7 +260,7 @@ class Sandbox:
     # ---- endings
 
     def refuse(self, invocation: Invocation) -> None:
-        """Fails an invocation with what kept this process from starting."""
+        """Fail an invocation with the reason why this process did not start."""
         self.current = invocation
         invocation.started = time.time()
         self._settle(invocation.request_id, "error", self.init_error)

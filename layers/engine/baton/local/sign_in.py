@@ -1,4 +1,4 @@
-"""The token issuer of a local run, and the page where a developer signs in."""
+"""Token issuer of a local run, and the page on which a developer signs in."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ class _Code:
 
 
 class SignIn:
-    """The pages. token: signs one for a user of a tenant with roles, groups, and further claims."""
+    """Pages of the sign-in. token: signs a token for a user of a tenant with roles, groups, and further
+    claims.
+    """
 
     def __init__(self, token: Callable[..., str], client: str, user: str, tenant: str) -> None:
         self.secret = secrets.token_urlsafe(32)
@@ -179,10 +181,10 @@ class TokenIssuer:
         groups: Sequence[str] = (),
         nonce: str = "",
     ) -> str:
-        """A signed token for `user` (claim `sub`) of `tenant`, by default with every role and in no group.
+        """Return a signed token for `user` (claim `sub`) of `tenant`, by default with every role and in no
+        group.
 
-        A `ttl_s` below zero makes one that has expired; `roles` None makes one
-        without that claim. nonce: of a sign-in.
+        A negative `ttl_s` yields an expired token; `roles` None omits that claim. nonce: of a sign-in.
         """
         now = time.time()
         claims: dict[str, Any] = {
@@ -222,7 +224,7 @@ class TokenIssuer:
         ]
 
     async def _for_another(self, request: Request) -> JSONResponse:
-        """A token for another user of the bearer's tenant."""
+        """Return a token for another user of the bearer's tenant."""
         shown = request.headers.get("authorization", "").removeprefix("Bearer ")
         key, audience = self._key.public_key(), self.audience
         try:
@@ -244,7 +246,7 @@ def _refusal(status: int, detail: str) -> JSONResponse:
 
 
 def _why_not(said: dict[str, Any]) -> str:
-    """What is wrong with the user, the groups or the roles of a token; empty where nothing is."""
+    """Return the fault in the user, the groups or the roles of a token, empty if they are valid."""
     user, groups, roles = said.get("user"), said.get("groups"), said.get("roles")
     if not isinstance(user, str) or not user or user.split() != [user]:
         return "`user` is a text without spaces"

@@ -16,11 +16,11 @@ _MUST_EXIST = '[{"exists": true}]'
 
 
 class InvalidPattern(ValueError):
-    """Not a pattern, or one that is not applied locally; the message names the place."""
+    """Error for a pattern that is invalid or not supported locally. The message names the place."""
 
 
 class Filters:
-    """Filter criteria: a record passes if any of the patterns matches, or if there are none."""
+    """Filter criteria. A record passes if a pattern matches, or if there are none."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._patterns = [_parse(pattern) for pattern in patterns]
@@ -51,7 +51,7 @@ def _check(pattern: Any, where: str) -> None:
 
 
 def _matches(pattern: Mapping[str, Any], value: Any) -> bool:
-    """Only leaves exist: an object does not, as in EventBridge."""
+    """Return true if the value matches. Only leaves exist; an object does not, as in EventBridge."""
     if not isinstance(value, Mapping):
         return False
     return all(
@@ -64,8 +64,8 @@ def _matches(pattern: Mapping[str, Any], value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Function:
-    """`reserved` is the reserved concurrency; `retries` and `event_age_s` are for `Event` invocations.
-    `deployed`: all layers there are.
+    """A function. `reserved` is the reserved concurrency; `retries` and `event_age_s` apply to `Event`
+    invocations. `deployed` contains all existing layers.
     """
 
     logical_id: str
@@ -87,7 +87,7 @@ class Function:
 
 @dataclass(frozen=True)
 class QueueSource:
-    """An event source mapping of an SQS queue. `concurrency` None: as many as there are processes."""
+    """An event source mapping of an SQS queue. `concurrency` None: as many as processes."""
 
     logical_id: str
     function: str
@@ -102,7 +102,7 @@ class QueueSource:
 
 @dataclass(frozen=True)
 class StreamSource:
-    """An event source mapping of a DynamoDB stream. `retries` and `max_age_s` None: without end."""
+    """An event source mapping of a DynamoDB stream. `retries` and `max_age_s` None: unlimited."""
 
     logical_id: str
     function: str
@@ -153,7 +153,7 @@ _PARTIAL = "ReportBatchItemFailures"
 
 
 class Stack:
-    """Reads the whole template at once, after provisioning, so that every physical id is known."""
+    """Resources of the template, read after provisioning, so that every physical id is known."""
 
     def __init__(self, template: Template, resolver: Resolver) -> None:
         self._template = template
@@ -181,11 +181,11 @@ class Stack:
         self.rules = [rule for rule in rules if rule is not None]
 
     def present(self, kind: str) -> list[str]:
-        """Logical ids of the resources of that type whose condition holds."""
+        """Return the logical ids of the resources of that type whose condition holds."""
         return [i for i, _ in self._template.of_type(kind) if self._resolver.exists(i)]
 
     def function_of(self, reference: str, where: str) -> str:
-        """The logical id behind a function's name or ARN (with or without a qualifier)."""
+        """Return the logical id of a function's name or ARN (with or without a qualifier)."""
         for function in self.functions.values():
             if reference == function.name or (reference + ":").startswith(function.arn + ":"):
                 return function.logical_id
@@ -432,7 +432,7 @@ _DEFAULT_TIMEOUT_MS = 30_000
 
 @dataclass(frozen=True)
 class Authorizer:
-    """Who issues the tokens, for whom, and the header (lower case) they come in."""
+    """Issuer and audience of the tokens, and the header (lower case) that contains them."""
 
     issuer: str
     audiences: tuple[str, ...]
@@ -441,7 +441,9 @@ class Authorizer:
 
 @dataclass(frozen=True)
 class Route:
-    """`method` may be ANY; `path` is a pattern with {name} and {name+}; the default route has neither."""
+    """A route. `method` may be ANY; `path` is a pattern with {name} and {name+}; the default route has
+    neither.
+    """
 
     key: str
     function: str
@@ -460,8 +462,8 @@ class Route:
 
 @dataclass(frozen=True)
 class HttpApi:
-    """`rate` (per second) and `burst` are those of the stage, 0 for none; `throttles`: those of routes that have
-    their own.
+    """The HTTP API. `rate` (per second) and `burst` are those of the stage, 0 for none; `throttles` are those
+    of single routes.
     """
 
     logical_id: str
@@ -472,7 +474,9 @@ class HttpApi:
 
 
 def read_http_api(stack: Stack, resolver: Resolver) -> HttpApi | None:
-    """The template's HTTP API, if it has one. Raises `TemplateProblem`; more than one is not run locally."""
+    """Return the template's HTTP API, or None. Raises `TemplateProblem`; several are not
+    supported locally.
+    """
     apis = stack.present("AWS::ApiGatewayV2::Api")
     if len(apis) > 1:
         raise TemplateProblem(apis[1], f"one HTTP API can be run locally, and {apis[0]} is one already")
@@ -522,7 +526,7 @@ def _throttle(settings: Mapping[str, Any]) -> tuple[float, int]:
 
 
 def _integration(stack: Stack, where: str, properties: Mapping[str, Any]) -> tuple[str, float]:
-    """The function, and the seconds that it may take."""
+    """Return the function of an integration, and its timeout in seconds."""
     kind, payload = properties.get("IntegrationType"), properties.get("PayloadFormatVersion")
     if text(kind) != "AWS_PROXY":
         raise TemplateProblem(where, f"integration type {kind}: only AWS_PROXY is run locally")

@@ -1,4 +1,4 @@
-"""DynamoDB Streams as an event source of Lambda: polling, batches, retries, and the on-failure destination."""
+"""DynamoDB Streams as an event source of Lambda: polling, batches, retries, and failure destination."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Record = dict[str, Any]
 
 
 def event_record(record: Mapping[str, Any], stream_arn: str) -> Record:
-    """boto3 has decoded binary values and the time of creation; Lambda's JSON has neither type."""
+    """Return the record as JSON. boto3 has decoded binary values and the creation time, which JSON lacks."""
     change = {key: _plain(value) for key, value in record["dynamodb"].items()}
     return {
         "eventID": record["eventID"],
@@ -41,12 +41,12 @@ def sequence_of(record: Record) -> str:
 
 
 def created_at(record: Record) -> float:
-    """Epoch seconds; DynamoDB tells it to the second."""
+    """Return the creation time in epoch seconds. DynamoDB reports whole seconds."""
     return float(record["dynamodb"].get("ApproximateCreationDateTime", 0))
 
 
 def partition_of(record: Record) -> str:
-    """The same text for records of one item."""
+    """Return the partition of a record: equal texts for records of one item."""
     return json.dumps(record["dynamodb"].get("Keys", {}), sort_keys=True)
 
 
@@ -70,7 +70,9 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
 
 
 class BatchRunner:
-    """`set_aside(shard, records, condition, request_id, attempts)` is told of every batch that is given up."""
+    """Runner of batches. It calls `set_aside(shard, records, condition, request_id, attempts)` for every
+    abandoned batch.
+    """
 
     def __init__(
         self,
@@ -86,7 +88,7 @@ class BatchRunner:
         self._sleep, self._now = sleep, now
 
     async def run(self, shard: str, records: Sequence[Record]) -> None:
-        """All records, in order; returns when each has succeeded or has been set aside."""
+        """Process all records in order. Returns when each has succeeded or has been set aside."""
         size = self._source.batch_size
         for start in range(0, len(records), size):
             await self._batch(shard, list(records[start : start + size]))
@@ -124,7 +126,9 @@ class BatchRunner:
             await self._sleep(min(_FIRST_PAUSE_S * 2 ** (attempts - 1), _LONGEST_PAUSE_S))
 
     def _progress(self, result: Result, batch: Sequence[Record]) -> tuple[int, bool]:
-        """How many records from the front are done, and whether the answer spoke of the batch as a whole."""
+        """Return the number of completed records from the front, and true if the answer is about the whole
+        batch.
+        """
         if not result.ok:
             return 0, True
         numbers = [sequence_of(record) for record in batch]
@@ -162,7 +166,9 @@ class StreamPoller:
         self._tasks = Tasks(source.logical_id)
 
     async def run(self) -> None:
-        """Until cancelled. A shard waits for its parent, so that the order per item holds across splits."""
+        """Run until cancelled. A shard waits for its parent, so that the order per item holds
+        across splits.
+        """
         start = self._source.start
         try:
             while True:
@@ -228,7 +234,7 @@ class StreamPoller:
                 return  # the shard is closed and read to its end
 
     async def _read(self, iterator: str) -> tuple[list[Record], str | None]:
-        """The next records, and where to go on. With a batching window it waits for a full batch."""
+        """Return the next records, and the next iterator. With a batching window, wait for a full batch."""
         loop = asyncio.get_running_loop()
         get: Callable[..., Any] = self._aws.streams.get_records
         records: list[Record] = []
@@ -247,7 +253,9 @@ class StreamPoller:
         return records, here
 
     async def _deliver(self, shard_id: str, records: Sequence[Record]) -> None:
-        """In order within a lane; the lanes of ParallelizationFactor keep items of one key together."""
+        """Deliver in order within a lane. The lanes of ParallelizationFactor keep items of one
+        key together.
+        """
         lanes: dict[int, list[Record]] = {}
         for record in records:
             if self._source.filters.match(record):
@@ -257,7 +265,7 @@ class StreamPoller:
 
 
 def failure_queue(source: StreamSource, function: Function, aws: Aws) -> SetAside:
-    """The `set_aside` of one stream source; without a destination the records are only logged."""
+    """Return the `set_aside` of one stream source. Without a destination, the records are only logged."""
 
     async def set_aside(
         shard: str, records: Sequence[Record], condition: Condition, request_id: str, attempts: int
@@ -280,7 +288,7 @@ def describe(
     request_id: str,
     attempts: int,
 ) -> dict[str, Any]:
-    """The document. `requestId` is that of the last attempt, empty if there was none."""
+    """Return the failure document. `requestId` is that of the last attempt, empty if there was none."""
     return {
         "requestContext": request_context(function_arn, request_id, condition, attempts),
         "responseContext": RESPONSE_CONTEXT,

@@ -1,4 +1,6 @@
-"""template.yaml as plain CloudFormation: expanded by SAM, its parameters, conditions and functions evaluated."""
+"""template.yaml as plain CloudFormation: expanded by SAM, with parameters, conditions and functions
+evaluated.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ _PATHS = ("CodeUri", "ContentUri", "DefinitionUri")
 
 
 class _AnyPolicy(dict[str, str]):
-    """Stands in for the map of AWS managed policies: the local run has no permissions to grant."""
+    """Substitute for the map of AWS managed policies: the local run has no permissions to grant."""
 
     def __contains__(self, name: object) -> bool:
         return True
@@ -51,13 +53,13 @@ class Template:
         return self.document.get("Resources") or {}
 
     def of_type(self, kind: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Logical id and resource of every resource of that type, conditions not looked at."""
+        """Yield logical id and resource of every resource of that type, regardless of conditions."""
         for logical_id, resource in self.resources.items():
             if resource.get("Type") == kind:
                 yield logical_id, resource
 
     def local_path(self, logical_id: str, key: object) -> Path:
-        """The file or folder that a code location of the template means."""
+        """Return the file or folder of a code location in the template."""
         path = self.path.parent / str(key)
         if not path.exists():
             raise TemplateProblem(
@@ -67,27 +69,27 @@ class Template:
 
 
 def load(path: Path, parameters: Mapping[str, Any]) -> Template:
-    """Reads and expands. Raises `LocalRunError` for a file that is missing, malformed or not valid SAM."""
+    """Read and expand the template. Raises `LocalRunError` for a file that is missing, malformed or not valid
+    SAM.
+    """
     return Template(path, _expand(path, _read(path), parameters))
 
 
 def defaults(path: Path) -> dict[str, str]:
-    """The default of each parameter that has one. Nothing is expanded. Raises as `load` does."""
+    """Return the parameters' defaults, without expansion. Raises as `load` does."""
     declared = _read(path).get("Parameters") or {}
     return {name: str(spec["Default"]) for name, spec in declared.items() if "Default" in spec}
 
 
 def parse(text: str) -> Any:
-    """A template as it is written, with the short forms of intrinsic functions written out.
-    Raises `yaml.YAMLError`.
-    """
+    """Return a template with the short forms of intrinsic functions written out. Raises `yaml.YAMLError`."""
     return yaml.load(text, _loader())  # noqa: S506  # a subclass of the safe loader: it builds no objects
 
 
 @cache
 def _loader() -> Any:
-    """libyaml's, where PyYAML has it: in Python alone, reading the template
-    takes longer than all else of a start.
+    """Return libyaml's loader if PyYAML has it: reading the template in pure Python takes most of
+    the start.
     """
     from samtranslator.yaml_helper import (  # type: ignore[import-untyped]  # has no stubs
         intrinsics_multi_constructor,
@@ -173,18 +175,18 @@ _REFERENCE_IS_ARN = {
 
 
 def names_of(kind: str) -> tuple[str, ...]:
-    """Properties and attributes that hold the name of such a resource, the property first."""
+    """Return the properties and attributes with the name of such a resource, the property first."""
     return _NAMES.get(kind, ())
 
 
 def arn_of(kind: str, name: str) -> str | None:
-    """The ARN, or None for a type whose ARN the local deployment does not need."""
+    """Return the ARN, or None for a type whose ARN the local deployment does not need."""
     pattern = _ARNS.get(kind)
     return pattern and pattern.format(region=REGION, account=ACCOUNT, name=name)
 
 
 def reference_is_arn(kind: str) -> bool:
-    """Whether `Ref` returns the ARN, where it returns the name for most types."""
+    """Return true if `Ref` returns the ARN. For most types it returns the name."""
     return kind in _REFERENCE_IS_ARN
 
 
@@ -201,21 +203,21 @@ _SUBSTITUTION = re.compile(r"\$\{(!?)([^}]*)\}")
 
 
 class _NoValue:
-    """The value of `AWS::NoValue`: whatever holds it is left out."""
+    """Value of `AWS::NoValue`, which omits the property."""
 
 
 NO_VALUE = _NoValue()
 
 
 def text(value: Any) -> str:
-    """A scalar as CloudFormation writes it into a string."""
+    """Return a scalar as CloudFormation writes it into a string."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
 
 
 class Resolver:
-    """`value(node, where)` is the node with every function evaluated; `where` names it in errors."""
+    """Resolver of functions: `value(node, where)` returns the evaluated node. `where` names it in errors."""
 
     def __init__(self, template: Template, parameters: Mapping[str, Any]) -> None:
         self._template = template
@@ -272,13 +274,13 @@ class Resolver:
             raise TemplateProblem(where, f"{key} with the argument {argument!r}: {error!r}") from error
 
     def properties(self, logical_id: str) -> dict[str, Any]:
-        """All properties of a resource, evaluated."""
+        """Return all properties of a resource, evaluated."""
         node = self._template.resources[logical_id].get("Properties") or {}
         resolved: dict[str, Any] = self.value(node, logical_id)
         return resolved
 
     def exists(self, logical_id: str) -> bool:
-        """Whether the resource is declared and its condition, if it has one, holds."""
+        """Return true if the resource is declared and its condition, if any, holds."""
         resource = self._template.resources.get(logical_id)
         if resource is None:
             return False
@@ -288,7 +290,7 @@ class Resolver:
     # ---- references
 
     def learn(self, logical_id: str, attribute: str, value: str) -> None:
-        """A physical id that only exists now; the attribute is `Ref` for what `Ref` returns."""
+        """Record a physical id that exists only now. The attribute is `Ref` for the value of `Ref`."""
         self._learned[logical_id, attribute] = value
 
     def ref(self, name: str, where: str) -> Any:
@@ -321,7 +323,7 @@ class Resolver:
         return arn
 
     def name(self, logical_id: str) -> str:
-        """The physical name: the one the template gives, else made from stack and logical id."""
+        """Return the physical name, given by the template or made from stack and logical id."""
         kind = self._kind(logical_id)
         properties = self._template.resources[logical_id].get("Properties") or {}
         for key in names_of(kind):
@@ -333,7 +335,7 @@ class Resolver:
         return made.lower() if kind == "AWS::S3::Bucket" else made
 
     def references(self) -> dict[str, str]:
-        """Logical id to the value of its `Ref`, for every resource that exists and has one that is known."""
+        """Return the values of `Ref` by logical id, for every existing resource with a known one."""
         known = {}
         for logical_id in self._template.resources:
             if self.exists(logical_id):
@@ -413,11 +415,11 @@ class Resolver:
 def effective(
     template: Template, given: Mapping[str, str], trusted: Mapping[str, str]
 ) -> dict[str, str | list[str]]:
-    """Every declared parameter with its value, as text (lists as lists of text).
+    """Return every declared parameter with its value, as text (lists as lists of text).
 
-    `trusted` are values the local run sets itself: they win, and constraints written for the real thing
-    (an https:// issuer) do not apply to them. Raises `LocalRunError` for an override that the template
-    does not declare or does not allow, and for a parameter without a value.
+    `trusted` values come from the local run: they take precedence, and constraints for deployments (an
+    https:// issuer) do not apply to them. Raises `LocalRunError` for an override that the template does not
+    declare or allow, and for a parameter without a value.
     """
     declared = template.parameters
     for name in given:
@@ -443,7 +445,7 @@ def effective(
 
 
 def check_rules(template: Template, resolver: Resolver) -> None:
-    """The section Rules: every assertion whose rule applies must hold."""
+    """Check the section Rules: every assertion whose rule applies must hold."""
     for name, rule in (template.document.get("Rules") or {}).items():
         where = f"Rules.{name}"
         if "RuleCondition" in rule and not resolver.value(rule["RuleCondition"], where):

@@ -1,5 +1,5 @@
-"""Schedules and rules of the event bus, and the part of the Amazon
-States Language that statemachine/reconcile.asl.json uses.
+"""Schedules and rules of the event bus, and the subset of Amazon States Language in
+statemachine/reconcile.asl.json.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _RANGE = re.compile(r"States\.ArrayRange\((\d+), (\d+), ([1-9]\d*)\)")
 
 
 class AslProblem(ValueError):
-    """The definition is wrong, or uses something that is not interpreted locally."""
+    """Error for a definition that is wrong or not supported locally."""
 
 
 class TaskFailed(Exception):
-    """A state failed: `error` is the name that Retry and Catch match on."""
+    """Error of a state. `error` is the name that Retry and Catch match."""
 
     def __init__(self, error: str, cause: str) -> None:
         super().__init__(f"{error}: {cause}")
@@ -51,7 +51,9 @@ class TaskFailed(Exception):
 
 
 class Interpreter:
-    """One state machine. `functions` are those its tasks invoke. Raises `AslProblem` for what it cannot do."""
+    """A state machine. `functions` are those its tasks invoke. Raises `AslProblem` for unsupported
+    definitions.
+    """
 
     def __init__(
         self,
@@ -70,7 +72,7 @@ class Interpreter:
             self._limit_s = min(self._limit_s or _EXPRESS_LIMIT_S, _EXPRESS_LIMIT_S)
 
     async def run(self, data: Any) -> Any:
-        """One execution; its output. Raises `TaskFailed` for an error that no state caught."""
+        """Run one execution and return its output. Raises `TaskFailed` for an error that no state caught."""
         try:
             async with asyncio.timeout(self._limit_s):
                 return await self._machine(self._definition, data)
@@ -91,7 +93,7 @@ class Interpreter:
         return data
 
     async def _guarded(self, state: Mapping[str, Any], data: Any) -> tuple[Any, str | None]:
-        """A Task with its retries: what it gives on, and the state that comes next."""
+        """Run a Task with its retries, and return its output and the next state."""
         used = [0] * len(state.get("Retry", ()))
         while True:
             try:
@@ -156,7 +158,9 @@ def _matches(names: Sequence[str], error: str) -> bool:
 
 
 def _given(template: Mapping[str, Any] | None, data: Any, item: Any) -> Any:
-    """What Parameters or an ItemSelector makes of the state's input; without either, the item itself."""
+    """Return the input made by Parameters or an ItemSelector from the state's input. Without either, return
+    the item.
+    """
     if template is None:
         return item
     return {
@@ -183,7 +187,9 @@ def _value(source: str, data: Any, item: Any) -> Any:
 
 
 def _checked_machine(machine: Any, where: str) -> Iterator[str]:
-    """The functions that its tasks invoke. Raises `AslProblem`; `where` leads to the machine inside a Map."""
+    """Yield the functions that the tasks invoke. Raises `AslProblem`; `where` is the path to the machine
+    inside a Map.
+    """
     if not isinstance(machine, dict) or not isinstance(machine.get("States"), dict):
         raise AslProblem(f"{where or 'the definition'}: has no States")
     _known(machine, _MACHINE, where or "the definition")
@@ -254,7 +260,9 @@ Start = Callable[[Any], Coroutine[Any, Any, None]]
 
 
 def task_invoker(lambdas: Lambdas, trigger: Trigger = "schedule") -> Callable[[str, Any], Awaitable[Any]]:
-    """How a Task state calls a function: its result, or `TaskFailed` with the name Step Functions gives it."""
+    """Return the invoker of Task states. It returns the result, or raises `TaskFailed` with the name of Step
+    Functions.
+    """
 
     async def invoke(reference: str, event: Any) -> Any:
         try:
@@ -271,7 +279,9 @@ def task_invoker(lambdas: Lambdas, trigger: Trigger = "schedule") -> Callable[[s
 
 
 def machine_starter(machine: StateMachine, lambdas: Lambdas) -> Start:
-    """Runs one execution to its end; a failure is logged, because no caller waits for the result."""
+    """Return a starter that runs one execution to its end. A failure is logged, because no caller waits for
+    the result.
+    """
     try:
         interpreter = Interpreter(machine.definition, task_invoker(lambdas), express=machine.express)
     except AslProblem as error:
@@ -295,7 +305,9 @@ def machine_starter(machine: StateMachine, lambdas: Lambdas) -> Start:
 
 
 def starter_of(schedule: Schedule, machines: Mapping[str, Start], lambdas: Lambdas) -> Start:
-    """What the schedule's target means. Raises `TemplateProblem` for a target that is not run locally."""
+    """Return the starter of the schedule's target. Raises `TemplateProblem` for a target not supported
+    locally.
+    """
     if schedule.target_arn in machines:
         return machines[schedule.target_arn]
     try:
@@ -313,7 +325,7 @@ def starter_of(schedule: Schedule, machines: Mapping[str, Start], lambdas: Lambd
 
 
 async def run_schedule(schedule: Schedule, start: Start, period_s: float | None = None) -> None:
-    """Until cancelled; the first time after one period, which `period_s` may shorten."""
+    """Run until cancelled, the first time after one period, which `period_s` may shorten."""
     loop = asyncio.get_running_loop()
     period = schedule.period_s if period_s is None else period_s
     due, running = loop.time(), Tasks(schedule.logical_id)
@@ -333,7 +345,7 @@ _OWN = "baton"  # the source of notices of the deployment itself, which no rule 
 
 
 def buses_of(rules: Sequence[EventRule], lambdas: Lambdas, aws: Aws) -> list[EventBus]:
-    """One for each bus that a rule names."""
+    """Return one bus for each bus name in the rules."""
     names = sorted({rule.bus for rule in rules})
     return [
         EventBus(name, f"baton-bus-{n}", [r for r in rules if r.bus == name], lambdas, aws)
@@ -342,7 +354,7 @@ def buses_of(rules: Sequence[EventRule], lambdas: Lambdas, aws: Aws) -> list[Eve
 
 
 class EventBus:
-    """`queue` is the name of the queue that is made for it; `rules` are those on this bus."""
+    """An event bus. `queue` is the name of its queue; `rules` are those on this bus."""
 
     def __init__(self, name: str, queue: str, rules: Sequence[EventRule], lambdas: Lambdas, aws: Aws) -> None:
         self._name, self._queue, self._rules = name, queue, rules
@@ -350,7 +362,7 @@ class EventBus:
         self._url = ""
 
     async def open(self) -> None:
-        """Creates bus, rules and queue. Raises `TemplateProblem` for a rule that the embedded AWS refuses."""
+        """Create bus, rules and queue. Raises `TemplateProblem` for a rule that the embedded AWS refuses."""
         await asyncio.to_thread(self._create)
 
     def _create(self) -> None:
@@ -369,7 +381,7 @@ class EventBus:
             raise TemplateProblem(where, f"could not be created: {error}") from error
 
     async def run(self) -> None:
-        """Until cancelled. An event whose handing on breaks comes again once its message is visible again."""
+        """Run until cancelled. A failed event is delivered again once its message is visible again."""
         receive: Callable[..., Any] = self._aws.sqs.receive_message
         delete: Callable[..., Any] = self._aws.sqs.delete_message
         while True:
@@ -405,7 +417,9 @@ class EventBus:
 
 
 def refusal_of(event: Mapping[str, Any]) -> str:
-    """The error code with which EventBridge refuses an entry that the embedded AWS takes; empty for none."""
+    """Return the error code with which EventBridge refuses an entry that the embedded AWS accepts, empty for
+    none.
+    """
     if not event["source"] or not event["detail-type"]:
         return "InvalidArgument: Source and DetailType are required"
     if not isinstance(event["detail"], dict):

@@ -1,6 +1,5 @@
-"""A project of one's own: what `baton new` makes, and how it comes about.
+"""Project creation for `baton new`.
 
-The files that it shares with Baton's own deployment lie there.
-Nothing here is shipped to Lambda.
-Talking to the terminal is in cli/machine/local.py.
+The files that a project shares with Baton's own deployment are in files/. Lambda does not need this package.
+The dialogue with the user is in cli/machine/local.py.
 """

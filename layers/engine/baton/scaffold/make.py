@@ -1,7 +1,4 @@
-"""Makes a project: checks its name and its place, and puts all of it there or nothing.
-
-What stands in the files is in make.py.
-"""
+"""Creation of a project: check its name and place, then write all of its files or none."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ DISTRIBUTION = "baton"
 
 
 def requirement(*extras: str) -> str:
-    """The line for the Baton that is running."""
+    """Return the requirement line for the running Baton."""
     try:
         found = distribution(DISTRIBUTION)
     except PackageNotFoundError:  # on the path without being installed: a checkout
@@ -33,10 +30,10 @@ def requirement(*extras: str) -> str:
 
 
 def requirement_of(found: Distribution, *extras: str) -> str:
-    """The line for an installed distribution.
+    """Return the requirement line for an installed distribution.
 
-    A folder, an archive or a repository is named as it was for the
-    installer; without any of these it came from an index, by its version.
+    A distribution from a folder, an archive or a repository is named by that source, one from an index by its
+    version.
     """
     name = f"{DISTRIBUTION}[{','.join(extras)}]"
     text = found.read_text("direct_url.json")
@@ -84,11 +81,11 @@ STACK = 'stack_name = "{}"'
 
 
 class SourceError(BatonError):
-    """This installation of Baton has not the files that a project is made of."""
+    """Error for an installation of Baton without the files of a project."""
 
 
 def shared_root() -> Path:
-    """The folder that holds `SHARED`. Raises `SourceError`."""
+    """Return the folder that holds `SHARED`. Raises `SourceError`."""
     for root in (HERE / "project", *HERE.parents[3:4]):
         if all((root / path).is_file() for path in SHARED):
             return root
@@ -99,7 +96,7 @@ def shared_root() -> Path:
 
 
 def without_example(text: str) -> str:
-    """The text without the lines from each `# example: begin` to its `# example: end`."""
+    """Return the text without the lines from each `# example: begin` to its `# example: end`."""
     kept, is_example = [], False
     for line in text.splitlines(keepends=True):
         mark = line.strip()
@@ -115,7 +112,7 @@ def without_example(text: str) -> str:
 
 
 def project_files(values: Mapping[str, str], root: Path | None = None) -> dict[str, str]:
-    """Path and text of every file of a project. `values`: what `@NAME@` and the like stand for."""
+    """Return the files of a project, as texts by path. `values` maps placeholders like `@NAME@` to texts."""
     root = root or shared_root()
     files = {path: without_example((root / path).read_text("utf-8")) for path in SHARED}
     stack = STACK.format("baton")
@@ -138,7 +135,7 @@ _HARMLESS = frozenset({".git"})
 
 
 class CannotMakeError(BatonError):
-    """The project cannot be made; the message says why, `hint` what would be right."""
+    """Error for a project that cannot be created. The message contains the reason, `hint` a remedy."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
@@ -147,7 +144,7 @@ class CannotMakeError(BatonError):
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A project that was made: its name, its folder, and the paths of its files in it."""
+    """A created project: its name, its folder, and the paths of its files in it."""
 
     name: str
     folder: Path
@@ -155,7 +152,9 @@ class Project:
 
 
 def make_project(folder: Path) -> Project:
-    """Make the project in `folder`, whose last part is its name. Raises `CannotMakeError`, `SourceError`."""
+    """Create the project in `folder`, whose name is that of the project. Raises `CannotMakeError`,
+    `SourceError`.
+    """
     folder = folder.absolute() if folder.name not in ("", "..") else folder.resolve()
     _check_name(folder.name)
     _check_place(folder)
@@ -194,7 +193,7 @@ def _check_place(folder: Path) -> None:
 
 
 def _put(files: Mapping[str, str], folder: Path) -> None:
-    """Write everything beside the place, then move it there; a folder that was there stays the same one."""
+    """Write all files beside the target, then move them there. An existing folder stays the same folder."""
     is_new = not folder.exists()
     beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent if is_new else folder))
     try:
@@ -227,7 +226,7 @@ def _move_all(source: Path, target: Path) -> None:
 
 
 def _umask(folder: Path) -> int:
-    """What the user takes away from new folders (`mkdtemp` gives its own to the user alone)."""
+    """Return the user's umask for new folders; `mkdtemp` makes its own private to the user."""
     probe = folder / ".mode"
     probe.mkdir()
     mode = probe.stat().st_mode

@@ -1,8 +1,7 @@
-"""The layers as Lambda gets them: which parts of the engine and of an
-app go in, their dependencies, bytecode.
+"""Build of the Lambda layers: code of the engine and the app, their dependencies, and bytecode.
 
-Run by the layers' Makefiles, of this project and of every one that uses the package. Never shipped itself;
-of the engine it only asks for the prices of models.
+The layers' Makefiles run this package, in this project and in projects that use Baton. It is not part of a
+layer, and uses the engine only for the prices of models.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ from typing import Final
 
 @dataclass(frozen=True)
 class Target:
-    """The platform that the layers are built for, whatever machine builds them."""
+    """Platform of the layers, independent of the build machine."""
 
     python: str
     platform: str
     magic: bytes
-    """First four bytes of this Python's .pyc files: the same from its first release candidate on."""
+    """First four bytes of this Python's .pyc files. They are the same from its first release candidate on."""
 
 
 LAMBDA: Final = Target(

@@ -1,7 +1,6 @@
-"""`python -m baton.shipping engine|app FOLDER`: what a layer's Makefile calls; `htmx`: what installing does.
+"""`python -m baton.shipping engine|app FOLDER`, called by a layer's Makefile; `htmx` fetches the script.
 
-Arguments and messages. They go to standard output, because `sam build` shows nothing else of a build that
-succeeds.
+Messages go to standard output, because `sam build` shows no other output of a successful build.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ To mend it, install one of: Python 3.13 (python3.13 on the PATH, or `uv python i
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Build one layer into FOLDER, as `sam build` wants it. Exit status 1 with the reason on standard error."""
+    """Build one layer into FOLDER, as `sam build` requires. Exit status 1 with the reason on stderr."""
     parser = _parser()
     given = parser.parse_args(arguments)
     if given.folder is None and given.layer != "htmx":

@@ -1,4 +1,4 @@
-"""Bytecode of Lambda's Python for a built layer, by an interpreter of that version or by WebAssembly."""
+"""Compilation of a layer to bytecode of Lambda's Python, by an interpreter or by WebAssembly."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DOWNLOAD_LIMIT_S: Final = 180.0
 
 
 def compile_here(folder: Path) -> str:
-    """With an interpreter of this machine. Raises Failed."""
+    """Compile with an interpreter of this machine. Raises `Failed`."""
     reasons = []
     for candidate in dict.fromkeys(candidates()):
         try:
@@ -36,7 +36,7 @@ def compile_here(folder: Path) -> str:
 
 
 def compile_downloaded(folder: Path) -> str:
-    """With the one that uv downloads. Raises Failed."""
+    """Compile with the interpreter that uv downloads. Raises `Failed`."""
     kept = cache() / "python"
     try:
         run(
@@ -60,7 +60,7 @@ def _compile(python: Path, folder: Path) -> str:
 
 
 def candidates() -> Iterator[Path]:
-    """This interpreter, those on the PATH, those installed beside this one, those of uv."""
+    """Yield this interpreter, those on the PATH, those installed beside this one, and those of uv."""
     yield Path(sys.executable)
     for place in os.get_exec_path():
         found = shutil.which(_NAME, path=place)
@@ -105,14 +105,14 @@ _FETCH_LIMIT_S: Final = 120.0
 
 
 def compile_cached(folder: Path) -> str:
-    """With what an earlier build has fetched. Raises Failed."""
+    """Compile with the tools that an earlier build has fetched. Raises `Failed`."""
     if not _kept().is_dir():
         raise Failed("not fetched yet")
     return _compile_by_wasm(folder)
 
 
 def compile_fetched(folder: Path) -> str:
-    """With what npm fetches now, unless it is here. Raises Failed."""
+    """Compile with the tools that npm fetches, unless they are present. Raises `Failed`."""
     if not _kept().is_dir():
         _fetch()
     return _compile_by_wasm(folder)
@@ -146,7 +146,7 @@ def _fetch() -> None:
 
 
 def unpack(archive: Path, to: Path, sha512: str) -> None:
-    """What is needed of the package, if it is the very file that this was written against. Raises Failed."""
+    """Unpack the required files of the package, if the archive has the expected digest. Raises `Failed`."""
     found = hashlib.sha512(archive.read_bytes()).hexdigest()
     if found != sha512:
         raise Failed(f"{archive.name} is not the package that was expected: SHA-512 {found}, not {sha512}")
@@ -180,8 +180,8 @@ _UNCHECKED_HASH: Final = (1).to_bytes(4, "little")  # PEP 552: valid, whatever t
 
 @dataclass(frozen=True)
 class Bytecode:
-    """What became of it: how many of `sources` were compiled, `by` what;
-    those that cannot be, which ways failed.
+    """Result of a compilation: the number of `sources` compiled, `by` which way, those that cannot be
+    compiled, and the ways that failed.
     """
 
     sources: int
@@ -191,8 +191,8 @@ class Bytecode:
 
 
 def compile_layer(folder: Path, way: str = "any") -> Bytecode:
-    """Write the .pyc files of all sources in a folder, by one of WAYS, by
-    the first that works, or not at all.
+    """Write the .pyc files of all sources in a folder, by one of WAYS, by the first that works, or not at
+    all.
 
     The bytes depend on the sources and on the compiler's release, not on times or on this machine.
     """
@@ -214,7 +214,7 @@ def compile_layer(folder: Path, way: str = "any") -> Bytecode:
 
 
 def is_compiled(source: Path) -> bool:
-    """Whether there is bytecode that Lambda's Python takes for this source without a look at it."""
+    """Return true if bytecode exists that Lambda's Python uses without checking the source."""
     compiled = source.parent / "__pycache__" / f"{source.stem}.cpython-{LAMBDA.python.replace('.', '')}.pyc"
     try:
         with compiled.open("rb") as file:

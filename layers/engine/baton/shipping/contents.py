@@ -1,4 +1,4 @@
-"""The contents of a layer: code, packages for Lambda's platform, and the script of the console."""
+"""Contents of a layer: code, packages for Lambda's platform, and the script of the console."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ _TOLD: Final = 2_000  # characters of a program's last words
 
 
 class BuildFailed(BatonError):
-    """A layer cannot be built; the message says what is missing or wrong."""
+    """Error for a layer that cannot be built. The message names what is missing or wrong."""
 
 
 class Failed(BatonError):
-    """A program is not there, was too slow or said no; the message has its last words."""
+    """Error of a program that is missing, too slow or unsuccessful. The message contains the end of its
+    output.
+    """
 
 
 def run(command: Sequence[str | Path], seconds: float, folder: Path | None = None) -> str:
-    """The standard output of a program, stripped. Raises Failed."""
+    """Return the standard output of a program, stripped. Raises `Failed`."""
     name = Path(command[0]).name
     try:
         done = subprocess.run(
@@ -50,7 +52,7 @@ def run(command: Sequence[str | Path], seconds: float, folder: Path | None = Non
 
 
 def uv() -> Path:
-    """The uv of this environment, else one on the PATH. Raises Failed."""
+    """Return the uv of this environment, else one on the PATH. Raises `Failed`."""
     own = Path(sys.executable).with_name("uv")
     if own.is_file():
         return own
@@ -61,7 +63,7 @@ def uv() -> Path:
 
 
 def cache() -> Path:
-    """Where fetched tools are kept: in this virtual environment, so that removing it removes them."""
+    """Return the folder for fetched tools, in this virtual environment, so that they are removed with it."""
     if sys.prefix != sys.base_prefix:
         return Path(sys.prefix) / "share" / "baton-shipping"
     return Path.home() / ".cache" / "baton-shipping"
@@ -74,7 +76,7 @@ _LIMIT_S: Final = 120.0
 
 
 def put(package: Path) -> None:
-    """Write the file into the package `baton` at that place, unless it is there. Raises BuildFailed."""
+    """Write the file into the package `baton`, unless it is present. Raises `BuildFailed`."""
     place = package / PLACE
     if place.exists():
         return
@@ -109,9 +111,8 @@ _PROGRAMS: Final = frozenset({"monty"})
 
 
 def build_engine(target: Path) -> None:
-    """The engine that this interpreter imports, without the rooms that run here only, and its dependencies.
-
-    Raises BuildFailed.
+    """Copy the engine of this interpreter, without the packages that run only locally, and its dependencies.
+    Raises `BuildFailed`.
     """
     target.mkdir(parents=True, exist_ok=True)
     _install(target, PINS, "--no-deps")
@@ -127,7 +128,9 @@ def build_engine(target: Path) -> None:
 
 
 def write_prices(package: Path) -> None:
-    """What models cost, as a file: the library that knows it is not shipped. Raises BuildFailed."""
+    """Write the prices of models to a file, because the library with the prices is not shipped. Raises
+    `BuildFailed`.
+    """
     from baton.adapters.models.prices import FILE, write
 
     try:
@@ -138,9 +141,8 @@ def write_prices(package: Path) -> None:
 
 
 def build_app(source: Path, target: Path) -> None:
-    """Modules and packages of a folder, and what its requirements.txt names, in the engine's own versions.
-
-    Raises BuildFailed.
+    """Copy modules and packages of a folder, and install its requirements.txt in the engine's versions.
+    Raises `BuildFailed`.
     """
     target.mkdir(parents=True, exist_ok=True)
     requirements = source / REQUIREMENTS

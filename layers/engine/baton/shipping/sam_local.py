@@ -1,8 +1,7 @@
-"""`python -m baton.shipping.sam_local`: the built template as `sam local` can use it.
+"""`python -m baton.shipping.sam_local`: adapt the built template for `sam local`.
 
-Two things keep it from using the built template itself: it gives a function only the variables that its
-template declares, and it finds no routes of API Gateway's own resources in a template of SAM. Nothing of
-this is deployed.
+`sam local` gives a function only the variables that its template declares, and it finds no routes of API
+Gateway resources in a SAM template. The adapted template is not deployed.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ _ROUTE: Final = "AWS::ApiGatewayV2::Route"
 
 
 class NotBuilt(BatonError):
-    """There is no built template, or none that this was written for; the message says what to do."""
+    """Error for a missing or unsupported built template. The message contains a remedy."""
 
 
 def main() -> int:
-    """Writes the file beside the built template. Exit status 1 where there is none, or no `env.json`."""
+    """Write the file beside the built template. Exit status 1 without a template or without `env.json`."""
     try:
         built: dict[str, Any] = yaml.safe_load(BUILT.read_text("utf-8"))
         document = for_sam_local(built)
@@ -55,7 +54,7 @@ def main() -> int:
 
 
 def for_sam_local(built: dict[str, Any]) -> dict[str, Any]:
-    """The built template with the endpoints declared, and its routes as events of the function behind them."""
+    """Return the built template with the endpoints declared, and its routes as events of their function."""
     document: dict[str, Any] = json.loads(json.dumps(built, default=str))
     variables = document.get("Globals", {}).get("Function", {}).get("Environment", {}).get("Variables")
     resources: dict[str, Any] = document.get("Resources", {})
@@ -76,7 +75,7 @@ def for_sam_local(built: dict[str, Any]) -> dict[str, Any]:
 
 
 def _function_behind(resources: dict[str, Any]) -> str | None:
-    """The function that the HTTP API passes its requests to."""
+    """Return the function that the HTTP API forwards its requests to."""
     for resource in resources.values():
         if resource["Type"] == "AWS::ApiGatewayV2::Integration":
             target = resource["Properties"]["IntegrationUri"]["Fn::GetAtt"]
@@ -85,7 +84,7 @@ def _function_behind(resources: dict[str, Any]) -> str | None:
 
 
 def _event(key: str) -> dict[str, Any]:
-    """An event of SAM for a route: `GET /health`, or `$default` for all that no other one takes."""
+    """Return the SAM event of a route: `GET /health`, or `$default` for all other requests."""
     method, _, path = key.partition(" ")
     properties = {"PayloadFormatVersion": "2.0"}
     if path:

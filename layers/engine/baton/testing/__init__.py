@@ -1,8 +1,7 @@
-"""Testing sagas of one's own: a workflow is run by the real engine, in memory and in virtual time.
+"""Tests of sagas: the real engine runs a workflow in memory and in virtual time.
 
-Nothing here is shipped to Lambda.
-Names are loaded when first used: pytest imports this package for its
-plugin, in every project that has Baton installed.
+Lambda does not need this package. Names are loaded on first use, because pytest imports this package for its
+plugin in every project with Baton installed.
 """
 
 from __future__ import annotations

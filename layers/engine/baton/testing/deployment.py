@@ -1,7 +1,7 @@
-"""A deployment in memory: table, stream, queue, relay, workers beside each other, and reconciler.
+"""A deployment in memory: table, stream, queue, relay, concurrent workers, and reconciler.
 
-It runs the engine's own code for every role over the memory adapters; what is played here is only what
-AWS does between them. Nothing is lost or late: what is to be done when it is, the engine's own tests show.
+It runs the engine's own code for every role over the memory adapters, and simulates only the services of AWS
+between them. Nothing is lost or late; the engine's own tests cover these cases.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from baton.tools.standard import with_standard
 
 
 class Invocations:
-    """What runs, and the wakes that were left on the table's stream meanwhile."""
+    """Running invocations, and the wakes that they have left on the table's stream."""
 
     def __init__(self) -> None:
         self._running: set[asyncio.Task[None]] = set()
@@ -58,28 +58,28 @@ class Invocations:
         self._news = asyncio.Event()
 
     def __bool__(self) -> bool:
-        """Whether there is something to pause for: what runs, or has left wakes that are not passed on yet."""
+        """Return true if an invocation runs or has left wakes that are not forwarded yet."""
         return bool(self._running or self._stream)
 
     def begin(self, work: Coroutine[Any, Any, None]) -> None:
         self._running.add(asyncio.create_task(work))
 
     def note(self, ref: SagaRef, wake: Wake) -> None:
-        """A wake on the stream: it ends a pause."""
+        """Record a wake on the stream, which ends a pause."""
         self._stream.append((ref, wake))
         self._news.set()
 
     def drain(self) -> list[tuple[SagaRef, Wake]]:
-        """The wakes since the last call, oldest first."""
+        """Return the wakes since the last call, oldest first."""
         stream, self._stream = self._stream, []
         self._news.clear()
         return stream
 
     async def pause(self, seconds: float | None) -> None:
-        """Until so much time has passed, an invocation has ended or a wake is
-        on the stream, whichever is first.
+        """Wait until the time has passed, an invocation has ended or a wake is on the stream, whichever is
+        first.
 
-        Raises what an invocation has ended with.
+        Raises the error of an invocation that has ended.
         """
         news = asyncio.create_task(self._news.wait())
         done, _ = await asyncio.wait(
@@ -89,7 +89,7 @@ class Invocations:
         self._take_out(done)
 
     async def end(self) -> None:
-        """Until none is under way. Raises what one has ended with."""
+        """Wait until no invocation runs. Raises the error of an invocation that has ended."""
         while self._running:
             done, _ = await asyncio.wait(self._running)
             self._take_out(done)
@@ -114,19 +114,21 @@ _NO_PLANS: Plans = MappingProxyType({})
 
 
 class EngineDefect(Exception):
-    """The engine could not do what it promises; not a failure of the saga. Its log (`baton`) says more."""
+    """Error for a defect of the engine, not a failure of the saga. Its log (`baton`) contains details."""
 
 
 class _Performer(ToolPerformer):
-    """Plain functions run where they are called, one after another, so that a debugger can stop in them."""
+    """Performer that runs plain functions in place, one after another, so that a debugger can
+    stop in them.
+    """
 
     def __init__(self, registry: Registry, loop: VirtualLoop, watch: Watch) -> None:
         super().__init__(registry, watch=watch)
         self._loop = loop
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
-        """As deployed; but what ends the test (`pytest.fail`, `pytest.skip`,
-        Ctrl-C) is no failure of the step.
+        """Perform a call as deployed. An exception that ends the test (`pytest.fail`, `pytest.skip`, Ctrl-C)
+        is no failure of the step.
         """
         try:
             return await super().perform(tool, arguments, context)
@@ -145,7 +147,7 @@ class _Performer(ToolPerformer):
 
 
 class Deployment:
-    """Everything one saga needs. Times in ms; `begin` is UTC epoch ms."""
+    """Everything that one saga needs. Times are in ms; `begin` is UTC epoch ms."""
 
     def __init__(
         self,
@@ -197,12 +199,12 @@ class Deployment:
         self._reconciler = Reconciler(self._log, self._queue, self._invoker, self._clock, inline, PERIOD)
 
     def service(self) -> Service:
-        """The API, for one request."""
+        """Return the service of the API, for one request."""
         return Service(self._engine, self._caller(), self._clock.now() + REQUEST)
 
     def post(self, saga: str, signals: Sequence[TimedSignal]) -> None:
-        """Send signals at their moments, to each saga that waits for one of the
-        name, or will, and has not ended.
+        """Send signals at their times to each saga that has not ended and that waits, or will wait, for one
+        of the name.
         """
 
         async def send(signal: TimedSignal, key: str) -> None:
@@ -221,12 +223,10 @@ class Deployment:
         self._post = Post(signals, self._clock.now(), self._clock.now, send)
 
     async def settle(self, signals: Mapping[str, Any], answers: Answers = _NONE) -> None:
-        """Let time pass until nothing more can happen. A wait for one of `signals` is sent it.
+        """Let time pass until nothing more can happen. Each wait for one of `signals` receives it.
 
-        A question about one of the nodes in `answers` is answered with action,
-        arguments and output, or left until it expires; with another one time ends.
-
-        Raises `EngineDefect`, `LoopBlocked`.
+        A question about a node in `answers` is answered with action, arguments and output, or left until it
+        expires. A question about another node stops time. Raises `EngineDefect`, `LoopBlocked`.
         """
         for _ in range(MOST_ROUNDS):
             await self._relay()
@@ -242,7 +242,7 @@ class Deployment:
         raise EngineDefect(f"{MOST_ROUNDS} rounds and no end in sight")
 
     async def result(self, saga: str) -> Result:
-        """What came of a saga."""
+        """Return the result of a saga."""
         opened = await self._request().open(saga)
         branches = range(opened.history.state.lineage.branch + 1)
         records = [
@@ -294,14 +294,14 @@ class Deployment:
             raise EngineDefect(self._dead_letters.letters[0][1])
 
     def _deliver_again(self, messages: Sequence[Message], of: Invocation) -> None:
-        """The queue shows an unfinished message again as soon as the lease is over by every clock."""
+        """Deliver an unfinished message again as soon as the lease has expired by every clock."""
         limits = self._engine.limits
         end = of.deadline + limits.lease_grace_ms + limits.clock_skew_ms + 1_000
         delay = min(-(-(end - self._clock.now()) // 1_000), MOST_DELAY)
         self._queue.send([(message, delay) for message in messages])
 
     async def _signal(self, signals: Mapping[str, Any]) -> bool:
-        """Send what open waits wait for, each once. Whether there was any."""
+        """Send each signal that an open wait expects, once. Return true if one was sent."""
         if not signals:
             return False
         waits = [
@@ -316,7 +316,7 @@ class Deployment:
         return bool(waits)
 
     async def _answer(self, answers: Answers) -> bool:
-        """Answer open questions, each once. Whether there was any."""
+        """Answer each open question once. Return true if one was answered."""
         if not answers:
             return False
         given = []
@@ -339,7 +339,7 @@ class Deployment:
         return bool(given)
 
     async def _call_back(self) -> bool:
-        """Let work elsewhere say what it has to say now. Whether there was any."""
+        """Deliver the messages of external work that are due. Return true if one was delivered."""
         for _, state, _ in await self._open(parked=True):
             for slot, work in state.open.items():
                 if isinstance(work, Callback):
@@ -356,7 +356,7 @@ class Deployment:
         return True
 
     async def _wait(self, answers: Answers) -> bool:
-        """Let the time come at which something happens; False when there is none."""
+        """Advance time to the next event. Return false if none exists."""
         timers = [visible for visible, _ in self._queue.waiting()]
         if self._post is not None and (moment := self._post.next_moment()) is not None:
             timers.append(moment)
@@ -387,7 +387,7 @@ class Deployment:
     # -- looking on
 
     async def _open(self, *, parked: bool = False) -> list[tuple[Head, State, Program]]:
-        """The sagas that have not ended and, unless those are wanted too, are not parked."""
+        """Return the sagas that have not ended and, unless `parked` is true, are not parked."""
         found = []
         for head in self._log.heads():
             opened = await self._request().open(head.ref.id)
@@ -401,7 +401,7 @@ class Deployment:
         return saga_view(opened.history.state, opened.program, self._engine.tools)
 
     def _content(self, value: Any) -> Any:
-        """What a value of the log is, wherever it is kept."""
+        """Return the content of a value of the log, wherever it is stored."""
         if not isinstance(value, dict):
             return value
         if value.get("ref"):
@@ -435,5 +435,5 @@ def _has_timer(state: State, program: Program, answers: Answers) -> bool:
 
 
 def _questions(state: State) -> list[str]:
-    """The node that each question is about that has no answer, and that expires."""
+    """Return the nodes of open questions that expire."""
     return [node_of(slot)[0] for slot, ask in open_questions(state) if ask.expires_at]

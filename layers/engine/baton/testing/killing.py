@@ -1,7 +1,7 @@
-"""The death of a worker at a step that a test chooses: its process is gone, and with it all that ran there.
+"""Death of a worker at a step that a test chooses: its process ends, with all that ran in it.
 
-Nothing of the dead worker gets through any more.
-What the engine does about it is its own; when the wakes of the dead are delivered again is in deployment.py.
+Further effects of the dead worker are suppressed. The engine handles the death; deployment.py delivers the
+wakes of the dead worker again.
 """
 
 from __future__ import annotations
@@ -23,12 +23,14 @@ Moments = Mapping[str, str | Sequence[str]]
 
 
 class Killed(BaseException):
-    """The process is gone: nothing of it may run on, so this is no ordinary exception."""
+    """Exception for the death of a process. Code of the process must not catch it, so it is no ordinary
+    exception.
+    """
 
 
 class Kills:
-    """At which calls of a node's own tool a worker dies: by node or
-    `NODE@ROUND`, the moments of its next calls.
+    """Calls of a node's own tool at which a worker dies: by node or `NODE@ROUND`, the moments of its next
+    calls.
     """
 
     def __init__(self, moments: Mapping[str, Sequence[str]], tools: Mapping[str, Collection[str]]) -> None:
@@ -37,11 +39,11 @@ class Kills:
         self._process = _Process()
 
     def left(self) -> list[str]:
-        """The places where a worker was to die and did not."""
+        """Return the places where a worker was to die and did not."""
         return [place for place, moments in self._left.items() if moments]
 
     def at(self, tool: str, context: StepContext) -> str:
-        """The moment of this call at which the worker dies; empty if it does not."""
+        """Return the moment of this call at which the worker dies, empty if it does not."""
         if tool not in self._tools.get(context.node, ()):
             return ""
         for place in (slot_of(context.node, context.iteration), context.node):
@@ -50,12 +52,12 @@ class Kills:
         return ""
 
     async def die(self) -> None:
-        """Never returns."""
+        """End the process. Never returns."""
         await self._process.die()
 
     async def live(self, work: Callable[[Offload], Coroutine[Any, Any, T]]) -> T | None:
-        """What the work of one process gives that makes its port calls by an
-        `Offload`; None if the process died.
+        """Return the result of a process's work, which makes its port calls by an `Offload`, or None if the
+        process died.
         """
         before = asyncio.all_tasks()
         self._process = process = _Process()
@@ -96,7 +98,7 @@ class _Process:
 
 
 class MortalPerformer:
-    """Calls tools as `inner` does, in a worker that dies at some of the calls."""
+    """Performer that calls tools as `inner` does, in a worker that dies at some of the calls."""
 
     def __init__(self, inner: Performer, kills: Kills) -> None:
         self._inner, self._kills = inner, kills
@@ -121,7 +123,7 @@ class MortalPerformer:
 
 
 def moments_of(given: Moments) -> dict[str, tuple[str, ...]]:
-    """By place, the moments of its calls. Raises `ValueError` for what is none."""
+    """Return the moments of calls by place. Raises `ValueError` for invalid moments."""
     if not isinstance(given, Mapping):
         raise ValueError('kills: write moments by node, such as {"charge": "after"}')
     found = {}
@@ -137,7 +139,7 @@ def moments_of(given: Moments) -> dict[str, tuple[str, ...]]:
 
 
 def node_at(place: str) -> str:
-    """The node of a place. Raises `ValueError` for what names no round."""
+    """Return the node of a place. Raises `ValueError` for an invalid round."""
     try:
         return node_of(place)[0]
     except ValueError as error:
@@ -148,7 +150,7 @@ def node_at(place: str) -> str:
 def check_kills(
     moments: Mapping[str, Sequence[str]], tools: Mapping[str, Collection[str]], registry: Registry
 ) -> None:
-    """`tools`: those that each node calls. Raises `ValueError` for a kill that could never come."""
+    """Raise `ValueError` for a kill that could never occur. `tools` are those that each node calls."""
     for place, its in moments.items():
         named = tools[node_at(place)]
         if not named:

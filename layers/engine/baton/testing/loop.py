@@ -1,7 +1,7 @@
 """Virtual time: an event loop whose clock jumps to the next timer instead of waiting for it.
 
-It waits for real only while a tool or a model waits for something real: a socket, a
-process, or a thread (loop.py). Clock and randomness over it are the same in every run.
+The loop waits in real time only while a tool or a model waits for a socket, a process, or a working thread.
+Clock and randomness based on it are the same in every run.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _WATCHDOG = "watchdog"  # of the engine itself (adapters/clock.py)
 
 
 class OtherThreads:
-    """Tells whether a thread is at work.
+    """Detector of working threads.
 
-    One that stands where it stood when the run began is at rest, such as that of a debugger.
-    So is one that waits without a limit of time for another to wake it: an
-    idle thread of a pool, or one that waits for the event loop.
+    A thread that has not moved since the start of the run is idle, such as that of a debugger. A thread that
+    waits without timeout for another thread to wake it is also idle: a thread of a pool without work, or one
+    that waits for the event loop.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class OtherThreads:
 
 
 def _place(frame: FrameType | None) -> _Place:
-    """Its place in each function that it is in."""
+    """Return the position of the thread in each of its functions."""
     found: list[tuple[object, int]] = []
     while frame is not None:
         found.append((frame.f_code, frame.f_lasti))
@@ -63,8 +63,8 @@ def _place(frame: FrameType | None) -> _Place:
 
 
 def _is_woken(frame: FrameType) -> bool | None:
-    """Of a thread that waits for work, or without a limit for another thread: whether it is to go on.
-    None for any other.
+    """For a thread that waits for work or without timeout for another thread: return true if it is about to
+    continue. None for others.
     """
     name, file, names = frame.f_code.co_name, frame.f_code.co_filename.replace("\\", "/"), frame.f_locals
     if name == "_worker" and file.endswith(_POOL):
@@ -85,7 +85,7 @@ LAST_S = 60.0  # virtual seconds that what is cancelled at the end has
 
 
 class _Selector(selectors.DefaultSelector):
-    """Adds the time that would be waited to `passed`, or really waits for what `is_real` says is real."""
+    """Selector that adds the waiting time to `passed`, or waits in real time if `is_real` returns true."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -125,13 +125,13 @@ class _Selector(selectors.DefaultSelector):
         return ready
 
     def sockets(self) -> int:
-        """How many are waited for, besides the loop's own."""
+        """Number of sockets that are waited for, besides the loop's own."""
         return len(self.get_map()) - 1
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop in virtual time.
-    `tools_running`: tools and models that are asked, which may wait for something real.
+    """An event loop in virtual time. `tools_running` counts running tools and model requests, which may wait
+    in real time.
     """
 
     def __init__(self) -> None:
@@ -152,7 +152,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """While a tool or a model is asked."""
+        """Mark a request to a tool or a model as running."""
         self.tools_running += 1
         try:
             yield
@@ -161,7 +161,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     @contextmanager
     def left(self) -> Iterator[None]:
-        """As in a thread of its own, where plain functions run when they are deployed: they may have a loop."""
+        """Leave the event loop as in a thread of its own, so that plain functions can run a loop, as when
+        deployed.
+        """
         asyncio._set_running_loop(None)  # noqa: SLF001  # made for those who write event loops
         try:
             yield
@@ -171,7 +173,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts
     ) -> asyncio.Future[T]:
-        """As always; time does not jump until it is done."""
+        """Run the function in the executor. Time does not jump until it returns."""
         job = super().run_in_executor(executor, func, *args)
         self._jobs += 1
         job.add_done_callback(self._job_is_done)
@@ -182,7 +184,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def run_virtual(main: Callable[[VirtualLoop], Coroutine[Any, Any, T]]) -> T:
-    """Run `main(loop)` to its end on a loop of its own; what is still running then is cancelled."""
+    """Run `main(loop)` to its end on a loop of its own, then cancel remaining tasks."""
     if _is_in_a_loop():
         raise RuntimeError("baton.testing has an event loop of its own: call it from a plain function")
     loop = VirtualLoop()
@@ -222,7 +224,7 @@ class LoopClock:
 
 
 class CountedEntropy:
-    """Names that are the same in every run; they need not be hard to guess."""
+    """Names that are the same in every run. They may be predictable."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -241,13 +243,11 @@ _DEBUGGERS = ("bdb.py:", "pydevd")
 
 
 class LoopBlocked(Exception):
-    """An `async` tool held the event loop too long."""
+    """An `async` tool blocked the event loop too long."""
 
 
 class Blockers:
-    """The watchdog of a run.
-    Tools are watched; what plain functions and the engine do in the loop counts for nothing.
-    """
+    """The watchdog of a run. It watches tools; plain functions and the engine are not counted."""
 
     def __init__(self, tell: Callable[[Held], None]) -> None:
         self._tell = tell
@@ -255,14 +255,14 @@ class Blockers:
         self.watch = Watch(LIMIT_MS, SystemMeter(), thread_pulse, self.hear)
 
     def hear(self, held: Held) -> None:
-        """What the watchdog tells, in its thread."""
+        """Record a report of the watchdog, in its thread."""
         is_stopped = any(name in line for line in held.stack for name in _DEBUGGERS)
         if held.call is not None and not is_stopped:
             self._found.append(held)
             self._tell(held)  # at once: it may hold the loop for ever
 
     def check(self) -> None:
-        """Raises `LoopBlocked` for the first of them."""
+        """Raise `LoopBlocked` for the first report."""
         for call in (held.call for held in self._found if held.call is not None):
             where = f"`{call.tool}` (node `{call.context.node}`)"
             raise LoopBlocked(

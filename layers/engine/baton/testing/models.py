@@ -1,7 +1,6 @@
-"""The models of a test: what each request is answered with, by a
-function, from a list, or by calling every tool once.
+"""Models of a test, whose answers come from a function, from a list, or from calls of every tool.
 
-No model of a provider is asked, and any model has a price. What a turn came to is in result.py.
+No provider is asked, and any model has a price. The results of turns are in result.py.
 """
 
 from __future__ import annotations
@@ -37,19 +36,21 @@ _HOW = "a list of answers, one after the other; a function of the request; every
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A call that a scripted answer asks for; made by `call`."""
+    """A call requested by a scripted answer, created by `call`."""
 
     tool: str
     arguments: Mapping[str, Any]
 
 
 def call(tool: str, /, **arguments: Any) -> Wanted:
-    """An answer that asks for a call of this tool; a list of these asks for several at once."""
+    """Return an answer that requests a call of this tool. A list of these requests several calls at once."""
     return Wanted(tool, arguments)
 
 
 class _InTurn:
-    """One answer after the other. The same request, made again after its worker died, has the same answer."""
+    """Script that gives one answer after the other. A request repeated after its worker died gets the same
+    answer.
+    """
 
     def __init__(self, node: str, answers: Sequence[Any]) -> None:
         self._node, self._answers = node, answers
@@ -73,13 +74,13 @@ class _InTurn:
 
 
 class _EveryTool:
-    """Calls each tool that is offered once, and then gives its answer."""
+    """Script that calls each offered tool once, and then answers."""
 
     def __init__(self, arguments: Mapping[str, Mapping[str, Any]], answer: Any) -> None:
         self.arguments, self._answer = arguments, answer
 
     def __call__(self, request: ModelRequest, names: Mapping[str, str] = MappingProxyType({})) -> Any:
-        """`names`: by the names under which tools are offered, those of the document."""
+        """Return the next answer. `names` maps offered tool names to those of the document."""
         given = {wire_names([tool])[tool]: arguments for tool, arguments in self.arguments.items()}
         left = _not_called(request)
         if left:
@@ -102,17 +103,17 @@ class _EveryTool:
 def every_tool_once(
     arguments: Mapping[str, Mapping[str, Any]] | None = None, *, answer: Any = None
 ) -> Script:
-    """A model that calls every tool of its agent once, with arguments made
-    from the tools' schemas, and then answers.
+    """Return a script that calls every tool of its agent once, with arguments generated from the tools'
+    schemas, and then answers.
 
-    arguments: by tool, those to use instead. answer: by default an example
-    by the `output_schema`, or the text `done`.
+    arguments: by tool, arguments to use instead. answer: by default an example that conforms to the
+    `output_schema`, or the text `done`.
     """
     return _EveryTool(arguments or {}, answer)
 
 
 def _not_called(request: ModelRequest) -> list[ToolOffer]:
-    """The tools whose turn has not come; none where the last answer's calls were all too many."""
+    """Return the tools that were not called. Empty if all calls of the last answer exceeded the limit."""
     names, done, last = dict[str, str](), set[str](), False
     for message in request.messages:
         if message["role"] == "assistant":
@@ -136,9 +137,7 @@ def _arguments(offer: ToolOffer, names: Mapping[str, str]) -> Any:
 
 
 class ScriptedModels:
-    """The port `Models` of a test.
-    `read` gives it its scripts; `check` raises what went wrong in one of them.
-    """
+    """The port `Models` of a test. `read` sets its scripts. `check` raises the errors of the scripts."""
 
     def __init__(self) -> None:
         self._scripts: Mapping[str, Script] = {}
@@ -147,8 +146,8 @@ class ScriptedModels:
         self._handed: dict[str, ModelRequest] = {}
 
     def read(self, models: Any, nodes: Mapping[str, Collection[str]]) -> None:
-        """Raises `ValueError` for nodes that ask a model and have no script.
-        `nodes`: the tools that each may call.
+        """Read the scripts. Raises `ValueError` for nodes that ask a model and have no script. `nodes`: the
+        tools that each may call.
         """
         asking = sorted(node for node, tools in nodes.items() if MODEL in tools)
         if isinstance(models, Mapping):
@@ -175,7 +174,7 @@ class ScriptedModels:
         self._scripts = {node: _script(node, said, self._names[node]) for node, said in models.items()}
 
     async def answer(self, request: ModelRequest) -> ModelAnswer:
-        """As the port has it."""
+        """Answer as the port specifies."""
         # A request's key is made of its saga, its slot and the attempt.
         node = node_of(request.key.split("/")[2])[0]
         try:
@@ -193,35 +192,35 @@ class ScriptedModels:
             raise StepFailure("bad_request", f"the script of the test: {error!r}", kind="permanent") from None
 
     async def submit(self, request: ModelRequest) -> str:
-        """As the port has it: the answer is there as soon as it is looked for."""
+        """Submit as the port specifies. The answer is available immediately."""
         self._handed[request.key] = request
         return request.key.replace("/", "_")
 
     async def collect(self, model: str, response: str) -> ModelAnswer | None:
-        """As the port has it."""
+        """Collect as the port specifies."""
         return await self.answer(
             next(one for key, one in self._handed.items() if key.replace("/", "_") == response)
         )
 
     async def cancel(self, model: str, response: str) -> None:
-        """As the port has it: nothing is under way."""
+        """Cancel as the port specifies. No request is in progress."""
 
     async def heard(self, profile: str, headers: Mapping[str, str], body: bytes) -> Over | None:
-        """As the port has it: nothing is announced."""
+        """Handle an announcement as the port specifies. There are no announcements."""
         return None
 
     def price(self, model: str) -> Price | None:
-        """As the port has it."""
+        """Return the price as the port specifies."""
         return PRICE
 
     def check(self) -> None:
-        """Raises what a script has raised, but for the failures of steps."""
+        """Raise the errors of scripts, except failures of steps."""
         if self._wrong is not None:
             raise self._wrong
 
 
 def _names(tools: Collection[str]) -> Mapping[str, str]:
-    """By the names under which tools are offered, those of the document."""
+    """Return the document's tool names by the names under which the tools are offered."""
     return {wire: tool for tool, wire in wire_names(sorted(set(tools) - {MODEL})).items()}
 
 
@@ -260,8 +259,8 @@ def _takes_one(function: Callable[..., Any]) -> bool:
 
 
 def _answer(node: str, said: Any, request: ModelRequest, names: Mapping[str, str]) -> ModelAnswer:
-    """What a script says, as the port has it.
-    Raises `StepFailure` where it is one, `ValueError` for what is no answer.
+    """Return a script's answer as the port specifies. Raises its `StepFailure`, or `ValueError` for an
+    invalid answer.
     """
     if isinstance(said, BaseException):
         raise said
@@ -303,8 +302,8 @@ def _json(node: str, value: Any) -> str:
 
 
 def _name(node: str, tool: str, request: ModelRequest, names: Mapping[str, str]) -> str:
-    """The name under which a tool is offered.
-    Raises `ValueError` for one that is not: a misspelt call would pass.
+    """Return the name under which a tool is offered. Raises `ValueError` for others, so that a misspelt call
+    does not pass.
     """
     offered = [offer.name for offer in request.tools]
     name = tool if tool in offered else wire_names([tool])[tool]

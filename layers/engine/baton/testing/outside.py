@@ -1,4 +1,4 @@
-"""The world around a saga under test: standard tools' stores, work elsewhere, and signals."""
+"""Environment of a saga under test: stores of standard tools, external work, and signals."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAIL_FROM = "tester@baton.example"
 
 
 def services(clock: Clock) -> Services:
-    """For one run."""
+    """Return the services of one run."""
     return Services(
         http=_Http(LazyHttpClient(HOSTS)),
         entities=MemoryEntities(),
@@ -42,7 +42,7 @@ def services(clock: Clock) -> Services:
 
 
 class _Http:
-    """Keeps no idle connection: as long as a socket is open, time is not virtual."""
+    """HTTP client without idle connections, because an open socket stops virtual time."""
 
     def __init__(self, inner: HttpClient) -> None:
         self._inner = inner
@@ -63,11 +63,9 @@ class _Http:
 
 @dataclass(frozen=True, kw_only=True)
 class Elsewhere:
-    """What becomes of work that a step has handed over: `after` so long it
-    succeeds with `output`, or fails with `code`.
+    """Result of handed-over work: it succeeds with `output` or fails with `code`, `after` a time.
 
-    heartbeat: so often it gives a sign of life until then. silent: nothing
-    is ever said of it, but for heartbeats until
+    heartbeat: interval of heartbeats until then. silent: the work reports nothing except heartbeats until
     `after`.
     """
 
@@ -80,7 +78,7 @@ class Elsewhere:
     silent: bool = False
 
     def says(self) -> Iterator[tuple[int, Said]]:
-        """Milliseconds after the handover, and what is said then. Raises `ValueError`."""
+        """Yield milliseconds after the handover with the message at that time. Raises `ValueError`."""
         end = parse_duration(self.after) if self.after else 0
         every = parse_duration(self.heartbeat) if self.heartbeat else 0
         for at in range(every, end, every) if every else ():
@@ -103,8 +101,8 @@ Plans = Mapping[str, Sequence[Elsewhere]]
 
 
 def plans_of(given: Mapping[str, Any]) -> dict[str, list[Elsewhere]]:
-    """By node, what becomes of each handover; of more than there are, the same as of the last.
-    Raises `ValueError`.
+    """Return the result of each handover, by node. Further handovers repeat the last result. Raises
+    `ValueError`.
     """
     found = {node: given[node] if _is_list(given[node]) else [given[node]] for node in given}
     plans = {
@@ -125,7 +123,7 @@ def _is_list(value: Any) -> bool:
 
 
 class Handovers:
-    """What is still to be said of each, in the order of time."""
+    """Pending messages of handovers, ordered by time."""
 
     def __init__(self, plans: Plans) -> None:
         self._plans = plans
@@ -134,7 +132,7 @@ class Handovers:
         self._ahead: list[tuple[int, int, str, str, Said]] = []
 
     def meet(self, saga: str, node: str, callback: str, at: int) -> None:
-        """A step waits for this callback since `at`."""
+        """Record that a step waits for this callback since `at`."""
         if node not in self._plans or (saga, callback) in self._known:
             return
         self._known.add((saga, callback))
@@ -145,11 +143,11 @@ class Handovers:
         self._ahead.sort(key=lambda one: one[:2])
 
     def next_moment(self) -> int | None:
-        """When something is said next, in epoch ms."""
+        """Time of the next message, in epoch ms, or None."""
         return self._ahead[0][0] if self._ahead else None
 
     def due(self, now: int) -> tuple[str, str, Said] | None:
-        """The saga, its callback, and what is said of it now."""
+        """Return the saga, its callback, and the message that is due now, or None."""
         if not self._ahead or self._ahead[0][0] > now:
             return None
         _, _, saga, callback, said = self._ahead.pop(0)
@@ -163,7 +161,7 @@ _EXAMPLE = 'write a list of (at, name, payload), such as [("2h", "approved", {})
 
 @dataclass(frozen=True, slots=True)
 class TimedSignal:
-    """A signal and its moment: `after_ms` after the start of the saga, `at` in the words of the test."""
+    """A signal and its time: `after_ms` after the start of the saga, `at` as written in the test."""
 
     after_ms: int
     at: str
@@ -172,7 +170,7 @@ class TimedSignal:
 
 
 def timed_signals(given: Sequence[Any]) -> list[TimedSignal]:
-    """The signals in the order of their times. Raises `ValueError` for what is none."""
+    """Return the signals ordered by time. Raises `ValueError` for invalid ones."""
     if isinstance(given, tuple) and [*map(type, given[1:2])] == [str]:
         raise ValueError(f"signals: `{given!r:.80}` is one signal; {_EXAMPLE}")
     if not isinstance(given, (list, tuple)):
@@ -189,7 +187,7 @@ def _signal(which: str, given: Any) -> TimedSignal:
 
 
 def _moment(which: str, at: Any) -> int:
-    """Milliseconds after the start; 0 is the start itself, which is no duration elsewhere."""
+    """Return milliseconds after the start. 0 is the start itself, which elsewhere is no duration."""
     if isinstance(at, timedelta) or (isinstance(at, (int, float)) and not isinstance(at, bool)):
         seconds = at.total_seconds() if isinstance(at, timedelta) else at
         if not 0 <= seconds * 1_000 <= LONGEST_MS:
@@ -204,9 +202,7 @@ def _moment(which: str, at: Any) -> int:
 
 
 class Post:
-    """Sends each signal at its moment, beside everything else that goes on.
-    `ahead`: those that were not sent yet.
-    """
+    """Sender of signals at their times, concurrent with the saga. `ahead` contains the pending ones."""
 
     def __init__(
         self,
@@ -220,7 +216,7 @@ class Post:
         self._task = asyncio.create_task(self._run())
 
     def next_moment(self) -> int | None:
-        """When the next one is sent, in epoch ms. Raises what the last one was refused with."""
+        """Time of the next signal, in epoch ms. Raises the error with which the last one was refused."""
         if self._task.done():
             self._task.result()
         return self._begin + self.ahead[0].after_ms if self.ahead else None

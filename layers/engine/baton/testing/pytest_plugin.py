@@ -1,8 +1,8 @@
-"""A plugin of pytest: a test that fails shows the stories of the sagas that it ran, whole.
+"""pytest plugin that shows the complete stories of the sagas that a failed test ran.
 
-What `run` refuses is shown at the line of the test, without the lines of Baton below it. pytest
-itself cuts what it prints of a value to 240 characters. An installed Baton registers this plugin
-(pyproject.toml), so every run of pytest imports it: it imports neither pytest nor the engine.
+An error that `run` raises is shown at the line of the test, without the lines of Baton below it. pytest
+itself truncates printed values to 240 characters. An installed Baton registers this plugin (pyproject.toml),
+so every run of pytest imports it; it imports neither pytest nor the engine.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MOST = 5  # results of one test that are shown
 
 
 class _Made:
-    """The results of the test that runs: the last ones, and how many there were."""
+    """Results of the running test: the last ones, and their total number."""
 
     def __init__(self) -> None:
         self.results: deque[Any] = deque(maxlen=MOST)
@@ -27,26 +27,26 @@ _made: _Made | None = None  # None: no test runs, and nothing is kept
 
 
 def keep(result: Any) -> None:
-    """Note a result, in case the test that runs fails."""
+    """Record a result, in case the running test fails."""
     if _made is not None:
         _made.results.append(result)
         _made.count += 1
 
 
 def pytest_runtest_logstart() -> None:
-    """A test begins."""
+    """Handle the start of a test."""
     global _made
     _made = _Made()
 
 
 def pytest_runtest_logfinish() -> None:
-    """A test has ended."""
+    """Handle the end of a test."""
     global _made
     _made = None
 
 
 def pytest_runtest_makereport(item: Any, call: Any) -> None:
-    """Comes before pytest makes the report of a phase of a test: what is added to the item stands in it."""
+    """Add the stories to the test item, before pytest makes the report of a phase."""
     if call.excinfo is None or _made is None:
         return
     if not item.config.getoption("fulltrace"):
@@ -67,7 +67,7 @@ def pytest_runtest_makereport(item: Any, call: Any) -> None:
 
 
 def _cut(excinfo: Any) -> None:
-    """Leave out the lines below the test's own of an exception that this package raised."""
+    """Remove the lines below the test's own from an exception that this package raised."""
     lines = [excinfo.tb]
     while lines[-1].tb_next is not None:
         lines.append(lines[-1].tb_next)

@@ -1,7 +1,7 @@
-"""What came of a saga: its status, its output, and what each node did, read from its log.
+"""Result of a saga: its status, its output, and the result of each node, read from its log.
 
-These are plain values for assertions, and their printed form, which a failing test shows.
-How a saga is run is in running.py.
+These are plain values for assertions, and their printed form, which a failing test shows. running.py runs the
+saga.
 """
 
 from __future__ import annotations
@@ -27,12 +27,11 @@ _BEGAN, _HANDED = "calls_began", "callback_opened"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call that an answer asks for.
+    """A call that an answer requests.
 
-    `output` is what its tool gave, or what it gave to the equal call that this one repeats (`repeated`).
-    `error` is
-    `code: message` of what the model was told instead. `attempts` of its tool came to an end; 0: it was not
-    called.
+    `output` is the output of its tool, or that of the equal call that this one repeats (`repeated`). `error`
+    is `code: message`, which the model received instead. `attempts` is the number of ended attempts of its
+    tool; 0 means that it was not called.
     """
 
     tool: str
@@ -45,11 +44,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A turn of an agent, what a `model` node has asked, or what a model was to put in the place of a step.
+    """A turn of an agent, a request of a `model` node, or a request for a replacement of a step.
 
-    `answer` is None where it asks for `calls`, and where it has failed, with `code: message` as its `error`.
-    `read` and `written`: tokens of
-    all its `attempts`, as what they cost.
+    `answer` is None if the model requests `calls`, or if the turn failed with `code: message` as its `error`.
+    `read` and `written` are the numbers of tokens of all its `attempts`, as they are charged.
     """
 
     number: int
@@ -66,7 +64,7 @@ class Turn:
         return self.read + self.written
 
     def __str__(self) -> str:
-        """A line of a story."""
+        """Return a line of a story."""
         said = [_told(one) for one in self.calls]
         if self.error or not said:
             said.append(f"({self.error})" if self.error else f"= {short(self.answer)}")
@@ -75,7 +73,7 @@ class Turn:
 
 @dataclass(slots=True)
 class _Ends:
-    """How the attempts of one slot have ended so far."""
+    """Ends of the attempts of one slot so far."""
 
     attempts: int = 0
     output: Any = None
@@ -86,7 +84,7 @@ class _Ends:
 
 
 def short(value: Any, longest: int = 200) -> str:
-    """A value as a story shows it."""
+    """Return a value as a story shows it."""
     text = repr(value)
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
@@ -98,7 +96,7 @@ def failure_text(failure: Mapping[str, Any]) -> str:
 def turns_of(
     entries: Sequence[Mapping[str, Any]], content: Callable[[Any], Any]
 ) -> Mapping[str, Sequence[Turn]]:
-    """By slot of the node, its turns. `content` gives what a logged value stands for."""
+    """Return the turns by slot of the node. `content` returns the content of a logged value."""
     events = [event for entry in entries for event in entry["events"]]
     asked = {slot for event in events if (slot := _asks(event))}
     if not asked:
@@ -124,12 +122,12 @@ def turns_of(
 
 
 def turns_at(turns: Mapping[str, Sequence[Turn]], place: str) -> list[Turn]:
-    """Those of a node, in all its rounds, or of one round, `NODE@ROUND`."""
+    """Return the turns of a node, in all its rounds, or of one round, `NODE@ROUND`."""
     return [turn for slot, its in turns.items() if place in (slot, node_of(slot)[0]) for turn in its]
 
 
 def item_in(event: Mapping[str, Any]) -> str:
-    """The item of an event of a log's view; empty for a node's own."""
+    """Return the item of an event of a log's view, empty for a node's own event."""
     return str(event.get("item", ""))
 
 
@@ -138,7 +136,7 @@ def _slot(event: Mapping[str, Any]) -> str:
 
 
 def _asks(event: Mapping[str, Any]) -> str:
-    """The slot of an attempt that has asked a model; empty for any other event."""
+    """Return the slot of an attempt that asks a model, empty for other events."""
     if event["kind"] not in _ENDS:
         return ""
     item = item_in(event)
@@ -233,12 +231,11 @@ _ROOM = 1_000_000_000  # bytes of answers: a test has time
 class Step:
     """A node of the workflow that was reached.
 
-    `status` is succeeded, failed, running (an agent between its turns, a map), failing (it is tried again, or
-    a person is asked about that), waiting (for a time, a signal,
-    a person, a child or work elsewhere), stopped (the saga ended while it waited or
-    ran), interrupted or skipped. `output` is what a tool or a child gave, or the payload
-    of a signal. `error` is `code: message` of a failure. `tool` is empty for a node that
-    is none. `ended_s`: when it came to this, in seconds after the saga's start.
+    `status` is succeeded, failed, running (an agent between its turns, a map), failing (it is retried, or a
+    person is asked about it), waiting (for a time, a signal, a person, a child or external work), stopped
+    (the saga ended while it waited or ran), interrupted or skipped. `output` is that of a tool or a child, or
+    the payload of a signal. `error` is `code: message` of a failure. `tool` is empty for a node without a
+    tool. `ended_s` is the time of this status, in seconds after the saga's start.
     """
 
     node: str
@@ -252,18 +249,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A saga after nothing more could happen to it.
+    """A saga in which nothing more can happen.
 
-    `status` is completed, failed, cancelled, rolled_back or rollback_failed; parked when a person has to
-    decide; suspended in `Unanswered.result`;
-    waiting when it waits for a signal that the test does not send, or for a child that is left so.
-    `output` is None unless it completed.
-    `error` is `code: message` of a failure (of one that is asked about, too), or the reason for parking.
-    `took_s`: seconds of virtual time.
-    `view` and `entries` are what
-    `GET /sagas/{id}` and `GET /sagas/{id}/events` would answer; `children` are the views of its children, and
-    of theirs. `way` are the nodes that did something, in the order
-    in which they were done, a round of a loop as `NODE@ROUND`; `why` says why a node did, or did not.
+    `status` is completed, failed, cancelled, rolled_back or rollback_failed; parked if a person must decide;
+    suspended in `Unanswered.result`; waiting if it waits for a signal that the test does not send, or for a
+    child in such a state. `output` is None unless the saga completed. `error` is `code: message` of a failure
+    (also of one that a question is about), or the reason for parking. `took_s` is in seconds of virtual time.
+    `view` and `entries` are the answers of `GET /sagas/{id}` and `GET /sagas/{id}/events`. `children`
+    contains the views of its children and their descendants. `way` contains the nodes that did something, in
+    order, a round of a loop as `NODE@ROUND`. `why` explains why a node ran or did not run.
     """
 
     saga: str
@@ -281,12 +275,12 @@ class Result:
 
     @property
     def spent_usd(self) -> float:
-        """What its steps have spent, models included."""
+        """Cost of the saga's steps in US dollars, models included."""
         return float(self.view["spent_usd"])
 
     @property
     def tokens(self) -> int:
-        """What its models have read and written."""
+        """Number of tokens that its models have read and written."""
         return sum(turn.tokens for turns in self.asked.values() for turn in turns)
 
     @property
@@ -300,8 +294,8 @@ class Result:
 
     @property
     def undone(self) -> list[str]:
-        """The steps that were undone, in that order, each as `way` has it.
-        What could not be undone is in `view["undo"]["failed"]`.
+        """Steps that were undone, in order, each as in `way`. `view["undo"]["failed"]` contains those that
+        could not be undone.
         """
         places = [self.story.places[slot] for slot in self.story.ended if is_undo(slot)]
         return [
@@ -312,27 +306,27 @@ class Result:
 
     @property
     def failing(self) -> Sequence[Mapping[str, Any]]:
-        """Steps that have failed and are not given up: `node`, `attempts`,
-        `code`, `message`, `strategy` and more.
-        """
+        """Failed steps that are not given up: `node`, `attempts`, `code`, `message`, `strategy` and more."""
         return list(self.view["failing"])
 
     @property
     def questions(self) -> Sequence[Mapping[str, Any]]:
-        """Open questions, of its children too: `id`, `node`, `type`, `message`, `options`, `expires_at`."""
+        """Open questions, including those of its children: `id`, `node`, `type`, `message`, `options`,
+        `expires_at`.
+        """
         return [question for view in (self.view, *self.children) for question in view["questions"]]
 
     @property
     def parked(self) -> Mapping[str, Any] | None:
-        """Why it is parked: `code`, `message`, `node`, `until`."""
+        """Reason why the saga is parked: `code`, `message`, `node`, `until`. None if it is not parked."""
         found: Mapping[str, Any] | None = self.view["parked"]
         return found
 
     def attempts(self, node: str) -> int:
-        """How many attempts of a node came to an end, in all its rounds or in
-        one, `NODE@ROUND`; of an agent, requests.
+        """Return the number of ended attempts of a node, in all its rounds or in one, `NODE@ROUND`; for an
+        agent, of requests.
 
-        Raises `NotFound` for a node that the workflow has not.
+        Raises `NotFound` for an unknown node.
         """
         explain(self.story, node_of(node)[0], 0)
         most: dict[str, int] = {}
@@ -346,25 +340,25 @@ class Result:
         return sum(count for slot, count in most.items() if node in (owner_of(slot), node_of(slot)[0]))
 
     def turns(self, node: str) -> list[Turn]:
-        """The turns of an agent, or what a `model` node has asked, in all its rounds or in one, `NODE@ROUND`.
+        """Return the turns of an agent, or the requests of a `model` node.
 
-        Raises `NotFound` for a node that the workflow has not.
+        They are those of all its rounds or of one, `NODE@ROUND`. Raises `NotFound` for an unknown node.
         """
         explain(self.story, node_of(node)[0], 0)
         return turns_at(self.asked, node)
 
     def why(self, node: str) -> str:
-        """Why a node ran, or did not: a sentence for each of its rounds, or for one, `NODE@ROUND`.
+        """Explain why a node ran or did not run: a sentence for each of its rounds, or for one, `NODE@ROUND`.
 
-        Raises `NotFound` for a node that the workflow has not.
+        Raises `NotFound` for an unknown node.
         """
         name, rounds = node_of(node)
         found = explain(self.story, name, _ROOM)["iterations"]
         return "\n".join(one["text"] for one in found if "@" not in node or one["iteration"] == list(rounds))
 
     def __repr__(self) -> str:
-        """The story that a failing test shows: a line for the saga, each node,
-        each child, each question, each wait.
+        """Return the story that a failing test shows: a line for the saga, and for each node, child, question
+        and wait.
         """
         lines = [f"<{self.workflow}: {self.status} after {_time(self.took_s)} s{_why(self.error)}"]
         waits = {at["node"] for at in self.view["active"] if _waits_for(at)}
@@ -388,7 +382,7 @@ class Result:
         return "\n".join(lines) + ">"
 
     def _earlier(self, step: Step) -> list[str]:
-        """A line for each failure that attempts of a step came to before its last one, and other than that."""
+        """Return a line for each different failure of attempts of a step before its last one."""
         found: dict[str, int] = {}
         for entry in self.entries:
             for event in entry["events"]:
@@ -399,8 +393,8 @@ class Result:
 
 
 class Unanswered(AssertionError):
-    """A saga asks a person, and its test gives no answer.
-    `result` is the saga as it is then, `question` what it asks.
+    """Error for a question without an answer in the test. `result` is the saga at that time, `question` its
+    question.
     """
 
     def __init__(self, result: Result, question: Mapping[str, Any]) -> None:
@@ -429,7 +423,7 @@ def make_result(
     story: Story,
     content: Callable[[Any], Any],
 ) -> Result:
-    """The result of a saga from its views; `content` gives what a logged value stands for."""
+    """Return the result of a saga from its views. `content` returns the content of a logged value."""
     began = str(entries[0]["at"])
     steps: dict[str, Step] = {}
     for entry in entries:
@@ -457,7 +451,7 @@ def make_result(
 
 
 def _is_of_node(event: Mapping[str, Any]) -> bool:
-    """Whether it says how its node is: not, what became of a call that an agent has made."""
+    """Return true if the event is about the state of a node, not about an agent's call."""
     item = item_in(event)
     return not item or is_turn(item)
 
@@ -478,12 +472,12 @@ def _step(event: Mapping[str, Any], ended_s: float, content: Callable[[Any], Any
 
 
 def _at_the_end(step: Step) -> Step:
-    """A step of a saga that has ended: it goes on no more."""
+    """Return the step as it is after the end of its saga, when it cannot continue."""
     return replace(step, status="stopped") if step.status in ("waiting", "running") else step
 
 
 def _error(view: Mapping[str, Any], children: Sequence[Mapping[str, Any]]) -> str:
-    """Why it failed, why it is parked, or what it asks about, or a child of it."""
+    """Return the reason of a failure, of parking or of a question of the saga or a child."""
     if view["error"]:
         return failure_text(view["error"])
     failures = [
@@ -509,7 +503,7 @@ def _waits(view: Mapping[str, Any]) -> list[str]:
 
 
 def _waits_for(active: Mapping[str, Any]) -> str:
-    """What an active node waits for; empty for one that waits for nothing."""
+    """Return the object that an active node waits for, empty if it does not wait."""
     if active["state"] == "waiting":
         signal, callback = active.get("signal"), active.get("callback")
         what = (

@@ -1,6 +1,5 @@
-"""`run`: one saga of a workflow, from its start to where nothing more can happen.
-
-How the deployment around the saga works is in deployment.py.
+"""`run`: one saga of a workflow, from its start until nothing more can happen. deployment.py simulates the
+deployment.
 """
 
 from __future__ import annotations
@@ -67,49 +66,49 @@ def run(
     on_failure: str = ASK,
     at: str = BEGIN,
 ) -> Result:
-    """Run one saga to its end, or to where it waits for what never comes, and say what became of it.
+    """Run one saga until nothing more can happen, and return its result.
 
-    workflow: the name of one of the app's workflows, the path of a document, its text, or a
-    `Workflow`. given: the saga's input. signals: by name, the payload that is sent as soon as a
-    wait for it is open (once for each wait, of child sagas too); a signal that is not named is
-    never sent. Or a list of `(at, name, payload)`: each is sent once, so long after the start, to
-    every saga that has not ended and whose workflow waits for the name. answers: by the node that
-    asks, or that a question is about, the person's answer to it (in child sagas too): one of its
-    `options`, such as `retry` or `approve`, or an object with `action`, and `arguments`, `output`, `data` or
-    `comment`; with
-    `data`, the action is `submit`. None lets it expire. A list has one for each time that it asks, and the
-    last one from then
-    on.
-    With a question about another node the run fails at once. callbacks: by the node that hands work over,
-    the output that comes back at once; or an `Elsewhere`, which says when it comes, what it fails with,
-    and how often a heartbeat comes; or a list of those, one for each handover. Of any other work nothing
-    is heard. models: what the models say that agents and `model` nodes ask (in child sagas, too): a list
-    of answers, one after the other; a function of the request; `every_tool_once()`; or one answer for all
-    requests. By node where there are several. An answer is text, a value that is written as JSON,
-    `call(TOOL, …)` or a list of these, a `StepFailure`, or a whole `ModelAnswer`. stand_ins: by the name
-    of a tool, a function that is called in its place, with the same arguments and by keyword; its result
-    must be one that the tool could have given. kills: by node, or one round of it as `NODE@ROUND`, when
-    the worker's process dies at a call of its tool: `before` it is called, `during` (where an `async`
-    tool waits for the first time) or `after` it has acted, with nothing written yet; a list is about one
-    call after another. The next worker goes on when the lease of the dead one is over. app: the package
-    of tools and documents. tools: a registry to use instead; no app is imported then. workflows: further
-    documents, for children; those of the app are found by themselves. worker_timeout: of one invocation.
-    on_failure: the deployment's `OnFailure`: ask, fail or escalate. at: when the saga starts, ISO 8601.
+    workflow: the name of one of the app's workflows, the path of a document, its text, or a `Workflow`.
+    given: the input of the saga.
+    signals: payloads by name. A payload is sent as soon as a wait for its signal is open, once for each wait,
+    in child sagas too. A signal without a payload is never sent. Alternatively a list of `(at, name,
+    payload)`: each is sent once, `at` a time after the start, to every saga that has not ended and whose
+    workflow waits for the name.
+    answers: the person's answers, by the node that asks or that a question is about, in child sagas too. An
+    answer is one of the question's `options`, such as `retry` or `approve`, or an object with `action`, and
+    `arguments`, `output`, `data` or `comment`; with `data`, the action is `submit`. None lets the question
+    expire. A list contains an answer for each time that the node asks, and its last one is repeated. A
+    question about another node fails the run immediately.
+    callbacks: results of external work, by the node that hands it over: an output that arrives immediately,
+    an `Elsewhere` with its time, failure and heartbeats, or a list of those, one for each handover. Other
+    work never reports.
+    models: answers to agents and `model` nodes, in child sagas too: a list of answers in order, a function of
+    the request, `every_tool_once()`, or one answer for all requests; by node if there are several. An answer
+    is a text, a value that is written as JSON, `call(TOOL, …)` or a list of these, a `StepFailure`, or a
+    `ModelAnswer`.
+    stand_ins: functions by the name of a tool, called in its place with the same arguments by keyword. The
+    result must be one that the tool could return.
+    kills: moments at which the worker's process dies at a call of the node's tool, by node or by one round of
+    it as `NODE@ROUND`: `before` the call, `during` it (at the first wait of an `async` tool) or `after` its
+    effect, before anything is written. A list is about successive calls. The next worker continues when the
+    lease of the dead one has expired.
+    app: the package of tools and documents. tools: a registry to use instead; no app is imported then.
+    workflows: further documents, for children; those of the app are found automatically.
+    worker_timeout: duration of one invocation. on_failure: the deployment's `OnFailure`: ask, fail or
+    escalate. at: start of the saga, ISO 8601.
 
-    The engine is the real one, with its worker, relay and reconciler; the stores are in memory and
-    time is virtual: a wait of a year takes no time, and two runs are equal. Plain functions run
-    where they are called, so their own timeout does not stop them. While an `async` tool or a script
-    of `models` waits for a socket, a process or a thread at work, time passes as on the clock.
+    The engine is the real one, with its worker, relay and reconciler. The stores are in memory and time is
+    virtual: a wait of a year takes no time, and two runs are equal. Plain functions run where they are
+    called, so their own timeout does not stop them. While an `async` tool or a script of `models` waits for a
+    socket, a process or a working thread, time passes as on the clock.
 
-    Raises: the `UserError` that the API would answer with (each problem as a note); `ToolError`
-    for an app that is not there, and for a stand-in for no tool or with another signature;
-    `ValueError` for an input, a payload or an answer that is not JSON, for a signal that no wait
-    of the workflow or its children is for, for an answer about no node, for a kill at no step, for
-    a node that asks a model which `models` does not script, and for a script that gives no answer;
-    `Unanswered` for a question that `answers` says nothing about; `LoopBlocked` for an `async` tool that
-    holds the event loop
-    for a second of the machine's time; `AssertionError` for a kill at a
-    step where no worker came to die; `EngineDefect`.
+    Raises: the `UserError` of the API, with each problem as a note; `ToolError` for a missing app, and for a
+    stand-in for no tool or with another signature; `ValueError` for an input, a payload or an answer that is
+    not JSON, for a signal that no wait of the workflow or its children expects, for an answer about no node,
+    for a kill at no step, for a node that asks a model which `models` does not script, and for a script that
+    gives no answer; `Unanswered` for a question without an entry in `answers`; `LoopBlocked` for an `async`
+    tool that blocks the event loop for a second of real time; `AssertionError` for a kill at a step where no
+    worker died; `EngineDefect`.
     """
     registry = _with_stand_ins(_tools_of(app) if tools is None else tools, stand_ins)
     known = _Documents(_of_app(app) if tools is None else [], workflows)
@@ -180,7 +179,7 @@ def run(
 
 
 def _tools_of(app: str) -> Registry:
-    """Raises `ToolError`."""
+    """Return the tools of the app. Raises `ToolError`."""
     try:
         return load_app(app)
     except ToolError as error:
@@ -193,7 +192,7 @@ def _tools_of(app: str) -> Registry:
 
 
 def _duration(what: str, value: str | float) -> int:
-    """Milliseconds. Raises `ValueError`."""
+    """Return milliseconds. Raises `ValueError`."""
     try:
         return parse_duration(value)
     except ValueError as error:
@@ -201,7 +200,7 @@ def _duration(what: str, value: str | float) -> int:
 
 
 def _begin_ms(at: str) -> int:
-    """UTC epoch milliseconds; a time without its zone is in UTC. Raises `ValueError`."""
+    """Return UTC epoch milliseconds. A time without zone is in UTC. Raises `ValueError`."""
     try:
         begin = datetime.fromisoformat(at)
     except (TypeError, ValueError):
@@ -210,7 +209,7 @@ def _begin_ms(at: str) -> int:
 
 
 def _as_json(what: str, value: Any) -> Any:
-    """The value as it would come over HTTP. Raises `ValueError`."""
+    """Return the value as it would arrive over HTTP. Raises `ValueError`."""
     try:
         return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError) as error:
@@ -220,10 +219,10 @@ def _as_json(what: str, value: Any) -> Any:
 async def _register(
     deployment: Deployment, known: _Documents, text: str
 ) -> tuple[str, dict[str, bool], dict[str, set[str]], set[str]]:
-    """Register a document and, as far as they are known, those of its children.
+    """Register a document and those of its children that are known.
 
-    The workflow's name, the signals that any of them takes, with whether a wait is for it, their nodes
-    with the tools that they call, and those at which a person chooses what is done in their place.
+    Returns the workflow's name; the signals that any of them accepts, with true if a wait is for it; their
+    nodes with the tools that they call; and the nodes whose replacement a person chooses.
     """
     specs = deployment.tools
     graph = compile_document(text, specs, children=known.inputs(), kinds=NODE_KINDS)
@@ -251,7 +250,9 @@ async def _register(
 
 
 def _nodes_of(graph: Graph) -> list[Node]:
-    """With those of the graphs that it names, and one that stands for its failure handler."""
+    """Return the nodes of the graph, of the graphs that it names, and one that stands for its failure
+    handler.
+    """
     nodes = [node for one in (graph, *graph.graphs.values()) for node in one.work]
     if graph.handler is None:
         return nodes
@@ -260,7 +261,9 @@ def _nodes_of(graph: Graph) -> list[Node]:
 
 
 def _check_names(what: str, said: Iterable[str], known: Collection[str]) -> None:
-    """Raises `ValueError`: a misspelt signal would never come, and the test would pass for that."""
+    """Raise `ValueError` for an unknown name: a misspelt signal would never arrive, and the test
+    would pass.
+    """
     for name in said:
         if name not in known:
             hint = nearest(name, known) or f"there are: {', '.join(sorted(known))}"
@@ -270,7 +273,9 @@ def _check_names(what: str, said: Iterable[str], known: Collection[str]) -> None
 def _check_actions(
     answered: Mapping[str, Sequence[Mapping[str, Any] | None]], steps: Collection[str]
 ) -> None:
-    """Raises `ValueError` for what is no answer about a step. What a node of its own asks, the API says."""
+    """Raise `ValueError` for an invalid answer about a step. The API validates answers to a node's own
+    question.
+    """
     known = (*ACTIONS, APPROVE, REJECT)
     for node, said in ((node, one) for node, each in answered.items() for one in each):
         if said is not None and node in steps and said["action"] not in known:
@@ -278,7 +283,7 @@ def _check_actions(
 
 
 def _answers(node: str, given: Said | Sequence[Said]) -> tuple[dict[str, Any] | None, ...]:
-    """Raises `ValueError` for what is no answer."""
+    """Return the answers for a node. Raises `ValueError` for an invalid one."""
     if given is None or isinstance(given, str | Mapping):
         return (_answer(node, given),)
     if not given:
@@ -287,7 +292,7 @@ def _answers(node: str, given: Said | Sequence[Said]) -> tuple[dict[str, Any] | 
 
 
 def _answer(node: str, given: Said) -> dict[str, Any] | None:
-    """Raises `ValueError` for what is no answer."""
+    """Return one answer for a node. Raises `ValueError` for an invalid one."""
     if given is None:
         return None
     said = {"action": given} if isinstance(given, str) else dict(given)
@@ -305,14 +310,14 @@ def _answer(node: str, given: Said) -> dict[str, Any] | None:
 
 
 class _Documents:
-    """The workflow documents that a test can mean: those it gave and those of the app, by name."""
+    """Workflow documents available to a test: its own and those of the app, by name."""
 
     def __init__(self, of_app: Sequence[str], given: Sequence[Source]) -> None:
         self._texts = list(of_app)
         self._texts = [*map(self.text, given), *of_app]
 
     def text(self, source: Source) -> str:
-        """Raises `NotFound` for a name that no document has and a file that is not there."""
+        """Return the text of a document. Raises `NotFound` for an unknown name and a missing file."""
         if isinstance(source, Workflow):
             return source.to_yaml()
         if isinstance(source, Path) or source.endswith(_FILES):
@@ -327,11 +332,11 @@ class _Documents:
         return found
 
     def named(self, name: str) -> str | None:
-        """The document with this name; one that cannot be read has none."""
+        """Return the document with this name, or None. An unreadable document has no name."""
         return next((text for its, text in self._all() if its == name), None)
 
     def inputs(self) -> dict[str, Any]:
-        """By name, the schema of what each takes."""
+        """Return the input schemas of the documents, by name."""
         found = {name: parse_document(text).value.get("input") for name, text in self._all()}
         return {name: schema if isinstance(schema, dict) else None for name, schema in found.items()}
 
@@ -346,7 +351,7 @@ class _Documents:
 
 
 def _of_app(app: str) -> list[str]:
-    """The documents of an app: those in its package, and those that its modules build."""
+    """Return the documents of an app: those in its package, and those that its modules build."""
     module = importlib.import_module(app)
     places = [Path(place) for place in getattr(module, "__path__", ())]
     files = sorted(file for place in places for kind in _KINDS for file in place.glob(f"*{kind}"))
@@ -373,9 +378,8 @@ def _with_stand_ins(registry: Registry, stand_ins: Mapping[str, Callable[..., An
 
 
 def _stand_in(tool: Tool, function: Callable[..., Any]) -> Tool:
-    """The tool with another function, which gets the context only if it takes one.
-
-    Raises `ToolError` for a function that cannot be called as the tool is.
+    """Return the tool with another function, which receives the context only if it accepts one. Raises
+    `ToolError` for a function with another signature.
     """
     which = f"stand-in for `{tool.spec.name}`"
     if not callable(function):

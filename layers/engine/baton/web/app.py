@@ -1,7 +1,6 @@
-"""Dispatch: from an event to a route of the table, through identity,
-roles, rate limit and checks, to an answer.
+"""Dispatch of an event to a route: identity, roles, rate limit and checks, then the handler's answer.
 
-The table is routes.py; what a route does is in handlers.py and handlers.py.
+The table is routes.py; the handlers are in handlers.py.
 """
 
 from __future__ import annotations
@@ -52,7 +51,9 @@ class Api:
     def __init__(
         self, engine: Engine, config: ApiSettings, rates: Rates, http: HttpClient, secrets: Credentials
     ) -> None:
-        """`http` and `secrets` are the console's, which asks its issuer who has signed in."""
+        """Create the API. The console uses `http` and `secrets` to ask its issuer for the identity of a
+        visitor.
+        """
         self._engine = engine
         self._config = config
         self._http, self._secrets = http, secrets
@@ -128,18 +129,17 @@ class Api:
         return caller, await route.handler(self._ask(route, path, caller))
 
     async def _admitted(self) -> Identity:
-        """The caller, if its tenant's rate allows the request.
-        Comes first: a request that is refused counts, too.
-        """
+        """Return the caller, if the rate of its tenant allows the request. Refused requests count, too."""
         event = self._app.current_event
         identity = identity_of(event.raw_event, self._config)
         await self._limiter.admit(identity.caller.tenant, len(event.body or ""))
         return identity
 
     async def _holder(self, route: Route[Any], path: dict[str, str]) -> Caller:
-        """The caller that the token stands for, if its tenant's rate for such callers allows it.
+        """Return the caller that the token stands for, if the tenant's rate for such callers allows it.
 
-        Before all else that the body says: for a token that is none, everything else is as if it were right.
+        The token is checked before the rest of the body: a request without a valid token is refused whatever
+        the body contains.
         """
         # Few deployments have any.
         if route.by_token == CALLBACKS:
@@ -159,8 +159,8 @@ class Api:
         return replace(caller, request=asking.request)
 
     async def _announced(self, route: Route[Any], path: dict[str, str]) -> Reply:
-        """The answer to a request that has to be signed.
-        Nothing is read for an address that was refused too often.
+        """Answer a request that must be signed. The body of an address that was refused too often is not
+        read.
         """
         http = (self._app.current_event.raw_event.get("requestContext") or {}).get("http") or {}
         address = str(http.get("sourceIp", ""))
@@ -172,7 +172,9 @@ class Api:
             raise
 
     def _no_route(self, _: NotFoundError) -> Response[str]:
-        """404, or 405 with what is allowed where only the method is wrong; counted like any other request."""
+        """Return 404, or 405 with `Allow` if the path exists with another method. The request counts against
+        the rate.
+        """
         try:
             self._loop.run(self._admitted())
         except Unauthenticated:
@@ -238,7 +240,7 @@ def _unserved(method: str, path: str) -> Response[str]:
 
 
 def matches(pattern: str, path: str) -> bool:
-    """Whether a path is one of a route's."""
+    """Return true if the path matches the pattern of a route."""
     return re.fullmatch(re.sub("{[a-z]+}", "[^/]+", pattern), path) is not None
 
 

@@ -26,8 +26,8 @@ _SESSION = re.compile(r"(arn:[\w-]+:sts::[0-9]+:(?:assumed-role/[^/]+|federated-
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A caller and its roles; `source` says where the roles were read, for
-    the refusal of a caller who lacks one.
+    """A caller and its roles. `source` names the origin of the roles, for the refusal of a caller who lacks
+    one.
     """
 
     caller: Caller
@@ -35,7 +35,7 @@ class Identity:
     source: str
 
     def need(self, any_of: Sequence[str]) -> None:
-        """Raises `Forbidden`, naming the role that is needed, unless the caller has one of these."""
+        """Raise `Forbidden` with the required role, unless the caller has one of these."""
         if self.roles.isdisjoint(any_of):
             wanted = " or ".join(f"`{role}`" for role in any_of)
             have = ", ".join(f"`{role}`" for role in ROLES if role in self.roles) or "none"
@@ -43,14 +43,13 @@ class Identity:
 
 
 def identity_of(event: Mapping[str, Any], config: ApiSettings) -> Identity:
-    """The caller of a payload 2.0 event. Raises `Unauthenticated` when user or tenant is not known.
+    """Return the caller of a payload 2.0 event. Raises `Unauthenticated` if user or tenant is unknown.
 
-    With a JWT the tenant is its claim `tenant_claim`, the user its `sub`, and the roles are in its claim
-    `roles_claim`, or `default_roles` if it has none. With IAM tenant and user are the account and the
-    principal's ARN (of a role without the session's name, which the caller
-    chooses and which only the log keeps), and every role is given: what a
-    principal may call is the business of IAM policies. Groups are in the claim
-    `groups_claim`; a principal of IAM has none.
+    With a JWT, the tenant is its claim `tenant_claim`, the user its `sub`, and the roles are in its claim
+    `roles_claim`, or `default_roles` without that claim. Groups are in the claim `groups_claim`. With IAM,
+    tenant and user are the account and the principal's ARN. The session name of a role is omitted, because
+    the caller chooses it; only the log keeps it. An IAM principal has all roles, because IAM policies govern
+    its calls, and no groups.
     """
     session, groups = "", frozenset[str]()
     context = event.get("requestContext") or {}
@@ -88,7 +87,7 @@ def identity_of(event: Mapping[str, Any], config: ApiSettings) -> Identity:
 
 
 def traceparent_of(event: Mapping[str, Any]) -> str:
-    """The caller's own trace (W3C); empty without one."""
+    """Return the caller's trace context (W3C), empty without one."""
     given = str((event.get("headers") or {}).get("traceparent", ""))
     return given if _TRACEPARENT.fullmatch(given) else ""
 
@@ -98,7 +97,9 @@ def _is(pattern: re.Pattern[str], value: object) -> bool:
 
 
 def _roles(claims: Mapping[str, Any], config: ApiSettings, authorization: str) -> tuple[frozenset[str], str]:
-    """The roles of a token, and where they are from. What is no role of ours is another program's business."""
+    """Return the roles of a token and their origin. Unknown role names are ignored; they belong to other
+    programs.
+    """
     given = claims.get(config.roles_claim)
     source = f"the token's claim `{config.roles_claim}`"
     if given is None:
@@ -110,8 +111,8 @@ def _roles(claims: Mapping[str, Any], config: ApiSettings, authorization: str) -
 
 
 def _words(given: object, claim: str, authorization: str) -> Iterator[str]:
-    """The words of a claim: a text has them separated by spaces, as scopes
-    are in OAuth; of a list each value is one.
+    """Yield the words of a claim: the space-separated words of a text, as OAuth scopes, or the values of a
+    list.
     """
     if isinstance(given, str):
         given = _listed(given, claim, authorization) if given.startswith("[") else given.split()
@@ -121,12 +122,11 @@ def _words(given: object, claim: str, authorization: str) -> Iterator[str]:
 
 
 def _listed(shown: str, claim: str, authorization: str) -> Sequence[object]:
-    """The values of a list that API Gateway shows as `[a b]`, which says
-    nothing of the spaces inside of a value.
+    """Return the values of a list that API Gateway shows as `[a b]`, where spaces inside values are
+    ambiguous.
 
-    They are read from the token that was verified.
-    Where that is not at hand, a list that could be read in two ways, one
-    with a word that is no role, counts for nothing.
+    The values are read from the verified token. If the token is not available, an ambiguous list with a word
+    that is no role yields nothing.
     """
     try:
         token = _BEARER.fullmatch(authorization.strip())
@@ -143,15 +143,15 @@ def _listed(shown: str, claim: str, authorization: str) -> Sequence[object]:
 
 
 MOST_REFUSED = 10
-"""Refused requests of an address in a window of ten seconds; further ones are not looked at."""
+"""Refused requests of an address in ten seconds after which its further requests are not processed."""
 MOST_ADDRESSES = 1_000
-"""So many are told apart; those after them count as one."""
+"""Maximum number of addresses counted separately. Further addresses count as one."""
 _OTHERS = ""
 
 
 class Strangers:
-    """Refusals by address.
-    Addresses and not profiles: else a caller without a secret could silence a provider.
+    """Counts of refusals by address. Counting by profile would let a caller without a secret block a
+    provider.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -160,7 +160,7 @@ class Strangers:
         self._refused: dict[str, int] = {}
 
     def check(self, address: str) -> None:
-        """Raises `TooManyRequests` for one that has been refused too often."""
+        """Raise `TooManyRequests` for an address that was refused too often."""
         now = self._clock.now()
         if (window := now - now % WINDOW_MS) != self._window:
             self._window, self._refused = window, {}

@@ -1,7 +1,7 @@
-"""The API's description in OpenAPI 3.1, made from the table of routes, the bodies and the models of answers.
+"""OpenAPI 3.1 document of the API, generated from the route table and the models of bodies and answers.
 
-Imported only when a caller asks for the description.
-A fuzzer holds it against the running API (tests/e2e/test_openapi.py).
+Import this module only when a caller requests the document. tests/e2e/test_openapi.py tests the document
+against the running API with a fuzzer.
 """
 
 from __future__ import annotations
@@ -29,23 +29,24 @@ _JSON, _YAML = "application/json", "application/yaml"
 # Statuses that API Gateway itself can answer with, before a function is called or in its place.
 _GATEWAYS_OWN = frozenset({401, 403, 413, 429, 500, 503})
 _WHY = {
-    304: "The caller has this body already (`If-None-Match`).",
-    400: "The request cannot be read: its query, its encoding, its syntax.",
-    401: "Who is calling is not known.",
-    403: "The caller lacks the role, or may not do this to this saga.",
-    404: "There is no such thing for this tenant.",
-    409: "The present state does not allow it.",
-    410: "It is not waited for any more, so the work can stop.",
-    413: "Larger than a limit, which the answer names.",
-    422: "The body is not as it must be; `errors` lists every fault with its place.",
-    429: "The tenant has used up its requests for now, or the user the money of the day; or too many requests were not signed.",
-    500: "A defect, or a log that this version cannot read.",
-    503: "The store did not answer in time; the same request, with the same key, may be repeated.",
+    304: "The client's copy is current (`If-None-Match`).",
+    400: "The query, the encoding or the syntax of the request is invalid.",
+    401: "The request has no valid credentials.",
+    403: "The caller lacks the required role, or is not permitted to perform the action on this saga.",
+    404: "The tenant has no such resource.",
+    409: "The current state of the resource does not permit the request.",
+    410: "The saga no longer waits for this callback or answer. External work can stop.",
+    413: "The request or the answer exceeds a size limit. The answer names the limit.",
+    422: "The body is invalid. `errors` lists all faults with their locations.",
+    429: "The tenant has exceeded its request rate, the user has exhausted the daily budget, or the API "
+    "has received too many unsigned requests.",
+    500: "Internal error, or a log that this version cannot read.",
+    503: "The store did not respond in time. Repeat the request with the same idempotency key.",
 }
 
 
 def describe(config: ApiSettings) -> dict[str, Any]:
-    """The OpenAPI document of the API with these settings."""
+    """Return the OpenAPI document of the API with these settings."""
     paths: dict[str, dict[str, Any]] = {}
     for route in ROUTES:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, config)
@@ -60,7 +61,7 @@ def describe(config: ApiSettings) -> dict[str, Any]:
                     "type": "http",
                     "scheme": "bearer",
                     "bearerFormat": "JWT",
-                    "description": "A token of the deployment's issuer (AuthMode jwt).",
+                    "description": "JSON Web Token of the deployment's issuer (AuthMode jwt).",
                 },
                 "signature": {
                     "type": "apiKey",
@@ -76,19 +77,20 @@ def describe(config: ApiSettings) -> dict[str, Any]:
 
 def _introduction(config: ApiSettings) -> str:
     return (
-        "Long AI-agent workflows on short-lived functions. Times are RFC 3339, errors are problems after RFC 9457.\n\n"
-        f"The tenant is the token's claim `{config.tenant_claim}`, the user its `sub`; the roles are in its claim "
-        f"`{config.roles_claim}` (without it: {config.default_roles}). A caller who signs with AWS credentials has "
-        "all roles.\n\n"
-        "An unknown path is answered with 404, a wrong method with 405 and `Allow`. A query parameter that is not "
-        "listed is refused."
+        "Baton runs long AI-agent workflows (sagas) on short-lived AWS Lambda functions. Times are in RFC 3339 format. "
+        "Errors are problem details as defined by RFC 9457.\n\n"
+        f"The token's claim `{config.tenant_claim}` identifies the tenant, and its claim `sub` identifies the user. "
+        f"The claim `{config.roles_claim}` contains the caller's roles; without it, the roles are "
+        f"{config.default_roles}. A caller who signs requests with AWS credentials has all roles.\n\n"
+        "The API answers unknown paths with status 404, and unsupported methods with status 405 and the header `Allow`. "
+        "It refuses query parameters that are not listed."
     )
 
 
 def _operation(route: Route[Any], config: ApiSettings) -> dict[str, Any]:
-    role = "The token says for whom it is." if route.by_token else "Open to everybody."
+    role = "The token identifies the tenant." if route.by_token else "Requires no credentials."
     if route.roles:
-        role = f"Needs the role {' or '.join(f'`{role}`' for role in route.roles)}."
+        role = f"Requires the role {' or '.join(f'`{role}`' for role in route.roles)}."
     operation: dict[str, Any] = {
         "operationId": route.id,
         "summary": route.summary,
@@ -125,9 +127,9 @@ def _parameters(place: str, parameters: Iterable[Parameter]) -> list[dict[str, A
 def _headers(route: Route[Any]) -> list[dict[str, Any]]:
     found: list[tuple[str, str, dict[str, Any]]] = []
     if route.method == "GET":
-        found.append(("If-None-Match", "The ETag of a body that the caller has.", {"type": "string"}))
+        found.append(("If-None-Match", "ETag of the client's copy.", {"type": "string"}))
     if route.has_key:
-        text = "A name for this request: repeated with it, the request is carried out once."
+        text = "Idempotency key of the request. Baton executes repeated requests with the same key once."
         found.append(("Idempotency-Key", text, {"type": "string", "maxLength": MAX_KEY}))
     return [
         {"name": name, "in": "header", "required": False, "description": text, "schema": schema}
@@ -137,11 +139,11 @@ def _headers(route: Route[Any]) -> list[dict[str, Any]]:
 
 def _body(route: Route[Any], config: ApiSettings) -> dict[str, Any]:
     most = min(route.most_bytes or config.max_body_bytes, config.max_body_bytes)
-    described = f"At most {most} bytes."
+    described = f"Maximum size: {most} bytes."
     if route.takes_text and not route.roles:
         return {
             "required": True,
-            "description": f"What was signed, as it is. {described}",
+            "description": f"Signed body, unmodified. {described}",
             "content": {_JSON: {"schema": {"type": "object"}}},
         }
     if route.takes:
@@ -166,7 +168,9 @@ def _body(route: Route[Any], config: ApiSettings) -> dict[str, Any]:
 
 
 def _statuses(route: Route[Any]) -> list[int]:
-    """Every status that can come: those of the row, and those that follow from the rest of it."""
+    """Return all statuses of the route: those that its row lists, and those that follow from its other
+    fields.
+    """
     refusals = {400, 429, 500, 503, *route.refusals}
     if route.method == "GET":
         refusals.add(304)
@@ -209,14 +213,16 @@ def _answer_headers(route: Route[Any], status: int) -> dict[str, Any]:
     if route.method == "GET" and status in (HTTPStatus.OK, HTTPStatus.NOT_MODIFIED):
         return {
             "ETag": _header(
-                "Names this very body; strong.", {"type": "string", "pattern": '^"[0-9a-f]{32}"$'}
+                "Strong entity tag of this body.", {"type": "string", "pattern": '^"[0-9a-f]{32}"$'}
             ),
-            "Cache-Control": _header("Ask before using a kept body.", {"const": "private, no-cache"}),
+            "Cache-Control": _header(
+                "Clients must revalidate a cached body before use.", {"const": "private, no-cache"}
+            ),
         }
     if route.method == "POST" and status in (HTTPStatus.OK, HTTPStatus.CREATED):
-        return {"Location": _header("Where it is.", {"type": "string", "pattern": "^/"})}
+        return {"Location": _header("Path of the resource.", {"type": "string", "pattern": "^/"})}
     if status == HTTPStatus.TOO_MANY_REQUESTS:
-        described = "Seconds to wait. API Gateway's own refusals have none."
+        described = "Number of seconds to wait. Refusals by API Gateway do not have this header."
         return {"Retry-After": _header(described, {"type": "integer", "minimum": 1}, required=False)}
     return {}
 
@@ -226,7 +232,7 @@ def _header(description: str, schema: Mapping[str, Any], *, required: bool = Tru
 
 
 def _links(route: Route[Any], status: int) -> dict[str, Any]:
-    """Links to the requests that can follow an answer, for programs that follow links."""
+    """Return OpenAPI links to the requests that can follow an answer."""
     if status not in (HTTPStatus.OK, HTTPStatus.CREATED) or route.method != "POST":
         return {}
     name, field = ("name", "name") if route.takes_text else ("saga", "id")
@@ -258,7 +264,9 @@ def _schemas() -> dict[str, Any]:
 
 
 def _document() -> dict[str, Any]:
-    """The schema of a workflow document, with its references leading to where it stands here."""
+    """Return the schema of a workflow document, with its references adapted to their place in the OpenAPI
+    document.
+    """
     schema = _rebased(document_schema())
     return {name: value for name, value in schema.items() if name not in ("$id", "$schema")}
 

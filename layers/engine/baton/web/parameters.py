@@ -1,4 +1,4 @@
-"""Rows of the table of routes, and parameters in paths and queries."""
+"""Rows of the route table, and parameters in paths and queries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """`read` makes a value of the text, or raises `ValueError` that says what would be right."""
+    """A parameter in a path or a query.
+
+    `read` converts the text to a value. It raises `ValueError` with a description of valid text.
+    """
 
     name: str
     schema: Mapping[str, Any]
@@ -37,7 +40,7 @@ class Parameter:
 
 
 def whole(name: str, least: int, most: int, default: int | None, description: str) -> Parameter:
-    """A whole number, in decimal digits."""
+    """Return a parameter for an integer in decimal digits."""
     schema: dict[str, Any] = {"type": "integer", "minimum": least, "maximum": most}
     if default is not None:
         schema["default"] = default
@@ -52,7 +55,9 @@ def whole(name: str, least: int, most: int, default: int | None, description: st
 
 
 def words(name: str, pattern: str, right: str, description: str, *, example: str | None = None) -> Parameter:
-    """Text that matches a pattern; without it the value is empty. `right` says what would match."""
+    """Return a parameter for text that matches a pattern. If absent, the value is empty. `right` describes a
+    match.
+    """
 
     def read(text: str) -> str:
         if not re.fullmatch(pattern, text):
@@ -68,7 +73,9 @@ def words(name: str, pattern: str, right: str, description: str, *, example: str
 def one_of(
     name: str, values: Sequence[str], description: str, hints: Mapping[str, str] = MappingProxyType({})
 ) -> Parameter:
-    """One of some words; without it the value is empty. `hints`: what to say of words that are none of them."""
+    """Return a parameter for one of several words. If absent, the value is empty. `hints` maps invalid words
+    to hints.
+    """
 
     def read(text: str) -> str:
         if text not in values:
@@ -81,7 +88,9 @@ def one_of(
 
 
 def moment(name: str, description: str) -> Parameter:
-    """A date and time with its offset after RFC 3339, as epoch milliseconds; without it 0."""
+    """Return a parameter for an RFC 3339 date and time with offset, as epoch milliseconds. If absent, the
+    value is 0.
+    """
     return Parameter(
         name=name,
         schema={"type": "string", "format": "date-time"},
@@ -93,7 +102,7 @@ def moment(name: str, description: str) -> Parameter:
 
 
 def day(name: str, description: str) -> Parameter:
-    """A day (UTC), as the epoch milliseconds of its beginning; without it 0."""
+    """Return a parameter for a day (UTC), as epoch milliseconds of its start. If absent, the value is 0."""
     return Parameter(
         name=name,
         schema={"type": "string", "format": "date"},
@@ -129,7 +138,7 @@ def _milliseconds(text: str) -> int:
 
 
 def read_path(parameters: Iterable[Parameter], given: Mapping[str, str]) -> dict[str, Any]:
-    """The values in a path. Raises `NotFound` for values that cannot exist."""
+    """Return the values in a path. Raises `NotFound` for values that cannot exist."""
     values = {}
     for parameter in parameters:
         text = given[parameter.name]
@@ -143,9 +152,7 @@ def read_path(parameters: Iterable[Parameter], given: Mapping[str, str]) -> dict
 
 
 def read_query(parameters: Iterable[Parameter], given: Mapping[str, str]) -> dict[str, Any]:
-    """The values of a query, all parameters included.
-    Raises a `UserError` that names all that is wrong with it.
-    """
+    """Return the values of a query for all parameters. Raises a `UserError` that names all faults."""
     known = {parameter.name: parameter for parameter in parameters}
     wrong = [_unknown(name, known) for name in given if name not in known]
     values: dict[str, Any] = {}
@@ -171,9 +178,9 @@ def _unknown(name: str, known: Iterable[str]) -> str:
 DEFAULT_LIST = 50
 CALLBACKS, CONFIRMATIONS = "callbacks", "confirmations"
 BY_TOKEN = (CALLBACKS, CONFIRMATIONS)
-"""Requests whose token says for whom they are."""
+"""Kinds of requests whose token identifies the tenant."""
 MOST_ANNOUNCED = 65_536
-"""Bytes of what a provider of models announces: an event with an id, and no answer."""
+"""Maximum number of bytes of a model provider's announcement: an event with an id, without the answer."""
 DEFAULT_EVENTS = 100
 MAX_CURSOR = 8_192  # that of a list over 32 shards, of sagas deep in sagas, needs most of it
 MAX_NUMBER = 999_999_999  # of versions in requests
@@ -184,13 +191,13 @@ B = TypeVar("B", bound=Body | None)
 class Route(Generic[B]):
     """One method of one path.
 
-    id: the operation's name in the OpenAPI document, which never changes. roles: any of these lets a
-    caller in; none at all lets everybody in, without an identity. by_token: one of BY_TOKEN, where a
-    token in the path or the body says for which tenant; such requests have a rate of their own. body:
-    its model; `takes_text` where it is a document instead, or (takes: models' names by media types)
-    something else. is_signed: the handler refuses what a provider has not signed; most_bytes: of such
-    a body. answers: status to the name of a model in bodies/. refusals: the statuses that the handler
-    itself can refuse with; those that follow from the rest of the row are not repeated here.
+    id: name of the operation in the OpenAPI document; it never changes. roles: the caller needs one of these;
+    a route without roles requires no identity. by_token: an element of BY_TOKEN if a token in the path or the
+    body identifies the tenant; such requests have a rate limit of their own. body: model of the body.
+    takes_text: the body is a document or, with `takes` (names of models by media type), another text.
+    is_signed: the handler refuses bodies without a provider's signature. most_bytes: size limit of such a
+    body. answers: names of models in bodies/ by status. refusals: statuses of the handler's own refusals,
+    without those that follow from other fields.
     """
 
     method: str
@@ -213,14 +220,18 @@ class Route(Generic[B]):
 
 
 WORKFLOW = words(
-    "name", WORKFLOW_NAME[1:-1], "the name of a workflow", "The workflow's name.", example="dinner"
+    "name", WORKFLOW_NAME[1:-1], "the name of a workflow", "Name of the workflow.", example="dinner"
 )
 LIMIT = whole(
-    "limit", 1, MAX_LIST, DEFAULT_LIST, "How many at most. A page may be shorter and yet not be the last."
+    "limit",
+    1,
+    MAX_LIST,
+    DEFAULT_LIST,
+    "Maximum number of items on a page. A page can be shorter and not be the last.",
 )
 CURSOR = words(
     "cursor",
     f"[A-Za-z0-9_.~=-]{{1,{MAX_CURSOR}}}",
     "the `next` of the page before",
-    "The `next` of the page before.",
+    "Value of `next` from the previous page.",
 )

@@ -30,7 +30,7 @@ class Reply:
 
 
 def written(reply: Reply) -> Response[str]:
-    """The reply as JSON."""
+    """Return the reply as a JSON response."""
     headers: dict[str, str | list[str]] = dict(reply.headers)
     return Response(
         reply.status.value, "application/json", json.dumps(reply.body, ensure_ascii=False), headers
@@ -38,7 +38,7 @@ def written(reply: Reply) -> Response[str]:
 
 
 def read(reply: Reply, if_none_match: str) -> Response[str]:
-    """The reply to a GET: with the ETag of its body, and without a body where the caller has this one."""
+    """Return the reply to a GET with the ETag of its body, and without the body if the caller has it."""
     answer = written(reply)
     body = answer.body or ""
     tag = f'"{hashlib.sha256(body.encode()).hexdigest()[:32]}"'
@@ -49,7 +49,7 @@ def read(reply: Reply, if_none_match: str) -> Response[str]:
 
 
 def _is_known(tag: str, if_none_match: str) -> bool:
-    """By RFC 9110, 13.1.2: any of a list, compared weakly; `*` alone is any body there is."""
+    """Return true if the tag is in the list (RFC 9110, 13.1.2), compared weakly. `*` matches any body."""
     return if_none_match.strip() == "*" or tag in _TAG.findall(if_none_match)
 
 
@@ -58,8 +58,10 @@ B = TypeVar("B")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask(Generic[B]):
-    """`path` and `query` by name; `body` as the route's model, `text` and `headers` as they came; `key` is the
-    Idempotency-Key; `intentions` the workflow for them.
+    """Arguments of a handler.
+
+    `path` and `query` are values by name. `body` is the route's model; `text` and `headers` are unchanged.
+    `key` is the Idempotency-Key. `intentions` is the workflow for intentions.
     """
 
     service: Service
@@ -84,9 +86,10 @@ MAX_ERRORS_BYTES = (
 def problem(
     status: int, code: str, title: str, detail: str, problems: tuple[Problem, ...] = ()
 ) -> Response[str]:
-    """A problem; `problems` become its `errors`, each with its path, position and suggestion if known.
+    """Return a problem response with `problems` as its `errors`, each with path, position and suggestion if
+    known.
 
-    Of more than an answer has room for the first are listed, and `detail` says so.
+    If the errors exceed the size of an answer, the first are listed and `detail` mentions the omission.
     """
     body: dict[str, Any] = {
         "type": f"urn:baton:problem:{code}",
@@ -102,7 +105,7 @@ def problem(
 
 
 def _errors(problems: Iterable[Problem]) -> Iterator[dict[str, Any]]:
-    """At least one, and then as many as there is room for."""
+    """Yield at least one error, and further ones up to the size limit."""
     room = MAX_ERRORS_BYTES
     for index, item in enumerate(problems):
         shown = {key: value for key, value in asdict(item).items() if value or key == "path"}

@@ -1,7 +1,6 @@
-"""The routes of the API, called by the pages of the console: the same
-table, roles and checks, without a request.
+"""Calls of the API's routes by the console's pages, with the same table, roles and checks, but without HTTP.
 
-Imported by the first request for a page: see Api._site in app.py.
+The first request for a page imports this module; see `Api._site` in app.py.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class Within:
         body: Mapping[str, Any] | None = None,
         key: str = "",
     ) -> Any:
-        """What the route answers with. Raises as its handler does, and `Forbidden` as dispatch does."""
+        """Return the answer of the route. Raises as its handler does, and `Forbidden` as dispatch does."""
         row, caller = _BY_ID[route], self.identity.caller
         self.identity.need(row.roles)
         ask = Ask(
@@ -73,8 +72,8 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Lets a person in who has signed in, as a token with the same claims would be.
-    A page counts as one request.
+    """Admission of a signed-in person, with the rights of a token with the same claims. A page counts as one
+    request.
     """
 
     engine: Engine

@@ -1,3 +1,1 @@
-"""Events and plans as sentences, for the command line as for the console.
-Pure: what the API answers in, words out.
-"""
+"""Events and plans as sentences, for the command line and the console. Pure functions of API answers."""

@@ -1,4 +1,4 @@
-"""Events and undoing as sentences. Pure."""
+"""Events and rollbacks as sentences. Pure functions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FATES = {
 
 
 def of_item(event: Event) -> Said:
-    """What has become of one item."""
+    """Return the result of one item of a map."""
     name, known = f"item {event['item']}", {"item"}
     if failure := event.get("failure"):
         words = f"{failure.get('code')}: {one_line(str(failure.get('message')))}"
@@ -82,22 +82,22 @@ WORDS: Mapping[str, Callable[[Event], Said]] = {
 
 Event: TypeAlias = Mapping[str, Any]
 Said: TypeAlias = tuple[str, frozenset[str]]
-"""A sentence, and the fields of the event that it says."""
+"""A sentence, and the fields of the event that it contains."""
 
 _MOST_AGENT_TEXT = 120  # characters of a prompt, of arguments, or of a result
 _BEGAN, _TURN, _CALLS = "node_began", "turn_began", "calls_began"
 
 
 def news(events: Sequence[Event]) -> list[Event]:
-    """The events of an entry without those that only say that turns and
-    calls begin; all of them, if there are no others.
-    """
+    """Return the events of an entry without the starts of turns and calls, or all if it has no others."""
     asked = any(is_turn(str(event.get("item"))) and "v" in (event.get("output") or {}) for event in events)
     return [event for event in events if _is_news(event, asked=asked)] or list(events)
 
 
 def _is_news(event: Event, *, asked: bool) -> bool:
-    """`asked`: an event beside it says for which calls the model has asked."""
+    """Return true if the event is news. `asked`: another event of the entry lists the calls that the model
+    requests.
+    """
     kind = event.get("kind")
     if kind == _BEGAN:
         return not event.get("item")
@@ -108,13 +108,13 @@ def _is_news(event: Event, *, asked: bool) -> bool:
 
 
 class AgentWords:
-    """Remembers which tool each call is of: most events of a call have only its number."""
+    """Memory of the tool of each call: most events of a call contain only its number."""
 
     def __init__(self) -> None:
         self._tools: dict[tuple[str, str, str], str] = {}
 
     def of(self, event: Event) -> Said | None:
-        """What an event of an agent says, or None for one that has no words here."""
+        """Return the sentence of an agent's event, or None for other events."""
         kind = event.get("kind")
         if kind == _CALLS:
             calls = msgspec.convert(event["calls"], tuple[Called, ...])
@@ -164,7 +164,7 @@ def _turn_began(event: Event) -> Said | None:
 
 
 def _answer(said: Mapping[str, Any]) -> str:
-    """What the model has answered with: calls that it asks for, or what it gives."""
+    """Return the model's answer as words: the calls that it requests, or its output."""
     if not said.get("calls"):
         return f"answers {_short(said.get('data'))}"
     return f"asks for {', '.join(_call(one) for one in said['calls'])}"
@@ -187,7 +187,7 @@ _SHOWN = 5  # steps of one fate, of which each has a line
 
 
 def of(event: Event) -> Said | None:
-    """What an event about undoing says; None for another one."""
+    """Return the sentence of an event about undoing, or None for other events."""
     kind, item = str(event.get("kind")), str(event.get("item") or "")
     if words := _UNDO_WORDS.get(kind):
         return words(event)
@@ -204,7 +204,7 @@ def of(event: Event) -> Said | None:
 
 
 def came_to(report: Mapping[str, Any]) -> str:
-    """What an undoing has come to, from its report in the log."""
+    """Return the result of a rollback as words, from its report in the log."""
     return _sums(
         report.get("done"),
         report.get("fails"),
@@ -240,7 +240,7 @@ def _why(event: Event) -> str:
 
 
 def _undo_place(event: Event) -> str:
-    """Which item of its node is undone, and by what it was done."""
+    """Return the item of its node that is undone, and the tool that undoes it."""
     item = undone_item(str(event.get("item") or ""))
     by = (
         f"child {event['child']}" if event.get("child") else f"`{event['tool']}`" if event.get("tool") else ""
@@ -315,7 +315,7 @@ def _child(event: Event) -> Said:
 
 
 def _step(event: Event, kind: str, item: str) -> Said:
-    """An event of a step that undoes another."""
+    """Return the sentence of an event of a step that undoes another."""
     of_item = f" of {item_words(item)}" if item else ""
     by, known = f" by `{event['tool']}`" if event.get("tool") else "", {"item", "tool"}
     if kind == "step_succeeded":
@@ -347,7 +347,9 @@ _UNDO_WORDS = {
 
 
 def declared(graph: Mapping[str, Any]) -> str:
-    """What would be undone of a workflow, and by what, and what nothing undoes; empty where nothing is."""
+    """Return the steps of a workflow that a rollback would undo, with their tools, and the irreversible ones.
+    Empty if nothing can be undone.
+    """
     from baton.core.effects.toolspec import PURE
 
     nodes = graph["nodes"]
@@ -376,8 +378,8 @@ def declared(graph: Mapping[str, Any]) -> str:
 
 
 def undo_lines(saga: Mapping[str, Any]) -> list[str]:
-    """What of the saga can be undone, how far an undoing is, or what came
-    of it; with a line for each step that is not undone.
+    """Return the undoable steps of a saga, the progress or result of a rollback, and a line for each step
+    that is not undone.
     """
     found = saga.get("undo") or {}
     failed, doubtful = found.get("failed") or (), found.get("doubtful") or ()
@@ -412,14 +414,16 @@ def _not_undone(one: Mapping[str, Any]) -> str:
 
 
 class EventWords:
-    """Remembers who has answered: the event that closes a question has only the key of the answer."""
+    """Memory of the people who have answered: the event that closes a question has only the key of the
+    answer.
+    """
 
     def __init__(self) -> None:
         self._answered_by: dict[str, str] = {}
         self._agents = AgentWords()
 
     def of(self, event: Event) -> Said | None:
-        """What an event says, or None for one that has no words of its own."""
+        """Return the sentence of an event, or None for an event without words of its own."""
         if event.get("kind") == "signal_received" and event.get("name") == ANSWER:
             return self._answered(event)
         if event.get("kind") == "question_closed":
@@ -463,7 +467,7 @@ class EventWords:
 
 
 def _sent(event: Event) -> Said:
-    """A saga that an event from outside has started, or its signal."""
+    """Return the sentence for a saga that an event from outside has started or signalled."""
     sent = event["sent"]
     by = f"the event `{sent.get('type')}` from `{sent.get('source')}` (id `{sent.get('id')}`)"
     if event.get("kind") == "saga_started":
@@ -480,7 +484,7 @@ def _opened(event: Event) -> Said:
 
 
 def asked(ask: Mapping[str, Any]) -> str:
-    """What a question says, on one line."""
+    """Return the content of a question on one line."""
     return one_line(": ".join(str(ask[name]) for name in ("title", "message") if ask.get(name)))
 
 
@@ -552,7 +556,7 @@ _WORDS: Mapping[str, Callable[[Event], Said]] = {
 
 
 def _audience(to: object) -> str:
-    """Whom a question or a notice is for, from the log's word for it."""
+    """Return the audience of a question or a notice, from the log's word for it."""
     if to == "on_call":
         return "the people on call"
     kind, _, name = str(to or "").partition(":")

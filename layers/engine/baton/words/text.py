@@ -1,4 +1,4 @@
-"""Small pieces of text: times and amounts written, foreign strings made harmless."""
+"""Formatting of times and amounts, and neutralization of untrusted strings."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ from typing import Any
 
 
 def plain(text: str) -> str:
-    """The text without control characters: what a service says must not steer the terminal."""
+    """Return the text without control characters, so that untrusted text cannot control the terminal."""
     return "".join(c if c in "\n\t" or _is_seen(c) else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def one_line(text: str) -> str:
-    """The text with `\\n` and the like where a line would end: what a
-    service says must not look like another line.
-    """
+    """Return the text with line ends escaped, so that untrusted text cannot look like another line."""
     return text.replace("\r", "\\r").replace("\n", "\\n").replace("\t", "\\t")
 
 
 def escaped(json_text: str) -> str:
-    """The same JSON, with what a terminal could take for a command written as `\\uXXXX`."""
+    """Return the same JSON with characters that a terminal could interpret written as Unicode escapes."""
     if json_text.replace("\n", "").isprintable():
         return json_text
     return "".join(c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in json_text)
@@ -34,7 +32,7 @@ def _is_seen(character: str) -> bool:
 
 
 def epoch_ms(value: object) -> int | None:
-    """A time as the API writes it, ISO 8601 or epoch milliseconds, as epoch milliseconds."""
+    """Return a time of the API, in ISO 8601 or epoch milliseconds, as epoch milliseconds."""
     if isinstance(value, bool) or value is None or value == "":
         return None
     if isinstance(value, int | float):
@@ -44,12 +42,12 @@ def epoch_ms(value: object) -> int | None:
 
 
 def clock(ms: int | None) -> str:
-    """The time of day in UTC, to the millisecond."""
+    """Return the time of day in UTC, to the millisecond."""
     return "" if ms is None else datetime.fromtimestamp(ms / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
 
 
 def span(ms: float | None) -> str:
-    """A length of time as a person says it: `340 ms`, `2.1 s`, `3 min 5 s`, `2 h 10 min`, `2 d 3 h`."""
+    """Return a duration in words: `340 ms`, `2.1 s`, `3 min 5 s`, `2 h 10 min`, `2 d 3 h`."""
     if ms is None:
         return "–"
     if abs(ms) < 1000:
@@ -68,12 +66,12 @@ def span(ms: float | None) -> str:
 
 
 def since(moment: int, now: int) -> str:
-    """A moment at which something has happened, and how long ago that is; both in epoch milliseconds."""
+    """Return a past moment and the time since then. Both arguments are in epoch milliseconds."""
     return _moment(moment, now, f"{span(now - moment)} ago" if moment < now else "now")
 
 
 def when(moment: int, now: int) -> str:
-    """A moment at which something is to happen, and how far away it is; both in epoch milliseconds."""
+    """Return a future moment and the time until then. Both arguments are in epoch milliseconds."""
     return _moment(moment, now, f"in {span(moment - now)}" if moment > now else "now")
 
 
@@ -83,7 +81,7 @@ def _moment(moment: int, now: int, away: str) -> str:
 
 
 def cut(text: str, room: int) -> str:
-    """At most so many characters, the last of them `…` if some are missing."""
+    """Return at most `room` characters of the text. The last is `…` if text is missing."""
     return text if len(text) <= room else text[: room - 1] + "…"
 
 
@@ -93,14 +91,14 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 
 def course(foretold: Mapping[str, Any]) -> list[str]:
-    """What happens when a step fails for good, and in a line each the nodes that do something else."""
+    """Return the action after a permanent failure of a step, and a line for each node with another action."""
     nodes = [f"`{name}`: {words}" for name, words in (foretold.get("nodes") or {}).items()]
     return [str(foretold.get("steps") or ""), *nodes]
 
 
 def attempts(by_class: Mapping[str, Any]) -> list[str]:
-    """Attempts of a failed step by the class of its failure, and what is
-    undone; in a line each the nodes that differ.
+    """Return the attempts of a failed step by class of failure and the extent of the rollback, with a line
+    for each node that differs.
     """
     alike: dict[str, list[str]] = {}
     for name, found in by_class["nodes"].items():

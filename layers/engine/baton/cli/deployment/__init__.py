@@ -1,1 +1,1 @@
-"""The commands that talk to a deployment, one file for each subject."""
+"""Commands that use a deployment, one file for each subject."""

@@ -1,4 +1,4 @@
-"""The commands about tools, node types and pipelines."""
+"""Commands about tools, node types and pipelines."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def tools(shared: Shared, name: str | None, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def node_types(shared: Shared, kind: str | None, as_json: bool) -> None:
-    """List the kinds of nodes that a document can have, or show one with an example and its schema."""
+    """List the node kinds that a document can have, or show one with an example and its schema."""
     found = shared.call(lambda api: api.node_types())
     if not kind:
         if as_json:
@@ -113,8 +113,8 @@ _LEAST = 2
 def pipelines(shared: Shared, most: int, workflow: str, chosen: str | None, name: str, as_json: bool) -> None:
     """Find pipelines that agents have written more than once, in the logs of the newest sagas.
 
-    Two are the same if their steps are, whatever the data.
-    With --promote, print what to put into a module of the app.
+    Two are the same if their steps are, whatever the data. With --promote, print the code for a module of the
+    app.
     """
     found = shared.call(lambda api: _found(api, most, workflow))
     if chosen:
@@ -145,8 +145,8 @@ async def _found(api: Api, most: int, workflow: str) -> list[dict[str, Any]]:
 
 
 async def calls_of(api: Api, saga: str) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
-    """The pipelines that agents of a saga have asked for and that have run:
-    the node and the arguments of each.
+    """Yield the executed pipelines that agents of a saga have requested: the node and the
+    arguments of each.
     """
     asked: dict[tuple[str, str, str], Mapping[str, Any]] = {}
     async for entry in api.events(saga):
@@ -187,12 +187,12 @@ def _count(kept: dict[str, dict[str, Any]], workflow: str, node: str, arguments:
 
 
 def line_of(one: Mapping[str, Any]) -> str:
-    """One pipeline, for people."""
+    """Return one pipeline as a line for people."""
     operations = " | ".join(str(step.get("op")) for step in one["steps"])
     return f"{one['hash']}  {counted(one['calls'], 'call')}  {operations}  ({', '.join(one['agents'])})"
 
 
 def declared(name: str, one: Mapping[str, Any]) -> str:
-    """The lines that declare it as a tool."""
+    """Return the lines that declare it as a tool."""
     steps = pprint.pformat(one["steps"], indent=4, width=100, sort_dicts=False)
     return f"from baton import pipeline\n\npipeline(\n    {name!r},\n    'What it is for.',\n    {steps},\n    inputs={one['inputs']!r},\n)"

@@ -1,4 +1,4 @@
-"""The commands about dead letters: dlq list, show, redrive, discard."""
+"""Commands about dead letters: dlq list, show, redrive, discard."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def list_letters(
     cursor: str | None,
     as_json: bool,
 ) -> None:
-    """List dead letters, the oldest first. With --json: {"dead_letters": […], "next": CURSOR or null}."""
+    """List dead letters, oldest first. With --json: {"dead_letters": […], "next": CURSOR or null}."""
     filters = {"status": status, **_wanted(saga, node, reason)}
     most = None if everything else limit
     found, after = shared.call(lambda api: gathered(api.dead_letters(filters, most, cursor), "dead letter"))
@@ -105,7 +105,7 @@ def list_letters(
 @json_option
 @click.pass_obj
 def show_letter(shared: Shared, letter: str, as_json: bool) -> None:
-    """Show a dead letter. LETTER is its id: that of its saga, if it has one."""
+    """Show a dead letter. LETTER is its id, which equals that of its saga, if it has one."""
     found = shared.call(lambda api: api.dead_letter(letter))
     if as_json:
         print_json(found)
@@ -138,11 +138,10 @@ def redrive(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Have a worker look at each saga again, once the cause is mended.
+    """Have a worker process each saga again, after the cause is repaired.
 
-    Give the ids of dead letters, or say which pending ones with --saga, --node, --reason or --all.
-    A saga that still cannot be brought on makes its letter pending again;
-    after three redrives it needs --force.
+    Give the ids of dead letters, or select pending ones with --saga, --node, --reason or --all. A saga that
+    fails again makes its letter pending again; after three redrives it requires --force.
     """
     wanted = _wanted(saga, node, reason)
     if bool(letters) == bool(wanted or everything):
@@ -164,7 +163,7 @@ def _each(
     *,
     as_json: bool,
 ) -> None:
-    """One request for each letter over one connection, as far as none is refused."""
+    """Send one request for each letter over one connection, until one is refused."""
     done: list[dict[str, Any]] = []
 
     async def run(api: Api) -> None:
@@ -191,7 +190,7 @@ def _is_discarded(letter: dict[str, Any]) -> str:
 def _matching(
     shared: Shared, what: str, done: str, body: dict[str, Any], *, dry_run: bool, yes: bool, as_json: bool
 ) -> None:
-    """All pending ones that match: counted, a person is asked, then done, a request for many."""
+    """Count all matching pending letters, ask the person, then send requests for many at once."""
     if dry_run or not yes:
         counted = shared.call(lambda api: _asked(api, what, {**body, "dry_run": True, "limit": 1_000}))
         many = f"{counted['matched']}{' or more' if counted['next'] else ''}"
@@ -232,10 +231,10 @@ def discard(
     reason: str | None,
     as_json: bool,
 ) -> None:
-    """Take dead letters off the list of what is pending.
+    """Discard pending dead letters.
 
-    Give the ids of dead letters, or say which pending ones with --saga, --node or --all: their number is
-    said first. Their records stay for 30 days: who discarded them, when and why. They can still be redriven.
+    Give the ids of dead letters, or select pending ones with --saga, --node or --all: their number is shown
+    first. Their records stay for 30 days: who discarded them, when and why. They can still be redriven.
     """
     wanted = _wanted(saga, node, None)
     if bool(letters) == bool(wanted or everything):
@@ -264,7 +263,7 @@ async def _asked(api: Api, what: str, body: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _all(api: Api, what: str, done: str, wanted: dict[str, Any]) -> dict[str, Any]:
-    """All that are wanted, request by request, added up."""
+    """Return the sums of all requests until no letters are left."""
     total: dict[str, Any] = {"matched": 0, done: 0, "refused": []}
     cursor: str | None = ""
     while cursor is not None:

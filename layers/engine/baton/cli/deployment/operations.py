@@ -1,4 +1,4 @@
-"""The commands about circuit breakers, schedules and money."""
+"""Commands about circuit breakers, schedules and money."""
 
 from __future__ import annotations
 
@@ -32,10 +32,9 @@ _DEEDS = ("show", "open", "reset")
 @json_option
 @click.pass_obj
 def breakers(shared: Shared, deed: str | None, name: str | None, for_: float | None, as_json: bool) -> None:
-    """List circuit breakers of which something is known; show one with its
-    last failures, open it, or reset it.
+    """List circuit breakers with recorded state, show one with its last failures, open it, or reset it.
 
-    While a breaker is open, no call of a tool or node with it is made: steps wait.
+    While a breaker is open, no call of its tools or nodes is made: steps wait.
     """
     if (deed is None) != (name is None):
         raise click.UsageError("give the NAME of a breaker behind show, open or reset")
@@ -75,7 +74,7 @@ def breakers(shared: Shared, deed: str | None, name: str | None, for_: float | N
 @json_option
 @click.pass_obj
 def error_budget(shared: Shared, day: str | None, as_json: bool) -> None:
-    """Show how many sagas of each workflow have failed on a day, and how many more may."""
+    """Show the error budgets of workflows for a day: failed sagas, and how many more may fail."""
     from baton.core.read.costs import added_up
 
     found = added_up(shared.call(lambda api: api.error_budgets(day)))
@@ -93,16 +92,14 @@ _name = click.argument("name")
 
 @click.group(short_help="List schedules; pause, resume or trigger one.")
 def schedule() -> None:
-    """Schedules: workflows that are started by themselves, because their documents have a `schedule`."""
+    """Schedules: workflows that start automatically, because their documents have a `schedule`."""
 
 
 @schedule.command("list", short_help="List schedules.")
 @json_option
 @click.pass_obj
 def list_schedules(shared: Shared, as_json: bool) -> None:
-    """List schedules by the names of their workflows, with the next tick of
-    each and what became of those before.
-    """
+    """List schedules by workflow name, with the next tick of each and the results of earlier ticks."""
     found, _ = shared.call(lambda api: gathered(api.schedules(), "schedule"))
     if as_json:
         print_json({"schedules": found})
@@ -117,7 +114,7 @@ def list_schedules(shared: Shared, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def show(shared: Shared, name: str, as_json: bool) -> None:
-    """Show the schedule of a workflow, and what became of its last ticks."""
+    """Show the schedule of a workflow, and the results of its last ticks."""
     _show(shared.call(lambda api: api.schedule(name)), as_json)
 
 
@@ -126,7 +123,7 @@ def show(shared: Shared, name: str, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def pause(shared: Shared, name: str, as_json: bool) -> None:
-    """Start nothing more by the schedule of a workflow until it is resumed. Sagas that it has started go on."""
+    """Pause the schedule of a workflow until it is resumed. Its running sagas continue."""
     _show(shared.call(lambda api: api.set_schedule(name, "pause")), as_json)
 
 
@@ -135,7 +132,7 @@ def pause(shared: Shared, name: str, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def resume(shared: Shared, name: str, as_json: bool) -> None:
-    """Go on with the next tick of a schedule. Ticks of the pause are not made up for."""
+    """Resume a schedule with its next tick. Ticks of the pause are not made up for."""
     _show(shared.call(lambda api: api.set_schedule(name, "resume")), as_json)
 
 
@@ -145,7 +142,7 @@ def resume(shared: Shared, name: str, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def trigger(shared: Shared, name: str, key: str | None, as_json: bool) -> None:
-    """Start a saga now, with the input of the schedule, whether or not another one is at work."""
+    """Start a saga now, with the input of the schedule, even if another one is running."""
     started = shared.call(lambda api: api.trigger(name, key or ""))
     if as_json:
         print_json(started)
@@ -171,7 +168,7 @@ def _print(lines: list[str]) -> None:
 @json_option
 @click.pass_obj
 def budget(shared: Shared, as_json: bool) -> None:
-    """Show what your sagas have spent today (UTC) on tools that cost, and may still spend."""
+    """Show the spending of your sagas today (UTC) on tools with a cost, and the rest of the budget."""
     found = shared.call(lambda api: api.budget())
     if as_json:
         print_json(found)
@@ -195,8 +192,8 @@ def budget(shared: Shared, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def cost(shared: Shared, saga: str | None, by: str | None, day: str | None, aws: bool, as_json: bool) -> None:
-    """Show what a saga has cost so far, estimated from its log.
-    With --by, what models or AWS have cost all sagas of a day.
+    """Show the cost of a saga so far, estimated from its log. With --by, the costs of models or AWS for all
+    sagas of a day.
     """
     if by is not None and saga is None:
         _costs_of_a_day(shared, by, day, AWS if aws else "", as_json)
@@ -237,12 +234,11 @@ _USER_ACTIONS = ("show", "block", "unblock", "limit", "unlimit")
 def users(
     shared: Shared, deed: str | None, user: str | None, usd: str | None, note: str | None, as_json: bool
 ) -> None:
-    """List users with what they have spent today (UTC); show one, block or
-    unblock it, or give it a limit of its own.
+    """List users with their spending of today (UTC); show one, block or unblock it, or set a limit of its
+    own.
 
-    No saga of a blocked user starts, and none goes on to spend.
-    `limit USER USD` sets what this user may spend on a day in the place of
-    the limit of all users; `unlimit USER` gives that back.
+    No saga of a blocked user starts or spends. `limit USER USD` sets the daily limit of this user in place of
+    the limit of all users; `unlimit USER` restores that.
     """
     _check(deed, user, usd, note)
     if deed is None or user is None:
@@ -276,7 +272,7 @@ def users(
 
 
 def _check(deed: str | None, user: str | None, usd: str | None, note: str | None) -> None:
-    """Raises `UsageError` for words that do not go together."""
+    """Raise `UsageError` for an inconsistent combination of arguments."""
     if (deed is None) != (user is None):
         raise click.UsageError("give the USER behind show, block, unblock, limit or unlimit")
     if (deed == "limit") != (usd is not None):

@@ -1,6 +1,6 @@
-"""The commands of a person who is asked: inbox, answer, claim, remind, incidents, acknowledge, resolve.
+"""Commands of a person who is asked: inbox, answer, claim, remind, incidents, acknowledge, resolve.
 
-What steers a saga that asks nothing is in steering.py.
+Commands that control a saga without questions are in steering.py.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ def answer(
 ) -> None:
     """Answer a question of a saga.
 
-    About a step that failed: retry, use (an output in its place) or fail.
-    To a question of a node: approve or reject, submit (--data), done, or one of the choices that it offers.
+    About a failed step: retry, use (an output in its place) or fail. To a question of a node: approve or
+    reject, submit (--data), done, or one of the choices that it offers.
 
-    ASK is the question's id, as `baton show` shows it; it can be left out while only one is open.
-    Where none is open, the question that was answered last is meant: the same answer again changes nothing.
-    `baton show` also says what can be answered and by whom, and which arguments --with may change.
+    ASK is the question's id, as shown by `baton show`; it can be omitted while only one question is open.
+    Without an open question, the one that was answered last is meant: the same answer again changes nothing.
+    `baton show` also lists the possible answers, who may answer, and which arguments --with may change.
     """
     if action is None:
         ask, action = None, ask
@@ -105,10 +105,10 @@ def answer(
 @json_option
 @click.pass_obj
 def claim(shared: Shared, saga: str, ask: str | None, release: bool, as_json: bool) -> None:
-    """Make a question of a group or a role your own: the others may not answer it any more.
+    """Claim a question of a group or a role: the others may no longer answer it.
 
-    ASK is the question's id; it can be left out while only one is open.
-    The user who has claimed it, or an operator, gives it back with --release.
+    ASK is the question's id; it can be omitted while only one question is open. The user who has claimed it,
+    or an operator, releases it with --release.
     """
     asked = []
 
@@ -133,9 +133,9 @@ def claim(shared: Shared, saga: str, ask: str | None, release: bool, as_json: bo
 @json_option
 @click.pass_obj
 def remind(shared: Shared, saga: str, ask: str | None, as_json: bool) -> None:
-    """Have those whom a question is for told again, at most once in five minutes.
+    """Remind the audience of a question, at most once in five minutes.
 
-    ASK is the question's id; it can be left out while only one is open.
+    ASK is the question's id; it can be omitted while only one question is open.
     """
     asked = []
 
@@ -151,9 +151,9 @@ def remind(shared: Shared, saga: str, ask: str | None, as_json: bool) -> None:
 
 
 async def _only_question(api: Api, saga: str, *, or_answered: bool = False) -> str:
-    """The id of the question that is open. Raises `Failed` unless there is exactly one.
+    """Return the id of the only open question. Raises `Failed` unless there is exactly one.
 
-    or_answered: where none is open, the one that was answered last, if any was.
+    or_answered: without an open question, return the one that was answered last, if any.
     """
     found = await api.show(saga)
     asked = [str(question["id"]) for question in found.get("questions") or ()]
@@ -170,7 +170,7 @@ async def _only_question(api: Api, saga: str, *, or_answered: bool = False) -> s
 
 
 async def _last_answered(api: Api, saga: str) -> str:
-    """The id of the question that the last answer in the log is to; empty where there is none."""
+    """Return the id of the question of the last answer in the log, empty without one."""
     from baton.core.log.questions import question_of_key
     from baton.core.log.state import ANSWER
 
@@ -200,7 +200,7 @@ async def _last_answered(api: Api, saga: str) -> str:
 def inbox(
     shared: Shared, saga: str | None, limit: int, everything: bool, cursor: str | None, as_json: bool
 ) -> None:
-    """List the open questions for you, your groups and your roles, what expires first in front.
+    """List the open questions for you, your groups and your roles, ordered by expiry, earliest first.
 
     With --json: {"questions": […], "next": CURSOR or null}.
     """
@@ -259,8 +259,8 @@ def incidents(
     cursor: str | None,
     as_json: bool,
 ) -> None:
-    """List incidents, the newest first, or show one.
-    With --json: {"incidents": […], "next": CURSOR or null}, or the one.
+    """List incidents, newest first, or show one. With --json: {"incidents": […], "next": CURSOR or null}, or
+    the one.
     """
     if incident is not None:
         found_one = shared.call(lambda api: api.incident(incident))
@@ -307,7 +307,7 @@ def _show_incident(found: Mapping[str, Any]) -> None:
 @json_option
 @click.pass_obj
 def acknowledge(shared: Shared, incident: str, note: str, as_json: bool) -> None:
-    """Say that you have an incident. It stays open, and is no longer among the unacknowledged ones."""
+    """Acknowledge an incident for yourself. It stays open, and is no longer among the unacknowledged ones."""
     taken = shared.call(lambda api: api.set_incident(incident, "acknowledge", {"note": note} if note else {}))
     if as_json:
         print_json(taken)
@@ -320,7 +320,7 @@ def acknowledge(shared: Shared, incident: str, note: str, as_json: bool) -> None
 @json_option
 @click.pass_obj
 def resolve(shared: Shared, incident: str, as_json: bool) -> None:
-    """Say that an incident is dealt with. Answering, resuming, cancelling or forking its saga says so, too."""
+    """Resolve an incident. Answering, resuming, cancelling or forking its saga resolves it, too."""
     resolved = shared.call(lambda api: api.set_incident(incident, "resolve", {}))
     if as_json:
         print_json(resolved)

@@ -1,4 +1,4 @@
-"""The commands that start sagas and read them: start, intend, show, events, explain, list, cost, value."""
+"""Commands that start sagas and read them: start, intend, show, events, explain, list, cost, value."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Start(click.Command):
-    """Knows what `name=Ada` was meant to be."""
+    """Command with a hint for misplaced arguments such as `name=Ada`."""
 
     allow_extra_args = True
 
@@ -68,7 +68,7 @@ correlation_option = click.option(
 
 
 def given_input(given: str | None, pairs: tuple[str, ...]) -> Any:
-    """The input of `--input` and `--set`."""
+    """Return the input of `--input` and `--set`."""
     value = read_value(given, "--input")
     if pairs:
         if value is not None and not isinstance(value, dict):
@@ -78,7 +78,7 @@ def given_input(given: str | None, pairs: tuple[str, ...]) -> Any:
 
 
 def given_labels(pairs: tuple[str, ...]) -> dict[str, str]:
-    """The labels of `--label`."""
+    """Return the labels of `--label`."""
     from baton.core.log.labels import read_labels
 
     found: dict[str, str] = {}
@@ -152,9 +152,9 @@ def intend(
     key: str | None,
     as_json: bool,
 ) -> None:
-    """Say in WORDS what you want: starts a saga of the deployment's workflow for that.
+    """Start a saga of the deployment's intention workflow with WORDS.
 
-    Its parameter IntentionWorkflow names it. What the workflow needs besides is given with --set or --input.
+    The parameter IntentionWorkflow names the workflow. Give its further input with --set or --input.
     """
     value = given_input(given, pairs)
     if not isinstance(value, dict):
@@ -197,7 +197,7 @@ def _begin(
 @json_option
 @click.pass_obj
 def show(shared: Shared, saga: str, watch: bool, every: float | None, as_json: bool) -> None:
-    """Show where a saga is. With --json --watch: a line of JSON for each change."""
+    """Show the state of a saga. With --json --watch: a line of JSON for each change."""
     if watch:
         _watch(shared, saga, every, as_json)
         return
@@ -269,8 +269,8 @@ def events(
 @json_option
 @click.pass_obj
 def live(shared: Shared, saga: str, every: float | None, as_json: bool) -> None:
-    """Show what the models of a saga are writing, while they write it, until the saga ends.
-    With --json: a line for each change.
+    """Show the texts that the models of a saga are generating, until the saga ends. With --json: a line for
+    each change.
     """
     from baton.cli.terminal import watching
 
@@ -296,8 +296,8 @@ def live(shared: Shared, saga: str, every: float | None, as_json: bool) -> None:
 def explain(
     shared: Shared, saga: str, node: str | None, after: int | None, limit: int | None, as_json: bool
 ) -> None:
-    """Show which way a saga went: its nodes in the order in which they were settled.
-    With NODE: why it ran or did not, in each of its rounds, followed to the cause.
+    """Show the path of a saga: its nodes in the order in which they were settled. With NODE: why it ran or
+    did not run, in each of its rounds, down to the cause.
     """
     if node is not None:
         if after is not None or limit is not None:
@@ -374,7 +374,7 @@ def list_sagas(
     cursor: str | None,
     as_json: bool,
 ) -> None:
-    """List sagas, the latest change of status first. With --json: {"sagas": […], "next": CURSOR or null}."""
+    """List sagas, ordered by latest change of status. With --json: {"sagas": […], "next": CURSOR or null}."""
     wanted = ",".join(f"{name}={value}" for name, value in given_labels(labels).items())
     filters = {"status": status, "workflow": workflow, "label": wanted, "since": since}
     given = {name: value for name, value in filters.items() if value}
@@ -396,7 +396,7 @@ def list_sagas(
 
 
 async def _missing(api: Api, workflow: str) -> str:
-    """What the API says of a workflow that it has not; nothing of one that it has."""
+    """Return the API's message about an unknown workflow, empty for a known one."""
     try:
         await api.workflow(workflow)
     except Failed as failure:
@@ -425,9 +425,9 @@ _DIGITS = re.compile(rf"[0-9a-f]{{{SHORTEST},{_WHOLE}}}")
 @json_option
 @click.pass_obj
 def value(shared: Shared, saga: str, reference: str, as_json: bool) -> None:  # it is JSON anyway
-    """Print a value that a saga's log names by cas://sha256/…, as JSON.
+    """Print a value that a saga's log refers to as cas://sha256/…, as JSON.
 
-    REFERENCE can be cut, as `baton events` cuts it in a narrow terminal.
+    REFERENCE can be truncated, as `baton events` truncates it in a narrow terminal.
     """
     digits = reference.removeprefix(SCHEME).partition("@")[0].rstrip("….")
     if not _DIGITS.fullmatch(digits):
@@ -441,7 +441,9 @@ def value(shared: Shared, saga: str, reference: str, as_json: bool) -> None:  # 
 
 
 async def _begun_with(api: Api, saga: str, digits: str) -> str:
-    """The digest in the saga's log that begins so. Raises `Failed` unless there is exactly one."""
+    """Return the digest in the saga's log with this beginning. Raises `Failed` unless there is
+    exactly one.
+    """
     begun = SCHEME + digits
     found = {
         ref.partition("@")[0]

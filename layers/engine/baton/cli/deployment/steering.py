@@ -1,4 +1,4 @@
-"""The commands that change the course of sagas: cancel, signal, resume, fork, rollback, send-events."""
+"""Commands that control sagas: cancel, signal, resume, fork, rollback, send-events."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def signal(
 @json_option
 @click.pass_obj
 def resume(shared: Shared, saga: str, budget: str | None, as_json: bool) -> None:
-    """Let a parked saga try again."""
+    """Resume a parked saga."""
     answer = shared.call(lambda api: api.resume(saga, budget))
     if as_json:
         print_json(answer)
@@ -104,7 +104,7 @@ def resume(shared: Shared, saga: str, budget: str | None, as_json: bool) -> None
 @json_option
 @click.pass_obj
 def fork(shared: Shared, saga: str, version: int, reason: str, key: str | None, as_json: bool) -> None:
-    """Go on from the state at VERSION of a saga's log, in a new branch; what was is kept."""
+    """Continue from VERSION of a saga's log in a new branch. The earlier branch is kept."""
     answer = shared.call(lambda api: api.fork(saga, version, reason, key))
     if as_json:
         print_json(answer)
@@ -139,7 +139,7 @@ def rollback(
     key: str | None,
     as_json: bool,
 ) -> None:
-    """Undo what a saga has done, the last step first, whether it runs or has ended."""
+    """Undo the steps of a saga, the last one first, whether it runs or has ended."""
     to = int(back_to) if back_to.isdecimal() else back_to
     body = {"to": to, "reason": reason, "parallel": parallel}
     if dry_run or not (yes or as_json):
@@ -182,12 +182,11 @@ def _show_plan(answer: Mapping[str, Any]) -> None:
 @json_option
 @click.pass_obj
 def send_events(shared: Shared, events: str, as_json: bool) -> None:
-    """Send events (CloudEvents 1.0) to the rules of registered workflows, and show what each rule has done.
+    """Send events (CloudEvents 1.0) to the rules of registered workflows, and show the result of each rule.
 
-    EVENTS is a file (JSON or YAML), JSON itself, or - for standard input: an event, or a list of up to 100.
-    Sent again, an event does nothing that it has done already.
-    The `message` of a dead letter of an EventBridge event, and that event
-    itself, are taken as the event that they carry.
+    EVENTS is a file (JSON or YAML), JSON itself, or - for standard input: an event, or a list of up to 100. A
+    repeated event has no further effect. The `message` of a dead letter of an EventBridge event, and that
+    event itself, are accepted as the event that they contain.
     """
     value = read_value(events if events[:1] in ("{", "[", "-", "@") else f"@{events}", "EVENTS")
     sent = [_carried(one) for one in value] if isinstance(value, list) else _carried(value)
@@ -201,7 +200,7 @@ def send_events(shared: Shared, events: str, as_json: bool) -> None:
 
 
 def _carried(value: Any) -> Any:
-    """An event without what EventBridge, and Lambda when it gave it up, have put around it."""
+    """Return an event without the envelopes of EventBridge and of Lambda's failure destination."""
     from baton.web.bodies.events import cloud_event
 
     entry = value.get("requestPayload", value) if isinstance(value, dict) else value

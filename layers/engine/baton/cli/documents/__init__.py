@@ -1,1 +1,1 @@
-"""Workflow documents on this machine: found, compiled, checked, drawn and registered."""
+"""Workflow documents on this machine: search, compilation, checks, drawings and registration."""

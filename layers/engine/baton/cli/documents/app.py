@@ -1,4 +1,4 @@
-"""The application layer as the command line finds it: its module, its tools, its documents."""
+"""The application of the command line: its module, its tools, its documents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from baton.client.exits import USAGE, Failed
 
 LAYER = Path("layers/app")
 DEFAULT_APP = "sagas"
-"""The package of an application, where nothing else is said; that of the example, too."""
+"""Default package of an application, which is also that of the example."""
 
 app_option = click.option(
     "--app",
@@ -31,9 +31,9 @@ app_option = click.option(
 
 
 def load_app(name: str, root: Path | None = None) -> ModuleType:
-    """Import the application, with `layers/app` of the project on the path. Raises Failed.
+    """Import the application, with `layers/app` of the project on the path. Raises `Failed`.
 
-    `root` is the project; without it the directory that has `layers/app`, this one or the nearest above it.
+    `root` is the project. By default it is the directory with `layers/app`: this one or the nearest above it.
     """
     from baton.tools.standard import import_tools  # pydantic is for those who need tools
 
@@ -58,7 +58,7 @@ def load_app(name: str, root: Path | None = None) -> ModuleType:
 
 
 def import_failure(what: str, error: Exception, app: str) -> Failed:
-    """Why a module does not import: the error, and the line of the application that it comes from."""
+    """Return the failure of a module's import: the error, and the line of the application that caused it."""
     said = f"{type(error).__name__}: {error}"
     hints: tuple[str, ...] = ()
     if isinstance(error, SyntaxError):
@@ -71,7 +71,7 @@ def import_failure(what: str, error: Exception, app: str) -> Failed:
 
 
 def _place(error: Exception) -> str:
-    """The last line that ran of the project's own files, in brackets; nothing if it was in none of them."""
+    """Return the last line that ran in the project's own files, in brackets, empty without one."""
     frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
     if isinstance(error, SyntaxError):
         frames.append((error.filename or "", error.lineno))
@@ -90,7 +90,7 @@ def _nearest_project() -> Path:
 
 
 def documents(app: ModuleType) -> list[Path]:
-    """The workflow documents that lie in the application's package, sorted by name."""
+    """Return the workflow documents in the application's package, sorted by name."""
     places = [Path(place) for place in getattr(app, "__path__", ())]
     return sorted(path for place in places for kind in ("*.yaml", "*.yml") for path in place.glob(kind))
 
@@ -101,7 +101,7 @@ _DOTTED = re.compile(r"(?!.*\.(?:ya?ml|json)$)[^\W\d]\w*(?:\.[^\W\d]\w*)+")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A document's text, and what a person calls it."""
+    """A document's text, and its name for people."""
 
     name: str
     text: str
@@ -109,12 +109,12 @@ class Source:
 
 
 def read_file(file: Path) -> Source:
-    """Raises Failed."""
+    """Return the source in a file. Raises `Failed`."""
     return Source(str(file), read_text(file), file.suffix == ".json")
 
 
 def read_source(given: str, app: str) -> Source:
-    """A file, or the `Workflow` at `module:attribute`. Raises Failed."""
+    """Return the source in a file, or the `Workflow` at `module:attribute`. Raises `Failed`."""
     file = Path(given)
     if file.suffix == ".py" or (_DOTTED.fullmatch(given) and not file.exists()):
         raise _no_document(file, app)
@@ -133,7 +133,7 @@ def read_source(given: str, app: str) -> Source:
 
 
 def sources_of(app: ModuleType) -> list[Source]:
-    """All documents of an application: those in files, then those built in Python. Raises Failed."""
+    """Return all documents of an application: those in files, then those built in Python. Raises `Failed`."""
     from baton.builder.found import documents as built
     from baton.errors import UserError
 
@@ -147,7 +147,7 @@ def sources_of(app: ModuleType) -> list[Source]:
 
 
 def _address(app: ModuleType, name: str) -> str:
-    """The first place where the application has the workflow of that name."""
+    """Return the first address of the workflow with this name in the application."""
     from baton.tools.define import modules_of
 
     found = (
@@ -157,7 +157,7 @@ def _address(app: ModuleType, name: str) -> str:
 
 
 def _workflows(module: ModuleType) -> Iterator[tuple[str, str]]:
-    """Address and name of each workflow that a module holds."""
+    """Yield address and name of each workflow of a module."""
     from baton.builder import Workflow
 
     for attribute, value in vars(module).items():
@@ -166,7 +166,7 @@ def _workflows(module: ModuleType) -> Iterator[tuple[str, str]]:
 
 
 def _no_document(given: Path, app: str) -> Failed:
-    """What to write instead of a file of Python, or of a module without the workflow in it."""
+    """Return the failure for a Python file or a module without the workflow, with the correct form."""
     is_python = given.suffix == ".py"
     name = str(given)
     if is_python:

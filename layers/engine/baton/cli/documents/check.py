@@ -1,6 +1,6 @@
-"""`baton check`: compile workflow documents on this machine, draw them, and say everything that is wrong.
+"""`baton check`: compile workflow documents on this machine, draw them, and report all faults.
 
-`compile_locally` is the only place that knows how the compiler is called.
+`compile_locally` is the only caller of the compiler.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ _MOST_FILES = 1_000
 
 
 def known_workflows(sources: Sequence[Source], app: ModuleType) -> dict[str, Any]:
-    """By name: the input schema of each document that is given, lies beside one, or is the application's.
+    """Return input schemas by name for each document that is given, lies beside one, or belongs to the
+    application.
 
-    Nothing is looked for if no document starts another workflow.
+    Return nothing if no document starts another workflow.
     """
     if not any("workflow" in source.text for source in sources):
         return {}
@@ -45,7 +46,7 @@ def known_workflows(sources: Sequence[Source], app: ModuleType) -> dict[str, Any
 def children_first(
     sources: Sequence[Source], started: Mapping[str, tuple[str, Sequence[str]]]
 ) -> list[Source]:
-    """The documents in an order in which each comes after those that it starts, and else as they are given.
+    """Return the documents with children before their parents, otherwise in the given order.
 
     `started`: by the name of a source, the name of its workflow and those that it starts.
     """
@@ -110,13 +111,13 @@ _PARAMETERS = {
 
 
 def tools_off(problems: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The standard tools that are not there because `StandardTools` does not name them, sorted."""
+    """Return the standard tools that `StandardTools` does not enable, sorted."""
     said = (str(p.get("message")) for p in problems if "`StandardTools`" in str(p.get("suggestion")))
     return sorted({found[1] for message in said if (found := _NAME.search(message))})
 
 
 def switching_on(names: Iterable[str]) -> str:
-    """The command that runs everything here with these tools."""
+    """Return the command that runs everything locally with these tools."""
     names = list(names)
     needed = dict.fromkeys(parameter for name in names for parameter in _PARAMETERS.get(name, ()))
     pairs = [shlex.quote(f"StandardTools={' '.join(names)}"), *(f"{parameter}=…" for parameter in needed)]
@@ -124,7 +125,7 @@ def switching_on(names: Iterable[str]) -> str:
 
 
 def off_note(names: Iterable[str]) -> str:
-    """What the author of a document that uses them may not expect."""
+    """Return a warning for the author of a document that uses these tools."""
     names = list(names)
     are = "is" if len(names) == 1 else "are"
     them = "it" if len(names) == 1 else "them"
@@ -136,11 +137,10 @@ def off_note(names: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the compiler said about one file: its problems, or its graph as `GET /workflows/{name}` shows it.
+    """The compiler's report about one file: its problems, or its graph as in `GET /workflows/{name}`.
 
-    `notes` are no problems: what its author may not expect. `on_failure`: what happens when a step fails for
-    good. `starts`:
-    the names of its children. `models`: of each node that asks one, which, how far and for how much.
+    `notes` are warnings for the author. `on_failure`: action after a permanent failure of a step. `starts`:
+    names of its children. `models`: model, limits and costs of each node that asks one.
     """
 
     file: str
@@ -153,7 +153,7 @@ class Report:
     models: tuple[Mapping[str, Any], ...] = ()
 
     def document(self) -> dict[str, Any]:
-        """The report for programs."""
+        """Return the report for programs."""
         shape = {key: self.graph.get(key, []) for key in ("nodes", "edges", "risk", "graphs")}
         return {
             "file": self.file,
@@ -167,7 +167,7 @@ class Report:
         }
 
     def lines(self) -> list[str]:
-        """Each problem as one line with file, position, path and suggestion."""
+        """Return each problem as one line with file, position, path and suggestion."""
         return [plain(line_of(problem, self.file)) for problem in self.problems]
 
 
@@ -199,10 +199,10 @@ def check(documents: tuple[str, ...], quiet: bool, as_mermaid: bool, app: str, a
 def compile_locally(
     sources: Sequence[Source], app: str, standard: str | None = None, tenant: str = ""
 ) -> list[Report]:
-    """Compile documents against the tools of the application, as `POST /workflows` would.
+    """Compile documents against the tools of the application, as `POST /workflows` does.
 
-    `standard`: the setting `StandardTools`, as this tenant has it; None switches all of them on. The
-    workflows that they start are looked for among them, beside them, and in the application.
+    `standard`: the setting `StandardTools` of this tenant; None enables all of them. Child workflows are
+    searched among the documents, beside them, and in the application.
     """
     module = load_app(app)
     from baton.core.effects.toolspec import EVERYTHING, Grants, tools_for
@@ -219,7 +219,7 @@ def compile_locally(
 def problems_of(
     source: Source, tools: Mapping[str, ToolSpec], known: Mapping[str, Any]
 ) -> tuple[Graph | None, tuple[Mapping[str, Any], ...]]:
-    """The graph of a document, or what is wrong with it."""
+    """Return the graph of a document, or its problems."""
     from baton.core.documents.compile import compile_document
     from baton.errors import InvalidDefinition, MalformedDocument
     from baton.tools.define import NODE_KINDS
@@ -266,8 +266,8 @@ def _compiled(
 
 
 def _on_failure(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """What happens when a step fails for good, by the graphs of a document;
-    its own nodes have no name in front.
+    """Return the action after a permanent failure of a step, by graphs of a document. Its own nodes have no
+    prefix.
     """
     usual = next((one["steps"] for one in found.values() if one["steps"]), "")
     nodes: dict[str, Any] = {}
@@ -279,9 +279,7 @@ def _on_failure(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def drawing(workflow: Mapping[str, Any]) -> list[str]:
-    """The graphs of a workflow as lines that fit this terminal behind the
-    two blanks that they are shown with.
-    """
+    """Return the graphs of a workflow as lines that fit this terminal with an indentation of two."""
     width = terminal_width()
     return draw_all(
         shape_of(workflow), console().width if width is None else width - 2, plain=not is_unicode()

@@ -1,7 +1,4 @@
-"""The commands about registered workflows: deploy-workflow, workflows.
-
-What is wrong with a document, check.py says.
-"""
+"""Commands about registered workflows: deploy-workflow, workflows. check.py reports faults of documents."""
 
 from __future__ import annotations
 
@@ -44,10 +41,10 @@ LISTED = 50
 def deploy_workflow(
     shared: Shared, documents: tuple[str, ...], no_check: bool, app: str, as_json: bool
 ) -> None:
-    """Check workflow documents and make them known to the API. With --json: a line for each.
+    """Check workflow documents and register them. With --json: a line for each.
 
-    A document is a file, or a workflow built in Python: `sagas.dinner:evening`. One that the API knows
-    already changes nothing. If one has problems here, none is sent. Those that others start are sent first.
+    A document is a file, or a workflow built in Python: `sagas.dinner:evening`. A registered document changes
+    nothing. If one has problems here, none is sent. Children are sent before their parents.
     """
     sources = [read_source(document, app) for document in documents]
     reports = [] if no_check else _check(sources, app, as_json)
@@ -127,8 +124,8 @@ def _list(shared: Shared, limit: int | None, as_json: bool) -> None:
 
 
 def _check(sources: list[Source], app: str, as_json: bool) -> list[Report]:
-    """Compile all documents here where their tools can be loaded, or say that they cannot (no report).
-    Ends the command if there are problems.
+    """Compile all documents, or report that their tools cannot be loaded and return nothing. Ends the command
+    with problems.
     """
     try:
         load_app(app)
@@ -155,7 +152,9 @@ def _check(sources: list[Source], app: str, as_json: bool) -> list[Report]:
 
 
 async def _deploy(api: Api, source: Source, as_json: bool) -> Failed | None:
-    """None if the API took one document. What it refuses is shown, so that the next one gets its turn."""
+    """Register one document and return None, or show the refusal and return it, so that the next one can
+    follow.
+    """
     try:
         answer = await register(api, source)
     except Failed as error:
@@ -177,7 +176,7 @@ async def _deploy(api: Api, source: Source, as_json: bool) -> Failed | None:
 
 
 async def register(api: Api, source: Source) -> dict[str, Any]:
-    """Register one document; the failure names it."""
+    """Register one document. The failure names it."""
     try:
         return await api.register(source.text, is_json=source.is_json)
     except Failed as error:
@@ -188,7 +187,7 @@ async def register(api: Api, source: Source) -> dict[str, Any]:
 def check_documents(
     sources: Sequence[Source], app: str, template: Path, parameters: Mapping[str, str], tenant: str
 ) -> None:
-    """Print every problem of every document. Raises Failed if there is one."""
+    """Print every problem of every document. Raises `Failed` if there is one."""
     reports = compile_locally(sources, app, _standard_tools(template, parameters), tenant)
     bad = [report for report in reports if report.problems]
     if not bad:
@@ -201,10 +200,9 @@ def check_documents(
 
 
 async def take_up(api: Api, sources: Sequence[Source], app: str) -> str:
-    """Register the documents that are sound, print what is wrong with the
-    others; a line that says which is which.
+    """Register the valid documents, print the faults of the others, and return a summary line.
 
-    Raises Failed if the API cannot be asked.
+    Raises `Failed` if the API cannot be reached.
     """
     reports = {report.file: report for report in compile_locally(sources, app)}
     named = {file: (report.name, report.starts) for file, report in reports.items() if report.name}
@@ -234,7 +232,7 @@ async def take_up(api: Api, sources: Sequence[Source], app: str) -> str:
 
 
 def name_of(source: Source) -> str | None:
-    """What a document calls its workflow; None if it cannot be read or says nothing."""
+    """Return the name of a document's workflow, or None if it is unreadable or has none."""
     from baton.core.documents.text import parse_document
     from baton.errors import MalformedDocument
 
@@ -247,7 +245,7 @@ def name_of(source: Source) -> str | None:
 
 
 async def _tell_broken(api: Api, source: Source, app: str) -> None:
-    """Say it if the version that is registered would be refused now: a tool has changed under it."""
+    """Print a warning if the registered version would be refused now, because a tool has changed."""
     name = name_of(source)
     try:
         found = await api.workflow(name) if name else {}
@@ -265,7 +263,7 @@ async def _tell_broken(api: Api, source: Source, app: str) -> None:
 
 
 def _standard_tools(template: Path, parameters: Mapping[str, str]) -> str | None:
-    """The setting `StandardTools`; None where the template does not say, which is for others to report."""
+    """Return the setting `StandardTools`, or None if the template has none, which others report."""
     from baton.local.processes import LocalRunError
     from baton.local.template import defaults
 
@@ -282,12 +280,12 @@ def _print(reports: Sequence[Report]) -> None:
 
 
 async def register_all(api: Api, sources: list[Source]) -> list[str]:
-    """Register the application's documents; their names. Raises Failed."""
+    """Register the application's documents and return their names. Raises `Failed`."""
     return [str((await register(api, source))["name"]) for source in sources]
 
 
 def check_names(sources: list[Source]) -> None:
-    """Raises Failed for two documents of one name. One that cannot be read has none."""
+    """Raise `Failed` for two documents of one name. An unreadable document has none."""
     found: dict[str, str] = {}
     for source in sources:
         name = name_of(source)

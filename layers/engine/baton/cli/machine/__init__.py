@@ -1,1 +1,1 @@
-"""The commands that run Baton on this machine: up, demo, failover, new."""
+"""Commands that run Baton on this machine: up, demo, failover, new."""

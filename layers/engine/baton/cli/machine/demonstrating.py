@@ -1,4 +1,4 @@
-"""The demo from beginning to end: start everything, let the scenario happen, collect, judge, show."""
+"""The demo from start to end: start everything, run the scenario, collect, check, show."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ REFUSING = {MODELS: ("--busy-every", "3")}
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line said."""
+    """Options of the command line."""
 
     root: Path
     plan: Plan
@@ -57,7 +57,7 @@ class Options:
 
 
 async def run_demo(options: Options, console: Console) -> bool:
-    """Whether every promise was kept."""
+    """Run the demo and return true if every promise was kept."""
     load_app("sagas", options.root)
     console.print(
         "Starting the embedded AWS, what template.yaml declares, two services and a model …", style="dim"
@@ -148,8 +148,8 @@ async def _with_everything(options: Options, console: Console, local: LocalRun, 
 
 
 async def _register(api: Api, root: Path) -> int:
-    """Make the workflows known; how many steps the first has, which most
-    sagas are of, where no service fails.
+    """Register the workflows, and return the number of steps of the first, the most frequent one, without
+    failures.
     """
     found = {path.stem: read_file(path) for path in documents(load_app("sagas", root))}
     for name in WORKFLOWS:
@@ -158,8 +158,8 @@ async def _register(api: Api, root: Path) -> int:
 
 
 def as_planned(nodes: Mapping[str, Any]) -> int:
-    """How many nodes of a document run where nothing fails: all but those
-    that a `catch` leads to, and what comes after these alone.
+    """Return the number of nodes that run without failures: all but those that a `catch` leads to, and their
+    successors.
     """
     others = {name for node in nodes.values() for name in _caught(node.get("catch", ()))}
     for name, node in nodes.items():
@@ -171,14 +171,14 @@ def as_planned(nodes: Mapping[str, Any]) -> int:
 
 
 def _caught(rules: Any) -> Iterator[str]:
-    """The names in a `catch`, which is a name, a list of names, or rules."""
+    """Yield the names in a `catch`, which is a name, a list of names, or rules."""
     for rule in rules if isinstance(rules, list) else [rules] if rules else ():
         then = rule["then"] if isinstance(rule, dict) else rule
         yield from [then] if isinstance(then, str) else then
 
 
 def _memory(template: Path) -> dict[str, int]:
-    """Megabytes of each function, as the template has them."""
+    """Return the megabytes of each function, as in the template."""
     expanded = load(template, {})
     found: dict[str, int] = {}
     for name, function in expanded.of_type("AWS::Lambda::Function"):

@@ -21,19 +21,19 @@ MODULES = {
     "TableStackUrl": "examples.services.table_stack",
     "OpenDeliveryUrl": "examples.services.open_delivery",
 }
-"""Template parameter that takes a service's address, and the module that is the service."""
+"""Modules of the services, by the template parameter for their address."""
 
 PAGE, PAGE_MODULE = "dinner-page", "examples.guest"
-"""The page of the example's guest, by its own name. No parameter of the template takes its address."""
+"""Page of the example's guest, by its own name. No parameter of the template contains its address."""
 
 MODELS, PROFILE = "ModelProfiles", "scripted"
 PROVIDER = {MODELS: "examples.services.concierge"}
-"""The scripted provider of models, on loopback.
-It is sent the name of its profile as a credential, and none of the shell's.
+"""The scripted provider of models, on loopback. Its credential is the name of its profile, never one of the
+shell's.
 """
 
 FLAKY = {"OpenDeliveryUrl": ("--busy-every", "9")}
-"""Further arguments of a service: every ninth request to this one is refused with 503."""
+"""Further arguments of a service: it refuses every ninth request with 503."""
 
 START_S = 20
 END_S = 4
@@ -48,7 +48,9 @@ class _Service:
 
 
 class Services:
-    """The services of one run: enter to start them, leave to end them. `parameters` has the addresses."""
+    """The services of one run. Entering starts them, and leaving ends them. `parameters` contains the
+    addresses.
+    """
 
     def __init__(
         self,
@@ -63,7 +65,7 @@ class Services:
 
     @staticmethod
     def exist(root: Path) -> bool:
-        """Whether this project still has the example's services."""
+        """Return true if this project has the example's services."""
         return all((root / f"{module.replace('.', '/')}.py").is_file() for module in MODULES.values())
 
     @property
@@ -72,11 +74,11 @@ class Services:
 
     @property
     def urls(self) -> dict[str, str]:
-        """Where each service is, by its own name."""
+        """Return the address of each service, by its own name."""
         return {service.name: service.url for service in self._running}
 
     async def tell(self, name: str, said: Mapping[str, str]) -> None:
-        """Gives a service a line of JSON on its standard input, where no other program reads it."""
+        """Send a service a line of JSON on its standard input, which no other program reads."""
         (service,) = (one for one in self._running if one.name == name)
         assert service.process.stdin is not None
         service.process.stdin.write(json.dumps(said).encode() + b"\n")
@@ -134,15 +136,15 @@ _KEYS = local_key_variable("MODEL", "")
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """modules: programs by the parameter that takes their address.
-    scripted: there is no key of a model, so a scripted one answers.
+    """Parts of the example. modules: programs by the parameter for their address. scripted: true if a
+    scripted model answers, because there is no key.
     """
 
     modules: Mapping[str, str]
     scripted: bool
 
     def parameters(self, services: Services) -> dict[str, str]:
-        """The template's, as far as nothing else is wanted."""
+        """Return the template's parameters, unless overridden."""
         found = dict(services.parameters)
         if self.scripted:
             found[MODELS] = f"{PROFILE}={found[MODELS]}/v1"
@@ -150,12 +152,12 @@ class Parts:
 
     @property
     def variables(self) -> dict[str, str]:
-        """Credentials: the scripted model takes the name of its profile and nothing else."""
+        """Return the credentials. That of the scripted model is the name of its profile."""
         return {local_key_variable("MODEL", PROFILE): PROFILE} if self.scripted else {}
 
 
 def parts_of(root: Path, app: str, parameters: Mapping[str, str], shell: Mapping[str, str]) -> Parts:
-    """The guest's page and its model go with the example's own application."""
+    """Return the parts. The guest's page and its model belong to the example's own application."""
     if app != DEFAULT_APP or not (root / PAGE_MODULE.replace(".", "/") / "__main__.py").is_file():
         return Parts(MODULES, scripted=False)
     has_model = MODELS in {**parameters, **parameters_of(shell)} or any(

@@ -1,4 +1,4 @@
-"""`baton failover` from beginning to end: start everything, let each dinner meet its fault, judge, show."""
+"""`baton failover` from start to end: start everything, run each dinner with its fault, check, show."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TENANT, USER, WORKFLOW = "failover", "ada", "dinner"
 
 
 async def run_failover(root: Path, cases: Sequence[Case], console: Console, *, as_json: bool) -> bool:
-    """Whether each case passed."""
+    """Run the cases and return true if each passed."""
     load_app("sagas", root)
     console.print("Starting the embedded AWS, what template.yaml declares, and two services …", style="dim")
     async with Services(root) as services:

@@ -1,4 +1,4 @@
-"""The commands that run Baton on this machine: up, token, demo, failover, new."""
+"""Commands that run Baton on this machine: up, token, demo, failover, new."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ def up(
 ) -> None:
     """Run everything on this machine until Ctrl-C.
 
-    The API, the functions and the tables are those of template.yaml.
-    Workflows of the application are registered, and when a file of the application changes it
-    is taken up without a restart: what runs goes on. The example's outside services are
-    started where they are part of the project. With --json: one document once everything runs.
+    The API, the functions and the tables are those of template.yaml. Workflows of the application are
+    registered. When a file of the application changes, it is reloaded without a restart, and running sagas
+    continue. The example's external services are started if they are part of the project. With --json: one
+    document once everything runs.
     """
     root = project_root()
     parameters = {name: str(value) for name, value in read_pairs(pairs, "--parameter").items()}
@@ -110,9 +110,8 @@ def up(
 def token(shared: Shared, user: str, groups: tuple[str, ...], roles: tuple[str, ...], as_json: bool) -> None:
     """Print a token of `baton up` for another user, to try groups, claims and roles.
 
-    The user is of the same tenant.
-    Show the token with --token or BATON_TOKEN.
-    It is good until the run ends, and for twelve hours at most.
+    The user is of the same tenant. Pass the token with --token or BATON_TOKEN. It is valid until the run
+    ends, and for twelve hours at most.
     """
     signed = shared.token_for(user, groups, roles)
     if as_json:
@@ -134,7 +133,7 @@ def demo(sagas: int, evidence: Path | None, as_json: bool) -> None:
 
     Takes about a minute.
 
-    Exit status 0 only if every saga ended as it should and nothing was done twice.
+    Exit status 0 only if every saga ended as expected and nothing was done twice.
     """
     import asyncio
 
@@ -160,13 +159,13 @@ def demo(sagas: int, evidence: Path | None, as_json: bool) -> None:
 )
 @json_option
 def failover(only: str, as_json: bool) -> None:
-    """Run a dinner for each fault of a service, and show which way each went.
+    """Run a dinner for each fault of a service, and show the path of each.
 
-    Takes about half a minute.
-    Each dinner is in a city where table-stack has another fault: it times out, answers 503, is full,
-    is slow, answers nonsense or refuses the login. The document says which other way leads to dinner.
+    Takes about half a minute. Each dinner is in a city where table-stack has another fault: it times out,
+    answers 503, is full, is slow, answers nonsense or refuses the login. The document defines the alternative
+    that leads to dinner.
 
-    Exit status 0 only if every dinner went the way that its document says and the services' books are right.
+    Exit status 0 only if every dinner took the path of its document and the services' books are right.
     """
     import asyncio
 
@@ -202,10 +201,10 @@ _SHOWN = {
 @click.argument("directory", type=click.Path(path_type=Path))
 @json_option
 def new(directory: Path, as_json: bool) -> None:
-    """Make a project of your own.
+    """Create a project of your own.
 
-    DIRECTORY is made, and its last part is the project's name, such as my-sagas: a workflow with its
-    tools, tests that pass, and everything that it takes to run it on this machine and to deploy it.
+    DIRECTORY is created, and its last part is the project's name, such as my-sagas: a workflow with its
+    tools, tests that pass, and everything that is needed to run it on this machine and to deploy it.
     """
     from baton.scaffold.make import CannotMakeError, SourceError, make_project
 

@@ -45,14 +45,16 @@ FIRST = "dinner"  # the example of this project, whose services are started with
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A workflow to start, and the input for it as the only item; None where no input is known to fit."""
+    """A workflow to start, and its input as the only item. None if no valid input is known."""
 
     workflow: str
     given: tuple[Any] | None
 
 
 async def to_try(api: Api, names: Sequence[str]) -> Trial | None:
-    """The first workflow for which an input can be given, else the first one; None where there is none."""
+    """Return the first workflow for which an input can be made, else the first one, or None without
+    workflows.
+    """
     first: Trial | None = None
     for name in sorted(names, key=lambda name: name != FIRST):
         schema = (await api.workflow(name))["input"]
@@ -65,7 +67,7 @@ async def to_try(api: Api, names: Sequence[str]) -> Trial | None:
 
 @dataclass(frozen=True, slots=True)
 class Bus:
-    """From which events are taken, and the sources and the tenant that they are taken of and for."""
+    """The bus from which events are received, with their sources and their tenant."""
 
     sources: Sequence[str]
     tenant: str
@@ -73,14 +75,16 @@ class Bus:
 
     @classmethod
     def of(cls, parameters: Mapping[str, str | list[str]]) -> Bus | None:
-        """None if none are taken. `parameters` are those of the template."""
+        """Return the bus, or None if no events are received. `parameters` are those of the template."""
         tenant = parameters.get("EventTenant")
         if not tenant:
             return None
         return cls(list(parameters["EventSources"]), str(tenant), str(parameters["EventSourceBus"]))
 
     def entry(self) -> str:
-        """A request of PutEvents, of the first source that everyone may use; those of AWS are refused."""
+        """Return a request of PutEvents for the first source that everyone may use; sources of AWS are
+        refused.
+        """
         source = next((source for source in self.sources if not source.startswith("aws.")), "SOURCE")
         entry = {"Source": source, "DetailType": "TYPE", "Detail": "{}", "EventBusName": self.name}
         return json.dumps({"Entries": [entry]})
@@ -88,10 +92,11 @@ class Bus:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What runs, and where.
-    `outside` are services by name; `owner` runs in this directory, too, and did so before.
+    """A running local deployment, with its addresses.
 
-    `data` keeps the sagas, if anything does. `page` is that of the example's guest; `scripted`: its model is.
+    `outside` contains services by name. `owner` is an earlier run in this directory. `data` is the folder of
+    the sagas, if they are kept. `page` is that of the example's guest. `scripted`: true if its model is
+    scripted.
     """
 
     connection: Connection
@@ -106,7 +111,7 @@ class Running:
     bus: Bus | None = None
 
     def lines(self) -> Iterator[str]:
-        """Where everything is."""
+        """Yield lines with all addresses."""
         none_yet = f"none yet: put a .yaml file into your app, or `{typed('deploy-workflow FILE')}`"
         where = f"also in {LOCAL_FILE}, where the baton command finds it"
         if self.owner:
@@ -131,7 +136,7 @@ class Running:
             yield f"  data           {self.data}; a saga whose step was cut off by the last stop goes on when its lease is over, in a minute or two"
 
     def commands(self, trial: Trial | None) -> Iterator[str]:
-        """Lines for a shell: each does what it says as it stands, unless a comment says what is missing."""
+        """Yield lines for a shell. Each can be run unchanged, unless a comment names a missing part."""
         url, show = self.connection.url, '-H "Authorization: Bearer $BATON_TOKEN"'
         yield f"export BATON_TOKEN={self.connection.token}"
         if self.owner:
@@ -159,7 +164,9 @@ class Running:
 
 
 def farewell(data: Path | None) -> tuple[str, str]:
-    """What a stop waits for, and what becomes of the sagas. `data` keeps them, if anything does."""
+    """Return the messages about the remaining work of a stop and the storage of sagas. `data` is their
+    folder, if any.
+    """
     if data is None:
         sagas = f"The sagas are forgotten; to keep them the next time: {typed('up --data DIR')}"
     else:
@@ -179,8 +186,8 @@ Files = Mapping[Path, tuple[int, int]]
 
 
 def files_of(folders: Iterable[Path]) -> Files:
-    """Time and size of every file below, but for what programs leave
-    behind: hidden ones, bytecode, copies of editors.
+    """Return time and size of every file below the folders, except for hidden files, bytecode, and editors'
+    copies.
     """
     found = {}
     for folder in folders:
@@ -198,12 +205,12 @@ def files_of(folders: Iterable[Path]) -> Files:
 
 
 def changed(before: Files, after: Files) -> list[Path]:
-    """What is there or not, or another, sorted."""
+    """Return the files that were added, removed or changed, sorted."""
     return sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
 
 
 async def changes(folders: Iterable[Path], every_s: float = EVERY_S) -> AsyncIterator[list[Path]]:
-    """The files that changed, each time that some did and nothing has followed since."""
+    """Yield the changed files, after each series of changes has ended."""
     folders = list(folders)
     taken = seen = files_of(folders)
     while True:
@@ -216,7 +223,7 @@ async def changes(folders: Iterable[Path], every_s: float = EVERY_S) -> AsyncIte
 
 
 async def reload_on_change(local: LocalRun, connection: Connection, root: Path, app: str) -> None:
-    """Until it is cancelled. An application that does not load changes nothing: what runs goes on."""
+    """Reload on changes until cancelled. An application that does not load changes nothing."""
     async for paths in changes([root / folder for folder in _WATCHED]):
         click.echo(f"Changed: {', '.join(str(path.relative_to(root)) for path in paths)}", err=True)
         if not await _ask("check", connection, root, app):
@@ -233,7 +240,7 @@ async def reload_on_change(local: LocalRun, connection: Connection, root: Path, 
 
 
 async def _ask(what: str, connection: Connection, root: Path, app: str) -> bool:
-    """Whether the program below was content; what it says is for the same eyes."""
+    """Run the program and return true if it succeeded. Its output goes to the same terminal."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", __name__, what, str(root), app, connection.url),
         env={**os.environ, _TOKEN: connection.token},
@@ -248,9 +255,8 @@ async def _ask(what: str, connection: Connection, root: Path, app: str) -> bool:
 
 
 def main(what: str, root: str, app: str, url: str) -> None:
-    """Load the application and, to `register`, give its documents to the API, and say which it has taken.
-
-    Exit status 1 with what is wrong, if it is not one document or the other.
+    """Load the application and, to `register`, register its documents and report the accepted ones. Exit
+    status 1 with the faults, unless only some documents are refused.
     """
     from baton.cli.documents.app import sources_of
     from baton.cli.documents.workflows import check_names, take_up
@@ -276,7 +282,7 @@ if __name__ == "__main__":
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the command line said."""
+    """Options of the command line."""
 
     root: Path
     port: int
@@ -382,9 +388,8 @@ def _say_what_a_bus_does_not_hand_on(stack: contextlib.AsyncExitStack) -> None:
 
 
 def _removal_of(run_dir: Path) -> Callable[[type[BaseException] | None, object, object], None]:
-    """Removes the logs of a run that its user ended, or that ended because a document was refused.
-
-    Those of any other failure are needed.
+    """Return a function that removes the logs of a run that its user ended, or that a refused document ended.
+    Other failures need them.
     """
 
     def remove(kind: type[BaseException] | None, error: object, _trace: object) -> None:
@@ -396,7 +401,7 @@ def _removal_of(run_dir: Path) -> Callable[[type[BaseException] | None, object, 
 
 
 def _logs_hints(run_dir: Path) -> tuple[str, ...]:
-    """Where to read why it did not start; a directory in which nothing was written is removed."""
+    """Return hints to the logs of a failed start. A directory without files is removed."""
     if any(file.stat().st_size for file in run_dir.rglob("*.log")):
         return (f"The logs are in {run_dir / 'logs'}.",)
     shutil.rmtree(run_dir, ignore_errors=True)
@@ -404,14 +409,12 @@ def _logs_hints(run_dir: Path) -> tuple[str, ...]:
 
 
 def _port_hints(why: str, port: int) -> tuple[str, ...]:
-    """What to do about a port that another program listens on."""
+    """Return hints for a port that another program uses."""
     return (f"To take any free port: {typed('up --port 0')}",) if port and str(port) in why else ()
 
 
 async def _until_stopped() -> None:
-    """Wait for Ctrl-C, a polite end or the end of the terminal; the
-    processes that were started are ended by who started them.
-    """
+    """Wait for Ctrl-C, SIGTERM or the end of the terminal. The starter of processes ends them."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     numbers = [signal.SIGINT, signal.SIGTERM]

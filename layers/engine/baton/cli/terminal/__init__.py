@@ -1,1 +1,1 @@
-"""What the commands share: options and arguments, the streams, the way to the API, staying with a saga."""
+"""Shared parts of the commands: options and arguments, streams, API access, and watching of sagas."""

@@ -1,7 +1,7 @@
-"""Completion in a shell: the script for it, and what can stand in an argument.
+"""Shell completion: the script, and the values of arguments.
 
-Asking the API for names takes a second at most, and whatever goes wrong there is silent: nothing may be
-printed into a line that is being typed.
+Requests for names take a second at most, and errors are silent, because nothing may be printed into a line
+that is being typed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ def completion(shell: str) -> None:
 def _complete(
     path: str, offered: Callable[[Any], list[CompletionItem]]
 ) -> Callable[..., list[CompletionItem]]:
-    """What `offered` makes of the answer at `path`, cut down to what begins as what was typed."""
+    """Return a completer: `offered` returns the items of the answer at `path`, filtered by the typed
+    beginning.
+    """
 
     def complete(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
         answer = _ask(context, path)
@@ -97,7 +99,7 @@ complete_kinds = _complete(
 
 
 def complete_nodes(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The nodes that the saga has come to."""
+    """Complete the nodes that the saga has reached."""
     path = f"/sagas/{quote(str(context.params.get('saga') or '-'), safe='')}/explain?limit={_OFFERED}"
     answer = _ask(context, path)
     try:
@@ -112,8 +114,8 @@ def _complete_documents(_: click.Context, __: click.Parameter, incomplete: str) 
 
 
 def complete_actions(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """What a person can answer.
-    Questions are left to `baton show`: their ids are long, and mostly there is one.
+    """Complete actions of an answer. Ids of questions are left to `baton show`: they are long, and mostly
+    there is one.
     """
     return [
         CompletionItem(action, help=about)

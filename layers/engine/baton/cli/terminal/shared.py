@@ -1,6 +1,6 @@
-"""What the commands hand to each other: how to reach the API, and how to show an answer.
+"""Shared functions of the commands: access to the API, and display of answers.
 
-rich and httpx are imported when something is shown or asked, so that `baton --help` need not wait for them.
+rich and httpx are imported on first use, so that `baton --help` does not wait for them.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ key_option = click.option(
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What was said before the command's own name."""
+    """Options before the command's name."""
 
     url: str | None
     token: str | None
     auth: str | None = None
 
     def call(self, use: Callable[[Api], Awaitable[T]]) -> T:
-        """Open the API, use it, close it. Raises `Failed`."""
+        """Open the API, call `use` with it, and close it. Raises `Failed`."""
         import asyncio
 
         from baton.client.api import Api
@@ -71,7 +71,7 @@ class Shared:
         return asyncio.run(run())
 
     def token_for(self, user: str, groups: Sequence[str], roles: Sequence[str]) -> str:
-        """A token of the local run for another user. Raises `Failed`."""
+        """Return a token of the local run for another user. Raises `Failed`."""
         import asyncio
 
         from baton.client.transport import token_for
@@ -81,9 +81,8 @@ class Shared:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Standard output as it is now (looked up late, so that it can be redirected); never marked up.
-
-    No colour and no other style with NO_COLOR, and none where it is no terminal.
+    """Return a console of the present standard output, without markup. It has no style with NO_COLOR or
+    without a terminal.
     """
     from rich.console import Console
 
@@ -100,21 +99,19 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def terminal_width() -> int | None:
-    """Columns of the terminal that standard output is; None where it is
-    none, and lines are as long as they are.
-    """
+    """Return the columns of the terminal. None without a terminal, for lines of any length."""
     return console().width if sys.stdout.isatty() else None  # rich takes FORCE_COLOR for a terminal
 
 
 def paired(title: str, command: str) -> str:
-    """A command behind what it is for, or below it where the terminal has no room for both."""
+    """Return a command behind its title, or below it if the terminal is too narrow."""
     whole = f"{title} {command}"
     room = console(stderr=True).width if sys.stderr.isatty() else None
     return whole if room is None or len(whole) <= room else f"{title}\n  {command}"
 
 
 def print_table(table: Table) -> None:
-    """A table; where it is no terminal without the blanks that fill up its last column."""
+    """Print a table. Without a terminal, the last column is not padded."""
     out = console()
     if out.is_terminal:
         out.print(table)
@@ -126,15 +123,13 @@ def print_table(table: Table) -> None:
 
 
 def print_json(value: Any, *, line: bool = False) -> None:
-    """One JSON document; with `line` on one line, for streams of them."""
+    """Print a JSON document; with `line` on one line, for streams of documents."""
     click.echo(escaped(json.dumps(value, ensure_ascii=not is_unicode(), indent=None if line else 2)))
 
 
 @contextlib.contextmanager
 def progress() -> Iterator[Callable[[str], None]]:
-    """A line on standard error that says how far something has come;
-    nothing where standard error is no terminal.
-    """
+    """Yield a function that shows progress on standard error, if it is a terminal."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -147,7 +142,9 @@ def progress() -> Iterator[Callable[[str], None]]:
 async def gathered(
     pages: AsyncIterator[tuple[list[dict[str, Any]], str | None]], one: str
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """All items of the pages of a list, and the cursor after the last; says how many it has. `one`: of what."""
+    """Return all items of a list's pages, and the cursor after the last, and show their number. `one`: name
+    of an item.
+    """
     found: list[dict[str, Any]] = []
     after: str | None = None
     with progress() as say:
@@ -159,7 +156,7 @@ async def gathered(
 
 
 def is_unicode() -> bool:
-    """Whether standard output can show box-drawing characters."""
+    """Return true if standard output supports box-drawing characters."""
     try:
         "│●◇←↺…".encode(sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -172,7 +169,9 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
 def open_streams() -> None:
-    """Make standard output and error printable: closed ones go nowhere, what an encoding lacks becomes `?`."""
+    """Make standard output and error printable. Closed streams discard output, and unsupported characters
+    become `?`.
+    """
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -182,11 +181,11 @@ def open_streams() -> None:
 
 
 def is_full(error: OSError) -> bool:
-    """Whether this is about what was printed, and not about something that a command does."""
+    """Return true if the error is about printing, and not about the command's work."""
     return error.errno in _FULL
 
 
 def drop_output() -> None:
-    """What is still to be printed goes nowhere: Python would try once more at its end, and complain."""
+    """Discard the remaining output, because Python would retry it at its end and report an error."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

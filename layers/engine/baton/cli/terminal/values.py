@@ -18,7 +18,7 @@ _GUESSED = 80  # characters that a person typed; longer texts come from a progra
 
 
 def read_value(given: str | None, option: str) -> Any:
-    """`-` is standard input, `@FILE` a file (JSON or YAML), anything else JSON itself."""
+    """Return the value: `-` is standard input, `@FILE` a file (JSON or YAML), anything else JSON itself."""
     if given is None:
         return None
     if given == "-":
@@ -36,7 +36,7 @@ def read_value(given: str | None, option: str) -> Any:
 
 
 def read_pairs(pairs: tuple[str, ...], option: str) -> dict[str, Any]:
-    """`party=4` and the like: the value is JSON where it is valid JSON, else the text as it stands."""
+    """Return the pairs, such as `party=4`. A value is JSON if it is valid JSON, else the text itself."""
     result: dict[str, Any] = {}
     for pair in pairs:
         name, found, text = pair.partition("=")
@@ -50,7 +50,7 @@ def read_pairs(pairs: tuple[str, ...], option: str) -> dict[str, Any]:
 
 
 def read_text(file: Path) -> str:
-    """A file of text. Raises `Failed`."""
+    """Return the content of a text file. Raises `Failed`."""
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -58,7 +58,7 @@ def read_text(file: Path) -> str:
 
 
 def text_hints(pairs: Sequence[str], problems: Sequence[Mapping[str, Any]]) -> list[str]:
-    """How a value of `--set` that was read as JSON is written as a text, where the API complains of it."""
+    """Return the text form of `--set` values that were read as JSON, if the API has problems with them."""
     paths = [str(problem.get("path", "")).split("/") for problem in problems]
     hints = []
     for pair in pairs:
@@ -76,8 +76,8 @@ def _unread(file: Path, error: OSError | UnicodeDecodeError) -> str:
 
 
 def _meant(given: str, option: str) -> str:
-    """How what is nearly JSON is written in a shell: a file, a word without
-    quotes, or a mapping of YAML or Python.
+    """Return the shell form of invalid JSON that resembles valid input: a file, a bare word, or a mapping of
+    YAML or Python.
     """
     if len(given) > _GUESSED or not given:
         return ""
@@ -126,7 +126,7 @@ def _yaml(text: str, source: str, option: str) -> Any:
 
 
 class Whole(click.IntRange):
-    """A whole number from `min` up, or up to `max`."""
+    """An integer from `min` up, or up to `max`."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
@@ -137,7 +137,7 @@ class Whole(click.IntRange):
 
 
 class Duration(click.ParamType):
-    """Seconds, from a duration; a number without a unit is seconds already."""
+    """Seconds, from a duration or a number without a unit."""
 
     name = "duration"
 
@@ -151,7 +151,7 @@ class Duration(click.ParamType):
 
 
 class Moment(click.ParamType):
-    """A moment in ISO 8601, as text; a duration is so long ago. Without a zone it is UTC."""
+    """A time in ISO 8601, as text. A duration means that long ago. A time without zone is in UTC."""
 
     name = "time"
 
@@ -180,7 +180,7 @@ def _iso(moment: datetime) -> str:
 
 
 def _bare(text: str) -> str | float:
-    """A number without a unit is seconds."""
+    """Return a number without a unit, in seconds."""
     try:
         return float(text)
     except ValueError:

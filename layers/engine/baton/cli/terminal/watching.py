@@ -1,4 +1,4 @@
-"""Staying with a saga: `show --watch`, `events --follow`, and `live`."""
+"""Watching of sagas: `show --watch`, `events --follow`, and `live`."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _TAKES_UP = frozenset({"resumed", "forked", "limit_reached", "cancel_requested"}
 
 
 class Pace:
-    """Pauses between two questions: fixed if given, else from one second up to fifteen while nothing changes.
+    """Pauses between two requests: fixed if given, else from one second up to fifteen while nothing changes.
 
-    A saga may wait for days, and watching it should not keep its API busy.
+    A saga may wait for days, and watching it should not load its API.
     """
 
     def __init__(self, every_s: float | None) -> None:
@@ -37,11 +37,11 @@ class Pace:
         self._next = SOONEST_S
 
     def changed(self) -> None:
-        """Something happened, so more of it may soon."""
+        """Shorten the next pause, because further changes are likely."""
         self._next = SOONEST_S
 
     async def wait(self, at_least_s: float = 0.0) -> None:
-        """Until it is time to ask again."""
+        """Wait until the next request is due."""
         now = self._next if self._every is None else self._every
         self._next = min(LATEST_S, self._next * _SLOWER)
         await transport.pause(max(now, at_least_s))
@@ -85,8 +85,8 @@ async def watch(api: Api, saga: str, every_s: float | None, *, as_json: bool) ->
 async def follow(
     api: Api, saga: str, after: int, every_s: float | None, show: Callable[[Mapping[str, Any]], None]
 ) -> None:
-    """Give every entry after a version to `show`, as it is written.
-    Raises `Failed` unless the saga completed.
+    """Pass every entry after a version to `show` when it is written. Raises `Failed` unless the saga
+    completed.
     """
     pace = Pace(every_s)
     status = etag = ""
@@ -115,12 +115,12 @@ async def follow(
 
 
 def now() -> int:
-    """Epoch milliseconds."""
+    """Return epoch milliseconds."""
     return round(time.time() * 1000)
 
 
 def _status_after(entry: Mapping[str, Any], status: str) -> str:
-    """The status if this entry ends the saga or parks it; empty if it goes on."""
+    """Return the status if this entry ends or parks the saga, empty if the saga continues."""
     for event in entry["events"]:
         if event["kind"] == "saga_ended":
             status = str(event["status"])
@@ -132,13 +132,13 @@ def _status_after(entry: Mapping[str, Any], status: str) -> str:
 
 
 def _fails_saga(event: Mapping[str, Any]) -> bool:
-    """Whether nothing made good what went wrong."""
+    """Return true if the event is a failure that nothing has repaired."""
     is_wrong = event["kind"] == "step_failed" or event.get("fault") is not None
     return is_wrong and not event.get("emits")
 
 
 def _asks_after(entry: Mapping[str, Any], asks: bool) -> bool:
-    """Whether a question may be open after this entry."""
+    """Return true if a question may be open after this entry."""
     for event in entry["events"]:
         if event["kind"] == "strategy_chosen":
             asks = asks or bool(event.get("ask"))
@@ -166,7 +166,7 @@ _SAME = 64  # so many characters tell where what was printed ends in a text that
 
 
 async def live(api: Api, saga: str, every_s: float | None, show: Callable[[Mapping[str, Any]], None]) -> None:
-    """Give each answer of the API that shows something new to `show`, until the saga has ended."""
+    """Pass each answer of the API with new content to `show`, until the saga has ended."""
     pace, last = Pace(every_s), list[Any]()
     while True:
         try:
@@ -184,7 +184,9 @@ async def live(api: Api, saga: str, every_s: float | None, show: Callable[[Mappi
 
 
 class Writer:
-    """Prints of each answer what is new, below the name of its node where another one's was printed before."""
+    """Printer of the new part of each answer, below the name of its node if the previous part was another
+    node's.
+    """
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write

@@ -1,1 +1,1 @@
-"""What a person reads: answers of the API and documents in, lines of text out. Pure."""
+"""Text for people, from answers of the API and documents. Pure functions."""

@@ -1,4 +1,4 @@
-"""A workflow's graph as text and as a Mermaid flowchart. Pure."""
+"""A workflow's graph as text and as a Mermaid flowchart. Pure functions."""
 
 from __future__ import annotations
 
@@ -41,12 +41,11 @@ _PLAIN = str.maketrans("│─●○◆◇◂▸←↺…╭╮╰╯├┤┬�
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """One node: its kind, what it does in a few words, and what it comes after.
+    """A node of the drawing: its kind, its work in a few words, and its predecessors.
 
-    `joins` says what it waits for where that is not all, `note` where it goes on. `edges` are the kinds of
-    those
-    from `before`, in their order; `back` is where its loop goes round
-    again. `starts`: the graph of the document that it runs.
+    `joins` describes the join if it does not wait for all predecessors, `note` the continuation. `edges` are
+    the kinds of the edges from `before`, in their order. `back` is the node to which its loop returns.
+    `starts`: the graph of the document that it runs.
     """
 
     name: str
@@ -62,7 +61,9 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What is drawn by itself: the nodes of a document, without a name, or those of a graph that it names."""
+    """A separate part of the drawing: the nodes of a document, without a name, or those of a graph that it
+    names.
+    """
 
     name: str
     boxes: Sequence[Box]
@@ -70,10 +71,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A definition: its parts, the document's nodes first. handler: the
-    workflow or graph that handles its failure, in words.
+    """A definition: its parts, the document's nodes first.
 
-    handled: the name of that graph, if it is one.
+    handler: the workflow or graph that handles its failure, in words. handled: the name of that graph, if it
+    is one.
     """
 
     parts: Sequence[Part]
@@ -82,26 +83,27 @@ class Shape:
 
     @property
     def boxes(self) -> Sequence[Box]:
-        """The document's own."""
+        """Return the document's own boxes."""
         return self.parts[0].boxes
 
 
 def kind_of(box: Box) -> NodeDocument:
-    """Its kind, or the simplest, for one that only a newer deployment knows."""
+    """Return the kind of the box, or the simplest kind for one that only a newer deployment knows."""
     from baton.core.documents.nodes.node_model import kind_named  # pydantic is for those who draw
 
     return kind_named(box.kind)
 
 
 class _TooWide(Exception):
-    """More lanes than there is room for."""
+    """Error for a graph with more lanes than fit the width."""
 
 
 def draw(boxes: Sequence[Box], width: int = WIDTH, *, plain: bool = False) -> list[str]:
-    """The graph as lines of at most `width` characters where names allow it; `plain` keeps to ASCII.
+    """Return the graph as lines of at most `width` characters, unless names are longer. `plain` restricts
+    them to ASCII.
 
-    `boxes` are in a topological order. A graph that needs more lanes than fit is given as layers, each
-    node with those it comes after.
+    `boxes` are in topological order. A graph with too many lanes is shown as layers, each node with its
+    predecessors.
     """
     try:
         rows = _Lanes(boxes, max(_FEWEST_LANES, (width - _LABELS) // 2)).rows()
@@ -112,7 +114,9 @@ def draw(boxes: Sequence[Box], width: int = WIDTH, *, plain: bool = False) -> li
 
 
 def layers(boxes: Iterable[Box]) -> dict[str, int]:
-    """For each node, counted from 1: the longest way to it from a node that comes after nothing."""
+    """Return the layer of each node, counted from 1: the longest path to it from a node without
+    predecessors.
+    """
     found: dict[str, int] = {}
     for box in boxes:
         found[box.name] = 1 + max((found[name] for name in box.before), default=0)
@@ -120,7 +124,7 @@ def layers(boxes: Iterable[Box]) -> dict[str, int]:
 
 
 def draw_all(shape: Shape, width: int = WIDTH, *, plain: bool = False) -> list[str]:
-    """The document's graph, and below it each that it names, under its name."""
+    """Return the document's graph, and below it each graph that it names, under its name."""
     first, *named = shape.parts
     lines = draw(first.boxes, width, plain=plain)
     for part in named:
@@ -134,21 +138,21 @@ def draw_all(shape: Shape, width: int = WIDTH, *, plain: bool = False) -> list[s
 
 @dataclass(slots=True)
 class _Unit:
-    """What is drawn in one place: a node, or nodes with the same neighbours."""
+    """The content of one place of the drawing: a node, or nodes with the same neighbours."""
 
     boxes: list[Box]
     layer: int
     before: list[_Unit] = field(default_factory=list)
     after: list[_Unit] = field(default_factory=list)
     open: int = 0
-    """How many of `before` are not drawn yet."""
+    """Number of `before` units that are not drawn yet."""
 
 
 Row = tuple[str, Box | None]
 
 
 class _Lanes:
-    """Draws from top to bottom; `lanes` says for each column which unit it leads to."""
+    """Drawing from top to bottom. `lanes` contains the target unit of each column."""
 
     def __init__(self, boxes: Sequence[Box], most: int) -> None:
         self._units = _units(boxes)
@@ -157,7 +161,7 @@ class _Lanes:
         self._rows: list[Row] = []
 
     def rows(self) -> list[Row]:
-        """Raises `_TooWide`."""
+        """Return the rows. Raises `_TooWide`."""
         sources = [unit for unit in self._units if not unit.before]
         sources.reverse()
         for _ in self._units:
@@ -171,7 +175,9 @@ class _Lanes:
         return self._rows
 
     def _ready(self) -> int | None:
-        """The leftmost lane whose unit can be drawn: so a chain is finished before the next one begins."""
+        """Return the leftmost lane whose unit can be drawn, so that a chain is finished before the next one
+        begins.
+        """
         return next((c for c, unit in enumerate(self._lanes) if unit is not None and not unit.open), None)
 
     def _free(self, from_: int) -> int:
@@ -208,7 +214,7 @@ class _Lanes:
             self._rows.append((self._line(glyphs, (column, end)), box))
 
     def _go_on(self, column: int, unit: _Unit) -> None:
-        """Lead the lane on to what follows, with a row of connections where it forks or joins."""
+        """Lead the lane to its successors, with a row of connections if it forks or joins."""
         there = {id(other): c for c, other in enumerate(self._lanes) if other is not None and c != column}
         # What comes late keeps the lane, so that it runs straight and its siblings come back to it.
         followers = sorted(unit.after, key=lambda follower: -follower.layer)
@@ -239,7 +245,7 @@ class _Lanes:
             self._lanes.pop()
 
     def _line(self, glyphs: dict[int, str], span: tuple[int, int] = (0, 0)) -> str:
-        """One row: `glyphs` by column, a horizontal line over `span`, and the lanes that only pass."""
+        """Return one row: `glyphs` by column, a horizontal line over `span`, and the lanes that pass."""
         low, high = span
         text = []
         for column in range(max(len(self._lanes), max(glyphs, default=0) + 1)):
@@ -251,7 +257,7 @@ class _Lanes:
 
 
 def _units(boxes: Sequence[Box]) -> list[_Unit]:
-    """The boxes as units that know their neighbours, in the order of the boxes."""
+    """Return the boxes as units with their neighbours, in the order of the boxes."""
     after: dict[str, list[str]] = {box.name: [] for box in boxes}
     for box in boxes:
         for name in box.before:
@@ -333,8 +339,8 @@ _ARROWS = {
 
 
 def mermaid(shape: Shape) -> str:
-    """All of it in the language of Mermaid: a named graph is a subgraph, to
-    which a dotted line leads from what starts it.
+    """Return all parts in the Mermaid language. A named graph is a subgraph, with dotted lines from the nodes
+    that start it.
     """
     first, *named = shape.parts
     frames = {part.name: f"g{index}" for index, part in enumerate(named)}
@@ -353,7 +359,7 @@ def mermaid(shape: Shape) -> str:
 
 
 def _chart(boxes: Sequence[Box], prefix: str, frames: Mapping[str, str]) -> list[str]:
-    """Nodes get ids of their own: `end` is a word of that language."""
+    """Return the lines of a chart. Nodes have generated ids, because `end` is a reserved word of Mermaid."""
     ids, lines = {box.name: f"{prefix}{index}" for index, box in enumerate(boxes)}, []
     for box in boxes:
         opening, closing = kind_of(box).outline
@@ -368,7 +374,9 @@ def _chart(boxes: Sequence[Box], prefix: str, frames: Mapping[str, str]) -> list
 
 
 def shape_of(workflow: Mapping[str, Any]) -> Shape:
-    """The graph of `GET /workflows/{name}`, the graphs that its document names, and its failure handler."""
+    """Return the graph of `GET /workflows/{name}`, the graphs that its document names, and its failure
+    handler.
+    """
     parts = [Part("", boxes(workflow))]
     parts += [Part(plain(str(one["name"])), boxes(one)) for one in workflow.get("graphs", ())]
     handler = workflow.get("failure_handler") or {}
@@ -377,7 +385,7 @@ def shape_of(workflow: Mapping[str, Any]) -> Shape:
 
 
 def handler_words(workflow: Mapping[str, Any]) -> str:
-    """What is started when a saga has failed for good; empty for nothing."""
+    """Return the failure handler of the workflow in words, empty without one."""
     if not (handler := workflow.get("failure_handler")):
         return ""
     what = f"graph {handler['graph']}" if handler["graph"] else f"workflow {handler['workflow']}"
@@ -385,7 +393,7 @@ def handler_words(workflow: Mapping[str, Any]) -> str:
 
 
 def named(workflow: str) -> str:
-    """A workflow, or a graph of one as what it is."""
+    """Return the name of a workflow, or of a graph of one, with its kind."""
     from baton.core.graph.graph import name_of, starter_of  # loads a library
 
     graph = name_of(workflow)
@@ -393,7 +401,7 @@ def named(workflow: str) -> str:
 
 
 def boxes(workflow: Mapping[str, Any]) -> list[Box]:
-    """The boxes of `nodes` and `edges` as `GET /workflows/{name}` gives them, in their order."""
+    """Return the boxes of `nodes` and `edges` of `GET /workflows/{name}`, in their order."""
     before: dict[str, list[tuple[str, str]]] = {}
     back: dict[str, str] = {}
     for edge in workflow["edges"]:
@@ -425,7 +433,7 @@ def boxes(workflow: Mapping[str, Any]) -> list[Box]:
 
 
 def _joins(node: Mapping[str, Any], count: int) -> str:
-    """What a join waits for, in brackets, where that is not all of its edges or a failure is borne."""
+    """Return the condition of a join in brackets, if it does not wait for all edges or tolerates failures."""
     join = node.get("join") or {}
     need, tolerated = join.get("wait_for", "all"), join.get("tolerated_failures")
     words = [] if need == "all" else ["any" if need == 1 else f"{need} of {count}"]
@@ -434,7 +442,7 @@ def _joins(node: Mapping[str, Any], count: int) -> str:
 
 
 def _note(node: Mapping[str, Any]) -> str:
-    """When it runs, where its branch leads, where a failure leads, and how its loop goes on."""
+    """Return the condition of a node, and the targets of its branch, its catch and its loop."""
     parts = [f"if {_condition(node['when'])}"] if node.get("when") else []
     if branch := node.get("branch"):
         ways = [", ".join(rule["then"]) for rule in branch["rules"]] or list(branch["among"])
@@ -449,19 +457,16 @@ def _note(node: Mapping[str, Any]) -> str:
 
 
 def _condition(condition: Mapping[str, Any]) -> str:
-    """An expression as it was written; of another condition, its kind."""
+    """Return an expression as written, or the kind of another condition."""
     return " ".join(str(condition.get("expression") or condition.get("is")).split())
 
 
 def asked(graph: Graph) -> list[dict[str, Any]]:
-    """For each node that asks a model, also of the graphs that the document names: `node`,
-    `model`, `fallbacks`, `max_output`, the limits of an agent, and what it may cost.
+    """Return a description of each node that asks a model, including those of the document's graphs.
 
-    `replan`: it asks what could be done in its place.
-
-    `answers_usd`: what all its answers cost at most by the price in the document, corrected ones included,
-    None without one; `cost_usd`: its limit, or
-    its document's.
+    Contains `node`, `model`, `fallbacks`, `max_output`, the limits of an agent, and costs. `replan`: the node
+    asks for a replacement of its step. `answers_usd`: maximum cost of all its answers, including corrected
+    ones, by the price in the document, None without one. `cost_usd`: its limit, or its document's.
     """
     from baton.core.models.usage import MODEL
 
@@ -502,7 +507,7 @@ def _asked(graph: Graph, node: Node, step: Node) -> dict[str, Any]:
 
 
 def told(one: Mapping[str, Any]) -> str:
-    """A line about one of them."""
+    """Return a line about one of these nodes."""
     from baton.core.money import usd
 
     models = ", else ".join([one["model"], *one["fallbacks"]])

@@ -1,6 +1,5 @@
-"""A saga and its events as something a person reads.
-
-Pure: documents in, rich renderables and text out. Lists are in tables.py.
+"""A saga and its events as text for people. Pure functions from documents to rich renderables. Lists are in
+tables.py.
 """
 
 from __future__ import annotations
@@ -28,7 +27,9 @@ from baton.words.text import clock, counted, course, epoch_ms, one_line, plain, 
 
 
 def question_lines(saga: Mapping[str, Any], now: int) -> list[str]:
-    """What is asked since when, what can be answered until when, by whom, and what happens without an answer."""
+    """Return the lines of a question: its age, the possible answers, its expiry, its audience, and the result
+    without an answer.
+    """
     return [line for question in saga.get("questions") or () for line in _lines(question, now)]
 
 
@@ -73,7 +74,7 @@ def _lines(question: Mapping[str, Any], now: int) -> Iterator[str]:
 
 
 def _audience(question: Mapping[str, Any]) -> str:
-    """Who may answer it."""
+    """Return the audience of the question."""
     return " or ".join(map(_named, question.get("for") or ()))
 
 
@@ -82,14 +83,14 @@ def _named(one: Mapping[str, Any]) -> str:
 
 
 def _step(step: Mapping[str, Any], now: int) -> str:
-    """One thing that happens while there is no answer."""
+    """Return one escalation of the question."""
     said = {"remind": "told again", "decide": f"decided {step['answer']}"}.get(step["action"])
     said = said or f"handed on to {_named(step['to'])}"
     return f"{said} {when(epoch_ms(step['at']) or 0, now)}"
 
 
 def _open_to_change(question: Mapping[str, Any]) -> str:
-    """What `--with` may name."""
+    """Return the arguments that `--with` may name."""
     names = (question.get("arguments") or {}).get("properties") or ()
     return f"retry --with may change {', '.join(names)}" if names else "an answer may change no arguments"
 
@@ -98,7 +99,7 @@ _SHOWN = 5  # questions, each with a command that answers it
 
 
 def rounds(item: Mapping[str, Any]) -> str:
-    """Which round of its loops an active node is in: `round 3 of 5`; nothing outside of loops."""
+    """Return the rounds of an active node's loops: `round 3 of 5`. Empty outside of loops."""
     numbers = zip_longest(item.get("iteration") or (), item.get("most_rounds") or ())
     said = [
         f"{number + 1}" + (f" of {most}" if most else "") for number, most in numbers if number is not None
@@ -107,7 +108,7 @@ def rounds(item: Mapping[str, Any]) -> str:
 
 
 def waits(saga: Mapping[str, Any], now: int) -> list[str]:
-    """A line for each node that waits: what for, and until when."""
+    """Return a line for each waiting node: its object, and the end of the wait."""
     found = []
     for item in saga.get("active") or ():
         until = epoch_ms(item.get("until"))
@@ -138,7 +139,7 @@ def _at(say: Callable[[int, int], str], item: Mapping[str, Any], name: str, now:
 
 
 def helping(saga: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The commands that help a saga on, each behind a word on what it does."""
+    """Yield the commands that let a saga continue, each after a word about its effect."""
     me, status = saga.get("id"), saga.get("status")
     if large := saga.get("large_result"):
         yield _line("Print the result with", f"value {me} {large['ref']}")
@@ -166,7 +167,7 @@ def helping(saga: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def answers_to(question: Mapping[str, Any]) -> str:
-    """What can be typed as the answer to a question of a saga or of a list."""
+    """Return the possible answers to a question of a saga or of a list."""
     data = " --data JSON" if question.get("schema") is not None or question.get("type") == INPUT else ""
     return "|".join(question["options"]) + data
 
@@ -254,9 +255,9 @@ _USUAL = (
 
 
 def saga_table(saga: Mapping[str, Any], now: int, width: int | None = None) -> Table:
-    """Everything `GET /sagas/{id}` says, one fact a line; what is absent is not mentioned. `now` in epoch ms.
+    """Return all facts of `GET /sagas/{id}`, one a line, without absent ones. `now` is in epoch ms.
 
-    width: of the terminal; a result that fills it is cut there. None: all of it.
+    width: of the terminal, beyond which a result is cut; None: no limit.
     """
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
@@ -300,7 +301,7 @@ def saga_table(saga: Mapping[str, Any], now: int, width: int | None = None) -> T
 
 
 def _related(saga: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What it is found by, and the sagas that it belongs to or has led to."""
+    """Yield the labels and keys of the saga, and related sagas."""
     if labels := saga.get("labels"):
         yield "labels", ", ".join(f"{name}={value}" for name, value in labels.items())
     if saga.get("parent"):
@@ -315,7 +316,7 @@ def _related(saga: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _cut(text: str, width: int | None, saga: object) -> str:
-    """As much of the text as a terminal has lines for, and where the whole of it is."""
+    """Return as much of the text as the terminal has lines for, and the command for the whole text."""
     if width is None:
         return text
     across = max(width - _LABELS, 1)
@@ -328,12 +329,12 @@ def _cut(text: str, width: int | None, saga: object) -> str:
 
 
 def saga_line(saga: Mapping[str, Any]) -> str:
-    """A saga on one line: what `--watch` prints where there is no screen to redraw."""
+    """Return a saga on one line, for `--watch` without a screen to redraw."""
     return plain(f"{saga.get('status'):<9}  {_runs(saga)}  {_steps(saga)}")
 
 
 def _failing(saga: Mapping[str, Any], now: int) -> list[str]:
-    """A line for each step that has failed and is not given up: what it failed with, and what comes next."""
+    """Return a line for each failed step that is not given up: its failure, and the next action."""
     at_work = {_name(item): item for item in saga.get("active") or ()}
     return [
         f"{_name(step)}, attempt {step.get('attempts')}: {step.get('code')}: {one_line(str(step.get('message')))}; "
@@ -343,7 +344,7 @@ def _failing(saga: Mapping[str, Any], now: int) -> list[str]:
 
 
 def _next(step: Mapping[str, Any], work: Mapping[str, Any], now: int) -> str:
-    """What comes next, or `work`: what the step waits for in its next attempt already."""
+    """Return the next action, or `work`: the object that the step waits for in its next attempt."""
     if work.get("callback"):
         return f"handed over again {since(epoch_ms(work.get('since')) or now, now)}"
     if work.get("ask"):
@@ -361,15 +362,14 @@ def _slot(place: Mapping[str, Any]) -> str:
 
 
 def _name(place: Mapping[str, Any]) -> str:
-    """A step in words: `plan`, `plan@2` or `plan, turn 2, call 1 (table.hold)`."""
+    """Return a step in words: `plan`, `plan@2` or `plan, turn 2, call 1 (table.hold)`."""
     return ", ".join(filter(None, (_slot(place), place.get("label"))))
 
 
 class EventLines:
-    """The log, a line per event; a rule where another invocation goes on.
+    """The log, a line per event, with a rule where another invocation continues.
 
-    width: of the terminal; details that it has no room for are on lines of their own.
-    None: one line, whatever its length.
+    width: of the terminal; details that exceed it are on lines of their own. None: one line of any length.
     """
 
     def __init__(self, width: int | None = None) -> None:
@@ -378,7 +378,7 @@ class EventLines:
         self._words = EventWords()
 
     def of(self, entry: Mapping[str, Any]) -> Iterator[Text]:
-        """The lines of the next entry."""
+        """Yield the lines of the next entry."""
         now = str(entry.get("invocation") or "")
         if now != self._invocation:
             rule = Text(plain(f"── {_writer(entry)}"), style="dim")
@@ -399,7 +399,7 @@ class EventLines:
 
 
 def _writer(entry: Mapping[str, Any]) -> str:
-    """Who wrote an entry: a worker under its lease's epoch, or the API for a caller."""
+    """Return the writer of an entry: a worker under its lease's epoch, or the API for a caller."""
     if not entry.get("epoch"):
         return f"API request {entry.get('invocation')}"
     return f"worker {entry.get('invocation')}, epoch {entry['epoch']}" + (
@@ -414,7 +414,7 @@ def _one_line(head: Text, details: Sequence[str]) -> Iterator[Text]:
 
 
 def _fitted(line: Text, details: Sequence[str], width: int) -> Iterator[Text]:
-    """The same in lines of at most `width`, broken between details; a detail that is longer is cut."""
+    """Yield lines of at most `width`, broken between details. A longer detail is cut."""
     line.truncate(width, overflow="ellipsis")
     for part in details:
         detail = Text("  " + plain(part), style="dim")
@@ -439,8 +439,8 @@ def _event_head(entry: Mapping[str, Any], event: Mapping[str, Any]) -> Text:
 
 
 def _details(event: Mapping[str, Any], said: Said | None) -> list[str]:
-    """What there is to say of an event: its sentence, where it has one, and
-    the fields that are not said by that.
+    """Return the details of an event: its sentence, if any, and the fields that the sentence does not
+    contain.
     """
     sentence, known = said or ("", frozenset())
     started, ended = epoch_ms(event.get("started_at")), epoch_ms(event.get("ended_at"))
@@ -473,7 +473,7 @@ def _details(event: Mapping[str, Any], said: Said | None) -> list[str]:
 
 
 def _tokens(usage: Mapping[str, Any]) -> str:
-    """What a model has read and written for an answer."""
+    """Return the tokens that a model has read and written for an answer."""
     cached = f" ({usage['cached']:,} cached)" if usage.get("cached") else ""
     tokens = f"{usage.get('input', 0):,} tokens in{cached}, {usage.get('output', 0):,} out"
     return f"{usage.get('model')}: {tokens}"
@@ -487,7 +487,7 @@ def _steps(saga: Mapping[str, Any]) -> str:
 
 
 _MOST_ITEMS = 5
-"""More items of one node are counted in place of being named."""
+"""Number of items of a node above which they are counted instead of listed."""
 
 
 def _active(saga: Mapping[str, Any]) -> list[str]:
@@ -510,7 +510,7 @@ def _active(saga: Mapping[str, Any]) -> list[str]:
 
 
 def _time(created: int, updated: int, now: int | None) -> str:
-    """From when to when, or since when: a step that takes a minute writes nothing for a minute."""
+    """Return the period or the beginning: a step that takes a minute writes nothing for a minute."""
     if now is None:
         return f"{clock(created)} to {clock(updated)} UTC, {span(updated - created)}"
     ago = span(max(0, now - created))
@@ -539,10 +539,10 @@ def _value(value: Any) -> str:
 
 
 def wrapped(text: str, width: int | None, first: str = "", rest: str = "") -> Iterator[str]:
-    """The text in lines of at most `width` columns, broken between words,
-    which begin with `first` and then with `rest`.
+    """Yield the text in lines of at most `width` columns, broken between words, which begin with `first` and
+    then `rest`.
 
-    width: None for one line, however long. A word that no line has room for goes on in the next.
+    width: None for one line of any length. A word longer than a line continues on the next.
     """
     from rich.cells import cell_len, chop_cells
 
@@ -571,9 +571,8 @@ _SPOKEN = {True: "taken", False: "not taken", None: "not known yet"}
 
 
 def step_lines(steps: Iterable[Mapping[str, Any]], width: int | None = None) -> Iterator[Text]:
-    """Steps of `GET /sagas/{id}/explain`.
-    `width`: of the terminal; what it has no room for is below.
-    None: a line each.
+    """Yield the steps of `GET /sagas/{id}/explain`. `width`: of the terminal; the excess is on further lines.
+    None: one line each.
     """
     for step in steps:
         yield from _explained_step(step, width)
@@ -596,13 +595,13 @@ def _explained_step(step: Mapping[str, Any], width: int | None) -> Iterator[Text
 
 
 def start_lines(page: Mapping[str, Any], width: int | None = None) -> Iterator[Text]:
-    """Above the first step: what has started the saga, where that was no caller."""
+    """Yield the event that started the saga, if it was no caller, for the line above the first step."""
     if page.get("start"):
         yield from _said(one_line(f"started {page['start']}"), width, "start  ", style="cyan")
 
 
 def rest_lines(page: Mapping[str, Any], width: int | None = None) -> Iterator[Text]:
-    """Below the last step: what is not settled, and how the saga ended."""
+    """Yield the open nodes and the end of the saga, for the lines below the last step."""
     for node in page["open"]:
         yield from _said(one_line(str(node["text"])), width, "  now  ", style="cyan")
     if page["end"]:
@@ -610,7 +609,7 @@ def rest_lines(page: Mapping[str, Any], width: int | None = None) -> Iterator[Te
 
 
 def node_lines(found: Mapping[str, Any], width: int | None = None) -> Iterator[Text]:
-    """`GET /sagas/{id}/explain/{node}`: for each round the answer, and what its edges have said."""
+    """Yield `GET /sagas/{id}/explain/{node}`: for each round the answer, and the state of its edges."""
     if found["left_out"]:
         yield Text(f"{counted(found['left_out'], 'earlier round')} left out", style="dim")
     for answer in found["iterations"]:
@@ -640,7 +639,7 @@ def _edge(edge: Mapping[str, Any]) -> str:
 def _said(
     text: str, width: int | None, first: str = "  ", rest: str = "", style: str = "dim"
 ) -> Iterator[Text]:
-    """A sentence, in as many lines as it needs."""
+    """Yield a sentence, in as many lines as needed."""
     for line in wrapped(plain(text), width, first, rest or " " * (len(first) + 2)):
         yield Text(line, style=style)
 
@@ -653,6 +652,6 @@ def _cut_explained(line: Text, width: int | None) -> Text:
 
 
 def slot(place: Mapping[str, Any]) -> str:
-    """A round of a node: `book`, or `book@2.0`."""
+    """Return a round of a node: `book`, or `book@2.0`."""
     rounds = ".".join(map(str, place["iteration"]))
     return str(place["node"]) + (f"@{rounds}" if rounds else "")

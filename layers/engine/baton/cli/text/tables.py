@@ -1,8 +1,7 @@
-"""Lists and facts as something a person reads: sagas, costs, workflows, tools.
+"""Lists and facts as text for people: sagas, costs, workflows, tools.
 
-Pure: documents in, rich text out.
-A row is one line, however wide, but in a terminal: what a list is asked
-for is mostly an id to copy, or lines to search in.
+Pure functions from documents to rich text. Outside of a terminal, a row is one line of any width, because
+lists are mostly searched, or read for an id to copy.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ SHORT = 8  # characters of a shortened id, at least
 def rows(
     header: Sequence[str], cells: Iterable[Sequence[str]], *, right: frozenset[int] = frozenset()
 ) -> Iterator[Text]:
-    """Aligned columns below their header, `right` ones to the right; a status has its colour.
-    Nothing if empty.
+    """Yield aligned columns below their header, with `right` ones to the right. A status has its colour.
+    Empty lists yield nothing.
     """
     lines = [[plain(cell) for cell in row] for row in cells]
     if not lines:
@@ -44,7 +43,9 @@ def rows(
 
 
 def saga_rows(sagas: Sequence[Mapping[str, Any]], width: int | None = None) -> Iterator[Text]:
-    """The rows of `GET /sagas`. Where they are too wide: with short ids, then without the start, then cut."""
+    """Yield the rows of `GET /sagas`. Rows that are too wide have short ids, then no start, then
+    cut cells.
+    """
     columns = {
         "id": [str(saga["id"]) for saga in sagas],
         "workflow": [str(saga["workflow"]) for saga in sagas],
@@ -67,9 +68,9 @@ def _fitted(
     least: int | None = None,
     right: frozenset[int] = frozenset(),
 ) -> Iterator[Text]:
-    """The rows. Where they are too wide, without these columns, then with the cells of one column cut.
+    """Yield the rows. Rows that are too wide omit these columns, then have the cells of one column cut.
 
-    `least`: so many characters of that column are enough for the others to stay.
+    `least`: number of characters of that column that must remain for the others to stay.
     """
     if width is not None:
         longest = max(map(len, columns[cutting]), default=0)
@@ -87,15 +88,14 @@ def _fitted(
 
 
 def _over(columns: Mapping[str, Sequence[str]], width: int) -> int:
-    """How many characters of the rows a terminal has no room for."""
+    """Return the number of characters by which the rows exceed the terminal."""
     lines = rows(tuple(columns), zip(*columns.values(), strict=True))
     return max((line.cell_len for line in lines), default=0) - width
 
 
 def short_ids(ids: Sequence[str]) -> list[str]:
-    """Each id cut to the shortest beginning, of `SHORT` characters or more, that no other of them has.
-
-    Of a child saga's, the part of the saga that it descends from is cut.
+    """Return each id cut to its shortest unique beginning of `SHORT` characters or more. For a child saga,
+    the part of its ancestor is cut.
     """
     roots = {name.partition(".")[0] for name in ids}
     for length in range(SHORT, max(map(len, roots), default=0)):
@@ -107,8 +107,8 @@ def short_ids(ids: Sequence[str]) -> list[str]:
 
 
 def incident_rows(incidents: Sequence[Mapping[str, Any]], width: int | None = None) -> Iterator[Text]:
-    """The rows of `GET /incidents`.
-    Where they are too wide: with short ids of sagas, and what happened below its line.
+    """Yield the rows of `GET /incidents`. Rows that are too wide have short ids of sagas, and the message on
+    the next line.
     """
     columns = {
         "incident": [str(found["id"]) for found in incidents],
@@ -128,7 +128,7 @@ def _status_of(incident: Mapping[str, Any]) -> str:
 
 
 def letter_rows(letters: Sequence[Mapping[str, Any]], width: int | None = None) -> Iterator[Text]:
-    """The rows of `GET /dead-letters`, as those of incidents."""
+    """Yield the rows of `GET /dead-letters`, as those of incidents."""
     columns = {
         "letter": [str(found["id"]) for found in letters],
         "first (UTC)": [_moment(found.get("first_at")) for found in letters],
@@ -145,7 +145,7 @@ def letter_rows(letters: Sequence[Mapping[str, Any]], width: int | None = None) 
 
 
 def question_rows(questions: Sequence[Mapping[str, Any]], width: int | None = None) -> Iterator[Text]:
-    """The rows of `GET /questions`, as those of incidents."""
+    """Yield the rows of `GET /questions`, as those of incidents."""
     columns = {
         "saga": [str(found["saga"]) for found in questions],
         "ask": [str(found["id"]) for found in questions],
@@ -168,8 +168,8 @@ def _audience(of: Mapping[str, Any]) -> str:
 def _with_text_below(
     columns: dict[str, list[str]], width: int | None, *, without: Sequence[str], cutting: str
 ) -> Iterator[Text]:
-    """The rows.
-    Where they are too wide: with short ids of sagas, and the text of the last column below its line.
+    """Yield the rows. Rows that are too wide have short ids of sagas, and the text of the last column on the
+    next line.
     """
     if width is None or _over(columns, width) <= 0:
         yield from rows(tuple(columns), zip(*columns.values(), strict=True))
@@ -184,7 +184,7 @@ def _with_text_below(
 
 
 def version_rows(versions: Iterable[Mapping[str, Any]], width: int | None = None) -> Iterator[Text]:
-    """Workflows, or versions of one."""
+    """Yield workflows, or versions of one."""
     found = list(versions)
     columns = {
         "workflow": [f"{one['name']}@{one['version']}" for one in found],
@@ -196,7 +196,7 @@ def version_rows(versions: Iterable[Mapping[str, Any]], width: int | None = None
 
 
 def workflow_table(workflow: Mapping[str, Any]) -> Table:
-    """One version of a workflow, one fact a line."""
+    """Return one version of a workflow, one fact a line."""
     return _facts(
         workflow=f"{workflow['name']}@{workflow['version']}",
         graph=str(workflow["graph"]),
@@ -207,7 +207,7 @@ def workflow_table(workflow: Mapping[str, Any]) -> Table:
 
 
 def tool_rows(tools: Iterable[Mapping[str, Any]], width: int | None = None) -> Iterator[Text]:
-    """The rows of `GET /tools`; what they are about and cost, if any of them says so."""
+    """Yield the rows of `GET /tools`, with domain and cost if a tool declares them."""
     columns: dict[str, Callable[[Mapping[str, Any]], str]] = {
         "tool": lambda tool: str(tool["name"]),
         "version": lambda tool: str(tool["version"]),
@@ -225,7 +225,7 @@ def tool_rows(tools: Iterable[Mapping[str, Any]], width: int | None = None) -> I
 
 
 def tool_table(tool: Mapping[str, Any]) -> Table:
-    """One tool without its schemas, one fact a line."""
+    """Return one tool without its schemas, one fact a line."""
     return _facts(
         tool=f"{tool['name']}, version {tool['version']}",
         description=" ".join(str(tool.get("description") or "").split()),
@@ -238,7 +238,7 @@ def tool_table(tool: Mapping[str, Any]) -> Table:
 
 
 def cost_lines(cost: Mapping[str, Any], width: int | None = None) -> Iterator[Text]:
-    """`GET /sagas/{id}/cost`: what was used, what it costs, and by which prices."""
+    """Yield `GET /sagas/{id}/cost`: the use, the cost, and the prices."""
     # What was not used is part of the document, but nothing to read.
     aws = [one for one in cost.get("aws", ()) if one["quantity"]]
     cells = [(str(one["what"]), _number(one["quantity"]), str(one["unit"]), usd(one["usd"])) for one in aws]
@@ -260,7 +260,7 @@ def cost_lines(cost: Mapping[str, Any], width: int | None = None) -> Iterator[Te
 
 
 def day_cost_lines(found: Mapping[str, Any]) -> Iterator[Text]:
-    """`GET /costs`, its pages added up: what cost most in front, and the sum of all."""
+    """Yield `GET /costs` with all pages added, most expensive first, and the total."""
     of_models = "left_out" not in found
     tokens = ("read", "written") if of_models else ()
     cells = [
@@ -282,8 +282,8 @@ def day_cost_lines(found: Mapping[str, Any]) -> Iterator[Text]:
 
 
 def _model_cells(line: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    """What a model has read and written for a node; or what was assumed of
-    requests, of which no tokens are known.
+    """Return the tokens that a model has read and written for a node, or an estimate for requests without
+    known tokens.
     """
     what = f"{line['what']}, for {line['node']}" if line.get("node") else str(line["what"])
     if not line["quantity"]:
@@ -294,7 +294,7 @@ def _model_cells(line: Mapping[str, Any]) -> tuple[str, str, str, str]:
 
 
 def budget_table(budget: Mapping[str, Any]) -> Table:
-    """`GET /budget`: what a user's sagas have spent on a day, and may spend."""
+    """Return `GET /budget`: spending of a user's sagas on a day, and its limits."""
     limit, of_saga, until = budget["limit_usd"], budget["saga_limit_usd"], budget["blocked_until"]
     left = (
         "any amount, and nothing is counted"
@@ -321,7 +321,7 @@ def _tenants_day(day: Mapping[str, Any] | None) -> str:
 
 
 def _cost(tool: Mapping[str, Any]) -> str:
-    """Of one attempt, at most."""
+    """Return the maximum cost of one attempt."""
     return usd(float(tool["cost_usd"])) if tool.get("cost_usd") else ""
 
 
@@ -352,7 +352,7 @@ def _timeout(tool: Mapping[str, Any]) -> str:
 
 
 def _properties(schema: Any) -> str:
-    """What an input needs, in brackets what it may leave out."""
+    """Return the properties of an input, with optional ones in brackets."""
     if not isinstance(schema, Mapping) or not isinstance(schema.get("properties"), Mapping):
         return ""
     required = schema.get("required") or ()
@@ -367,13 +367,13 @@ _SHOWN = 10
 
 
 def breaker_rows(found: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A line for each: its name, its state, and what is to be known of that."""
+    """Return a line for each breaker: its name, its state, and details."""
     width = max((len(str(one["name"])) for one in found), default=0)
     return [plain(f"{one['name']:<{width}}  {_state(one):<9}  {_more(one)}").rstrip() for one in found]
 
 
 def breaker_lines(one: Mapping[str, Any]) -> list[str]:
-    """One with its last failures and transitions, the newest first."""
+    """Return one breaker with its last failures and transitions, newest first."""
     lines = [f"breaker   {one['name']}", f"state     {_state(one)}  {_more(one)}".rstrip()]
     for name, rows in (("failures", one["failures"]), ("changes", one["transitions"])):
         for number, row in enumerate(rows[:_SHOWN]):
@@ -384,7 +384,7 @@ def breaker_lines(one: Mapping[str, Any]) -> list[str]:
 
 
 def error_budget_lines(found: Mapping[str, Any]) -> list[str]:
-    """A line for each workflow, and one on what is allowed."""
+    """Return a line for each workflow, and one about the error budget."""
     rows, percent = found["workflows"], found["percent"]
     width = max((len(str(row["key"])) for row in rows), default=0)
     lines = [
@@ -437,7 +437,7 @@ _SAID = {
 
 
 def schedule_rows(found: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A line for each: its name, when its ticks are, the next one, and what is to be known of those before."""
+    """Return a line for each schedule: its name, its ticks, the next one, and the results of earlier ones."""
     width = max((len(str(one["name"])) for one in found), default=0)
     when = max((len(_when(one)) for one in found), default=0)
     return [
@@ -447,7 +447,7 @@ def schedule_rows(found: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def schedule_lines(one: Mapping[str, Any]) -> list[str]:
-    """One with its last ticks, the newest first."""
+    """Return one schedule with its last ticks, newest first."""
     lines = [
         f"schedule  {one['name']}, version {one['version']}",
         f"when      {_when(one)}",
@@ -482,7 +482,7 @@ def _counts(one: Mapping[str, Any]) -> str:
 
 
 def user_rows(found: Mapping[str, Any]) -> list[str]:
-    """A line for each: the name, what was spent of what, and the state; and one that names the day."""
+    """Return a line for each user with name, spending, limit and state, and a line with the day."""
     rows = found["users"]
     width = max((len(str(row["user"])) for row in rows), default=0)
     money = [_money(row) for row in rows]
@@ -496,7 +496,7 @@ def user_rows(found: Mapping[str, Any]) -> list[str]:
 
 
 def user_lines(row: Mapping[str, Any]) -> list[str]:
-    """One user, a line for each fact."""
+    """Return one user, a line for each fact."""
     facts = {"user": row["user"], "state": row["state"], "spent": _money(row)}
     facts["reserved"] = usd(row["reserved_usd"]) if row["reserved_usd"] else ""
     facts["limit"] = "of this user alone" if row["own_limit_usd"] is not None else ""

@@ -1,4 +1,4 @@
-"""What now: from a program, a state and the time to the events of the next entry.
+"""Decisions: from a program, a state and the time to the events of the next entry.
 
 Nothing is performed here. The runtime reads a decision and acts.
 """

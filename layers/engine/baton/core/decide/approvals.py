@@ -1,8 +1,7 @@
-"""An attempt whose call a person has to approve first: the events with which its step asks.
+"""Events with which a step asks a person to approve the call of its attempt.
 
-The attempt has done nothing.
-It is told that by runtime/steps/steps.py, right before the call; what an
-answer comes to is in core/nodes/task.py. Loaded with the first such attempt.
+The attempt has done nothing. runtime/steps/steps.py starts this right before the call; the effect of an
+answer is in core/nodes/task.py. Loaded with the first such attempt.
 """
 
 from __future__ import annotations
@@ -29,10 +28,9 @@ MOST_ARGUMENTS = 32_768  # bytes: they are in the state until the step is done
 
 
 def asked(context: EvaluationContext, request: Request, now: int) -> Iterator[ev.Event]:
-    """The events for a call that waits for approval; none where the saga is parked, or has asked already.
-    What undoes a step asks although the saga stops.
+    """Yield the events for a call that waits for approval; none if the saga is parked, or has asked already.
 
-    Raises `LackingError`.
+    An inverse asks although the saga stops. Raises `LackingError`.
     """
     state, slot = context.state, context.slot
     is_undone = is_undo(slot)
@@ -77,12 +75,11 @@ def asked(context: EvaluationContext, request: Request, now: int) -> Iterator[ev
 
 
 def unapproved(program: Program, state: State, slot: str) -> ev.Failure:
-    """The failure of a step whose saga stops, and whose repeated call no
-    person has approved: a saga that stops asks for no approval.
+    """Return the failure of a stopped saga's step whose repeated call no person has approved.
 
-    Without an approval no attempt has come to its call, since equal arguments need equal approvals.
-    It is in doubt where arguments may have changed, where another call was
-    approved, and where only the tool as it is now asks for one.
+    A stopping saga asks for no approval. Without an approval no attempt has come to its call, since equal
+    arguments need equal approvals. The step is in doubt if arguments may have changed, if another call was
+    approved, or if only the present tool asks for one.
     """
     is_known = program.node_at(state, slot).approval is not None
     may_have_acted = not is_known or slot in state.failing or bool(state.approved.get(slot))

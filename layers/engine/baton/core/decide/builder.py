@@ -30,21 +30,19 @@ ENDS = (FIRES, FAILS)
 
 class RunStep(Struct, frozen=True):
     """Run a tool once: this attempt, after the `hooks` (tools) and by the alternative `way`.
-    `failure`: of the last one.
 
-    `look`: only find out whether the last attempt has done it. `since`: when the step became ready, where
+    `failure`: that of the last attempt.
+    `look`: only find out if the last attempt has acted. `since`: the time when the step became ready, where
     that matters.
-    `approved`: the digests of the calls that people have approved; `risk`: the document's own rules, if it
-    has any.
-    `decided`: the claim of the attempt about which a person has said that it has not happened, or what came
-    of it
-    (`given`).
-    `digest` names the call, where a model may plan an equal one.
-    `correction`: what was wrong about the last answer of a model.
-    `cap`: what the whole saga may cost by its document, and `tokens`: what its models may read
-    and write; `shares`: its graph starts sagas, which share these limits. `undoes`: it takes
-    back what another step has done. `generation`: how often what it does was undone before.
-    `within_ms`: the attempt may last no longer, whatever its timeout; 0: as long as that says.
+    `approved`: the digests of the calls that people have approved; `risk`: the document's own rules, if any.
+    `decided`: the claim of an attempt whose outcome a person has given: it has not happened, or gave the
+    output `given`.
+    `digest` names the call, where a model may plan an equal one. `correction`: the fault of a model's last
+    answer.
+    `cap`: the limit on the whole saga's cost by its document, and `tokens`: that on the tokens of its models;
+    `shares`: its graph starts sagas, which share these limits. `undoes`: the step is the inverse of another.
+    `generation`: number of times that its effect was undone before. `within_ms`: the longest duration of the
+    attempt, whatever its timeout; 0: the timeout alone.
     """
 
     slot: str
@@ -72,7 +70,7 @@ class RunStep(Struct, frozen=True):
 
 
 def activation(program: Program, state: State, slot: str) -> Activation:
-    """What a slot stands for."""
+    """Return the node, round and item of a slot."""
     name, iteration = node_of(slot)
     if "#" in slot:
         return Activation(slot, program.node_at(state, slot), iteration, item_of(slot))
@@ -93,21 +91,21 @@ class DecisionBuilder(Struct):
     undoing: list[tuple[str, str]] = []
     due: int | None = None
     again: int | None = None
-    """When the first of the steps that wait for it is tried again."""
+    """Time at which the first of the waiting steps is tried again."""
     needs: set[str] = set()
     entries: set[int] = set()
     questions: set[Question] = set()
     busy: dict[str, int] | None = None
     """The counts of scheduling.py."""
     most_bytes: int = Limits().result_bytes
-    """What a value of the engine's own making may have, as JSON."""
+    """Most bytes, as JSON, of a value that the engine makes."""
     terms: SpendingLimits = ANY_AMOUNT
     reserved: int | None = None
-    """What the steps that run, and those that are to, may cost, in micro-dollars; looked up when it matters.
-    """
+    """Highest cost of running and starting steps in micro-dollars; computed when it is needed."""
 
     def note(self, event: ev.Event) -> None:
-        """Record a fact; what follows in this decision is decided as if it were in the log.
+        """Record a fact; the rest of this decision is made as if it were in the log.
+
         Raises `LackingError`.
         """
         if self.program.has_rounds:
@@ -121,7 +119,9 @@ class DecisionBuilder(Struct):
                 self.close(slot_of(token.dst, token.iteration))
 
     def close(self, slot: str) -> None:
-        """A join that becomes ready before every edge has arrived ignores the edges that arrive later."""
+        """Fire a join that becomes ready before every edge has arrived; it ignores the edges that arrive
+        later.
+        """
         state, program = self.state, self.program
         name, iteration = node_of(slot)
         node = program.nodes[name]
@@ -144,7 +144,7 @@ class DecisionBuilder(Struct):
         self.due = moment if self.due is None else min(self.due, moment)
 
     def again_at(self, moment: int) -> None:
-        """A step that waits is tried again then."""
+        """Note the time at which a waiting step is tried again."""
         self.due_by(moment)
         self.again = moment if self.again is None else min(self.again, moment)
 
@@ -210,16 +210,16 @@ class DecisionBuilder(Struct):
 
 
 def late_last(state: State, run: list[RunStep]) -> list[RunStep]:
-    """The steps in the order in which they get a place: what follows a map
-    that has gone on comes before its items.
+    """Return the steps in the order in which they get a place: nodes after a map that has gone on come before
+    its items.
     """
     late = state.late
     return sorted(run, key=lambda step: owner_of(step.slot) in late)
 
 
 def one_after_a_crash(builder: DecisionBuilder, run: list[RunStep]) -> list[RunStep]:
-    """Of several steps any may have caused the crash that this worker
-    follows: they run one at a time, another one first each time.
+    """Return one of the steps after a crash, another one first each time, because any of them may have caused
+    it.
     """
     state = builder.state
     if not run or not state.recovery.epoch or state.recovery.epoch != state.epoch:

@@ -1,10 +1,7 @@
-"""The commands of the core to the runtime, as data: one struct each.
-What performs them is in runtime/performers/.
+"""The commands of the core to the runtime, as data: one struct each. runtime/performers/ performs them.
 
-`when` says on which side of the append of what was decided a command is performed: some have to come before
-it, so that
-the log does not say what is not so, and the others come after it, so
-that nothing happens that the log does not know.
+`when` is the side of the append on which a command is performed. Some commands come before it, so that the
+log states nothing untrue, and the others come after it, so that nothing happens that the log does not know.
 """
 
 from __future__ import annotations
@@ -25,13 +22,16 @@ When = Literal["first", "before", "after"]
 
 
 class Command(Struct, frozen=True):
-    """One thing to do. `first`: nothing can be decided without it. `before` and `after` the append."""
+    """An action of the runtime.
+
+    `first`: no decision is possible without it. `before` and `after` the append.
+    """
 
     when: ClassVar[When] = "after"
 
 
 class FetchValues(Command, frozen=True):
-    """Blobs that an expression names, and entries of the log."""
+    """Fetch blobs that an expression names, and entries of the log."""
 
     when: ClassVar[When] = "first"
     refs: frozenset[str]
@@ -39,34 +39,35 @@ class FetchValues(Command, frozen=True):
 
 
 class JudgeConditions(Command, frozen=True):
-    """Conditions in Python that are to be answered."""
+    """Judge conditions in Python."""
 
     when: ClassVar[When] = "first"
     questions: frozenset[Question]
 
 
 class LookAtStanding(Command, frozen=True):
-    """Children, by id, of which is to be known for how long their time has stood still."""
+    """Find out for how long the time of these children, by id, has stood still."""
 
     when: ClassVar[When] = "first"
     children: tuple[str, ...]
 
 
 class StopSteps(Command, frozen=True):
-    """Running steps at these slots, or all of them.
-    Nothing else of the decision is performed before it is decided anew.
+    """Stop the running steps at these slots, or all of them.
+
+    The rest of the decision is not performed; the saga decides anew.
     """
 
     slots: tuple[str, ...] = ()
 
 
 class CancelChildren(Command, frozen=True):
-    """Children (slot, child) that are asked to stop: a child that ends
-    without a reason would fail its parent.
+    """Ask children (slot, child) to stop: a child that ends without a reason would fail its parent.
 
-    What is recorded then is the decision's; where there is time for some of them only, `recorded` makes it.
-    `undo`: they take back what they have done before they end.
-    `heard`: their parent hears of that before it ends.
+    The decision has the events to record; if time suffices for some of the children only, `recorded` makes
+    them.
+    `undo`: the children undo their effects before they end. `heard`: their parent waits for the result of
+    that before it ends.
     """
 
     when: ClassVar[When] = "before"
@@ -76,8 +77,8 @@ class CancelChildren(Command, frozen=True):
 
 
 class StartHandler(Command, frozen=True):
-    """The failure handler of a saga that is about to end.
-    Its start comes before the end: behind that, no worker looks again.
+    """Start the failure handler of a saga that is about to end, before its end: after that, no worker visits
+    the saga.
     """
 
     when: ClassVar[When] = "before"
@@ -85,25 +86,25 @@ class StartHandler(Command, frozen=True):
 
 
 class RunSteps(Command, frozen=True):
-    """Steps that are ready and not running."""
+    """Run the steps that are ready and not running."""
 
     steps: tuple[RunStep, ...]
 
 
 class TendChildren(Command, frozen=True):
-    """Children (slot, child) that must exist; those that do are asked whether they have ended."""
+    """Make sure that children (slot, child) exist; existing children are asked if they have ended."""
 
     children: tuple[tuple[str, Child], ...]
 
 
 class UndoChildren(Command, frozen=True):
-    """Children (slot, id) that undo what they have done; those that have are heard."""
+    """Have children (slot, id) undo their effects; the results of those that have are read."""
 
     children: tuple[tuple[str, str], ...]
 
 
 class SendNotices(Command, frozen=True):
-    """What people outside are to be shown and told."""
+    """Send people outside their notices, and put and withdraw rows in the inbox."""
 
     owed: Owed
 
@@ -114,12 +115,12 @@ _ACTS_FIRST = frozenset((CancelChildren, StartHandler))
 
 
 class Decision(Struct, frozen=True):
-    """What a saga needs now.
+    """The next actions of a saga.
 
-    record: facts to append before anything else happens. commands: what is to be done, at most
-    one of each kind, in the order in which they are performed. again: when a step is tried again.
-    due: when time alone changes the decision (None: never). behind: more can be said once what
-    was decided before it is in the log. after: the state behind the facts, where it is known.
+    record: facts to append before anything else happens. commands: actions, at most one of each kind, in the
+    order in which they are performed. again: the time at which a step is tried again. due: the time at which
+    time alone changes the decision (None: never). behind: more can be decided once the earlier decisions are
+    in the log. after: the state after the facts, if known.
     """
 
     record: tuple[ev.Event, ...] = ()
@@ -130,7 +131,7 @@ class Decision(Struct, frozen=True):
     after: State | None = None
 
     def of(self, kind: type[C]) -> C | None:
-        """The command of this kind."""
+        """Return the command of this kind, or None."""
         for command in self.commands:
             if type(command) is kind:
                 return command
@@ -138,17 +139,17 @@ class Decision(Struct, frozen=True):
 
     @property
     def acts_first(self) -> bool:
-        """Whether other sagas are asked or started before its facts are appended."""
+        """True if other sagas are asked or started before the facts are appended."""
         return not _ACTS_FIRST.isdisjoint(map(type, self.commands))
 
     @property
     def is_lacking(self) -> bool:
-        """Whether something is to be fetched before more can be said; decide again with it."""
+        """True if a fetch is needed before more can be decided; decide again with its result."""
         return any(command.when == "first" for command in self.commands)
 
 
 def next_up(run: Collection[RunStep], children: Collection[tuple[str, Child]]) -> tuple[Command, ...]:
-    """What can go on now."""
+    """Return the commands for work that can go on now."""
     steps = (RunSteps(tuple(run)),) if run else ()
     return (*steps, TendChildren(tuple(children))) if children else steps
 
@@ -156,6 +157,6 @@ def next_up(run: Collection[RunStep], children: Collection[tuple[str, Child]]) -
 def missing(
     needs: Collection[str], questions: Collection[Question], entries: Collection[int] = ()
 ) -> tuple[Command, ...]:
-    """What is to be fetched before more can be said."""
+    """Return the commands that fetch the data needed for a decision."""
     fetch = (FetchValues(frozenset(needs), frozenset(entries)),) if needs or entries else ()
     return (*fetch, JudgeConditions(frozenset(questions))) if questions else fetch

@@ -1,4 +1,4 @@
-"""What the expressions at one slot can name, and what has to be fetched before they can be read.
+"""The values that the expressions at one slot can name, and the fetches that they need.
 
 The roots of expressions are in docs/semantics.md.
 """
@@ -31,7 +31,7 @@ from baton.errors import CorruptLog
 
 
 class LackingError(Exception):
-    """What is wanted is not at hand: blobs and entries to fetch, questions to ask. Never leaves the core."""
+    """Missing data: blobs and entries to fetch, questions to ask. Never leaves the core."""
 
     def __init__(
         self, needs: Iterable[str] = (), questions: Iterable[Question] = (), entries: Iterable[int] = ()
@@ -43,8 +43,10 @@ class LackingError(Exception):
 
 
 class Standing(Struct, frozen=True):
-    """Of the children that were looked at `at` a time, the one whose time has stood still
-    for longest: for how long, and for how much of it until now without a break (`lasts`).
+    """The child, of those checked at time `at`, whose time has stood still for longest: `ms` milliseconds in
+    all.
+
+    `lasts`: the part of it until now without a break.
     """
 
     at: int
@@ -54,13 +56,12 @@ class Standing(Struct, frozen=True):
 
 
 class Found(Struct, frozen=True):
-    """What was fetched for a decision: decoded blobs by reference, answers by the key of their question.
+    """Data fetched for a decision: decoded blobs by reference, answers by the key of their question.
 
-    `absent` has the blobs that cannot be had, with the reason. A condition that needs one of those breaks;
-    where the
-    log names one, nothing can be said any more.
-    `looked`: by slot, when this worker has looked at work elsewhere, and whether that was said to
-    be over then. `entries`: of the log, by version. `standing`: of children, once it was looked at.
+    `absent` has the unavailable blobs, with the reason. A condition that needs one of those breaks; if the
+    log names one, no decision is possible. `looked`: by slot, the time when this worker polled work
+    elsewhere, and true if it was over then.
+    `entries`: of the log, by version. `standing`: that of the children, once checked.
     """
 
     blobs: Mapping[str, Any] = {}
@@ -71,7 +72,7 @@ class Found(Struct, frozen=True):
     standing: Standing | None = None
 
     def lacks(self, refs: Iterable[str]) -> set[str]:
-        """Those of them that are to be fetched. Raises `CorruptLog` for one that cannot be had."""
+        """Return the references to fetch. Raises `CorruptLog` for an unavailable blob."""
         missing = {ref for ref in refs if ref not in self.blobs}
         for ref in sorted(missing & self.absent.keys()):
             raise CorruptLog(self.absent[ref])
@@ -80,12 +81,14 @@ class Found(Struct, frozen=True):
 
 NOTHING = Found()
 BATCH = "last_error.batch"
-"""What stands for the batch result of a failure that is passed to a graph."""
+"""Name of the batch result of a failure that is passed to a graph."""
 
 
 class EvaluationContext(Struct, frozen=True):
     """The values at `slot` (empty: for the saga's output).
-    `output` is what its node has just given, `undone` what the step that is undone got and gave.
+
+    `output` is the new output of its node; `undone` are the arguments and the output of the step that is
+    undone.
     """
 
     program: Program
@@ -98,22 +101,20 @@ class EvaluationContext(Struct, frozen=True):
     undone: Mapping[str, ev.Value] | None = None
 
     def blaming(self, failure: ev.Failure, parameters: Any = None) -> EvaluationContext:
-        """The same place, where `last_error` is a failure that has just
-        happened, to a tool called with `parameters`.
-        """
+        """Return the same place, with `last_error` a new failure of a tool called with `parameters`."""
         return replace(self, output=None, failure=failure, parameters=parameters)
 
     def render(self, template: Template) -> Any:
-        """The template's value. Raises `ExpressionError`, `LackingError`."""
+        """Return the template's value. Raises `ExpressionError`, `LackingError`."""
         self._fetch(template.paths)
         return template.render(self.lookup)
 
     def read(self, path: Path) -> Any:
-        """The value of an expression alone. Raises `ExpressionError`, `LackingError`."""
+        """Return the value of an expression alone. Raises `ExpressionError`, `LackingError`."""
         return self.render(Template.of(path))
 
     def holds(self, condition: Condition) -> bool:
-        """Whether the condition holds. Raises `ConditionError`, `LackingError`."""
+        """Return true if the condition is true. Raises `ConditionError`, `LackingError`."""
         if missing := blobs_of(condition) - self.found.blobs.keys() - self.found.absent.keys():
             raise LackingError(missing)
         try:
@@ -126,7 +127,7 @@ class EvaluationContext(Struct, frozen=True):
             raise LackingError(questions=error.questions) from error
 
     def content(self, value: ev.Value) -> Any:
-        """The JSON value itself. Raises `LackingError`."""
+        """Return the JSON value itself. Raises `LackingError`."""
         if value.ref and (missing := self.found.lacks({value.ref})):
             raise LackingError(missing)
         return self.found.blobs[value.ref] if value.ref else value.v
@@ -141,7 +142,7 @@ class EvaluationContext(Struct, frozen=True):
             raise LackingError(missing)
 
     def _values(self, path: Path) -> list[ev.Value]:
-        """Every value that is looked into for a path."""
+        """Return every value that is read for a path."""
         if path.root == "join":
             return list(self._arrived().values()) if path.steps[0] in ("outputs", "batch") else []
         if path.root == "last_error" and path.steps[:1] == ("batch",):
@@ -173,7 +174,7 @@ class EvaluationContext(Struct, frozen=True):
         return self.state.outputs.get(path.node)
 
     def lookup(self, path: Path) -> Any:
-        """What the root of a path (with its node) stands for. Raises `ExpressionError`."""
+        """Return the value of the root of a path (with its node). Raises `ExpressionError`."""
         outer = self.state.origin.outer
         if outer is not None and self._is_outer(path):
             return self._of_starter(outer, path)
@@ -205,8 +206,8 @@ class EvaluationContext(Struct, frozen=True):
         raise ExpressionError(f"`{path.text}`: `{path.node or path.root}` has no output")
 
     def _is_outer(self, path: Path) -> bool:
-        """Whether a path names something of the place that has started this
-        graph: what is here hides what is there.
+        """Return true if a path names a value of the place that started this graph; local names hide that
+        place's names.
         """
         if path.root == "ctx":
             return path.node not in self.program.nodes
@@ -215,7 +216,7 @@ class EvaluationContext(Struct, frozen=True):
         return path.root == "last_error" and self.failure is None and not self._told()
 
     def _of_starter(self, outer: ev.Value, path: Path) -> Any:
-        """What it names there. The starter has given all that the graph names."""
+        """Return the value of the path at the starter, which has given every value that the graph names."""
         if (value := self.state.origin.passed.get(_name_of(path))) is not None:
             return self.content(value)
         given = self.content(outer)
@@ -230,19 +231,21 @@ class EvaluationContext(Struct, frozen=True):
         return {"answer": None, **known} if path.steps[:1] == ("answer",) else known
 
     def whole(self, path: Path) -> ev.Value | None:
-        """The value that an expression stands for, where that is the whole of an input or of an output."""
+        """Return the value that an expression names if it is the whole of an input or of an output,
+        or None.
+        """
         if path.inner or path.root not in ("input", "ctx"):
             return None
         is_outer = self.state.origin.outer is not None and self._is_outer(path)
         return self.state.origin.passed.get(_name_of(path)) if is_outer else self._value(path)
 
     def told_batch(self) -> ev.Value | None:
-        """The batch result of `last_error`, if it has one."""
+        """Return the batch result of `last_error`, or None."""
         last = self.failure or next(iter(self._told()), None)
         return self.state.origin.passed.get(BATCH) if last is None else last.batch
 
     def _first(self, path: Path) -> Template:
-        """What stands for the round before the first."""
+        """Return the template that replaces the round before the first."""
         name, iteration = node_of(self.slot)
         depth = self.program.index.shared(name, path.node)
         return NO_VALUE if not depth or iteration[depth - 1] else self.program.first_of(name, path)
@@ -252,7 +255,7 @@ class EvaluationContext(Struct, frozen=True):
         return index if root == "index" else self.content(self._list())[index]
 
     def _list(self) -> ev.Value:
-        """The list that the map is over whose item is at this place."""
+        """Return the list of the map whose item is at this place."""
         work = self.state.open[owner_of(self.slot)]
         assert isinstance(work, Map), "nothing else has items of a list"
         return work.over
@@ -283,7 +286,7 @@ class EvaluationContext(Struct, frozen=True):
         return value
 
     def _join(self, wanted: str) -> dict[str, Any]:
-        """The one field of `join` that is wanted: the others may cost a fetch."""
+        """Return only the wanted field of `join`: the others may cost a fetch."""
         if wanted == "errors":
             return {wanted: [_shown(failure) for failure in self._told()]}
         if wanted == "batch":
@@ -293,7 +296,9 @@ class EvaluationContext(Struct, frozen=True):
         return {wanted: {name: self.content(value) for name, value in self._arrived().items()}}
 
     def batch(self, outputs: Mapping[str, ev.Value]) -> dict[str, Any]:
-        """What became of each node before the join at this slot: how many of each fate, and each by its name.
+        """Return the result of each node before the join at this slot: the number of each fate, and each by
+        its name.
+
         Raises `LackingError`.
         """
         name, _ = node_of(self.slot)
@@ -316,7 +321,7 @@ class EvaluationContext(Struct, frozen=True):
 
     @property
     def _place(self) -> str:
-        """Where the tokens are that have led here: an item finds what its node does."""
+        """The slot of the tokens that have led here: an item has those of its node."""
         return owner_of(self.slot)
 
     def _alive(self) -> list[str]:
@@ -328,10 +333,10 @@ class EvaluationContext(Struct, frozen=True):
         return {name: outputs[name] for name in self._alive() if name in outputs}
 
     def errors(self) -> tuple[ev.Failure, ...]:
-        """The errors that came with dead tokens, each once, less what is rescued here.
+        """Return the errors that came with dead tokens, each once, without those that are rescued here.
 
-        In the order of the edges, but those first that nothing has caught: they
-        are never too many to be passed on.
+        They are in the order of the edges, but uncaught errors come first: they are never too many to be
+        passed on.
         """
         name, _ = node_of(self.slot)
         arrived, ways = self.state.tokens.get(self._place, {}), self.program.index
@@ -340,7 +345,7 @@ class EvaluationContext(Struct, frozen=True):
         return tuple(sorted(found, key=lambda error: bool(error.handled)))
 
     def _told(self) -> tuple[ev.Failure, ...]:
-        """All that came and counts at this join: caught ones first."""
+        """Return all errors that came and count at this join: caught ones first."""
         name, _ = node_of(self.slot)
         join = self.program.nodes[name].join if name else None
         counts_lost = join is None or not join.need
@@ -349,8 +354,8 @@ class EvaluationContext(Struct, frozen=True):
         return tuple(dict.fromkeys((*caught, *dead)))
 
     def _carried(self, *, alive: bool) -> list[tuple[str, tuple[ev.Failure, ...]]]:
-        """Senders with what a caught failure's live token carries, or dead ones
-        do, in the order of the edges.
+        """Return senders with the failures on their tokens (live tokens of caught failures, or dead ones), in
+        the order of the edges.
         """
         name, _ = node_of(self.slot)
         carried, arrived = self.state.errors.get(self._place, {}), self.state.tokens.get(self._place, {})
@@ -361,7 +366,7 @@ class EvaluationContext(Struct, frozen=True):
 
 
 def _name_of(path: Path) -> str:
-    """What stands for a value of the place that has started this graph."""
+    """Return the name of a value of the place that started this graph."""
     return f"ctx.{path.node}" if path.node else path.root
 
 
@@ -371,12 +376,13 @@ def _shown(failure: ev.Failure | ev.Blamed) -> dict[str, str]:
 
 LAST_ERROR = "last_error"
 MOST_INLINE = 8_192
-"""No value of more bytes stays in the log (core/limits.py: `inline_bytes`)."""
+"""Most bytes of a value that stays in the log (core/limits.py: `inline_bytes`)."""
 _encode = msgspec.json.Encoder().encode
 
 
 def started(context: EvaluationContext, template: Template) -> tuple[dict[str, Any], dict[str, Value]]:
-    """What stands in the template, less what is passed by reference; and that, by what the graph calls it.
+    """Return the value of the template without values passed by reference; and these, by their names in the
+    graph.
 
     Raises `ExpressionError`, `LackingError`.
     """
@@ -395,5 +401,5 @@ def started(context: EvaluationContext, template: Template) -> tuple[dict[str, A
 
 
 def _is_large(value: Value) -> bool:
-    """Whether it is kept as a blob, or will be with this decision."""
+    """Return true if the value is kept as a blob, or will be with this decision."""
     return bool(value.ref) or len(_encode(value.v)) > MOST_INLINE

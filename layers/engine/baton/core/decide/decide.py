@@ -1,8 +1,9 @@
-"""decide(program, state, now) -> what to do next; advance(...) -> what to write down, and then do.
+"""decide(program, state, now) -> the next actions; advance(...) -> the events to append, and then the
+actions.
 
-The order of it all is here; what is decided about a node, a failure or an undoing is
-in the files beside it, and what follows from an event in core/log/folding/. Nothing is
-performed: the runner reads a `Decision` and acts. Times are UTC epoch milliseconds.
+The order of all decisions is here; the decisions about a node, a failure or an undoing are in the files
+beside it, and the effects of an event in core/log/folding/. Nothing is performed: the runner reads a
+`Decision` and acts. Times are UTC epoch milliseconds.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ UNTOLD_END_MS = Limits().untold_end_ms
 LARGE = 12_288
 REFERENCE = 128
 CANCELLED_TOGETHER = 200
-"""The most children that one entry records as asked to stop: their ids fit into it, however long they are."""
+"""Most children that one entry records as asked to stop: their ids fit into it, however long they are."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -69,9 +70,9 @@ def decide(
     found: Found = NOTHING,
     bounds: Bounds = DEFAULT,
 ) -> Decision:
-    """What to do at `now`, given the slots that are `running` in this invocation.
+    """Return the actions at `now`, given the slots that are `running` in this invocation.
 
-    `found` is what earlier decisions lacked. Pure: equal arguments, equal decisions.
+    `found` is the data that earlier decisions lacked. Pure: equal arguments, equal decisions.
     """
     if state.ended is not None or state.version == 0:
         return Decision()
@@ -97,11 +98,11 @@ def decide(
 
 
 class Advance(Struct, frozen=True):
-    """Events to append (none: nothing to write), and the decision that holds once they are.
+    """Events to append (empty: nothing to write), and the decision that holds after the append.
 
-    `taken` outcomes are in them, and `rows` must be written with them or not at all. `more`: there was no
-    room for all that follows at once; append these and advance again, `decision` is then only a part. `state`
-    is the one behind the events, so that they need not be folded again.
+    The events include `taken` outcomes, and `rows` must be written with them or not at all. `more`: the entry
+    had no room for all that follows; append these events and advance again, `decision` is then only a part.
+    `state` is the state after the events, so that they need not be folded again.
     """
 
     events: tuple[ev.Event, ...]
@@ -126,9 +127,9 @@ def advance(
 ) -> Advance:
     """Turn outcomes into events, with all that follows from them at once, so that one append holds it.
 
-    An outcome whose slot is not waiting any more (it was settled or forked away) is dropped; one for which
-    there is no room counts as running still. Without `together` no two steps' rows are in one entry; without
-    `in_turn` no outcome waits for what comes before it: children that there is no time to cancel.
+    An outcome whose slot no longer waits (it was settled or forked away) is dropped; an outcome without room
+    in the entry still counts as running. Without `together` no two steps' rows are in one entry; without
+    `in_turn` no outcome waits for earlier ones: used when no time is left to cancel children.
     """
     entry = _Entry(program, state, now, found, bounds, bounds.entry_bytes)
     rows: tuple[Row, ...] = ()
@@ -233,7 +234,9 @@ def _decide(
 
 
 def _limited(caps: Caps, state: State, now: int, found: Found) -> Decision | None:
-    """The end of a saga that has come to a limit; or what comes in its place."""
+    """Return the end of a saga that has reached a limit, or the decision in its place; None if no limit is
+    reached.
+    """
     if (failure := caps.reached(state, now)) is None:
         return None
     deadline = caps.deadline(state)
@@ -242,8 +245,9 @@ def _limited(caps: Caps, state: State, now: int, found: Found) -> Decision | Non
 
 
 def _stop(builder: DecisionBuilder) -> Decision:
-    """A cancelled or failed saga starts nothing, lets running steps end,
-    then ends itself; one that has its result stops them.
+    """End a stopped saga: a cancelled or failed saga starts nothing, lets running steps end, then ends.
+
+    A saga that has its result stops its running steps.
     """
     program, state, now = builder.program, builder.state, builder.now
     if state.undo.work is not None:
@@ -276,7 +280,7 @@ def _stop(builder: DecisionBuilder) -> Decision:
 
 
 def _running_down(builder: DecisionBuilder, state: State) -> Decision:
-    """What becomes of the steps that run when the saga stops."""
+    """Decide about the steps that run when the saga stops."""
     program = builder.program
     if state.result is not None:
         return Decision(commands=(StopSteps(),))
@@ -304,8 +308,9 @@ def _cancelling(
     heard: bool = False,
     stopped: Iterable[ev.StepStopped] = (),
 ) -> Decision:
-    """Ask the first of them to stop, as many as one entry has room for.
-    `heard`: it is heard later what they have undone.
+    """Ask the first of the children to stop, as many as one entry has room for.
+
+    `heard`: the saga reads later what they have undone.
     """
     part = tuple(children[:CANCELLED_TOGETHER])
     record = recorded((child for _, child in part), stopped, heard=heard)
@@ -313,7 +318,7 @@ def _cancelling(
 
 
 def _parked(builder: DecisionBuilder) -> Decision:
-    """A parked saga starts nothing, until its time has come or its question has an answer."""
+    """Wait in a parked saga, which starts nothing until its time has come or its question has an answer."""
     parked = builder.state.parked
     assert parked is not None, "the caller has looked"
     if parked.until:
@@ -341,7 +346,7 @@ def _complete(builder: DecisionBuilder) -> Decision:
 
 
 class _Entry(Struct):
-    """An entry in the making: the state behind its events, and the bytes there is still room for."""
+    """An entry in the making: the state after its events, and the bytes of room left."""
 
     program: Program
     state: State
@@ -356,8 +361,8 @@ class _Entry(Struct):
         self.state = apply(self.state, event)
 
     def is_quiet_after(self, settled: Sequence[ev.Event]) -> bool:
-        """Whether certainly nothing follows from these: in a wide graph that is
-        quicker to see than by looking around.
+        """Return true if certainly nothing follows from these events: in a wide graph this is faster than a
+        full decision.
         """
         state = self.state
         if self.program.caps is not None or state.failure is not None:
@@ -373,7 +378,10 @@ class _Entry(Struct):
         return True
 
     def follow(self, busy: Collection[str]) -> tuple[Decision, bool]:
-        """Add all that follows by itself. The decision then, and whether there was room only for a part."""
+        """Add all that follows from the events.
+
+        Return the decision then, and true if the entry had room only for a part.
+        """
         while True:
             decision = decide(self.program, self.state, self.now, busy, self.found, self.bounds)
             if not decision.record or decision.is_lacking or decision.acts_first:
@@ -389,11 +397,11 @@ class _Entry(Struct):
 
 
 def _leads_on(event: ev.Event) -> bool:
-    """Whether what follows from it must be in the same entry: a failed attempt
-    and what is done about it, a question and its notice, an answer and what it
-    comes to, a notice and its reason, the end of a map and what has stopped it.
+    """Return true if the consequence of an event must be in the same entry.
 
-    Behind the notice of a question comes the next question: many of them need more than one entry.
+    These are a failed attempt and the reaction to it, a question and its notice, an answer and its effect, a
+    notice and its reason, the end of a map and the event that has stopped it. The notice of a question is
+    followed by the next question: many of them need more than one entry.
     """
     if isinstance(event, ev.NoticeDue):
         return event.notice.incident or not event.notice.ask
@@ -403,8 +411,9 @@ def _leads_on(event: ev.Event) -> bool:
 
 
 def _size(event: ev.Event) -> int:
-    """Bytes of an event in an entry.
-    A large value in it will be a blob's reference there; the rest of it stays.
+    """Return the bytes of an event in an entry.
+
+    A large value in it becomes a blob's reference; the rest of it stays.
     """
     size = len(_encode(event))
     if size <= LARGE:

@@ -1,7 +1,7 @@
-"""What is done about an attempt that failed, as events; or nothing, and the step has failed.
+"""The reaction to a failed attempt, as events; none if the step has failed for good.
 
-Failover policies and the ladder (core/failures/) choose the events.
-Where the saga goes on from a step that has failed is in transitions.py.
+Failover policies and the ladder (core/failures/) choose the events. The way on from a failed step is in
+transitions.py.
 This file and the strategies are loaded with the first failure.
 """
 
@@ -39,8 +39,8 @@ from baton.core.sizes import excess_of, iso
 
 
 def cause_of(failure: Failure, rules: Rules) -> tuple[str, str]:
-    """The code and the class by which rules are asked: what the child has
-    failed with, where a rule names that code.
+    """Return the code and the class for which rules are looked up: those of the child's own failure, if a
+    rule names that code.
     """
     first = failure.errors[0] if failure.errors else failure
     cause, kind = first.code, first.kind or class_of(first.code)
@@ -52,11 +52,11 @@ def cause_of(failure: Failure, rules: Rules) -> tuple[str, str]:
 
 
 def entry_of_child(failure: Failure, rules: Rules) -> PolicyEntry:
-    """Without a rule nothing is done: the child has done what it could.
-    `retry` is for what goes away by itself, or what a rule names.
+    """Return the policy of a child's failure.
 
-    A rule for `child_failed` is for all failures, as one for `any`: neither
-    starts another child after a permanent one.
+    Without a rule there is no reaction: the child has done its best.
+    `retry` is for transient failures, or those that a rule names. A rule for `child_failed` is for all
+    failures, as one for `any`: neither starts another child after a permanent one.
     """
     code, kind = cause_of(failure, rules)
     ladder = (RETRY,) if RETRY in DEFAULTS[kind].ladder else ()
@@ -72,11 +72,10 @@ LONGEST_TOLD = 2_000
 def handle_failure(
     context: EvaluationContext, failing: Failing, now: int, retry_after_ms: int | None = None, above: str = ""
 ) -> Iterator[ev.Event]:
-    """The events that handle `failing.failure`; none when the step fails for good.
+    """Yield the events that handle `failing.failure`; none if the step fails for good.
 
-    `context` is that of the step, `failing` what was tried for it until now; `above`: only strategies that
-    come after
-    this one, which did not help. Raises `LackingError`.
+    `context` is that of the step, `failing` its reactions until now; `above`: only strategies after this one,
+    which did not help. Raises `LackingError`.
     """
     name, iteration = node_of(context.slot)
     node = context.program.node_at(context.state, context.slot)
@@ -161,7 +160,7 @@ def handle_failure(
 def _entry(
     context: EvaluationContext, node: Node, failure: ev.Failure, class_: str, *, is_bug: bool
 ) -> PolicyEntry:
-    """The entry of the matrix for a step's failure, with the rules of the document and of the node."""
+    """Return the entry of the matrix for a step's failure, with the rules of the document and of the node."""
     in_doubt, origin = failure.code == UNKNOWN_OUTCOME, context.state.origin
     of_graph = () if is_undo(context.slot) and not in_doubt else (context.program.graph.failures,)
     if is_bug:
@@ -183,9 +182,7 @@ def _entry(
 
 
 def is_defect(context: EvaluationContext, node: Node, failure: ev.Failure) -> bool:
-    """Tell whether a failure says that code is wrong, and neither a map
-    tolerates it nor a model is to correct it.
-    """
+    """Return true if a failure is a defect of code that no map tolerates and no model can correct."""
     program, slot = context.program, context.slot
     if failure.code not in DEFECTS or node.workflow or failure.on_purpose:
         return False
@@ -201,7 +198,7 @@ def is_defect(context: EvaluationContext, node: Node, failure: ev.Failure) -> bo
 
 
 def _names(context: EvaluationContext, failure: ev.Failure) -> bool:
-    """Tell whether a `catch` that names the code of a defect takes it. Raises `LackingError`."""
+    """Return true if a `catch` that names the code of a defect takes it. Raises `LackingError`."""
     program = context.program
     if is_undo(context.slot):
         return False
@@ -213,8 +210,8 @@ def _names(context: EvaluationContext, failure: ev.Failure) -> bool:
 
 
 def stays(context: EvaluationContext, failure: ev.Failure) -> bool:
-    """Whether the rules of the document let the saga end with this failure,
-    and undo nothing: their ladder has no `rollback`.
+    """Return true if the rules of the document let the saga end with this failure and undo nothing: no
+    `rollback` in their ladder.
     """
     node = context.program.node_at(context.state, context.slot)
     class_ = failure.kind or class_of(failure.code)
@@ -228,7 +225,8 @@ def stays(context: EvaluationContext, failure: ev.Failure) -> bool:
 
 
 def goes_another_way(context: EvaluationContext, failing: Failing) -> bool:
-    """Whether a failover policy fits that calls something else, or with other arguments.
+    """Return true if a failover policy fits that calls another tool, or with other arguments.
+
     Raises `LackingError`.
     """
     node = context.program.node_at(context.state, context.slot)
@@ -238,7 +236,7 @@ def goes_another_way(context: EvaluationContext, failing: Failing) -> bool:
 
 
 def _above(entry: PolicyEntry, name: str) -> PolicyEntry:
-    """With the strategies alone that come after one that has led to nothing, and nothing is repeated."""
+    """Return the entry with only the strategies after one that has failed, and no repetition."""
     # Where a policy has asked and the ladder would not, the order is the usual one.
     order = entry.ladder if name in entry.ladder else (*STRATEGIES,)
     passed = order[: order.index(name) + 1] if name in order else ()
@@ -248,15 +246,15 @@ def _above(entry: PolicyEntry, name: str) -> PolicyEntry:
 
 
 def _rules(code: str, *levels: Rules) -> tuple[Rules, ...]:
-    """The author's rules. For an unknown outcome only the rules for that very code apply."""
+    """Return the author's rules. For an unknown outcome only the rules for that very code apply."""
     if code != UNKNOWN_OUTCOME:
         return levels
     return tuple({name: change for name, change in level.items() if name == code} for level in levels)
 
 
 def _earliest(failure: ev.Failure, now: int, *, is_look: bool) -> int:
-    """When `verify` looks at the earliest whether it has happened: a call
-    that was cut off may still complete.
+    """Return the earliest time at which `verify` checks the outcome: a call that was cut off may still
+    complete.
     """
     return now + Limits().effect_grace_ms if (failure.doubt or is_look) and failure.code == "timeout" else now
 
@@ -270,12 +268,12 @@ def _policy(
     *,
     names: bool = False,
 ) -> tuple[Policy | None, dict[str, Any], tuple[str, ...]]:
-    """The failover policy that fits, with what it puts in place of
-    arguments; and what broke in those that do not.
+    """Return the failover policy that fits, with its arguments; and the faults of those that do not.
 
-    One whose condition or `with` breaks does not fit: a policy must not hide the failure that it is about.
-    Nor does one for all failures that tries again what is permanent; `kind`: the
-    class that rules have made of `class_`. `names`: only those that name its code.
+    A policy whose condition or `with` breaks does not fit: it must not hide the failure that it is about.
+    Nor does a policy for all failures that retries a permanent one; `kind`: the class that rules have made of
+    `class_`.
+    `names`: only policies that name its code.
     """
     rest = context.program.failover.get(node.name, ())
     if rest and (kind or class_) == PERMANENT:
@@ -358,7 +356,7 @@ def _escalation(entry: PolicyEntry, code: str, now: int) -> tuple[Escalation, ..
 
 
 def _told(context: EvaluationContext, policy: Policy, failing: Failing, now: int) -> ev.Notice:
-    """What the saga's user is told of a policy that asks no person."""
+    """Return the notice to the saga's user about a policy that asks no person."""
     state, failure = context.state, failing.failure
     return ev.Notice(
         key=f"{state.origin.saga}/{state.lineage.branch}.{context.slot}.{failing.attempts}.policy",
@@ -393,7 +391,7 @@ def _notice(
 
 
 def handle(builder: DecisionBuilder, at: Activation, failure: ev.Failure) -> None:
-    """Note what is done about it. Raises `LackingError`."""
+    """Note the reaction to a failure. Raises `LackingError`."""
     before = builder.state.failing.get(at.slot)
     attempts = 1 if before is None else before.attempts + 1
     failure = replace(failure, kind=failure.kind or class_of(failure.code), attempt=attempts, at=builder.now)
@@ -425,11 +423,10 @@ def handle(builder: DecisionBuilder, at: Activation, failure: ev.Failure) -> Non
 
 
 def wait_for_breaker(context: EvaluationContext, attempt: int, held: Held) -> ev.StepHeld | None:
-    """The wait; None where the document goes another way at once. Raises `LackingError`.
+    """Return the wait; None if the document goes another way at once. Raises `LackingError`.
 
-    What undoes something has no other way.
-    A step does where its rules or `catch` name the code `breaker_open`, or
-    a failover policy fits that calls something else.
+    An inverse has no other way. A step has one if its rules or `catch` name the code `breaker_open`, or a
+    failover policy fits that makes another call.
     """
     name, iteration = node_of(context.slot)
     if not is_undo(context.slot) and _has_another_way(context, attempt, held, name):
@@ -446,7 +443,7 @@ def wait_for_breaker(context: EvaluationContext, attempt: int, held: Held) -> ev
 
 
 def failure_of(held: Held, node: str) -> ev.Failure:
-    """What the step fails with in place of the wait."""
+    """Return the failure of the step in place of the wait."""
     text = f"the breaker `{held.breaker}` is {held.state.replace('_', '-')}; the next probe is at {iso(held.until)}"
     return ev.Failure(BREAKER_OPEN, text, node)
 
@@ -477,8 +474,9 @@ def changed(
     arguments: Mapping[str, Any],
     way: Alternative | None = None,
 ) -> Iterator[ev.Event]:
-    """As `left`, for what comes in place of arguments, and another way;
-    nothing where the next call is the same. Raises `LackingError`.
+    """Yield the events of `left` for other arguments or another way; none if the next call is the same.
+
+    Raises `LackingError`.
     """
     node = context.program.node_at(context.state, context.slot)
     after = replace(failing, way=way or failing.way, arguments={**failing.arguments, **arguments})
@@ -491,14 +489,15 @@ def changed(
 def answered(
     context: EvaluationContext, failing: Failing, now: int, arguments: Mapping[str, Any]
 ) -> Iterator[ev.Event]:
-    """As `changed`, for what a person puts in place of arguments. Raises `LackingError`."""
+    """Yield the events of `changed` for a person's arguments. Raises `LackingError`."""
     # A person who has an unknown outcome tried again says that it has not happened.
     if failing.failure.code != UNKNOWN_OUTCOME:
         yield from changed(context, failing, now, arguments)
 
 
 def left(context: EvaluationContext, failing: Failing, instead: str, now: int) -> Iterator[ev.Event]:
-    """The events in front of the one with which the step goes on with another call, of the tool `instead`.
+    """Yield the events before the one with which the step goes on with another call, of the tool `instead`.
+
     Raises `LackingError`.
     """
     program, state, slot = context.program, context.state, context.slot
@@ -514,7 +513,7 @@ def left(context: EvaluationContext, failing: Failing, instead: str, now: int) -
 
 
 def _named(way: Alternative | None) -> str:
-    """The parts of a way by which a call of the same tool becomes another call."""
+    """Return the parts of a way by which a call of the same tool becomes another call."""
     return way.name if way is not None and (not way.first or way.arguments) else ""
 
 

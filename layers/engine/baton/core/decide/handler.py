@@ -1,8 +1,8 @@
-"""The workflow that is started when a saga has failed for good: what it gets, and what the end says of it.
+"""The workflow that starts when a saga has failed for good: its input, and its part of the saga's end.
 
-Loaded with the first saga that fails and has one.
-It is started before the end is appended, under an id that its saga has only once in a
-branch: so it is started once, whatever dies in between. Starting is in runtime/performers.
+Loaded with the first failed saga that has one. Its start comes before the append of the end, under an id that
+its saga has only once in a branch: it starts once, even after a crash in between. Starting is in
+runtime/performers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LAST_ERROR = parse("last_error")
 def handled(
     program: Program, state: State, found: Found, decision: Decision, end: ev.SagaEnded, most_bytes: int
 ) -> Decision:
-    """The decision, with the start of the handler before the end where that is one for it."""
+    """Return the decision, with the start of the handler before the end if the end has one."""
     handler = program.graph.handler
     assert handler is not None, "the caller has looked"
     is_cancelled = state.cancel is not None
@@ -66,7 +66,7 @@ def _with(decision: Decision, end: ev.SagaEnded, other: ev.SagaEnded) -> Decisio
 
 
 def _report(context: EvaluationContext, end: ev.SagaEnded) -> dict[str, Any]:
-    """What a handler gets that the document gives nothing else. Raises `ExpressionError`, `LackingError`."""
+    """Return the input of a handler without one in the document. Raises `ExpressionError`, `LackingError`."""
     origin, undone = context.state.origin, end.undone
     return {
         "saga": origin.saga,
@@ -88,11 +88,10 @@ def _report(context: EvaluationContext, end: ev.SagaEnded) -> dict[str, Any]:
 
 
 def takes_failure(program: Program, state: State, slot: str) -> bool:
-    """Whether this saga, or one above it, goes on from the failure of the
-    child at `slot`, whatever the failure is.
+    """Return true if this saga, or one above it, goes on from any failure of the child at `slot`.
 
-    A node that says itself what is done about its child goes on, too.
-    A child that was left behind has no slot: it is started only to be cancelled.
+    A node with its own rules for its child's failures goes on, too. A child that was left behind has no slot:
+    it is started only to be cancelled.
     """
     name, _ = node_of(slot)
     node = program.nodes[name] if slot else None
@@ -105,5 +104,7 @@ def takes_failure(program: Program, state: State, slot: str) -> bool:
 
 
 def _fits(rule: Catch) -> bool:
-    """A rule with a condition does not count: what the condition says is known when the child has failed."""
+    """Return true if a rule takes every child's failure; its condition is known only after the failure, so
+    such a rule does not count.
+    """
     return rule.fits(CHILD_FAILED, class_of(CHILD_FAILED)) and rule.condition is None

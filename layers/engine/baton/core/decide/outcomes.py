@@ -1,4 +1,6 @@
-"""The outcome of a step, and the event that records it: tokens consumed, tokens emitted, outputs forgotten."""
+"""The outcome of a step, and the event that records it: tokens consumed, tokens emitted, outputs
+forgotten.
+"""
 
 from __future__ import annotations
 
@@ -37,28 +39,23 @@ HELD = "held"  # why there was none
 class Outcome(Struct, frozen=True, kw_only=True):
     """The end of one attempt of the step at `slot`: exactly one of output, failure or interruption.
 
-    `tool_version` and `schema_hash` are those of the code that ran. `budget_ms` is set for an
-    interruption: the time from the step's start to the cut. `rows` go into the transaction of its entry.
-    `cost`: what the tool said it spent, in millionths of a dollar. `retry_after_ms`: the pause that a service
-    asked for.
-    `tool`: the one that ran, where it was not the node's own. `recorded`: its once-only effect had happened
-    before.
-    `blocked_ms`: how long it held the event loop. `handed`: the callback that the tool got, where it has
-    handed its work over
-    and the output is not the step's; `callback`: the one with which an attempt has ended.
-    `response`: what it has handed over to a provider of models.
-    `assumed`: how much of the cost is the most that a request to a model can have cost.
-    `why` it came no further, where it was not cut off (core/log/events.py): then only its cost counts, and
-    `halt`, if the saga
-    has to be parked.
-    `usage`: what models have read and written.
-    `request`: what a person has to approve before the step can go on.
-    `notices`: what is to be sent besides.
-    `digest` names the call, where a model may plan an equal one. `kept`: the arguments that are needed to
-    undo it; `key`: its idempotency key, likewise; `done_by`: which
-    other one has done it before: another `STEP` of the saga, or another `SAGA`.
-    `held`: the circuit breaker that the step waits for.
-    `acted`: it has failed, and has acted all the same.
+    `tool_version` and `schema_hash` are those of the code that ran. `budget_ms` is set for an interruption:
+    the time from the step's start to the cut. `rows` go into the transaction of its entry. `cost`: the cost
+    that the tool reported, in millionths of a dollar. `retry_after_ms`: the pause that a service asked for.
+    `tool`: the tool that ran, if it was not the node's own. `recorded`: its once-only effect had happened
+    before. `blocked_ms`: milliseconds for which it held the event loop.
+    `handed`: the callback that the tool got, if it handed its work over and the output is not the step's;
+    `callback`: the callback with which an attempt has ended. `response`: the request that it has handed over
+    to a provider of models.
+    `assumed`: the part of the cost that is an upper bound for a request to a model.
+    `why`: the reason why it could not continue, if it was not cut off (core/log/events.py): then only its
+    cost counts, and `halt`, if the saga has to be parked. `usage`: tokens that models have read and written.
+    `request`: the call that a person has to approve before the step can go on. `notices`: further notices to
+    send.
+    `digest` names the call, where a model may plan an equal one. `kept`: the arguments that its inverse
+    needs; `key`: its idempotency key, likewise; `done_by`: the earlier performer of its effect: another
+    `STEP` of the saga, or another `SAGA`.
+    `held`: the circuit breaker that the step waits for. `acted`: it has failed, and has acted all the same.
     """
 
     slot: str
@@ -94,7 +91,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 def refused(outcome: Outcome, why: str) -> Outcome:
-    """What becomes of an outcome whose rows the table will not take; one without rows stays as it is."""
+    """Return the failed outcome whose rows the table refuses; an outcome without rows stays as it is."""
     if not outcome.rows:
         return outcome
     name, _ = node_of(outcome.slot)
@@ -103,8 +100,10 @@ def refused(outcome: Outcome, why: str) -> Outcome:
 
 
 def _no_further(program: Program, state: State, outcome: Outcome, found: Found) -> Iterator[ev.Event]:
-    """The events for an attempt without money or approval, or whose result
-    the saga no longer needs: its slot may be gone.
+    """Yield the events for an attempt without money or approval, or with a result that the saga no longer
+    needs.
+
+    Its slot may be gone.
     """
     if state.ended is not None:
         return
@@ -142,7 +141,7 @@ def _no_further(program: Program, state: State, outcome: Outcome, found: Found) 
 
 
 def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTHING) -> Iterator[ev.Event]:
-    """The events for an outcome; none when its slot is not waiting any more, or the saga has ended.
+    """Yield the events for an outcome; none if its slot no longer waits, or the saga has ended.
 
     Raises `LackingError`.
     """
@@ -212,7 +211,8 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
 
 
 def _held(program: Program, state: State, outcome: Outcome, found: Found) -> Iterator[ev.Event]:
-    """The wait for a circuit breaker; or a failure, about which the document says what is done.
+    """Yield the wait for a circuit breaker, or a failure that the document's rules handle.
+
     Raises `LackingError`.
     """
     held, slot = outcome.held, outcome.slot
@@ -236,12 +236,12 @@ def _held(program: Program, state: State, outcome: Outcome, found: Found) -> Ite
 
 
 def _is_look(program: Program, state: State, slot: str) -> bool:
-    """Tell whether a saga that stops has called the step again to find out what it has done."""
+    """Return true if a stopping saga has called the step again to find out its outcome."""
     return takes_back(state) and may_stand(program, state, slot, ())
 
 
 def _is_awaited(program: Program, state: State, outcome: Outcome) -> bool:
-    """Whether the step waits for this attempt."""
+    """Return true if the step waits for this attempt."""
     slot = outcome.slot
     if slot not in state.tokens or not program.has_come(state, slot) or state.ended is not None:
         return False
@@ -254,7 +254,7 @@ def _is_awaited(program: Program, state: State, outcome: Outcome) -> bool:
 def _failed(
     context: EvaluationContext, outcome: Outcome, failure: ev.Failure, ran: Mapping[str, Any]
 ) -> Iterator[ev.Event]:
-    """The events for an attempt that has failed, and for what is done about it. Raises `LackingError`."""
+    """Yield the events for a failed attempt and the reaction to it. Raises `LackingError`."""
     state, slot = context.state, context.slot
     failing = state.failing.get(slot)
     if failure.doubt and failing is not None and failing.look:
@@ -317,7 +317,7 @@ def _unsure(state: State, slot: str, failure: ev.Failure, now: int) -> ev.Notice
 
 
 def _may_undo(state: State) -> bool:
-    """Whether something of the saga can be undone, or may be: a child that runs may have done something."""
+    """Return true if an effect of the saga can be undone, or may be: a running child may have acted."""
     return state.undo.is_left or bool(state.children)
 
 
@@ -330,11 +330,10 @@ def _stays(context: EvaluationContext, failure: ev.Failure) -> bool:
 def _handed_over(
     program: Program, state: State, outcome: Outcome, ran: Mapping[str, Any]
 ) -> ev.CallbackOpened | None:
-    """The wait for work elsewhere, if it was handed over.
+    """Return the wait for work elsewhere, or None if it was not handed over.
 
-    It was if the tool has returned.
-    It was, too, if the tool failed and the work is done all the same: what
-    the callback says is how the attempt ended.
+    It was handed over if the tool has returned. It was, too, if the tool failed and the work is done all the
+    same: the callback then reports the end of the attempt.
     """
     at = activation(program, state, outcome.slot)
     kind, callback = program.kinds[at.node.kind], callback_of(state, outcome.slot)

@@ -1,5 +1,5 @@
-"""Sagas that cannot go on: how they are parked, and who is told; and what
-there is to say of one that ends before its nodes have, or fails after.
+"""Sagas that cannot go on: their parking, its notices, and the end of a saga that ends before its nodes or
+fails after them.
 
 Incidents about failures of steps are in failure_handling.py, parking for money in spending.py.
 """
@@ -20,12 +20,11 @@ from baton.core.log.state import State, node_of
 from baton.core.sizes import excess_of
 
 SHORTEST_MS, LONGEST_MS = 60_000, 3_600_000
-"""Shortest and longest pause, in milliseconds, before a saga whose child stands still looks again."""
+"""Shortest and longest pause, in milliseconds, before a saga whose child stands still checks it again."""
 
 
 def parking(state: State, parked: ev.Parked, now: int) -> tuple[ev.NoticeDue, ev.Parked]:
-    """What to record of a saga that is parked, and that on-call has to know
-    of: the notice first, in the same entry.
+    """Return the events that park a saga and tell on-call: the notice first, in the same entry.
 
     No two parkings of a saga have the same version, so each opens an incident of its own.
     """
@@ -45,7 +44,7 @@ def parking(state: State, parked: ev.Parked, now: int) -> tuple[ev.NoticeDue, ev
 
 
 def killed(state: State, max_deaths: int) -> ev.Parked | None:
-    """Parks a saga that kills its workers, whatever they do for it."""
+    """Return the parking of a saga that kills its workers, whatever they do for it; None if it does not."""
     if state.recovery.consecutive_crashes < max_deaths:
         return None
     if state.is_stopping or state.orphaned_children:
@@ -58,7 +57,9 @@ def killed(state: State, max_deaths: int) -> ev.Parked | None:
 
 
 def cut_off(state: State, max_deaths: int) -> ev.Parked | None:
-    """Parks a saga with a step for which no invocation is long enough."""
+    """Return the parking of a saga with a step for which no invocation is long enough; None if it
+    has none.
+    """
     for slot, count in state.recovery.interruptions.items():
         if count >= max_deaths:
             text = (
@@ -70,7 +71,9 @@ def cut_off(state: State, max_deaths: int) -> ev.Parked | None:
 
 
 def orphans_of(state: State) -> list[tuple[str, Child]]:
-    """The children to cancel: those that were left behind and, once the saga stops, those that are open."""
+    """Return the children to cancel: those that were left behind and, once the saga stops, those that are
+    open.
+    """
     is_open = [
         (slot, work.orphan)
         for slot, work in state.open.items()
@@ -82,8 +85,9 @@ def orphans_of(state: State) -> list[tuple[str, Child]]:
 def recorded(
     children: Iterable[Child], stopped: Iterable[ev.Event] = (), *, heard: bool = False
 ) -> tuple[ev.Event, ...]:
-    """The event that these children were asked to stop, so that they are not asked again.
-    `stopped`: what is told of them in front of it.
+    """Return the event that these children were asked to stop, so that they are not asked again.
+
+    `stopped`: events about them that come before it.
     """
     sagas = {child.saga: None for child in children}
     links = (one for one in stopped if isinstance(one, ev.StepStopped) and one.child in sagas)
@@ -91,9 +95,10 @@ def recorded(
 
 
 def has_to_undo(state: State, *, undoes: bool) -> bool:
-    """Whether a saga may have to undo something: what it has done itself or
-    a child that has told it of its end, and, where something
-    `undoes` a step of it, what was cut off.
+    """Return true if a saga may have to undo an effect.
+
+    The effect is its own, or that of a child that has reported its end, or, if one of its steps has an
+    inverse (`undoes`), that of a step that was cut off.
     """
     if undoes and (state.recovery.possibly_running or state.open or state.failing):
         return True
@@ -101,7 +106,7 @@ def has_to_undo(state: State, *, undoes: bool) -> bool:
 
 
 def ended(builder: DecisionBuilder) -> ev.SagaEnded:
-    """The end of a saga that stops, and undoes nothing. Raises `LackingError`."""
+    """Return the end of a saga that stops, and undoes nothing. Raises `LackingError`."""
     state = builder.state
     if state.result is not None:
         return ev.SagaEnded(status="completed", output=state.result)  # whatever came later
@@ -113,7 +118,8 @@ def ended(builder: DecisionBuilder) -> ev.SagaEnded:
 
 
 def _done_by_then(builder: DecisionBuilder) -> ev.Value:
-    """The saga's output from what was done before it was cancelled; null if that is not enough to make it.
+    """Return the saga's output from the steps done before its cancellation; null if they do not suffice.
+
     Raises `LackingError`.
     """
     try:
@@ -124,18 +130,17 @@ def _done_by_then(builder: DecisionBuilder) -> ev.Value:
 
 
 def unfinished(state: State, failure: ev.Failure) -> Decision:
-    """The saga has failed although all its nodes have ended; what it has done may have to be undone first."""
+    """Fail a saga although all its nodes have ended; its effects may have to be undone first."""
     if state.undo.is_left:
         return Decision(record=(ev.LimitReached(failure=failure),))
     return Decision(record=(ev.SagaEnded(status="failed", failure=failure),))
 
 
 def held_up(state: State, found: Found, deadline: int, now: int) -> Decision | None:
-    """Decide in place of the end of the saga's time where a child stands
-    still for a defect: the saga's time does so with it.
+    """Return the decision if a child's time stands still for a defect, which stops the saga's time, too; None
+    if the time is over.
 
-    It is looked at when the time is over, and not before: a saga whose time never is pays nothing.
-    None: it is over.
+    The check is made when the time is over, and not before: a saga whose time never is over pays nothing.
     """
     children = {slot: work.orphan for slot, work in state.open.items() if work.orphan is not None}
     if not children:

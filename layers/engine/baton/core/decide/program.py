@@ -1,7 +1,8 @@
-"""What a process derives once from a graph: lookups, parsed templates, and who can still read what.
+"""Facts that a process derives once from a graph: lookups, parsed templates, and the later readers of
+outputs.
 
-Sets of nodes are integers, one bit per node, so that "can a later step still read this?" costs the
-tokens in flight and not the nodes of the graph.
+Sets of nodes are integers, one bit per node, so that "can a later step still read this?" costs the tokens in
+flight and not the nodes of the graph.
 """
 
 from __future__ import annotations
@@ -36,13 +37,11 @@ def turn_of(
     failed: Collection[str] = (),
     lost: Collection[str] = (),
 ) -> str:
-    """WAITS, FIRES, SKIPPED or FAILS.
+    """Return WAITS, FIRES, SKIPPED or FAILS.
 
     `arrived` maps senders to alive; `failed` are those of the dead that carry errors, `lost` those that carry
-    only
-    failures which were caught, and are not rescued here.
-    `tails` are the nodes from which a loop comes back to this one: a round
-    after the first has no other edges.
+    only failures which were caught, and are not rescued here. `tails` are the nodes from which a loop comes
+    back to this one: a round after the first has no other edges.
     """
     if tails and not tails.isdisjoint(arrived):
         return FIRES
@@ -67,7 +66,7 @@ def turn_of(
 
 
 def _plain(need: int, alive: int, missing: int, lacks: bool) -> str:
-    """A join that tolerates nothing passes on what has failed or is lost."""
+    """Return the turn of a join that tolerates nothing: it passes failed and lost edges on."""
     if need:
         return FIRES if alive >= need else WAITS if missing else SKIPPED
     if missing:
@@ -83,10 +82,11 @@ Policies = tuple[tuple[Policy, Template], ...]
 class Program:
     """A graph made ready to run. Immutable after construction.
 
-    kinds: what its nodes do. most_hops: nodes that may run where they go round in circles; 0: any
-    number. skew_ms: how far apart the clocks of two processes may be. graphs: the named graphs of
-    its document, where it is one of them itself. build: what tells the deployed code from any
-    other; empty where that is not known. timeout_ms: of an attempt whose node names none.
+    kinds: the kinds of its nodes. most_hops: most nodes that a saga with loops may run; 0: any number.
+    skew_ms: the largest difference between the clocks of two processes. graphs: the named graphs of its
+    document, if it is one of them itself.
+    build: the identity of the deployed code; empty if unknown. timeout_ms: that of an attempt whose node
+    names none.
     """
 
     def __init__(
@@ -117,22 +117,22 @@ class Program:
             for node in graph.nodes
             if node.each is not None
         }
-        """What each item of a map gets."""
+        """The arguments of each item of a map."""
         self.approvals: dict[str, Template] = {
             node.name: compile_template(approval.says)
             for node in graph.nodes
             if (approval := node.approval if node.each is None else node.each.do.approval) is not None
             and approval.says is not None
         }
-        """What the document says in questions about calls of tools."""
+        """The document's texts in questions about calls of tools."""
         self.choices: dict[str, Path] = {
             node.name: parse(node.branch.choose)
             for node in graph.nodes
             if node.branch is not None and node.branch.choose
         }
         self.failover = _failover_of(graph, kinds)
-        """For each node that calls tools: the policies that may be for it, its
-        own first, each with what it puts in place of arguments.
+        """For each node that calls tools: the policies that may apply to it, its own first, each with its
+        arguments.
         """
         self.planned = frozenset(
             call.tool
@@ -141,32 +141,32 @@ class Program:
             for call in node.replan.calls
             if call.tool not in node.replan.repeatable
         )
-        """The tools that a model may plan calls of: what they gave once is not asked for again."""
+        """The tools whose calls a model may plan: the output of an equal earlier call is reused."""
         self.undoes = any(node.undoes for node in graph.nodes)
-        """Whether something undoes what one of its steps does."""
+        """True if one of its steps has an inverse."""
         self.shares = graph.handler is not None or any(node.work.workflow for node in graph.nodes)
-        """Tell whether it starts sagas, which share its limits of money."""
+        """True if the graph starts sagas, which share its limits of money."""
         self.has_late = any(node.each is not None and node.each.rest == "beside" for node in graph.nodes)
-        """Whether one of its maps goes on while its items run."""
+        """True if one of its maps goes on while its items run."""
         self.has_rounds = any(node.loop is not None for node in graph.nodes)
-        """Whether it has loops: the end of a round stops what still runs in it."""
+        """True if it has loops: the end of a round stops the steps that still run in it."""
         self.initials: dict[str, Template] = {
             node.name: compile_template(node.loop.initial)
             for node in graph.nodes
             if node.loop is not None and node.loop.initial is not None
         }
-        """By the last nodes of loops, what they have given before the first round."""
+        """By the last nodes of loops, their outputs before the first round."""
         self.output = compile_template(graph.output)
         given = None if graph.handler is None else graph.handler.arguments
         self.handler = None if given is None else compile_template(given)
-        """What the failure handler gets; None: a report."""
+        """The input of the failure handler; None: a report."""
         self._bit = {node.name: 1 << index for index, node in enumerate(graph.nodes)}
         self._single = frozenset(
             node.name
             for node in graph.nodes
             if len(node.before) < 2 and node.join is None and node.name not in self.index.tails_of
         )
-        """The nodes behind one edge at most: there is nothing to wait for."""
+        """The nodes with at most one edge before them, which wait for no other."""
         self.plain = {
             node.name: tuple(
                 ev.Token(node.name, dst, self.index.arriving(node.name, dst, ())) for dst in node.after
@@ -174,15 +174,13 @@ class Program:
             for node in graph.nodes
             if not (node.loops or node.loop or node.branch or node.catch)
         }
-        """Of each node that goes on along all of its edges, in no loop: the
-        tokens that it emits when it is done.
+        """For each node that goes on along all of its edges, in no loop: the tokens that it emits when it is
+        done.
         """
         self._tails = sum(self._bit[node.name] for node in graph.nodes if node.loop is not None)
         self._ahead = self._reach()
         self.tells_batch = False
-        """Whether what catches a failure, or the failure handler, asks what
-        became of each node before the join that has failed.
-        """
+        """True if a `catch` or the failure handler reads the result of each node before the failed join."""
         self.carried: dict[str, tuple[str, ...]] = {}
         """For each last node of a loop: the nodes whose outputs the next round reads as the previous ones."""
         self._readers = self._find_readers()
@@ -194,7 +192,7 @@ class Program:
         self._for_output = frozenset(path.node for path in self.output.paths if path.node) | self.for_handler
 
     def node_at(self, state: State, slot: str) -> Node:
-        """What stands at a slot: a node, or the part of one that an item is."""
+        """Return the node at a slot, or the part of a node that an item is."""
         node = self.nodes[node_of(slot)[0]]
         if "#" not in slot:
             return node
@@ -210,29 +208,29 @@ class Program:
         return self.kinds[node.kind].part(node, state.open.get(owner_of(slot)), item_of(slot))
 
     def is_one_of_many(self, slot: str) -> bool:
-        """Whether what happens at a slot is done for one item of a list."""
+        """Return true if a slot is that of one item of a list."""
         return "#" in slot and self.nodes[node_of(slot)[0]].each is not None and is_index(item_of(slot))
 
     def doing(self, slot: str) -> Node:
-        """The node whose kind says what happens at a slot: of an item of a list, what is done for it."""
+        """Return the node whose kind runs at a slot: for an item of a list, the node that runs for
+        each item.
+        """
         node = self.nodes[node_of(slot)[0]]
         return node.each.do if node.each is not None and self.is_one_of_many(slot) else node
 
     def template(self, slot: str) -> Template:
-        """What is rendered when a slot is ready."""
+        """Return the template that is rendered when a slot is ready."""
         name = node_of(slot)[0]
         return self.bodies[name] if self.bodies and self.is_one_of_many(slot) else self.arguments[name]
 
     def keeps_failure(self, slot: str) -> bool:
-        """Whether what happens at a slot goes on from a failure there, because
-        it is the part of a node that is told of it.
-        """
+        """Return true if the node of this slot is told of a failure there, and goes on from it."""
         if is_undo(slot):
             return True
         return "#" in slot and self.kinds[self.nodes[node_of(slot)[0]].kind].keeps_failure(item_of(slot))
 
     def turn(self, state: State, slot: str) -> str:
-        """Whether a slot with tokens is ready; see program.py."""
+        """Return the turn of a slot with tokens: WAITS, FIRES, SKIPPED or FAILS."""
         if "#" in slot:
             return FIRES  # an item waits for no edges
         name, arrived = node_of(slot)[0], state.tokens[slot]
@@ -246,7 +244,7 @@ class Program:
         arrived: Mapping[str, bool],
         errors: Mapping[str, tuple[Failure, ...]] | None = None,
     ) -> str:
-        """The same of a node, by what has arrived there: sender to alive, and to what came with its edge."""
+        """Return the turn of a node, by its arrived tokens (sender to alive) and the errors on its edges."""
         tails = self.index.tails_of.get(name, _NO_TAILS)
         if not errors:
             return turn_of(self.nodes[name], tails, arrived)
@@ -260,22 +258,22 @@ class Program:
         return turn_of(self.nodes[name], tails, arrived, failed, lost)
 
     def has_come(self, state: State, slot: str) -> bool:
-        """Whether what has arrived at `slot` is all that its join waits for, and lets it run."""
+        """Return true if all that the join at `slot` waits for has arrived, and lets it run."""
         return self.turn(state, slot) == FIRES
 
     def loop_around(self, reader: str, node: str) -> str:
-        """The last node of the innermost loop around both; only for nodes that have one."""
+        """Return the last node of the innermost loop around both; only for nodes that have one."""
         return self.nodes[reader].loops[self.index.shared(reader, node) - 1]
 
     def first_of(self, reader: str, path: Path) -> Template:
-        """What the last node of the loop around a reader has given before the
-        first round, where `path` is about that.
+        """Return the output of the last node of the loop around a reader before the first round, if `path`
+        names that.
         """
         is_tail = bool(self.initials) and self.loop_around(reader, path.node) == path.node
         return self.initials.get(path.node, NO_VALUE) if is_tail else NO_VALUE
 
     def _reach(self) -> dict[str, int]:
-        """For each node: itself and all that can run after it, in a later round of its loops too."""
+        """Return for each node: itself and all that can run after it, in a later round of its loops too."""
         forward: dict[str, int] = {}
         for node in reversed(self.graph.nodes):
             mask = self._bit[node.name]
@@ -292,7 +290,9 @@ class Program:
         return ahead
 
     def _find_readers(self) -> dict[str, int]:
-        """For each node: those that read its output, and the ends of loops that carry it into the next round."""
+        """Return for each node: those that read its output, and the ends of loops that carry it into the next
+        round.
+        """
         readers = dict.fromkeys(self.nodes, 0)
         for name, node in self.nodes.items():
             for path in self._paths_at(node):
@@ -338,8 +338,8 @@ class Program:
             yield self.choices[node.name]
 
     def ahead_of(self, slots: Collection[str], late: Collection[str] = ()) -> int:
-        """Every node that can still run when these slots hold the tokens in
-        flight; nothing follows from those that are `late`.
+        """Return every node that can still run when these slots hold the tokens in flight; nothing follows
+        from those that are `late`.
         """
         mask = 0
         for slot in slots:
@@ -349,28 +349,28 @@ class Program:
         return mask
 
     def _ahead_in(self, state: State) -> int:
-        """Every node that can still run. Nothing follows from a map that has gone on."""
+        """Return every node that can still run. Nothing follows from a map that has gone on."""
         late = state.late if self.has_late else ()
         return self.ahead_of([slot for slot in state.tokens if owner_of(slot) not in late], late)
 
     def most_left(self, state: State) -> int | None:
-        """How many nodes can still run; None: a loop decides, or none is."""
+        """Return the number of nodes that can still run; None: a loop decides, or none can."""
         ahead = self._ahead_in(state)
         return ahead.bit_count() or None if not ahead & self._tails else None
 
     def most_rounds(self, node: str) -> list[int]:
-        """How many rounds each loop around a node may have, the outermost first."""
+        """Return the most rounds of each loop around a node, the outermost first."""
         loops = (self.nodes[tail].loop for tail in self.nodes[node].loops)
         return [loop.max_iterations for loop in loops if loop is not None]
 
     def takers(self, state: State, signal: str) -> Iterator[Node]:
-        """The waits for a signal of this name that are open or may yet be reached."""
+        """Return the waits for a signal of this name that are open or may yet be reached."""
         ahead = self._ahead_in(state)
         return (node for node in self.graph.nodes if node.signal == signal and self._bit[node.name] & ahead)
 
     def loses(self, state: State, signal: str) -> bool:
-        """Whether a signal of this name that comes now is lost: none is waited
-        for, and no wait takes one that came before it.
+        """Return true if a signal of this name is lost now: no wait is open for it, and no wait takes a
+        signal that came before it.
         """
         if any(work.signal == signal for work in state.open.values()):
             return False
@@ -378,11 +378,11 @@ class Program:
         return bool(takers) and all(node.work.fresh for node in takers)
 
     def is_read(self, node: str) -> bool:
-        """Whether the output of `node` is read at all."""
+        """Return true if a node reads the output of `node` at all."""
         return node in self._for_output or bool(self._readers[node])
 
     def is_needed(self, node: str, ahead: int) -> bool:
-        """Whether the output of `node` can still be read."""
+        """Return true if the output of `node` can still be read."""
         return node in self._for_output or bool(self._readers[node] & ahead)
 
 
@@ -391,8 +391,9 @@ def _pause_of(loop: Loop) -> tuple[Path, ...]:
 
 
 def _asks_batch(path: Path, starts: str) -> bool:
-    """Whether `last_error.batch` is asked for.
-    What is started, if it is a named graph, may ask for all that `last_error` has.
+    """Return true if the path reads `last_error.batch`.
+
+    A named graph that is started may read all fields of `last_error`.
     """
     return path.steps[:1] == ("batch",) or (not path.steps and bool(name_of(starts)))
 

@@ -1,8 +1,7 @@
-"""A step some of whose attempts have failed: whether it is tried again
-now, and what the next attempt is like.
+"""The retry of a step with failed attempts: its time, and its next attempt.
 
-Pauses between attempts, and answers to questions about failures. What is done about a failure is in
-failure_handling.py, which is imported where a step has failed; where the saga goes on is in transitions.py.
+Pauses between attempts and answers to questions about failures are here. The reaction to a failure is in
+failure_handling.py, which is imported after a step has failed; the way on of the saga is in transitions.py.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from baton.core.log.state import ANSWER, UNKNOWN_OUTCOME, Failing, Signal
 from baton.core.nodes.base import Activation
 
 DEPLOY = "deploy"
-"""Who lets a saga go on when other code was deployed."""
+"""Value of `by` in a `Resumed` that follows the deployment of other code."""
 
 
 def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> RunStep:
-    """The attempt that is made now."""
+    """Return the attempt to make now."""
     state, risk = builder.state, builder.program.graph.risk
     failing, since = state.failing.get(at.slot), state.first_started_at.get(at.slot, 0)
     approved, limits = state.approved.get(at.slot, ()), builder.program.graph.limits
@@ -77,7 +76,7 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
 
 
 def digest_of(builder: DecisionBuilder, at: Activation, arguments: Any) -> str:
-    """The name of the call, where a model may plan an equal one."""
+    """Return the name of the call if a model may plan an equal one, else an empty text."""
     failing = builder.state.failing.get(at.slot)
     # What is called before it, or in its place, makes another call of it.
     is_plain = failing is None or (failing.way is None and not failing.hooks)
@@ -87,9 +86,9 @@ def digest_of(builder: DecisionBuilder, at: Activation, arguments: Any) -> str:
 
 
 def may_try_again(builder: DecisionBuilder, at: Activation) -> bool:
-    """Whether the step at `slot` runs now.
-    If not, it may have been settled by an answer.
-    Raises `LackingError`.
+    """Return true if the step at `slot` runs now.
+
+    Otherwise an answer may have settled it. Raises `LackingError`.
     """
     failing = builder.state.failing[at.slot]
     if failing.ask is not None:
@@ -101,7 +100,7 @@ def may_try_again(builder: DecisionBuilder, at: Activation) -> bool:
 
 
 def has_paused(builder: DecisionBuilder, slot: str) -> bool:
-    """Whether the pause before this round of its loop is over, or there is none."""
+    """Return true if this round of its loop has no pause before it, or its pause is over."""
     paused = builder.state.pauses.get(slot)
     if paused is None or builder.now >= paused.until:
         return True
@@ -110,7 +109,7 @@ def has_paused(builder: DecisionBuilder, slot: str) -> bool:
 
 
 def unpark(builder: DecisionBuilder) -> None:
-    """Let a parked saga go on when its question has an answer, or each incident has, or its step is gone.
+    """Let a parked saga go on when its question or each incident has an answer, or its step is gone.
 
     Raises `LackingError`.
     """
@@ -186,7 +185,9 @@ def _is_answered(builder: DecisionBuilder, at: Activation, failing: Failing, ask
 
 
 def go_on(builder: DecisionBuilder, at: Activation, failing: Failing, ended: ev.Event) -> None:
-    """What comes after a strategy that has led to nothing, behind the event with which it has `ended`.
+    """Choose the reaction after a strategy without success; its events follow `ended`, the event that ended
+    the strategy.
+
     Raises `LackingError`.
     """
     from baton.core.decide.failure_handling import handle_failure
@@ -201,8 +202,9 @@ def go_on(builder: DecisionBuilder, at: Activation, failing: Failing, ended: ev.
 
 
 def _escalate(builder: DecisionBuilder, at: Activation, ask: ev.Ask) -> str:
-    """Takes the step of its escalation that is due; the answer that the
-    last one has given, else an empty text.
+    """Take the step of the question's escalation that is due.
+
+    Return the last step's answer, or an empty text.
     """
     from baton.core.log.questions import decided_by, due_step
 
@@ -217,7 +219,7 @@ def _escalate(builder: DecisionBuilder, at: Activation, ask: ev.Ask) -> str:
 
 
 def _give_up(builder: DecisionBuilder, at: Activation, failing: Failing) -> None:
-    """The last failure is the step's own."""
+    """Fail the step with its last failure."""
     failed = ev.StepFailed(
         node=at.node.name,
         iteration=at.iteration,
@@ -244,7 +246,7 @@ def _give_up(builder: DecisionBuilder, at: Activation, failing: Failing) -> None
 
 
 def _answer(builder: DecisionBuilder, slot: str, ask: ev.Ask) -> tuple[Signal, dict[str, Any]] | None:
-    """The first signal that answers it."""
+    """Return the first signal that answers the question, or None."""
     for signal in builder.state.signals:
         if signal.name == ANSWER:
             said = builder.context(slot).content(signal.payload)
@@ -260,7 +262,7 @@ def fail(
     first: ev.QuestionClosed | None = None,
     by: str = "",
 ) -> None:
-    """A failure that no attempt has made; it is told with the last one, if there was any."""
+    """Fail the step with a failure outside of an attempt; the event includes the last attempt, if any."""
     failing = builder.state.failing.get(at.slot)
     failed = ev.StepFailed(
         node=at.node.name,
@@ -296,7 +298,10 @@ def fail(
 
 
 def leave(builder: DecisionBuilder, at: Activation) -> None:
-    """Tell of the items of a node that are stopped with it while they act. Raises `LackingError`."""
+    """Note events about the items of a node that are stopped with it while they act.
+
+    Raises `LackingError`.
+    """
     if builder.state.items:
         for event in doubts_of(
             builder.program, builder.state, at.slot, builder.now, builder.running, builder.found
@@ -305,13 +310,13 @@ def leave(builder: DecisionBuilder, at: Activation) -> None:
 
 
 def is_late(builder: DecisionBuilder, at: Activation) -> bool:
-    """Whether what comes after the node has begun, and its items run beside it."""
+    """Return true if the nodes after this one have begun, and its items run beside them."""
     work = builder.state.open.get(at.slot) if at.node.each is not None else None
     return work is not None and work.is_late
 
 
 def stop_late(builder: DecisionBuilder, at: Activation, why: str) -> None:
-    """The items that a map has left running are stopped. Nothing follows from that."""
+    """Stop the items that a map has left running. Nothing follows from that."""
     for event in ended(
         builder.program, builder.state, at.slot, builder.now, builder.running, builder.found, why
     ):

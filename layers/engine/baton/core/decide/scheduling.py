@@ -1,7 +1,7 @@
-"""What is to be done at each slot: whether it is ready, and what follows from the answer of its kind.
+"""The decisions at each slot: its readiness, and the consequences of its kind's answer.
 
-The kinds are in core/nodes/, what concerns the saga as a whole in
-decide.py, where the saga goes on in transitions.py.
+The kinds are in core/nodes/, decisions about the saga as a whole in decide.py, the way on of the saga in
+transitions.py.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ _CHILDREN = "/children"
 
 
 def overtaken(builder: DecisionBuilder, at: Activation) -> ev.Failure | None:
-    """Why a node with a `wall_time` that has begun may not go on.
-    Otherwise its time is one of the decision's.
+    """Return the failure of a begun node whose `wall_time` is over; None if it may go on, until a time noted
+    as due.
     """
     since = builder.state.begun.get(at.slot)
     if since is None:
@@ -90,7 +90,9 @@ def overtaken(builder: DecisionBuilder, at: Activation) -> ev.Failure | None:
 
 
 def ask(builder: DecisionBuilder, at: Activation) -> ev.Failure | str:
-    """Empty: it may begin, or has begun. `HELD`: not now. A failure: never."""
+    """Return an empty text if the node may begin or has begun, `HELD` if it has to wait, or a failure if it
+    never may begin.
+    """
     caps, state = builder.program.caps, builder.state
     assert caps is not None
     kind = builder.program.kinds[at.node.kind]
@@ -122,8 +124,8 @@ def ask(builder: DecisionBuilder, at: Activation) -> ev.Failure | str:
 
 
 def _counted(state: State, at: Activation, scope: str, name: str, ahead: int) -> int:
-    """How much of a limit is used when the node begins, without what it
-    declares; `ahead`: nodes that have begun before.
+    """Return the use of a limit when the node begins, without the node's declared use; `ahead`: nodes that
+    began before.
     """
     found: int = getattr(state.used.get(scope, _NONE), name) if name in COUNTED else 0
     return found + ahead + 1 if name == "hops" and not at.item else found
@@ -132,7 +134,9 @@ def _counted(state: State, at: Activation, scope: str, name: str, ahead: int) ->
 def _ended(
     builder: DecisionBuilder, at: Activation, scope: str, failure: ev.Failure, cost: int
 ) -> ev.Failure | str:
-    """A limit is passed, if need be by what the node declares: its own fails it, the saga's ends the saga."""
+    """Apply a limit that the node's declared use exceeds: the node's own limit fails it, the saga's limit
+    ends the saga.
+    """
     if cost:
         failure = replace(failure, message=f"{failure.message} with what `{at.node.tool}` may cost")
     if scope != SAGA:
@@ -142,19 +146,19 @@ def _ended(
 
 
 def _declared(at: Activation) -> int:
-    """What the tool says that one call of it may cost; a map itself makes none."""
+    """Return the declared cost of one call of the tool; 0 for a map itself, which calls none."""
     return 0 if at.node.each is not None and not at.item else at.node.cost
 
 
 def _reserved(builder: DecisionBuilder, scope: str) -> int:
-    """What the steps under way, in the saga or of one node, may still cost by what their tools declare."""
+    """Return the declared cost of the steps under way, in the saga or of one node."""
     slots = {*builder.running, *(step.slot for step in builder.run)}
     costs = {slot: builder.program.node_at(builder.state, slot).cost for slot in slots}
     return sum(cost for slot, cost in costs.items() if scope in (SAGA, node_of(owner_of(slot))[0]))
 
 
 def _under_way(builder: DecisionBuilder, caps: Caps) -> int:
-    """How many nodes have begun and will have run when they are done: one for all items of a node."""
+    """Return the number of nodes that have begun and not ended, one for all items of a node."""
     busy, opened = _busy(builder, caps)[SAGA], builder.state.open
     if not builder.state.items:
         return busy + len(opened)
@@ -162,8 +166,8 @@ def _under_way(builder: DecisionBuilder, caps: Caps) -> int:
 
 
 def _is_slow(builder: DecisionBuilder, caps: Caps, scope: str, node: Node) -> bool:
-    """Whether a node behind a throttled limit still has to wait: for
-    earlier nodes, then for the end of the pause.
+    """Return true if a node behind a throttled limit still has to wait: for earlier nodes, then for the end
+    of the pause.
     """
     busy = _busy(builder, caps)
     if scope == SAGA and (busy[SAGA] or (_is_child(builder, node) and busy[_CHILDREN])):
@@ -176,7 +180,9 @@ def _is_slow(builder: DecisionBuilder, caps: Caps, scope: str, node: Node) -> bo
 
 
 def _is_full(builder: DecisionBuilder, caps: Caps, node: Node) -> bool:
-    """Whether as many as a throttled fan-out allows are at work: behind one of its senders, or in the saga."""
+    """Return true if a throttled fan-out has no place left, behind one of the node's senders or in
+    the saga.
+    """
     if not caps.wide:
         return False
     busy = _busy(builder, caps)
@@ -186,8 +192,8 @@ def _is_full(builder: DecisionBuilder, caps: Caps, node: Node) -> bool:
 
 
 def _busy(builder: DecisionBuilder, caps: Caps) -> dict[str, int]:
-    """How many are at work: steps in the saga, children in the saga, both
-    behind each node whose fan-out is throttled.
+    """Return the numbers of work under way: steps in the saga, children in the saga, both behind each node
+    with a throttled fan-out.
     """
     if builder.busy is None:
         builder.busy = dict.fromkeys((SAGA, _CHILDREN, *caps.wide), 0)
@@ -211,16 +217,16 @@ def _begins(builder: DecisionBuilder, caps: Caps, node: Node) -> None:
 
 
 ERRORS_KEPT = 20
-"""How many errors a join's failure keeps: it is stored in an entry and in the state."""
+"""Most errors in a join's failure, which is stored in an entry and in the state."""
 
 Moment = tuple[int, int]
-"""When, in epoch ms, and which signal of those that wait; -1: none, its time is over."""
+"""Time in epoch milliseconds, and index of a waiting signal; -1: none, its time is over."""
 
 
 def in_order(state: State, now: int) -> list[str]:
-    """The slots with tokens: first those whose work is over, the one that was over first before the others.
+    """Return the slots with tokens: first those whose work is over, in the order of its end.
 
-    Of two signals the earlier one of the log is first, whatever the clocks said that dated them.
+    Of two signals the earlier one of the log is first, whatever the clocks of their senders.
     """
     moments: dict[str, Moment] = {}
     latest, times = 0, list[int]()
@@ -238,7 +244,7 @@ def in_order(state: State, now: int) -> list[str]:
 
 
 def _ends(work: Open, signal: Signal) -> bool:
-    """Tell whether the work is over with this signal."""
+    """Return true if the signal ends the work."""
     if signal.name == ANSWER:
         return work.ask is not None and is_answer_to(signal.key, work.ask.id)
     if signal.name == CALLBACK:
@@ -247,7 +253,10 @@ def _ends(work: Open, signal: Signal) -> bool:
 
 
 def join_failure(context: EvaluationContext, node: Node) -> ev.Failure:
-    """Why the join at the context's slot fails. What catches it finds the failures in `last_error.errors`."""
+    """Return the failure of the join at the context's slot.
+
+    A `catch` finds the causes in `last_error.errors`.
+    """
     errors, join, slot = context.errors(), node.join, context.slot
     assert join is not None, "one that tolerates nothing does not fail"
     arrived, carried = context.state.tokens[slot], context.state.errors.get(slot, {})
@@ -267,11 +276,11 @@ def join_failure(context: EvaluationContext, node: Node) -> ev.Failure:
 
 
 def schedule_ready(builder: DecisionBuilder) -> None:
-    """All slots with tokens, in the order in which they got them; where one
-    may be ahead of others, what was over first comes first.
+    """Schedule all slots with tokens in the order of arrival; where the order matters, finished work comes
+    first.
 
-    Where a join may fire early, joins that have fired come first, then what is skipped or fails by what was
-    said, and only then what begins; whatever that says at once is heard everywhere before the next begins.
+    If a join may fire early, joins that have fired come first, then slots that are skipped or fail, and only
+    then slots that begin; each consequence is applied everywhere before the next slot begins.
     """
     slots = builder.state.tokens
     hurries = builder.program.index.hurries
@@ -301,8 +310,8 @@ def schedule_ready(builder: DecisionBuilder) -> None:
 
 
 def _in_order(builder: DecisionBuilder) -> Iterable[str]:
-    """The slots in the order in which it matters to a join, to a node that
-    ends the saga or to a map that has enough.
+    """Return the slots in the order that matters to a join, to a node that ends the saga or to a map that has
+    enough.
     """
     if not (builder.state.signals or builder.program.index.hurries or builder.program.ends):
         return builder.state.tokens
@@ -310,10 +319,9 @@ def _in_order(builder: DecisionBuilder) -> Iterable[str]:
 
 
 def _is_ending(builder: DecisionBuilder) -> bool:
-    """Whether a node has ended the saga, or lacks something to do so.
+    """Return true if a node has ended the saga, or lacks data to do so.
 
-    Such nodes come first: what is ready besides, and cannot have what it
-    needs because the saga ends, must not begin.
+    Such nodes come first: other ready nodes must not begin, because the saga may end.
     """
     for slot in builder.state.tokens:
         if node_of(slot)[0] in builder.program.ends and not builder.state.is_stopping:
@@ -322,9 +330,10 @@ def _is_ending(builder: DecisionBuilder) -> bool:
 
 
 def _leads_to_an_end(builder: DecisionBuilder, said: Iterable[ev.Event]) -> bool:
-    """Tell whether an edge to a node that ends the saga has spoken: then the next decision begins with that.
+    """Return true if an edge to a node that ends the saga has a token: then the next decision begins with
+    that node.
 
-    One that is not alive, too: it may be the last for which such a node has waited.
+    A dead token counts, too: it may be the last for which such a node has waited.
     """
     tokens = (token for event in said for token in getattr(event, "emits", ()))
     return any(token.dst in builder.program.ends for token in tokens)
@@ -338,7 +347,7 @@ def _try(builder: DecisionBuilder, slot: str, *, to_begin: bool) -> None:
 
 
 def _schedule(builder: DecisionBuilder, slot: str, *, to_begin: bool) -> None:
-    """What is to be done at one slot; what begins there only when it is asked for. Raises `LackingError`."""
+    """Decide about one slot; work begins there only with `to_begin`. Raises `LackingError`."""
     program, state = builder.program, builder.state
     if slot not in state.tokens or state.parked is not None:
         return
@@ -377,7 +386,7 @@ def _fail_join(builder: DecisionBuilder, at: Activation, *, to_begin: bool) -> N
 
 
 def _is_a_beginning(builder: DecisionBuilder, slot: str, failure: ev.Failure) -> bool:
-    """Whether something begins with the failure, because it is caught: then it is no part of what is over."""
+    """Return true if the failure is caught, so that other nodes begin with it."""
     return caught(builder.context(slot), failure) is not None
 
 
@@ -395,7 +404,10 @@ def _skip(builder: DecisionBuilder, at: Activation, why: str = "") -> None:
 
 
 def _is_admitted(builder: DecisionBuilder, at: Activation, when: Condition, *, to_begin: bool) -> bool:
-    """Whether `when` lets the node run; asked once for what takes its time. Raises `LackingError`."""
+    """Return true if `when` lets the node run; evaluated once for work that takes time.
+
+    Raises `LackingError`.
+    """
     state = builder.state
     if at.item or at.slot in state.admitted or state.has_begun(at.slot):
         return True
@@ -426,7 +438,7 @@ def _is_overtaken(builder: DecisionBuilder, at: Activation) -> bool:
 
 
 def _may_begin(builder: DecisionBuilder, at: Activation) -> bool:
-    """Whether the limits let it begin, or have done so."""
+    """Return true if the limits let the node begin, or have done so."""
     answer = ask(builder, at)
     if isinstance(answer, ev.Failure):
         fail(builder, at, answer)
@@ -434,7 +446,7 @@ def _may_begin(builder: DecisionBuilder, at: Activation) -> bool:
 
 
 def _may_ask_again(builder: DecisionBuilder, slot: str) -> bool:
-    """Whether a step that waits for a circuit breaker asks it again now."""
+    """Return true if a step that waits for a circuit breaker asks it again now."""
     until = builder.state.held[slot].until
     if builder.now < until:
         builder.again_at(until)
@@ -466,7 +478,7 @@ def _ask_its_kind(builder: DecisionBuilder, at: Activation) -> None:
 
 
 def follow(builder: DecisionBuilder, at: Activation, said: Next) -> None:
-    """Carry out what a kind has said."""
+    """Carry out the answer of a kind."""
     _FOLLOWS[type(said)](builder, at, said)
 
 
@@ -502,7 +514,7 @@ def _completed(builder: DecisionBuilder, at: Activation, said: Completed) -> Non
 
 
 def _kept(builder: DecisionBuilder, at: Activation, failing: Failing | None) -> ev.Value | None:
-    """What undoes the step needs of the arguments with which its work was handed over. Raises `LackingError`."""
+    """Return the arguments of a handed-over step that its inverse needs. Raises `LackingError`."""
     undo = at.node.undo.get(at.node.tool)
     if undo is None or undo.keeps == ():
         return None

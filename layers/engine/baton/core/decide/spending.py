@@ -1,8 +1,9 @@
-"""Limits of money: what a saga may still begin, what parks it or its user, and what people are told of it.
+"""Limits of money: the work that a saga may still begin, the parking of a saga or its user, and the notices
+to people.
 
-Arithmetic on what the log says.
-The limits that a document gives are in core/log/folding/workflow_limits.py; the reservations of
-a user's day, which many sagas share, are in runtime/money/ledger.py. Amounts are micro-dollars.
+All of this is arithmetic on the log. The limits of a document are in core/log/folding/workflow_limits.py; the
+reservations of a user's day, which many sagas share, are in runtime/money/ledger.py. Amounts are
+micro-dollars.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ BEGINS, WAITS = "", "waits"
 
 
 class SpendingLimits(msgspec.Struct, frozen=True):
-    """What a deployment allows: to a saga, to a user and to a tenant on a
-    day (UTC), 0: any amount; and at how much of it to warn.
+    """Limits of a deployment: for a saga, and for a user and a tenant per day (UTC), 0: any amount.
+
+    `warn_percent`: the share of a limit at which people are warned.
     """
 
     saga: int = 0
@@ -42,12 +44,12 @@ class SpendingLimits(msgspec.Struct, frozen=True):
 
     @property
     def counts_days(self) -> bool:
-        """Whether it matters what was spent on a day."""
+        """Return true if the amount spent on a day matters."""
         return bool(self.user_day or self.tenant_day)
 
     @classmethod
     def of(cls, limits: Limits) -> SpendingLimits:
-        """As a deployment's settings say it."""
+        """Return the limits of a deployment's settings."""
         return cls(
             saga=micro_dollars([amount_of(limits.saga_budget_usd)]),
             user_day=micro_dollars([amount_of(limits.user_day_budget_usd)]),
@@ -60,19 +62,19 @@ ANY_AMOUNT = SpendingLimits()
 
 
 class Spending(Protocol):
-    """What is known of a user's or a tenant's day."""
+    """Spending of a user's or a tenant's day."""
 
     @property
     def spent(self) -> int: ...
 
 
 def day_of(now: int) -> int:
-    """The UTC day, counted from 1970."""
+    """Return the UTC day, counted from 1970."""
     return now // DAY_MS
 
 
 def end_of(day: int) -> int:
-    """The moment at which a day ends."""
+    """Return the moment at which a day ends."""
     return (day + 1) * DAY_MS
 
 
@@ -80,7 +82,7 @@ def end_of(day: int) -> int:
 
 
 def total_of(state: State, terms: SpendingLimits) -> int:
-    """What the saga may spend in all, with the sagas above and below it; 0: any amount."""
+    """Return the most that the saga may spend in all, with the sagas above and below it; 0: any amount."""
     if not terms.saga:
         return 0
     own = max(state.money.budget, terms.saga)
@@ -90,17 +92,16 @@ def total_of(state: State, terms: SpendingLimits) -> int:
 
 
 def afresh(state: State, terms: SpendingLimits) -> int:
-    """What a saga that was parked for its money may spend in all from now on: as much again. 0: as before."""
+    """Return the new total of a saga that was parked for its money: one more limit's worth. 0: as before."""
     is_for_money = state.parked is not None and state.parked.code == SAGA_SPENT
     return max(state.money.spent, total_of(state, terms)) + terms.saga if is_for_money else 0
 
 
 def ask(state: State, terms: SpendingLimits, node: Node, busy: int) -> str | ev.Parked:
-    """Whether a node that does work may begin, with `busy` reserved by the attempts that are under way.
+    """Return `BEGINS`, `WAITS` or the parking for a node that does work; attempts under way reserve `busy`.
 
     `WAITS`: for the end of those. Once everything is spent no step begins at all, nor a child: most tools
-    that cost
-    do not say so before.
+    with a cost do not declare it.
     """
     total = total_of(state, terms)
     if total and state.money.spent >= total:
@@ -111,11 +112,10 @@ def ask(state: State, terms: SpendingLimits, node: Node, busy: int) -> str | ev.
 def ask_for(
     state: State, terms: SpendingLimits, node: str, what: str, spent: int, busy: int, cost: int
 ) -> str | ev.Parked:
-    """Whether there is money for one call of `what`, for `node`, that may `cost` so much.
+    """Return `BEGINS`, `WAITS` or the parking for one call of `what`, for `node`, that may cost up to `cost`.
 
-    `spent` is what the saga has spent by now, also what the log does not say yet; `busy` what the other
-    attempts
-    that are under way have spent or hold.
+    `spent` is the saga's spending by now, including amounts that are not in the log yet; `busy` is the amount
+    that the other attempts under way have spent or hold.
     """
     total = total_of(state, terms)
     if not total or spent + busy + cost <= total:
@@ -134,7 +134,7 @@ def _spent_up(spent: int, total: int, terms: SpendingLimits, node: str, what: st
 
 
 def saga_notice(state: State, terms: SpendingLimits, now: int) -> ev.Notice | None:
-    """The warning that so much is spent, if it is due and was not sent yet."""
+    """Return the warning about the saga's spending, if it is due and was not sent yet."""
     total = total_of(state, terms)
     if not (total and _is_over(state.money.spent, total, terms)):
         return None
@@ -149,17 +149,17 @@ def saga_notice(state: State, terms: SpendingLimits, now: int) -> ev.Notice | No
 
 
 def saga_key(state: State, terms: SpendingLimits) -> str:
-    """Names the limit of one saga in the key of its notice."""
+    """Return the name of a saga's limit in the key of its notice."""
     return f"saga/{state.origin.saga}/{total_of(state, terms)}"
 
 
 def tree_key(limit: SharedLimit) -> str:
-    """The same of a limit that sagas share: one notice for all of them."""
+    """Return the name of a limit that sagas share: one notice for all of them."""
     return f"tree/{limit.saga}/{limit.most}"
 
 
 def parked_notice(key: str, parked: ev.Parked, now: int) -> ev.Notice:
-    """The notice to the user that a saga waits until its limit is raised."""
+    """Return the notice to the user that a saga waits until its limit is raised."""
     return ev.Notice(
         key=f"budget100/{key}",
         to="user",
@@ -172,7 +172,7 @@ def parked_notice(key: str, parked: ev.Parked, now: int) -> ev.Notice:
 
 
 def is_told(state: State, key: str) -> bool:
-    """Whether a notice with this key is on its way, or has been sent."""
+    """Return true if a notice with this key is due, or has been sent."""
     return key in state.outbox.sent or any(notice.key == key for notice in state.outbox.due)
 
 
@@ -180,16 +180,17 @@ def is_told(state: State, key: str) -> bool:
 
 
 def is_blocked(sums: Spending, terms: SpendingLimits) -> bool:
-    """Whether a user begins nothing more today."""
+    """Return true if a user may begin nothing more today."""
     return terms.user_day != 0 and terms.user_day <= sums.spent
 
 
 def user_parked(
     sums: Spending, terms: SpendingLimits, day: int, node: str = "", amount: int = 0, what: str = ""
 ) -> ev.Parked:
-    """Why a saga waits until the day ends. An attempt that costs more than a day allows waits for a person.
+    """Return the parking of a saga until the day ends.
 
-    `what` would cost `amount`, if that is not what the node is called.
+    An attempt that costs more than a day allows waits for a person.
+    `what`: the thing that would cost `amount`, if its name is not the node's.
     """
     if terms.user_day == BLOCKED:
         said = "an operator has blocked the user; what is parked for it looks again when the day turns (UTC)"
@@ -200,7 +201,7 @@ def user_parked(
 def tenant_parked(
     sums: Spending, terms: SpendingLimits, day: int, node: str = "", amount: int = 0, what: str = ""
 ) -> ev.Parked:
-    """The same for the tenant's day."""
+    """Return the parking of a saga until the tenant's day ends."""
     return _parked(TENANT_SPENT, "tenant", sums, terms.tenant_day, day, node, amount, what)
 
 
@@ -215,20 +216,20 @@ def _parked(
 
 
 def is_tenant_blocked(sums: Spending, terms: SpendingLimits) -> bool:
-    """Whether none of a tenant's users begins anything more today."""
+    """Return true if none of a tenant's users may begin anything more today."""
     return 0 < terms.tenant_day <= sums.spent
 
 
 def user_notices(
     user: str, sums: Spending, terms: SpendingLimits, day: int, now: int
 ) -> tuple[ev.Notice, ...]:
-    """The notices that the user's spending calls for so far; each has the same key all day."""
+    """Return the notices due for the user's spending so far; each has the same key all day."""
     whose = (user, f"user/{user}", "user", USER_SPENT)
     return _notices(whose, sums.spent, terms.user_day, terms.warn_percent, day, now)
 
 
 def tenant_notices(sums: Spending, terms: SpendingLimits, day: int, now: int) -> tuple[ev.Notice, ...]:
-    """The same for the tenant's day: those on call are told, who may raise its limit."""
+    """Return the notices due for the tenant's spending: those on call, who may raise its limit, are told."""
     whose = ("the tenant", "tenant", ON_CALL, TENANT_SPENT)
     return _notices(whose, sums.spent, terms.tenant_day, terms.warn_percent, day, now)
 
@@ -236,7 +237,10 @@ def tenant_notices(sums: Spending, terms: SpendingLimits, day: int, now: int) ->
 def _notices(
     whose: tuple[str, str, str, str], spent: int, limit: int, percent: int, day: int, now: int
 ) -> tuple[ev.Notice, ...]:
-    """`whose`: the name, the middle of the key, who is told, and the code once all is spent."""
+    """Return the notices of a day.
+
+    `whose`: the name, the middle of the key, the audience, and the code once all is spent.
+    """
     name, key, to, code = whose
     if limit <= 0 or spent * 100 < limit * percent:
         return ()
@@ -249,7 +253,7 @@ def _notices(
 
 
 def shown(day: int) -> str:
-    """`2026-09-21`."""
+    """Return the date of a day: `2026-09-21`."""
     return datetime.fromtimestamp(day * DAY_MS / 1_000, UTC).date().isoformat()
 
 
@@ -263,13 +267,12 @@ def _is_over(spent: int, limit: int, terms: SpendingLimits) -> bool:
 def limits_at(
     state: State, node: Node | None, of_saga: Cap | None, terms: SpendingLimits, day: int, *, shares: bool
 ) -> tuple[SharedLimit, ...]:
-    """The limits that hold what `node` of a saga spends, or what the sagas
-    spend that are started there, the nearest first.
+    """Return the limits on the spending of a saga's `node`, or of the sagas that are started there, the
+    nearest first.
 
     `of_saga`: the limit that its document gives for the whole saga. `shares`: its graph can start sagas. A
-    saga that cannot, and has none
-    above it, has no account: its limits are arithmetic on its log.
-    `day`: until when an account of its own is kept.
+    saga that cannot, and has no saga above it, has no account: its limits are arithmetic on its log. `day`:
+    the last day of an account of its own.
     """
     above, saga = state.origin.shared_limits, state.origin.saga
     found: list[SharedLimit] = []
@@ -290,9 +293,10 @@ def limits_at(
 
 
 def kept_until(state: State) -> int:
-    """The UTC day until which an account of the saga is kept: it and one of its children have then ended.
+    """Return the UTC day until which an account of the saga is kept: the saga and its children have then
+    ended.
 
-    By its first entry alone: the day is a part of the account's name.
+    It depends on the first entry alone, because the day is a part of the account's name.
     """
     began, end = state.origin.started_at, state.origin.ends_by
     return day_of(2 * end - began) if end else day_of(began) + 2 * Limits().saga_days
@@ -305,7 +309,9 @@ def _ends(cap: Cap | None) -> Cap | None:
 def reached(
     limit: SharedLimit, terms: SpendingLimits, spent: int, cost: int, node: str, what: str
 ) -> ev.Failure | ev.Parked:
-    """The end of a call that does not fit: a failure by a limit of a document, else the saga is parked."""
+    """Return the result of a call that does not fit: a failure by a limit of a document, else the saga's
+    parking.
+    """
     if limit.node is not None:
         failure = failure_of("cost", Cap(most=limit.most), limit.node, spent + cost)
         whose = f"{failure.message} with what the next call may cost, in saga {limit.saga} and those below it"
@@ -325,9 +331,9 @@ _DEFAULTS = Limits()
 class Bounds(Struct, frozen=True, kw_only=True):
     """The limits of a deployment and of its store, as far as decisions know them.
 
-    `entry_bytes`: of the events of one entry together; one is always taken. `value_bytes`: of a value that is
-    made here. `deaths`: so many
-    in a row, then a person has to decide. `rows`: of tools, that the store takes together with an entry.
+    `entry_bytes`: most bytes of the events of one entry together; one event is always taken. `value_bytes`:
+    most bytes of a value made here. `deaths`: number of deaths in a row after which a person has to decide.
+    `rows`: rows of tools that the store takes together with an entry.
     """
 
     entry_bytes: int = _DEFAULTS.entry_bytes

@@ -1,7 +1,7 @@
-"""Where the saga goes on from a node that is done, was skipped or failed: the settlement of the event.
+"""The way on of a saga from a node that is done, was skipped or failed: the settlement of the event.
 
-`loop`, `branch`, what leaving a round does, and which outputs are no longer read. Which nodes are ready:
-program.py.
+`loop`, `branch`, the end of a round, and the outputs that are no longer read are here. The readiness of nodes
+is in program.py.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class RouteError(Exception):
 
 
 class Settlement(Struct, frozen=True, kw_only=True):
-    """The fields have the meaning that they have in an event.
+    """The consequences of an event. The fields have the meaning that they have in an event.
+
     `output`, `keep` and `full` are those of a node that is done.
     """
 
@@ -60,7 +61,7 @@ class Settlement(Struct, frozen=True, kw_only=True):
     paused: Paused | None = None
 
     def on(self, event: _Event) -> _Event:
-        """The event of a node, completed with what follows from it."""
+        """Return the event of a node, completed with its consequences."""
         if self.paused is not None:
             event = replace(event, paused=self.paused)
         if isinstance(event, ev.Gives):
@@ -98,13 +99,12 @@ _NONE: frozenset[str] = frozenset()
 def done(
     context: EvaluationContext, now: int, cost: int = 0, *, began: int = 0, has_schema: bool = True
 ) -> Settlement:
-    """The settlement of the node at the context's slot that has just given
-    `context.output`, with that output.
+    """Return the settlement of the node at the context's slot that has just given `context.output`, with that
+    output.
 
-    It has a `fault` when the output is not what it has to be, a condition breaks or a limit is not kept.
-    `cost` has not been counted yet; `began`: when its attempt did. Without `has_schema` the output is the
-    engine's own, and the node's schema is not
-    for it, or it is known to be valid. Raises `LackingError`.
+    It has a `fault` if the output is invalid, a condition breaks or a limit is exceeded. `cost` has not been
+    counted yet; `began`: the start of its attempt. Without `has_schema` the output is the engine's own, and
+    the node's schema does not apply, or the output is known to be valid. Raises `LackingError`.
     """
     program, state, slot = context.program, context.state, context.slot
     assert context.output is not None
@@ -133,9 +133,10 @@ def done(
 
 
 def skipped(program: Program, state: State, slot: str, *, passes_on: bool) -> Settlement:
-    """The settlement of a node that does not run: none of its edges is taken, and the errors it got go on.
+    """Return the settlement of a node that does not run: none of its edges is taken, and the errors it got go
+    on.
 
-    They do not where its join has fired: what it let pass ends there.
+    The errors do not go on if its join has fired.
     """
     node = program.nodes[node_of(slot)[0]]
     errors = EvaluationContext(program, state, NOTHING, slot).errors() if passes_on else ()
@@ -143,12 +144,11 @@ def skipped(program: Program, state: State, slot: str, *, passes_on: bool) -> Se
 
 
 def stopped(context: EvaluationContext, failure: ev.Failure) -> Settlement:
-    """The settlement of the node at the context's slot that failed: empty
-    unless it is caught or a join tolerates it.
+    """Return the settlement of the failed node at the context's slot: empty unless it is caught or a join
+    tolerates it.
 
-    Where it is caught, all edges but those to its handlers are lost. An item fails its node.
-
-    Raises `LackingError`.
+    If it is caught, all edges but those to its handlers are lost. An item fails its node. Raises
+    `LackingError`.
     """
     if "#" in context.slot:
         if context.program.keeps_failure(context.slot):
@@ -166,13 +166,14 @@ def stopped(context: EvaluationContext, failure: ev.Failure) -> Settlement:
 
 
 def forgotten(context: EvaluationContext) -> tuple[str, ...]:
-    """The outputs that no node reads any more once the slot is gone, and nothing follows from it."""
+    """Return the outputs that no node reads any more once the slot is gone, and nothing follows from it."""
     return _settled(context.program, context.state, context.slot, (), (), ()).forget
 
 
 def caught(context: EvaluationContext, failure: ev.Failure) -> int | None:
-    """The number of the first rule of `catch` that fits, from 0.
-    One whose condition breaks does not.
+    """Return the number of the first rule of `catch` that fits, from 0.
+
+    A rule whose condition breaks does not fit.
     Raises `LackingError`.
     """
     node = context.program.nodes[node_of(context.slot)[0]]
@@ -190,7 +191,7 @@ def caught(context: EvaluationContext, failure: ev.Failure) -> int | None:
 
 
 def is_handled(context: EvaluationContext, failure: ev.Failure) -> bool:
-    """Whether the saga would go on from this failure. Raises `LackingError`."""
+    """Return true if the saga would go on from this failure. Raises `LackingError`."""
     program, (name, _) = context.program, node_of(context.slot)
     if program.is_one_of_many(context.slot):
         each = program.nodes[name].each
@@ -204,7 +205,10 @@ def is_handled(context: EvaluationContext, failure: ev.Failure) -> bool:
 
 
 def check_output(context: EvaluationContext, node: Node) -> None:
-    """Raises `RouteError` for an output that is not valid by the node's schema, and `LackingError`."""
+    """Check an output against the node's schema.
+
+    Raises `RouteError` for an invalid output, and `LackingError`.
+    """
     is_part = "#" in context.slot and not context.program.is_one_of_many(context.slot)
     if node.output_schema is None or context.output is None or is_part:
         return
@@ -225,7 +229,7 @@ def _check_limits(
 
 
 def _choose(context: EvaluationContext, node: Node) -> tuple[bool, frozenset[str], str]:
-    """Whether the loop goes round again; else the receivers that are chosen; and both in words."""
+    """Return true if the loop goes round again; the chosen receivers if not; and both in words."""
     chosen, words = frozenset(node.after), []
     if node.catch:
         chosen -= frozenset(name for rule in node.catch for name in rule.then)
@@ -261,7 +265,7 @@ def _branch(context: EvaluationContext, node: Node) -> tuple[frozenset[str], str
 
 
 def _named(context: EvaluationContext, node: Node) -> frozenset[str]:
-    """The nodes that the value of `choose` names."""
+    """Return the nodes that the value of `choose` names."""
     branch = node.branch
     assert branch is not None
     try:
@@ -287,7 +291,9 @@ def _holds(context: EvaluationContext, condition: Any, where: str) -> bool:
 
 
 def _again(program: Program, state: State, slot: str, node: Node) -> Settlement:
-    """The next round: outputs of the last one become the previous ones, or are forgotten."""
+    """Return the settlement of the next round: outputs of the last one become the previous ones, or are
+    forgotten.
+    """
     _, iteration = node_of(slot)
     header, following = program.index.again(node.name, iteration)
     body = program.index.body[node.name]
@@ -308,8 +314,8 @@ def _go(
     chosen: Collection[str],
     errors: tuple[ev.Failure, ...] = (),
 ) -> Settlement:
-    """Tokens along the edges: those of the node's own, or all those that
-    leave the loops that are left with it.
+    """Return the settlement with tokens along the node's own edges, or all edges out of the loops that end
+    with it.
     """
     index = program.index
     _, iteration = node_of(slot)
@@ -339,7 +345,7 @@ def _go(
 def _round(
     program: Program, state: State, slot: str, tail: str, iteration: tuple[int, ...]
 ) -> tuple[str, ...]:
-    """The slots where something is left of a round of a loop, with the own one when that fired early."""
+    """Return the slots with remains of a round of a loop, its own included if that fired early."""
     body, depth = program.index.body[tail], len(iteration)
     header = program.index.header[tail]
     found = []
@@ -397,14 +403,16 @@ def _settled(
 
 GIVEN_UP = "poll_exhausted"
 LONGEST_ANSWER = 4_096
-"""Bytes of the last answer that the failure of a poll keeps; of a longer one it keeps the beginning."""
+"""Most bytes of the last answer that the failure of a poll keeps; of a longer answer it keeps the
+beginning.
+"""
 _NONE_AT_ALL = re.compile(r" *0+(\.0+)? *(ms|s|m|h|d)? *")
 
 
 def paused(context: EvaluationContext, loop: Loop, now: int, began: int) -> Paused | None:
-    """The pause before the round that follows on this one. The last try of a poll is made at its deadline.
+    """Return the pause before the next round. The last try of a poll is made at its deadline.
 
-    Raises `RouteError`, for a poll also where its tries or its time are used up, and `LackingError`.
+    Raises `RouteError`, for a poll also if its tries or its time are used up, and `LackingError`.
     """
     by = 0
     if loop.poll is not None:
@@ -430,7 +438,7 @@ def _give_up(context: EvaluationContext, rounds: int, most: str) -> NoReturn:
 
 
 def _deadline(context: EvaluationContext, poll: Poll, began: int) -> int:
-    """Counted from the first attempt of the first try; 0: none."""
+    """Return the deadline of a poll, counted from the first attempt of the first try; 0: none."""
     if not poll.within_ms:
         return 0
     if (before := context.state.pauses.get(context.slot)) is not None:

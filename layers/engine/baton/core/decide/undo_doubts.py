@@ -1,8 +1,8 @@
-"""A step in doubt, when an undoing comes to it: what undoes it is called
-in any case, or a person is asked whether it has happened; and who is told.
+"""A step in doubt, when an undoing comes to it: its inverse is called in any case, or a person is asked about
+its outcome.
 
-The question is that of any step whose outcome is unknown.
-Nothing is called again: what the answers come to is in core/log/folding/undo_folds.py.
+The question is that of any step whose outcome is unknown. Nothing is called again: the effects of the answers
+are in core/log/folding/undo_folds.py. The notices about such steps are here, too.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ OPTIONS = (
     ),
 )
 REPEATING = [name for name, strategy in STRATEGIES.items() if strategy.repeats][-1]
-"""Nothing is called again: only strategies that come after this one are left."""
+"""The last strategy that repeats a call. Nothing is called again here: only later strategies are left."""
 
 
 def why(event: Any) -> str:
-    """Why it is not known whether a step has happened; empty for one that has."""
+    """Return the reason why the outcome of a step is unknown; empty for a step that has happened."""
     if isinstance(event, ev.StepFailed):
         came_to = f"ended with {event.failure.code}: {event.failure.message[:500]}"
     elif isinstance(event, ev.StepStopped) and event.instead:
@@ -63,7 +63,7 @@ def why(event: Any) -> str:
 
 
 def ask(builder: DecisionBuilder, at: Activation) -> None:
-    """The person is asked, or what the answer comes to is noted. Raises `LackingError`."""
+    """Ask the person, or note the effect of the answer. Raises `LackingError`."""
     failing, known = builder.state.failing[at.slot], len(builder.record)
     if failing.strategy:
         may_try_again(builder, at)
@@ -76,8 +76,8 @@ def ask(builder: DecisionBuilder, at: Activation) -> None:
 
 
 def tell(builder: DecisionBuilder, at: Activation, known: int) -> None:
-    """The people on call are told of a step that has failed since the
-    record was `known`, if no person has said what has happened.
+    """Notify the people on call of a step that failed after `known` events, if no person has given its
+    outcome.
     """
     news = builder.record[known:]
     is_said = any(isinstance(event, ev.QuestionClosed) and event.by for event in news)
@@ -103,7 +103,9 @@ def _left(state: State, at: Activation, now: int) -> ev.Notice:
 
 
 def unsure_notice(state: State, slot: str, failure: Failure, now: int) -> Notice:
-    """That it is not known whether a step was undone: the call of what undoes it had no answer that says so."""
+    """Return the notice that the outcome of an inverse is unknown, because its call had no
+    conclusive answer.
+    """
     name, iteration = node_of(slot)
     was, notice = slot_of(name, iteration, undone_item(item_of(slot))), doubt_notice(state, slot, now)
     what = f"`{failure.tool}`" if failure.tool else "what undoes it"
@@ -115,8 +117,9 @@ def unsure_notice(state: State, slot: str, failure: Failure, now: int) -> Notice
 
 
 def way_of(program: Program, event: Any, at: int) -> dict[str, Any]:
-    """The way, and when it may be gone at the earliest: no call that is still
-    under way may come after what undoes it. `at`: when the event was written.
+    """Return the way, and its earliest time, so that no call under way comes after its inverse.
+
+    `at`: the time when the event was written.
     """
     node = program.nodes.get(event.node)
     undo = None if node is None else node.inverse(event.tool, event.item)
@@ -130,14 +133,14 @@ def way_of(program: Program, event: Any, at: int) -> dict[str, Any]:
 
 
 def failure_notice(state: State, slot: str, failure: Failure, now: int) -> Notice | None:
-    """Notice to the people on call about an inverse that is not called, or not once more."""
+    """Return the notice to the people on call about an inverse that is not called, or not once more."""
     if failure.says_nothing or failure.code == UNKNOWN_OUTCOME:
         return unsure_notice(state, slot, failure, now)
     return refused_notice(state, slot, failure, now)
 
 
 def refused_notice(state: State, slot: str, failure: Failure, now: int) -> Notice | None:
-    """That a step could not be undone, for the first of them."""
+    """Return the notice that a step could not be undone, for the first such steps; None for later ones."""
     if len(state.undo.failed) >= NAMED or state.undo.set_aside:
         return None
     name, iteration = node_of(slot)

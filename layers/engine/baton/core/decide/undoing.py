@@ -1,7 +1,7 @@
-"""A saga that cannot go on takes back what it has done: whether, and what comes before.
+"""The undoing of a saga that cannot go on: its conditions, its preparation, and its steps.
 
-Loaded with the first saga that undoes something.
-The steps of it are in undoing.py, the list of what can be undone in core/log/undos.py.
+Loaded with the first saga that undoes its effects. The list of steps that can be undone is in
+core/log/undos.py.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ from baton.core.nodes.base import Activation, Run, UnfitError
 from baton.errors import CorruptLog
 
 Cancelling = Callable[..., Decision]
-"""Has children stop, and undo what they have done."""
+"""Function that asks children to stop and to undo their effects."""
 
 MOST_INTERRUPTIONS = 3
-"""An inverse, and a step called again to find out what it has done, that the end of an invocation has cut off so
-often is given up.
+"""Most interruptions by the end of an invocation of an inverse, or of a step called again to find out its
+outcome, before the engine gives it up.
 """
 MOST_CRASHES = 2
-"""After so many deaths in a row without progress such a step is not
-called again: it may be the one that kills its workers.
+"""Most deaths in a row without progress before the engine no longer calls such a step: it may be the one that
+kills its workers.
 """
 _CUT_OFF = ev.Failure(
     UNKNOWN_OUTCOME, "it was cut off, and its output did not come", kind=class_of(UNKNOWN_OUTCOME)
@@ -67,10 +67,10 @@ STOPPED = ev.Failure("cancelled", "the saga was stopped while the step ran")
 
 
 def begun(builder: DecisionBuilder, cancelling: Cancelling) -> Decision | None:
-    """What comes before the end of a saga that stops: it takes back what it has done. None: it does not.
+    """Return the decision before the end of a stopping saga that undoes its effects. None: it undoes nothing.
 
-    First it is found out what has happened, people are told where that
-    cannot be, and its children are stopped.
+    The saga first finds out the outcomes of its steps, tells people if that is impossible, and stops its
+    children.
     """
     state = builder.state
     if not _is_wanted(state):
@@ -95,8 +95,8 @@ def begun(builder: DecisionBuilder, cancelling: Cancelling) -> Decision | None:
 
 
 def _to_hear_of(builder: DecisionBuilder) -> list[tuple[str, Child]]:
-    """The open children that undo what they have done: also those that have
-    told of their end, which nothing has taken in.
+    """Return the open children that undo their effects, including those whose reported end has not been
+    processed.
     """
     program, state = builder.program, builder.state
     return [
@@ -107,8 +107,8 @@ def _to_hear_of(builder: DecisionBuilder) -> list[tuple[str, Child]]:
 
 
 def stopping(builder: DecisionBuilder) -> Decision:
-    """Running steps are stopped, but for those that something undoes: they
-    end by themselves, so that it is known what they have done.
+    """Stop running steps except those with an inverse: they end by themselves, so that their outcome is
+    known.
     """
     program, state = builder.program, builder.state
     slots = tuple(slot for slot in builder.running if not ends_by_itself(program, state, slot))
@@ -116,7 +116,7 @@ def stopping(builder: DecisionBuilder) -> Decision:
 
 
 def ends_by_itself(program: Program, state: State, slot: str) -> bool:
-    """Whether a step of a saga that undoes what it has done is not stopped."""
+    """Return true if a step of a saga that undoes its effects is not stopped."""
     return bool(program.node_at(state, slot).undo) or is_in_doubt(program, state, slot, ())
 
 
@@ -129,15 +129,16 @@ def _is_wanted(state: State) -> bool:
 
 
 def _may_stand(builder: DecisionBuilder) -> bool:
-    """Whether a step was cut off whose work something undoes, and of which it is not known what it has done."""
+    """Return true if a step with an inverse was cut off, and its outcome is unknown."""
     program, state = builder.program, builder.state
     return any(program.node_at(state, slot).undo for slot in _cut_off(builder))
 
 
 def _is_unsettled(program: Program, state: State, slot: str) -> bool:
-    """Whether a step that something undoes may have acted in an invocation that ended before the log said so.
+    """Return true if a step with an inverse may have acted in an invocation that ended before the log
+    recorded it.
 
-    Such a step is idempotent: called again with its key, it says what there is to undo.
+    Such a step is idempotent: called again with its key, it returns the output that its inverse needs.
     """
     node = program.node_at(state, slot)
     return (
@@ -152,7 +153,10 @@ def _is_unsettled(program: Program, state: State, slot: str) -> bool:
 
 
 def _is_verified(program: Program, state: State, slot: str) -> bool:
-    """Tell whether `verify` looks at an idempotent step that may have acted. It is not called again then."""
+    """Return true if `verify` checks an idempotent step that may have acted.
+
+    The step is not called again then.
+    """
     node, failing = program.node_at(state, slot), state.failing.get(slot)
     if failing is not None and node.verified and failing.way is None:
         return failing.look or looks_first(state, slot, failing, node) or _is_unsettled(program, state, slot)
@@ -160,8 +164,8 @@ def _is_verified(program: Program, state: State, slot: str) -> bool:
 
 
 def _said(builder: DecisionBuilder) -> Decision | None:
-    """What work elsewhere has said before the saga has come to its end is
-    how its step has ended; None where it has said nothing.
+    """Return the decision by a report of work elsewhere that came before the saga's end, which ends its step;
+    None without one.
     """
     program, state = builder.program, builder.state
     for slot, work in state.open.items():
@@ -177,12 +181,11 @@ def _said(builder: DecisionBuilder) -> Decision | None:
 
 
 def _looks(builder: DecisionBuilder) -> Decision | None:
-    """The steps of which has to be found out first whether they have happened; None when there are none.
+    """Return the decision to find out the outcome of steps; None if all are known.
 
-    Those that may act only once, or whose tool names a `verify`, are looked at; others are called again.
-    After a crash, one at a time.
-    While another system still works at one, no look says what will have
-    come of it: a person is asked in its turn.
+    Steps that may act only once, or whose tool names a `verify`, are checked; others are called again. After
+    a crash, one at a time. While another system still works for a step, no check can tell the outcome: a
+    person is asked in its turn.
     """
     program, state = builder.program, builder.state
     run = []
@@ -209,7 +212,7 @@ def _looks(builder: DecisionBuilder) -> Decision | None:
 
 
 def _arguments_of(builder: DecisionBuilder, at: Activation) -> Any:
-    """Raises `ExpressionError` where there are none, `LackingError`."""
+    """Return the arguments. Raises `ExpressionError` if they cannot be made, `LackingError`."""
     if not at.item or builder.program.is_one_of_many(at.slot):
         return builder.context(at.slot).render(builder.program.template(at.slot))
     # What undoes something, or finds out whether there is something to undo, is not held up by limits of money.
@@ -224,8 +227,10 @@ def _arguments_of(builder: DecisionBuilder, at: Activation) -> Any:
 
 
 def _in_doubt(builder: DecisionBuilder) -> Iterator[ev.StepFailed]:
-    """Of each step that was cut off, and that something undoes, that it has failed and
-    may have happened: a person is asked when its turn comes. Raises `LackingError`.
+    """Yield, for each step with an inverse that was cut off, the failure with an unknown outcome.
+
+    Raises `LackingError`.
+    A person is asked when the undoing comes to the step.
     """
     program, state = builder.program, builder.state
     for slot in _cut_off(builder):
@@ -256,7 +261,8 @@ def _in_doubt(builder: DecisionBuilder) -> Iterator[ev.StepFailed]:
 
 
 def kept_of(builder: DecisionBuilder, at: Activation, tool: str) -> ev.Value | None:
-    """What undoes the step of `tool` needs of its arguments, if they can be made once more.
+    """Return the arguments of the step of `tool` that its inverse needs, if they can be made once more.
+
     Raises `LackingError`.
     """
     failing, undo = builder.state.failing.get(at.slot), at.node.undo.get(tool)
@@ -272,15 +278,15 @@ def kept_of(builder: DecisionBuilder, at: Activation, tool: str) -> ev.Value | N
 
 
 def _set_aside(state: State) -> tuple[ev.UndoSetAside, ...]:
-    """Where some of what could not be undone is in the log, all of it but
-    the first is: it is taken up in one order.
+    """Set aside all steps that could not be undone but the first, if some are in the log already: they come
+    in one order.
     """
     rest = state.undo.failed[NAMED:] if state.undo.aside else ()
     return (ev.UndoSetAside(steps=rest),) if rest else ()
 
 
 def _beginning(builder: DecisionBuilder) -> ev.UndoBegan:
-    """The event with which it begins."""
+    """Return the event with which the undoing begins."""
     state, cancel = builder.state, builder.state.cancel
     wanted = cancel if cancel is not None and cancel.undo else None
     failure = state.failure
@@ -300,7 +306,7 @@ def _beginning(builder: DecisionBuilder) -> ev.UndoBegan:
 
 
 def _cut_off(builder: DecisionBuilder) -> Iterator[str]:
-    """Steps that may have happened, and whose output did not come: there is nothing to undo them with."""
+    """Yield steps that may have happened without an output: their inverse lacks that output."""
     program, state = builder.program, builder.state
     for slot in state.tokens:
         if slot not in state.undo.unsure and may_stand(program, state, slot, ()):
@@ -308,17 +314,17 @@ def _cut_off(builder: DecisionBuilder) -> Iterator[str]:
 
 
 SIDE_BY_SIDE = 10
-"""So many steps are undone at a time where the document lets them be."""
+"""Most steps that are undone at a time if the document allows it."""
 LEAST_MS = 1_000
-"""An attempt that would have less time is not made."""
+"""Shortest time in milliseconds for an attempt; with less time, none is made."""
 LOOK_MS = 60_000
-"""So often it is looked at first whether a child has undone what it had
-done, should word of its end be lost; then ever less often.
+"""Milliseconds before the first poll of a child that undoes its effects, in case its report is lost; later
+polls are ever rarer.
 """
 
 
 def undo(builder: DecisionBuilder) -> Decision:
-    """What is to be done for an undoing under way."""
+    """Return the decision for an undoing under way."""
     for slot in _work(builder).steps:
         try:
             _schedule(builder, slot)
@@ -347,7 +353,8 @@ def _work(builder: DecisionBuilder) -> Undoing:
 
 
 def _move(builder: DecisionBuilder) -> None:
-    """The next steps begin, those that nothing undoes are passed, and it ends when none is left.
+    """Begin the next steps, pass those without an inverse, and end the undoing when none is left.
+
     Raises `LackingError`.
     """
     while True:
@@ -373,7 +380,10 @@ def _slot_of_undo(event: ev.UndoStepBegan) -> str:
 def _next(
     builder: DecisionBuilder, work: Undoing
 ) -> ev.UndoStepBegan | ev.UndoPassed | ev.UndoTakenUp | None:
-    """What comes next: first what has failed before, then the list. Raises `LackingError`."""
+    """Return the next event: first for steps whose inverse failed before, then for the list.
+
+    Raises `LackingError`.
+    """
     state = builder.state
     if work.aside and not work.again:
         entry = _entry(builder, work.aside[0])
@@ -461,7 +471,8 @@ def _event(builder: DecisionBuilder, version: int, index: int) -> Any:
 
 
 def _schedule(builder: DecisionBuilder, slot: str) -> None:
-    """A step that undoes another: it runs now, waits for its next attempt, or for a person.
+    """Schedule an inverse: it runs now, waits for its next attempt, or for a person.
+
     Raises `LackingError`.
     """
     state = builder.state
@@ -517,8 +528,8 @@ def _schedule(builder: DecisionBuilder, slot: str) -> None:
 
 
 def _give_up(builder: DecisionBuilder, at: Activation, failure: ev.Failure) -> None:
-    """Fail an inverse that is not called, or not once more, and tell the
-    people on call as if its call had failed for good.
+    """Fail an inverse that is not called, or not once more, and notify the people on call as for a final
+    failure of its call.
     """
     told = undo_doubts.failure_notice(builder.state, at.slot, failure, builder.now)
     fail(builder, at, failure)
@@ -527,8 +538,9 @@ def _give_up(builder: DecisionBuilder, at: Activation, failure: ev.Failure) -> N
 
 
 def _waits_until(state: State, slot: str) -> int:
-    """Until when it is not called: while a circuit breaker is open, which
-    counts no attempt, or a call that it takes back may be under way.
+    """Return the time until which an inverse is not called.
+
+    A circuit breaker is open, which counts no attempt, or a call that it undoes may be under way.
     """
     work, held = state.undo.work, state.held.get(slot)
     not_before = 0 if work is None else work.steps[slot].not_before
@@ -549,9 +561,9 @@ def _run(builder: DecisionBuilder, at: Activation, arguments: Any) -> RunStep:
 
 
 def _left_ms(node: Node, failing: Failing | None, now: int) -> int | None:
-    """How much is left of the time for all attempts to undo a step together; None: no such time is named.
+    """Return the milliseconds left for all attempts to undo a step together; None: no such time is set.
 
-    That of a preset is meant for the pauses between attempts alone.
+    The time of a preset is meant for the pauses between attempts alone.
     """
     change = node.failures.get(ANY)
     retry = None if change is None else change.retry
@@ -564,7 +576,8 @@ def _left_ms(node: Node, failing: Failing | None, now: int) -> int | None:
 def _arguments(
     builder: DecisionBuilder, slot: str, found: Undo, event: Any, step: UndoStep
 ) -> dict[str, Any]:
-    """An argument that is an expression for what may be missing is left out where it is.
+    """Return the arguments of an inverse. An expression for a missing optional value is left out.
+
     Raises `ExpressionError`, `LackingError`.
     """
     values: dict[str, ev.Value] = {}
@@ -587,8 +600,8 @@ def _arguments(
 
 
 def stands_for(builder: DecisionBuilder) -> Decision:
-    """No code has mended what undoes a step, and the saga has no day left:
-    it is given up, so that the others are undone.
+    """Give up an inverse that no deployed code has mended when the saga has no day left, so that the others
+    are undone.
     """
     for slot in _work(builder).steps:
         if (failing := builder.state.failing.get(slot)) is not None and failing.ask is not None:

@@ -1,7 +1,7 @@
-"""Effects that may happen only once and may have happened: which steps
-are in doubt, and who is told when no `verify` looks.
+"""Effects that may happen only once and may have happened: the steps in doubt, and the notices if no `verify`
+checks them.
 
-Claims are made in runtime/steps/effects.py. Which failures leave a doubt: core/failures/codes.py.
+Claims are made in runtime/steps/effects.py. The failures that leave a doubt are in core/failures/codes.py.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from baton.core.log.undos import is_undo
 
 
 def is_in_doubt(program: Program, state: State, slot: str, running: Collection[str]) -> bool:
-    """Whether its effect may have happened: then the step does not end
-    before `verify` or a person has looked.
+    """Return true if the step's effect may have happened: then the step does not end before `verify` or a
+    person has checked.
     """
     node, failing = program.node_at(state, slot), state.failing.get(slot)
     # What is called in the tool's place may be such a tool, too.
@@ -43,8 +43,8 @@ def is_in_doubt(program: Program, state: State, slot: str, running: Collection[s
 
 
 def may_stand(program: Program, state: State, slot: str, running: Collection[str]) -> bool:
-    """Whether a step may have happened whose output has not come: what may
-    happen only once, or what something undoes.
+    """Return true if a step without an output may have happened: its effect happens only once, or has an
+    inverse.
     """
     if is_in_doubt(program, state, slot, running):
         return True
@@ -62,15 +62,15 @@ def _is_begun(program: Program, state: State, slot: str) -> bool:
 
 
 def stands(node: Node, failing: Failing) -> bool:
-    """Tell whether an attempt until now may have done something that is
-    undone, and that is not in the list by itself.
+    """Return true if an attempt until now may have had an effect that is undone, and that has no place of its
+    own in the list.
     """
     return not failing.left and (failing.acted or may_have_acted(node, failing.failure))
 
 
 def leaves_unknown(node: Node, tool: str, failure: ev.Failure) -> bool:
-    """Whether what a tool has done for the node, and that is undone or may
-    happen only once, may have happened although it has failed with this.
+    """Return true if the failed tool may have had its effect, and that effect is undone or may happen only
+    once.
     """
     if failure.doubt or failure.code == UNKNOWN_OUTCOME:
         return True
@@ -80,15 +80,15 @@ def leaves_unknown(node: Node, tool: str, failure: ev.Failure) -> bool:
 
 
 def may_have_acted(node: Node, failure: ev.Failure) -> bool:
-    """Whether a step that has failed with this may have done something that is undone."""
+    """Return true if a step with this failure may have had an effect that is undone."""
     return bool(node.undo) and (
         failure.doubt or failure.code == UNKNOWN_OUTCOME or unanswered(node, failure).doubt
     )
 
 
 def has_acted_before(node: Node, state: State, slot: str) -> bool:
-    """Tell whether an attempt before this one may have done something that
-    is undone: what this one fails with says nothing of that.
+    """Return true if an earlier attempt may have had an effect that is undone: the present failure gives no
+    evidence of that.
     """
     if not node.undo or node.effect in {PURE, ONCE}:
         return False  # what may happen only once has its claim
@@ -99,8 +99,9 @@ def has_acted_before(node: Node, state: State, slot: str) -> bool:
 
 
 def looks_first(state: State, slot: str, failing: Failing, node: Node) -> bool:
-    """Tell whether `verify` looks before anything but a retry is done about an idempotent
-    call that may have acted. It looks once, and knows the step's own call alone.
+    """Return true if `verify` checks an idempotent call that may have acted, before any reaction but a retry.
+
+    It checks once, and knows the step's own call alone.
     """
     if not node.verified or failing.way is not None or failing.look or failing.left:
         return False
@@ -108,11 +109,11 @@ def looks_first(state: State, slot: str, failing: Failing, node: Node) -> bool:
 
 
 def unanswered(node: Node, failure: ev.Failure) -> ev.Failure:
-    """The same failure, of a step that has failed for good; in doubt where something undoes
-    the step, and its last call had no answer or one that says nothing, such as a status 5xx.
+    """Return the final failure of a step, in doubt if the step has an inverse and its last call had no
+    conclusive answer.
 
-    Such a step may have acted, and what it gave, which its inverse needs,
-    is unknown: a person is asked when the saga is undone.
+    A status 5xx is such an answer. The step may have acted, and its output, which its inverse needs, is
+    unknown: a person is asked when the saga is undone.
     """
     if not node.undo or node.effect in {PURE, ONCE} or failure.refused:
         return failure
@@ -120,8 +121,8 @@ def unanswered(node: Node, failure: ev.Failure) -> ev.Failure:
 
 
 def takes_back(state: State) -> bool:
-    """Whether a saga that stops would undo what it has done: its children
-    do then, although it has done nothing itself.
+    """Return true if a stopping saga would undo its effects: its children then do so, even if it has none
+    itself.
     """
     if state.result is not None:
         return False
@@ -131,8 +132,8 @@ def takes_back(state: State) -> bool:
 
 
 def doubts(program: Program, state: State, now: int) -> Iterator[ev.Notice]:
-    """The notices about steps in doubt of a saga that ends now; where it
-    undoes them first, people are asked then.
+    """Yield the notices about steps in doubt of a saga that ends now; if it undoes them first, people are
+    asked then.
     """
     undoes = takes_back(state)
     for slot in state.tokens:
@@ -141,8 +142,8 @@ def doubts(program: Program, state: State, now: int) -> Iterator[ev.Notice]:
 
 
 def doubt_notice(state: State, slot: str, now: int) -> ev.Notice:
-    """The notice that a step was stopped for good in the middle of an
-    effect that may happen only once: a person looks.
+    """Return the notice that a step was stopped for good during an effect that may happen only once: a person
+    must check.
     """
     return ev.Notice(
         key=f"{state.origin.saga}/{state.lineage.branch}.{slot}.stopped",
@@ -157,8 +158,9 @@ def doubt_notice(state: State, slot: str, now: int) -> ev.Notice:
 
 
 def told(context: EvaluationContext, now: int, running: Collection[str]) -> Iterator[ev.Event]:
-    """The events in front of the one that stops what is at the context's
-    slot; none where it has done nothing. Raises `LackingError`.
+    """Yield the events before the one that stops the work at the context's slot; none without an effect.
+
+    Raises `LackingError`.
     """
     program, state, slot = context.program, context.state, context.slot
     if is_in_doubt(program, state, slot, running):
@@ -169,8 +171,9 @@ def told(context: EvaluationContext, now: int, running: Collection[str]) -> Iter
 
 
 def child_link(program: Program, state: State, slot: str) -> ev.StepStopped | None:
-    """That the child at a slot is stopped, and an undoing of its parent
-    comes to it: once, and unless it certainly has nothing to undo.
+    """Return the event that the child at a slot is stopped, so that an undoing of its parent comes to it.
+
+    None if that was recorded before, or if the child certainly has nothing to undo.
     """
     child = state.children.get(slot) if slot in state.open else None
     if child is None or child.listed or program.node_at(state, slot).stays:
@@ -183,8 +186,9 @@ def child_link(program: Program, state: State, slot: str) -> ev.StepStopped | No
 
 
 def _may_undo(graphs: Mapping[str, Graph], workflow: str, above: tuple[str, ...] = ()) -> bool:
-    """Whether something may undo what a child does.
-    Of a graph of the document it is known; what a registered workflow does is not.
+    """Return true if a child may have an inverse.
+
+    A graph of the document is known; a registered workflow is not.
     """
     graph = graphs.get(name_of(workflow))
     if graph is None:
@@ -198,7 +202,10 @@ def _may_undo(graphs: Mapping[str, Graph], workflow: str, above: tuple[str, ...]
 
 
 def step_link(context: EvaluationContext, running: Collection[str]) -> ev.StepStopped | None:
-    """That the step at the context's slot is stopped, if it may have done something. Raises `LackingError`."""
+    """Return the event that the step at the context's slot is stopped, if it may have acted, else None.
+
+    Raises `LackingError`.
+    """
     program, state, slot = context.program, context.state, context.slot
     if not program.undoes or not may_stand(program, state, slot, running):
         return None
@@ -207,8 +214,9 @@ def step_link(context: EvaluationContext, running: Collection[str]) -> ev.StepSt
 
 
 def link(context: EvaluationContext, tool: str, failing: Failing | None, instead: str = "") -> ev.StepStopped:
-    """The place in the list of what `tool` may have done at the context's
-    slot; `instead`: the tool that goes on. Raises `LackingError`.
+    """Return the place in the list of a possible effect of `tool` at the context's slot.
+
+    `instead`: the tool that goes on. Raises `LackingError`.
     """
     program, state, slot = context.program, context.state, context.slot
     (name, iteration), node = node_of(slot), program.node_at(state, slot)
@@ -226,7 +234,10 @@ def link(context: EvaluationContext, tool: str, failing: Failing | None, instead
 
 
 def kept_of(context: EvaluationContext, node: Node, tool: str, failing: Failing | None) -> ev.Value | None:
-    """What undoes the step needs of its arguments, if they can be made once more. Raises `LackingError`."""
+    """Return the arguments of the step that its inverse needs, if they can be made once more.
+
+    Raises `LackingError`.
+    """
     undo, program, slot = node.undo[tool], context.program, context.slot
     if failing is not None and failing.kept is not None:
         return failing.kept
@@ -240,12 +251,14 @@ def kept_of(context: EvaluationContext, node: Node, tool: str, failing: Failing 
 
 
 def replaced(failing: Failing) -> dict[str, Any]:
-    """Arguments that replace those of the step in its next call, as far as they are known."""
+    """Return the arguments that replace those of the step in its next call, as far as they are known."""
     return {**failing.arguments, **({} if failing.way is None else failing.way.arguments)}
 
 
 def left_by(program: Program, state: State, found: Found) -> tuple[ev.StepStopped, ...]:
-    """What is stopped with the end of a saga that undoes nothing then: a later rollback comes to it.
+    """Return the events of work that stops with the end of a saga that undoes nothing: a later rollback comes
+    to it.
+
     Raises `LackingError`.
     """
     slots = state.tokens if program.undoes else state.open
@@ -271,7 +284,10 @@ def linked(
     done_by: str,
     key: str = "",
 ) -> ev.StepSucceeded:
-    """With its place in the list. What a model has put in its place is there by its own calls."""
+    """Return the event with its place in the list.
+
+    A model's alternative to the step has its places by its own calls.
+    """
     slot, tool = _slot(succeeded), succeeded.tool
     if not (program.undoes or state.undo.head) or is_undo(slot):
         return succeeded
@@ -299,8 +315,8 @@ def in_doubt(
     *,
     acted: bool = False,
 ) -> ev.StepFailed:
-    """A failure for good; with its place in the list where the step may
-    have acted, in this attempt or (`acted`) in one before.
+    """Return the final failure, with its place in the list if the step may have acted, now or (`acted`) in an
+    earlier attempt.
     """
     failure, slot = unanswered(node, failed.failure), _slot(failed)
     if acted:
@@ -320,8 +336,8 @@ ROUND = "the end of its round"
 
 
 def late_in(context: EvaluationContext, late: tuple[int, int] | None = (0, 0)) -> EvaluationContext:
-    """The same place, where the map goes on (or, with None, is over): what
-    its items read is read until they have ended.
+    """Return the same place with the map gone on (or, with None, over): the inputs of its items are kept
+    until they have ended.
     """
     state = context.state
     work = state.open[context.slot]
@@ -330,14 +346,14 @@ def late_in(context: EvaluationContext, late: tuple[int, int] | None = (0, 0)) -
 
 
 def over(program: Program, state: State, event: ev.MapEnded, slot: str) -> ev.MapEnded:
-    """The end of a map that has gone on, with the outputs that no node reads any more."""
+    """Return the end of a map that has gone on, with the outputs that no node reads any more."""
     return replace(event, forget=forgotten(late_in(EvaluationContext(program, state, NOTHING, slot), None)))
 
 
 def doubts_of(
     program: Program, state: State, slot: str, now: int, running: Collection[str], found: Found
 ) -> Iterator[ev.Event]:
-    """What is told of items of a node that are stopped while they act. Raises `LackingError`."""
+    """Yield the events about items of a node that are stopped while they act. Raises `LackingError`."""
     for item in state.items_of(slot):
         one = f"{slot}#{item}"
         if one in state.tokens:
@@ -347,7 +363,10 @@ def doubts_of(
 def ended(
     program: Program, state: State, slot: str, now: int, running: Collection[str], found: Found, why: str
 ) -> list[ev.Event]:
-    """The items that a map has left running are stopped. Nothing follows from that. Raises `LackingError`."""
+    """Return the events that stop the items that a map has left running.
+
+    Nothing follows from that. Raises `LackingError`.
+    """
     work, (name, iteration) = state.open[slot], node_of(slot)
     assert isinstance(work, Map), "the caller has looked"
     doubts = doubts_of(program, state, slot, now, running, found)
@@ -358,12 +377,10 @@ def ended(
 def ends_first(
     program: Program, state: State, event: ev.Event, now: int, running: Collection[str], found: Found
 ) -> list[ev.Event]:
-    """The event behind what is told of the steps that it stops, because their round is over with it.
-    Raises `LackingError`.
+    """Return the event, after the events about the steps that it stops because their round ends with it.
 
-    The maps that have gone on in that round end first.
-    The join of such a map, where its loop begins with it, goes on absorbing
-    what comes from outside of the loop.
+    Raises `LackingError`. The maps that have gone on in that round end first. The join of such a map, if its
+    loop begins with it, goes on absorbing tokens from outside of the loop.
     """
     drops = getattr(event, "drops", ())
     if not drops:

@@ -1,1 +1,1 @@
-"""Did it happen once: what the engine knows of tools, their keys, and the rows that they keep."""
+"""Effects that happen once: the engine's knowledge of tools, their keys, and the rows that they keep."""

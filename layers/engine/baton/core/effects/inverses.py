@@ -1,5 +1,4 @@
-"""The inverse of a tool, which takes back what a call has done: which
-arguments it gets, and what keeps it from being called.
+"""The inverse of a tool, which undoes the effect of a call: its arguments, and the conditions of its call.
 
 `@tool(undo=…)` names it. Documents can name another one, or other arguments: `compensate`.
 """
@@ -13,16 +12,16 @@ from baton.core.effects.toolspec import CALL, ToolSpec
 from baton.core.expressions import hinted, nearest
 
 KEY = "step_key"
-"""The parameter that gets the idempotency key of the call that is
-undone, unless that has a field or an argument of this name.
+"""The parameter that gets the idempotency key of the undone call, unless that has a field or an argument of
+this name.
 """
 WHOLE = ("output", "input")
-"""Parameters that get all that the tool has given, or got, unless that has a field of this name."""
+"""Parameters that get the whole output or input of the tool, unless that has a field of this name."""
 
 
 def arguments_of(inverse: ToolSpec, acting: ToolSpec) -> dict[str, Any]:
-    """For each parameter of the inverse, where its value comes from, as an
-    expression; those that stay at their defaults have none.
+    """Return, for each parameter of the inverse, the source of its value as an expression; none for
+    defaults.
     """
     needs, found = _required(inverse.parameters), dict[str, Any]()
     for name in inverse.parameters.get("properties", {}):
@@ -32,7 +31,7 @@ def arguments_of(inverse: ToolSpec, acting: ToolSpec) -> dict[str, Any]:
 
 
 def misfit_of_inverse(inverse: ToolSpec, acting: ToolSpec) -> str:
-    """Why the inverse cannot be called by the rule of names; empty if it can."""
+    """Return the reason why the inverse cannot be called by the rule of names; empty if it can."""
     for name in _required(inverse.parameters):
         if _source(name, acting, is_needed=True) is None:
             return (
@@ -43,7 +42,7 @@ def misfit_of_inverse(inverse: ToolSpec, acting: ToolSpec) -> str:
 
 
 def problems_of_inverses(specs: Mapping[str, ToolSpec]) -> Iterator[tuple[str, str]]:
-    """Tools whose `undo` cannot be what undoes them: the tool's name, and the problem."""
+    """Yield the tools whose `undo` cannot be their inverse: the tool's name, and the problem."""
     for spec in specs.values():
         if not spec.undo:
             continue
@@ -62,7 +61,10 @@ def problems_of_inverses(specs: Mapping[str, ToolSpec]) -> Iterator[tuple[str, s
 
 
 def _source(name: str, acting: ToolSpec, *, is_needed: bool) -> str | None:
-    """The expression for a parameter. What may be missing is marked, and the argument is then left out."""
+    """Return the expression for a parameter.
+
+    An optional source is marked, and a missing one leaves the argument out.
+    """
     gives, is_open = _fields(acting.result)
     takes = acting.parameters.get("properties", {})
     if name in gives:
@@ -79,7 +81,7 @@ def _source(name: str, acting: ToolSpec, *, is_needed: bool) -> str | None:
 
 
 def _fields(schema: Mapping[str, Any]) -> tuple[Collection[str], bool]:
-    """The fields of an object that a schema describes, and whether it may have others."""
+    """Return the fields of an object that a schema describes, and true if it may have others."""
     schema = _resolved(schema)
     said = schema.get("type")
     if said not in (None, "object"):

@@ -1,7 +1,6 @@
-"""Idempotency keys: a hash of who, at which node of which saga, does what, with which canonical parameters.
+"""Idempotency keys: a hash of the caller, the node and the saga, the action, and its canonical parameters.
 
-keys.py says which parameters are the same, keys.py what a key is made of, keys.py how the author of a tool
-says so.
+The canonical form of parameters, the content of a key, and the rules of a tool's author are here.
 """
 
 from __future__ import annotations
@@ -52,15 +51,14 @@ _HALF_DAY = re.compile(
 _MOMENT = re.compile(rf"(?P<day>[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}})(?:T|\s+){_TIME}\s*{_ZONE}", re.IGNORECASE)
 _HOURS = 24
 LISTED = "x-baton-list"
-"""In the schema of a parameter: it says what may be called, and not what is done."""
+"""Mark in the schema of a parameter that limits the possible calls, and does not describe the action."""
 
 
 def canonical(value: Any) -> Any:
-    """The value with every spelling that means the same made the same. JSON in, JSON out.
+    """Return the value with all spellings of one meaning made equal. JSON in, JSON out.
 
-    The same are: spaces around a text and none, the forms of Unicode that
-    are drawn alike, the order of names, `1` and
-    `1.0`, times of day (`14:00`, `14:00:00`, `2 pm`), and a moment in two time zones.
+    Equal are: spaces around a text and none, the forms of Unicode that are drawn alike, the order of names,
+    `1` and `1.0`, times of day (`14:00`, `14:00:00`, `2 pm`), and a moment in two time zones.
     """
     if isinstance(value, str):
         return _text(value)
@@ -97,7 +95,7 @@ def _text(value: str) -> str:
 
 
 def _clock(found: re.Match[str]) -> str:
-    """A time of day; an empty text if a day has no such time. One with an offset is of no day, and keeps it."""
+    """Return a time of day; an empty text if a day has no such time. A time with an offset keeps it."""
     hour, minute, second, part = _parts(found)
     if hour > _HOURS or (hour == _HOURS and (minute, second, part) != ("00", "00", "")):
         return ""
@@ -106,8 +104,8 @@ def _clock(found: re.Match[str]) -> str:
 
 
 def _moment(found: re.Match[str]) -> str:
-    """A moment, in UTC if it has an offset; an empty text if there is none
-    such, or it is beyond the calendar.
+    """Return a moment, in UTC if it has an offset; an empty text for an impossible moment or one beyond the
+    calendar.
     """
     hour, minute, second, part = _parts(found)
     midnight = hour == _HOURS and (minute, second, part) == (
@@ -126,7 +124,7 @@ def _moment(found: re.Match[str]) -> str:
 
 
 def _parts(found: re.Match[str]) -> tuple[int, str, str, str]:
-    """Hour, minute, second, and the digits of a fraction that say something."""
+    """Return hour, minute, second, and the significant digits of a fraction."""
     return int(found["hour"]), found["minute"], found["second"] or "00", (found["part"] or "").rstrip("0")
 
 
@@ -135,7 +133,7 @@ def _fraction(part: str) -> str:
 
 
 def _zone(zone: str | None) -> str:
-    """`+01:00` for any way to write it."""
+    """Return an offset in the form `+01:00`."""
     if not zone:
         return ""
     if not zone.startswith(("+", "-")):
@@ -146,8 +144,8 @@ def _zone(zone: str | None) -> str:
 
 
 def relevant(arguments: Any, schema: Mapping[str, Any]) -> Any:
-    """The arguments without those that change nothing: what equals the
-    default of the tool's schema, and a list of what may be called.
+    """Return the arguments without those that change nothing: defaults of the tool's schema, and a list of
+    possible calls.
     """
     if not isinstance(arguments, dict):
         return arguments
@@ -175,16 +173,14 @@ ALL, NAMED, NAMED_OR_ALL, NONE = "all", "those named", "those named, else all", 
 
 
 class KeyRule(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What makes two calls of a tool the same one, and how long that is remembered.
+    """The rule by which two calls of a tool are the same one, and for how long that is remembered.
 
-    `strategy` is one of STRATEGIES. `parts` and `version` name parameters (paths with dots); `name` is what
-    kind of
-    thing a business key names.
-    `window_ms`: calls of the same window are the same.
-    `anyone`: whichever saga of the tenant makes the call.
-    `in_progress`: whether a second caller waits for the first one's result or is refused.
-    `keep_ms`: so long others are given a result, 0 as long as it is there;
-    `retry_window_ms`: so long a failed call is tried again, 0 for the deployment's.
+    `strategy` is one of STRATEGIES. `parts` and `version` name parameters (paths with dots); `name` is the
+    kind of thing that a business key names. `window_ms`: calls of the same window are the same. `anyone`: any
+    saga of the tenant may make the call.
+    `in_progress`: a second caller waits for the first one's result or is refused. `keep_ms`: milliseconds for
+    which others get a result, 0 as long as it exists; `retry_window_ms`: milliseconds for which a failed call
+    is retried, 0 for the deployment's.
     """
 
     strategy: str = NODE
@@ -199,7 +195,10 @@ class KeyRule(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Strategy(NamedTuple):
-    """What is in a key besides tenant and tool, which always are. `least` and `most` parts are named."""
+    """The content of a key besides tenant and tool, which every key has.
+
+    `least` and `most` parts are named.
+    """
 
     says: str
     user: str
@@ -223,7 +222,7 @@ STRATEGIES: Mapping[str, Strategy] = {
     BUSINESS: Strategy("One thing of the business, such as an invoice.", NEVER, False, NAMED, "kind, version", 1, MANY),
     GIVEN: Strategy("The key that the caller gives.", UNLESS_ANYONE, False, NAMED, "", 1, 1),
 }  # fmt: skip
-"""By name. `content` may be without some of its parts, every other needs them all."""
+"""Strategies by name. `content` may be without some of its parts; every other needs them all."""
 
 
 WITHIN_SAGA = frozenset({NODE, SAGA})
@@ -234,15 +233,15 @@ NAMING = frozenset({SCHEDULE, EVENT, BUSINESS, GIVEN})
 
 
 def names_of(rule: KeyRule) -> tuple[str, ...] | None:
-    """The parameters, by their paths, that a key is made of; None for all."""
+    """Return the parameters, by their paths, that a key is made of; None for all."""
     paths = (*rule.parts, rule.version) if rule.version else rule.parts
     which = STRATEGIES[rule.strategy].parameters
     return None if which == ALL or (which == NAMED_OR_ALL and not paths) else paths
 
 
 def parameters_of(rule: KeyRule, arguments: Any, schema: Mapping[str, Any]) -> Any:
-    """The parameters for a key: with their defaults if the key names some,
-    else those that differ from their defaults.
+    """Return the parameters for a key: with their defaults if the key names some, else those that differ from
+    their defaults.
     """
     if not names_of(rule) or not isinstance(arguments, dict):
         return relevant(arguments, schema)
@@ -252,8 +251,8 @@ def parameters_of(rule: KeyRule, arguments: Any, schema: Mapping[str, Any]) -> A
 
 
 def about(rule: KeyRule, parameters: Any) -> str:
-    """A digest of the parameters that all calls with one key must share;
-    empty where the key has them all, or none matter.
+    """Return a digest of the parameters that all calls with one key must share; empty if the key has them
+    all, or none matter.
     """
     return _digest(canonical(parameters)) if rule.strategy in NAMING else ""
 
@@ -275,14 +274,13 @@ def key_of(
     at: int,
     generation: int = 0,
 ) -> str:
-    """32 hexadecimal digits. Raises `KeyIncomplete`.
+    """Return the key, 32 hexadecimal digits. Raises `KeyIncomplete`.
 
     `saga` is the saga's place: its id, or for a child its place in the sagas above it. `node` is the name of
-    the node that
-    the step stands for, whichever tool does its work.
-    `occurrence` is the iteration of the enclosing loops, and which call of an agent it is where
-    equal calls are several. `at` is the moment when the step became ready, the same for all of
-    its attempts. `generation` counts how often the effect was undone or was to be repeated.
+    the node that the step stands for, whichever tool does its work. `occurrence` is the iteration of the
+    enclosing loops, and the number of an agent's call if equal calls are several. `at` is the moment when the
+    step became ready, the same for all of its attempts.
+    `generation`: number of times that the effect was undone or was to be repeated.
     """
     if rule.strategy in WITHIN_SAGA:
         parts = [tenant, user, saga, tool, canonical(parameters), list(occurrence)]
@@ -310,7 +308,7 @@ def key_of(
 
 
 def _named(rule: KeyRule, tool: str, parameters: Any) -> Any:
-    """What of the parameters is in the key."""
+    """Return the part of the parameters that is in the key."""
     if (paths := names_of(rule)) is None:
         return parameters
     found = {path: value for path in paths if (value := _at(parameters, path)) is not _ABSENT}
@@ -334,7 +332,7 @@ def _at(value: Any, path: str) -> Any:
 
 
 def _is_blank(value: Any) -> bool:
-    """Whether the key is empty: such a key would make one call of all calls without a key."""
+    """Return true if the key is empty: such a key would make one call of all calls without a key."""
     return value is None or (isinstance(value, str) and not value.strip())
 
 
@@ -343,63 +341,64 @@ def _digest(parts: Any) -> str:
 
 
 class Key:
-    """What makes two calls of a tool the same one: `@tool("pay.card",
-    effect="once", key=Key.business("invoice", "id"))`.
+    """The rule by which two calls of a tool are the same one: `@tool("pay.card", effect="once",
+    key=Key.business("invoice", "id"))`.
 
-    Names are parameters of the tool, with dots for what is inside one:
-    `"order.id"`. Tenant and tool are in every key.
+    Names are parameters of the tool, with dots for inner fields: `"order.id"`. Tenant and tool are in every
+    key.
 
-    Every constructor takes `in_progress="refuse"` (a second caller is told so at once, instead of waiting
-    for the first one's result) and `retry_window="7d"` (so long a call that failed may be tried again). All
-    but `node` and `saga` take `keep="24h"`: so long the result is given to others who make the same call;
-    the step itself never acts again. Those that are made of the user take `anyone=True`: the same call of
-    two users of the tenant is the same, too. Each raises `ValueError` that says what would be right.
+    Every constructor takes `in_progress="refuse"` (a second caller is refused at once, instead of waiting for
+    the first one's result) and `retry_window="7d"` (the time for which a failed call may be retried). All but
+    `node` and `saga` take `keep="24h"`: the time for which others that make the same call get the result; the
+    step itself never acts again. Those that are made of the user take `anyone=True`: the same call of two
+    users of the tenant is the same, too. Each raises `ValueError` with the correct form.
     """
 
     @staticmethod
     def node(**options: Any) -> KeyRule:
-        """The default of a tool without a rule: the same action of this node of
-        the saga, in this round of its loops.
+        """Return the default of a tool without a rule: the same action of this node of the saga, in this
+        round of its loops.
         """
         return _rule(NODE, **options)
 
     @staticmethod
     def saga(**options: Any) -> KeyRule:
-        """The same action of this saga, in this round of its loops: a second
-        node that comes to it does not act again.
+        """Return a key of the same action of this saga, in this round of its loops: another node does not
+        repeat it.
         """
         return _rule(SAGA, **options)
 
     @staticmethod
     def user(*action: str, **options: Any) -> KeyRule:
-        """The same action of this user, in whatever saga: by the parameters
-        that name it, or else by all of them.
+        """Return a key of the same action of this user, in any saga: by the parameters that name it, or else
+        by all of them.
         """
         return _rule(USER, parts=action, **options)
 
     @staticmethod
     def schedule(schedule: str, at: str, **options: Any) -> KeyRule:
-        """One run of a schedule: the parameters with its name and with the time that it was for."""
+        """Return a key of one run of a schedule: the parameters with its name and with its scheduled time."""
         return _rule(SCHEDULE, parts=(schedule, at), **options)
 
     @staticmethod
     def event(event: str, **options: Any) -> KeyRule:
-        """One event, handled once by this tool: the parameter with its name."""
+        """Return a key of one event, handled once by this tool: the parameter with its name."""
         return _rule(EVENT, parts=(event,), **options)
 
     @staticmethod
     def request(**options: Any) -> KeyRule:
-        """The same request of this user: all parameters equal."""
+        """Return a key of the same request of this user: all parameters equal."""
         return _rule(REQUEST, **options)
 
     @staticmethod
     def content(*parts: str, **options: Any) -> KeyRule:
-        """The same content of this user: these parameters equal, whatever the others are."""
+        """Return a key of the same content of this user: these parameters equal, whatever the others are."""
         return _rule(CONTENT, parts=parts, **options)
 
     @staticmethod
     def window(window: str | float, *parts: str, **options: Any) -> KeyRule:
-        """Once for this user in each window (`5m`), or once for each value of these parameters.
+        """Return a key that holds once for this user in each window (`5m`), or once for each value of these
+        parameters.
 
         Windows are counted from 1970 on, in UTC: those of `1h` begin at the full hour.
         Two calls at either side of an edge are two, however near to each other.
@@ -408,14 +407,14 @@ class Key:
 
     @staticmethod
     def business(kind: str, *id: str, version: str = "", **options: Any) -> KeyRule:
-        """One thing of the business: its kind, the parameters that name it, and
-        the one with its version if it has any.
+        """Return a key of one thing of the business: its kind, the parameters that name it, and that with its
+        version, if any.
         """
         return _rule(BUSINESS, name=kind, parts=id, version=version, **options)
 
     @staticmethod
     def given(key: str, **options: Any) -> KeyRule:
-        """The parameter with the key that the caller gives."""
+        """Return a key that the caller gives: the parameter with it."""
         return _rule(GIVEN, parts=(key,), **options)
 
 
@@ -455,8 +454,8 @@ def _duration(strategy: str, name: str, value: str | float | None) -> int:
 
 
 def check_rule(rule: KeyRule, parameters: dict[str, Any]) -> str:
-    """What is wrong with a rule for a tool with these parameters (a JSON
-    Schema), in a sentence; empty if nothing is.
+    """Return the problem of a rule for a tool with these parameters (a JSON Schema), in a sentence; empty if
+    valid.
     """
     if problem := _shape(rule):
         return problem
@@ -495,7 +494,7 @@ def _shape(rule: KeyRule) -> str:
 
 
 def _missing(path: str, schema: dict[str, Any]) -> str:
-    """What is wrong with a path; empty if the schema has it, or does not say what is inside."""
+    """Return the problem of a path; empty if the schema has it, or does not describe the inner fields."""
     at, known_as = schema, "the tool"
     for name in path.split("."):
         at = _resolved(at, schema)
@@ -517,7 +516,7 @@ def _missing(path: str, schema: dict[str, Any]) -> str:
 
 
 def _resolved(at: Any, root: dict[str, Any]) -> dict[str, Any]:
-    """The schema itself, behind a reference into its own definitions."""
+    """Return the schema itself, behind a reference into its own definitions."""
     while isinstance(at, dict) and isinstance(at.get("$ref"), str):
         at = root.get("$defs", {}).get(at["$ref"].rpartition("/")[2], {})
     return at if isinstance(at, dict) else {}

@@ -1,8 +1,7 @@
-"""The operations of APIs that a node may call: where they are listed,
-whether a call is on the list, and what a model is told of it.
+"""The operations of APIs that a node may call: their list, its check, and its description for a model.
 
-A tool says with `LISTED` in the schema of its parameter `operations` that it keeps such a list.
-What it calls is in tools/standard/openapi.py.
+A tool with `LISTED` in the schema of its parameter `operations` keeps such a list. Its calls are in
+tools/standard/openapi.py.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ Operations = Mapping[str, Sequence[str]]
 
 
 def keeps_list(spec: ToolSpec) -> bool:
-    """Tell whether its calls are held against a list of operations: not
-    with an application's own tool of the same name.
+    """Return true if the tool's calls are checked against a list; false for an application's own tool of the
+    same name.
     """
     return LISTED in spec.parameters.get("properties", {}).get(OPERATIONS, {})
 
 
 def refusal(listed: Operations, api: Any, operation: Any) -> str:
-    """Why this operation cannot be called; empty for one that is listed."""
+    """Return the reason why this operation cannot be called; empty for a listed operation."""
     if operation in listed.get(str(api), ()):
         return ""
     known = [f"`{name}:{one}`" for name in sorted(listed) for one in listed[name]]
@@ -41,8 +40,8 @@ def refusal(listed: Operations, api: Any, operation: Any) -> str:
 
 
 def offered(spec: ToolSpec, listed: Operations) -> tuple[str, Mapping[str, Any]]:
-    """Description and parameters of a tool as a model is told of them: of
-    one with a list, the operations on it and no others.
+    """Return description and parameters of a tool for a model; a tool with a list offers only the operations
+    on it.
     """
     if not keeps_list(spec):
         return spec.description, spec.parameters
@@ -55,8 +54,8 @@ def offered(spec: ToolSpec, listed: Operations) -> tuple[str, Mapping[str, Any]]
 
 
 def list_problems(place: str, specs: Sequence[ToolSpec], operations: Operations) -> Iterator[Problem]:
-    """Among the tools that a model may call, one that could call every
-    operation of every API; and a list that no tool keeps.
+    """Yield a problem for a tool for models that could call every operation of every API, and for a list that
+    no tool keeps.
     """
     names = [spec.name for spec in specs if keeps_list(spec)]
     if names and not operations:
@@ -74,8 +73,8 @@ def list_problems(place: str, specs: Sequence[ToolSpec], operations: Operations)
 
 
 def choice_problems(spec: ToolSpec, given: Mapping[str, Any], below: str) -> Iterator[Problem]:
-    """An operation of an API that no document names: an expression says
-    which, and `operations` does not say among which.
+    """Yield a problem for an operation that only an expression names, without `operations` to
+    choose among.
     """
     if not keeps_list(spec):
         return

@@ -1,6 +1,6 @@
-"""How risky a call of a tool is: what the tool says of its arguments, and the rules that make a level of it.
+"""The risk of a tool's call: the tool's declaration of its arguments, and the rules that make a level of it.
 
-Pure data and arithmetic. Which calls a person has to approve is in toolspec.py.
+Pure data and arithmetic. The choice of calls that need an approval is in toolspec.py.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PAYMENT, DEPOSIT, BOOKING, MESSAGE, OTHER = ACTIONS = ("payment", "deposit", "bo
 MOVES_MONEY: Final = frozenset({PAYMENT, DEPOSIT})
 
 AMOUNT: Final = r"[0-9]{1,15}(\.[0-9]{1,6})?"
-"""An amount in a rule: few enough digits that no arithmetic rounds it."""
+"""Pattern of an amount in a rule: few enough digits that no arithmetic rounds it."""
 CURRENCY: Final = "[A-Z]{3}"
 _is_number = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?", re.ASCII).fullmatch
 # ISO 4217: the currencies whose smallest unit is no hundredth.
@@ -54,11 +54,10 @@ _MISSING: Final = object()
 
 
 class Risk(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """What a tool does, and which of its arguments say how much of it.
+    """The kind of a tool's action, and the arguments that measure it.
 
     `amount`, `currency` and `party` are paths of arguments, such as `amount` or `order.total`. `currency_is`:
-    it is
-    always this one. `minor`: the amount counts the smallest unit of the currency, such as cents.
+    the fixed currency. `minor`: the amount counts the smallest unit of the currency, such as cents.
     """
 
     action: str = OTHER
@@ -70,10 +69,10 @@ class Risk(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid
 
 
 class RiskRule(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """A level for what fits: this action, an amount above `above` (decimal
-    digits) of `currency`, a party above `party_above`.
+    """A level for calls that fit: an action, an amount above `above` (decimal digits) of `currency`, a party
+    above `party_above`.
 
-    What is not said fits everything.
+    A field that is not set fits everything.
     """
 
     level: str
@@ -96,21 +95,21 @@ DEFAULT_RULES: Final = (
 
 
 class Assessed(msgspec.Struct, frozen=True):
-    """A level, and why, in words."""
+    """A level, and its reason in words."""
 
     level: str
     why: str
 
 
 class _UnclearError(Exception):
-    """What the rules compare cannot be read."""
+    """A value that the rules compare cannot be read."""
 
 
 def assess(risk: Risk, rules: Rules, arguments: Mapping[str, Any]) -> Assessed:
-    """The highest level of the rules that fit; low where none does.
+    """Return the highest level of the rules that fit; low if none does.
 
-    Critical where a rule compares what the arguments do not clearly say: an amount that is missing,
-    negative, no plain number or in a currency of no rule, a party that is no whole number.
+    Critical if a rule compares an unclear argument: an amount that is missing, negative, no plain number or
+    in a currency of no rule, a party that is no whole number.
     """
     about = [rule for rule in rules if rule.action in ("", risk.action)]
     try:
@@ -126,7 +125,7 @@ def assess(risk: Risk, rules: Rules, arguments: Mapping[str, Any]) -> Assessed:
 
 
 def least(risk: Risk, rules: Rules) -> str:
-    """The level that every call has at least, whatever its arguments."""
+    """Return the level that every call has at least, whatever its arguments."""
     always = [
         rule.level
         for rule in rules
@@ -136,13 +135,13 @@ def least(risk: Risk, rules: Rules) -> str:
 
 
 def above_in_words(rule: RiskRule) -> str:
-    """` above 500 USD`, or nothing."""
+    """Return ` above 500 USD`, or nothing."""
     money = f" above {rule.above} {rule.currency}" if rule.above else ""
     return money + (f" for more than {rule.party_above} people" if rule.party_above is not None else "")
 
 
 def rule_in_words(rule: RiskRule) -> str:
-    """`payment above 500 USD: critical`."""
+    """Return `payment above 500 USD: critical`."""
     return f"{rule.action or 'any action'}{above_in_words(rule)}: {rule.level}"
 
 
@@ -168,7 +167,7 @@ def _fits(rule: RiskRule, risk: Risk, money: tuple[Decimal, str] | None, party: 
 def _money(
     risk: Risk, rules: Rules, about: Rules, arguments: Mapping[str, Any]
 ) -> tuple[Decimal, str] | None:
-    """The amount and its currency; None where no rule compares it. Raises `_UnclearError`."""
+    """Return the amount and its currency; None if no rule compares it. Raises `_UnclearError`."""
     own = {rule.currency for rule in about if rule.above}
     known = own or {rule.currency for rule in rules if rule.above}
     if not risk.amount:
@@ -187,7 +186,7 @@ def _money(
 
 
 def _party(risk: Risk, about: Rules, arguments: Mapping[str, Any]) -> Decimal | None:
-    """The size of the party; None where no rule compares it. Raises `_UnclearError`."""
+    """Return the size of the party; None if no rule compares it. Raises `_UnclearError`."""
     if not risk.party or all(rule.party_above is None for rule in about):
         return None
     size = _number(risk.party, arguments)
@@ -197,7 +196,7 @@ def _party(risk: Risk, about: Rules, arguments: Mapping[str, Any]) -> Decimal | 
 
 
 def _number(path: str, arguments: Mapping[str, Any]) -> Decimal:
-    """The number there, exactly as it is written. Raises `_UnclearError`."""
+    """Return the number at a path, exactly as it is written. Raises `_UnclearError`."""
     value = _at(path, arguments)
     if value is _MISSING or value is None:
         raise _UnclearError(f"`{path}` is missing")

@@ -1,7 +1,8 @@
 """Business rows that a tool keeps beside its saga: written in one transaction with its step's entry.
 
-Only what a row is, and what it may not be: a row that the store refuses would keep its whole entry from being
-written. Who writes it is the log adapter's business.
+Only the form of a row and its limits are here: a row that the store refuses would keep its whole entry from
+being written.
+The log adapter writes the rows.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Row(msgspec.Struct, frozen=True):
 
 
 def check_row(row: Row) -> Row:
-    """A deep copy of the row. Raises a `ValueError` that says what would be right."""
+    """Return a deep copy of the row. Raises a `ValueError` with the correct form."""
     for name, value in (("key", row.key), ("sort", row.sort)):
         _check_key(name, value)
     if not isinstance(row.attributes, dict):
@@ -48,22 +49,21 @@ def check_row(row: Row) -> Row:
 
 
 def size_of(row: Row) -> int:
-    """Bytes that a row takes in a store, or a little more, without the tenant."""
+    """Return the bytes that a row takes in a store, or a little more, without the tenant."""
     return len("pksk") + _size(row.key) + _size(row.sort) + _size(row.attributes)
 
 
 class RowRoom(msgspec.Struct, frozen=True):
-    """How many rows a store writes together with one entry, and how many bytes they may have.
-    None: any number.
+    """Most rows that a store writes together with one entry, and their most bytes. None: any number.
 
-    There is always room for the rows of one step.
+    The rows of one step always fit.
     """
 
     rows: int | None = None
     bytes: int | None = None
 
     def takes(self, rows: tuple[Row, ...]) -> bool:
-        """Whether one entry can take all of these, whatever its own size."""
+        """Return true if one entry can take all of these, whatever its own size."""
         has_room = self.rows is None or len(rows) <= self.rows
         return has_room and (self.bytes is None or sum(map(size_of, rows)) <= self.bytes)
 
@@ -80,7 +80,7 @@ def _check_key(name: str, value: Any) -> None:
 
 
 def _plain(value: Any, at: str, level: int) -> Any:
-    """The value, copied. `at` is its place in the row, in words of the row's author."""
+    """Return the value, copied. `at` is its place in the row, in words of the row's author."""
     if level > MAX_LEVELS or (level == MAX_LEVELS and isinstance(value, (dict, list, tuple))):
         raise ValueError(f"a row's attributes are nested at most {MAX_LEVELS} levels deep")
     if value is None or isinstance(value, bool):
@@ -143,5 +143,5 @@ def _size(value: Any) -> int:
 
 
 def _short(text: str) -> str:
-    """Text for a message: what UTF-8 can hold of it, and no more than one reads."""
+    """Return text for a message: its part that UTF-8 can hold, at most 100 characters."""
     return text[:100].encode(errors="replace").decode()

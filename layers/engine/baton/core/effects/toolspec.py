@@ -1,4 +1,4 @@
-"""What the engine knows of a tool: name, version, schemas, effect. Not the function itself."""
+"""The engine's knowledge of a tool: name, version, schemas, effect. The function itself is elsewhere."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ CALL, ASK = "call", "ask"
 
 
 class Merits(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The rating of an alternative: each from 0 to 1, but cost and latency,
-    which are relative to the usual ones, 1.
+    """The rating of an alternative: each from 0 to 1, but cost and latency, which are relative to the usual
+    ones, 1.
     """
 
     reliability: float = 0.9
@@ -33,23 +33,20 @@ class Merits(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, dict=True):
-    """`parameters` and `result` are JSON Schemas; `timeout_ms` 0 means the engine's default.
+    """Declaration of a tool.
 
-    `domain` is what it is about (core/failures/matrix.py). `cost` is reserved for each attempt, in
-    micro-dollars. `key`
-    says what makes two calls the same one; `verify` is the tool that knows
-    whether a call of this one has happened.
+    `parameters` and `result` are JSON Schemas; `timeout_ms` 0 means the engine's default.
+    `domain` is its subject (core/failures/matrix.py). `cost` is reserved for each attempt, in micro-dollars.
+    `key` is the rule by which two calls are the same one; `verify` is the tool that finds out if a call of
+    this one has happened.
     `instead_of` names tools (patterns) that this one can stand in for, `carries_out` the hints and hooks that
-    it carries
-    out, for the tools of `for_tools`.
-    `fallbacks` are values of a parameter to try one after the other; `context` is the parameter
-    that can be shortened. `sees_key` False: its function has no `Context`, and so no use for a key.
-    `repeatable`: an agent that calls it again with equal arguments has it called again. `requires_approval`:
-    a person
-    approves every call of it first; `risk`: those that are risky. `undo`:
-    the tool that takes back what a call of this one has done;
-    `in_doubt`: whether it is called where that is not known , empty where that does no harm.
-    `breaker`: the circuit breaker of its target (core/failures/breakers.py); empty: none.
+    it carries out, for the tools of `for_tools`. `fallbacks` are values of a parameter to try one after the
+    other; `context` is the parameter that can be shortened. `sees_key` False: its function has no `Context`,
+    and so no use for a key. `repeatable`: an agent's repetition of a call with equal arguments is a new call.
+    `requires_approval`: a person approves every call of it first; `risk`: only the risky ones. `undo`: its
+    inverse, which undoes the effect of a call; `in_doubt`: CALL or ASK, for a call with an unknown outcome;
+    empty: CALL if that does no harm. `breaker`: the circuit breaker of its target
+    (core/failures/breakers.py); empty: none.
     """
 
     name: str
@@ -80,12 +77,12 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, di
 
     @property
     def may_ask(self) -> bool:
-        """Whether a person may have to approve a call of it."""
+        """True if a person may have to approve a call of it."""
         return self.requires_approval or self.risk is not None
 
     @property
     def is_verified(self) -> bool:
-        """Tell whether it is idempotent and has a tool that looks up whether a call of it has happened."""
+        """True if it is idempotent and has a tool that finds out if a call of it has happened."""
         return self.effect == IDEMPOTENT and bool(self.verify)
 
     @cached_property
@@ -104,7 +101,7 @@ STANDARD: Final = (
 ALL: Final = "std.*"
 SEARCH: Final = "std.search_tools"
 NAMED: Final = "std.named_pipeline"
-"""Not one of `std.*`: where it is granted, what agents run is kept."""
+"""A tool outside of `std.*`: a deployment that grants it keeps the pipelines that agents run."""
 # What looks whether another tool has acted, what takes back what that has done, and what does nothing outside that another cannot
 # do, is there with it.
 _WITH: Final = {
@@ -115,17 +112,17 @@ _WITH: Final = {
 _TENANTS = r"[A-Za-z0-9_.:@+=|-]{1,128}(,[A-Za-z0-9_.:@+=|-]{1,128})*"
 _WORD = rf"std\.(\*|{'|'.join(name.removeprefix(PREFIX) for name in STANDARD)})(={_TENANTS})?"
 PATTERN: Final = f"^({_WORD}( {_WORD})*)?$"
-"""Of the setting: `std.http std.pay=acme,globex`."""
+"""Pattern of the setting: `std.http std.pay=acme,globex`."""
 
 
 class Grants(msgspec.Struct, frozen=True):
-    """`tools` has the tenants of each name, None for all of them."""
+    """The granted standard tools. `tools` has the tenants of each name, None for all of them."""
 
     tools: Mapping[str, frozenset[str] | None]
 
     @classmethod
     def of(cls, text: str) -> Grants:
-        """From the words of the setting: a name, or `std.*`, and behind `=` the tenants that may use it."""
+        """Return the grants of a setting: a name, or `std.*`, and after `=` the tenants that may use it."""
         tools: dict[str, frozenset[str] | None] = {}
         for word in text.split():
             name, limited, tenants = word.partition("=")
@@ -134,7 +131,7 @@ class Grants(msgspec.Struct, frozen=True):
         return cls(tools)
 
     def allows(self, name: str, tenant: str | None = None) -> bool:
-        """Whether this tenant, or without one any tenant, may use the standard tool of this name."""
+        """Return true if this tenant, or without one any tenant, may use the standard tool of this name."""
         names = (
             {name, _WITH.get(name, name), ALL if name != NAMED else NAMED} if name in STANDARD else set[str]()
         )
@@ -154,16 +151,16 @@ class OfTenants(Mapping[str, ToolSpec]):
 
     @abstractmethod
     def for_tenant(self, tenant: str) -> Mapping[str, ToolSpec]:
-        """Those that this tenant may."""
+        """Return the tools that this tenant may use."""
 
 
 def tools_for(tenant: str, tools: Mapping[str, ToolSpec]) -> Mapping[str, ToolSpec]:
-    """The tools that a tenant's documents may name."""
+    """Return the tools that a tenant's documents may name."""
     return tools.for_tenant(tenant) if isinstance(tools, OfTenants) else tools
 
 
 def off(name: str) -> str:
-    """What to say of a tool that is not there, if it is one of these."""
+    """Return the text about a missing tool, if it is one of the standard tools."""
     return (
         "it is a standard tool that `StandardTools` of the deployment does not name for this tenant"
         if name in STANDARD
@@ -172,11 +169,11 @@ def off(name: str) -> str:
 
 
 class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """What the graph says of the approval of a node: `always` by the
-    document, `by_tool` by the tool when it was compiled.
+    """A graph's rule for the approval of a node: `always` by the document, `by_tool` by the tool when it was
+    compiled.
 
-    `risk` is the tool's of that time. `says` is a template: title, message, and whom the question is `to`.
-    `work_of`: the tool whose work is done, where that is another.
+    `risk` is the tool's of that time. `says` is a template: title, message, and the audience `to`. `work_of`:
+    the tool whose work is done, if that is another.
     """
 
     always: bool = False
@@ -190,9 +187,8 @@ class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, fo
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """A call that a person has to approve before it is made. `digest` names the tool and its arguments.
 
-    `is_changed`: the arguments are others than the step's own, because of what was called before the tool.
-    `is_for_a_person`:
-    no escalation may approve it.
+    `is_changed`: the arguments differ from the step's own, because of a call before the tool.
+    `is_for_a_person`: no escalation may approve it.
     """
 
     tool: str
@@ -205,14 +201,14 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_for_a_person(level: str) -> bool:
-    """Whether what is of this risk must never be approved without a
-    person's answer, whatever escalation says.
+    """Return true if a call of this risk must never be approved without a person's answer, whatever the
+    escalation.
     """
     return level in ASKING
 
 
 def digest_of(tool: str, arguments: Mapping[str, Any], again: int = 0) -> str:
-    """SHA-256 of the tool's name and the arguments as JSON: whatever changes in them changes it."""
+    """Return the SHA-256 of the tool's name and the arguments as JSON, which changes with any of them."""
     said = [tool, arguments, again] if again else [tool, arguments]
     text = json.dumps(said, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
@@ -229,11 +225,11 @@ def request_for(
     rules: Rules | None = None,
     again: int = 0,
 ) -> Request | None:
-    """The approval that a call needs; None when it needs none.
+    """Return the approval that a call needs; None if it needs none.
 
-    The strictest one counts of the tool as it is now (`spec`) and of the step
-    that it does: `always` by the document, `by_tool` and `risks` by the step's
-    own tool. `again` tells apart calls with equal arguments that are other acts.
+    The strictest rule counts, of the present tool (`spec`) and of the step: `always` by the document,
+    `by_tool` and `risks` by the step's own tool. `again` distinguishes calls with equal arguments that are
+    different actions.
     """
     known = {*risks, spec.risk if spec is not None else None} - {None}
     by_tool = by_tool or (spec is not None and spec.requires_approval)
@@ -260,6 +256,6 @@ def request_for(
 
 
 def _defaults(spec: ToolSpec | None) -> dict[str, Any]:
-    """What the tool takes for arguments that are left out."""
+    """Return the tool's values for arguments that are left out."""
     known = spec.parameters.get("properties", {}) if spec is not None else {}
     return {name: schema["default"] for name, schema in known.items() if "default" in schema}

@@ -1,8 +1,8 @@
-"""When a step fails: what its failure is, what is done about it, and how it is told.
+"""Failures of steps: their codes and classes, the reactions to them, and their texts for people.
 
-codes.py and names.py are the tables, names.py and evidence.py say what a failure is, policy.py,
-policy.py, alternatives.py and matrix.py what can be done about it, strategies/ what is done, failover.py
-what goes before that, sanitise.py what must not be written down. Nothing here is carried out.
+codes.py and names.py are the tables; names.py and evidence.py identify a failure; policy.py, alternatives.py
+and matrix.py list the possible reactions, strategies/ chooses one; failover.py comes before that; sanitise.py
+removes what must not be stored. Nothing here is carried out.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ LONGEST = 512
 
 
 def sanitised(text: str) -> str:
-    """The text with `[redacted]` in place of every secret; for every
-    message about a failure before it is stored.
+    """Return the text with `[redacted]` in place of every secret; for every message about a failure before it
+    is stored.
     """
     # Its many expressions are compiled for the first failure, and not for a cold start.
     from baton.core.failures.sanitise import sanitised as without_secrets
@@ -22,9 +22,10 @@ def sanitised(text: str) -> str:
 
 
 def quoted(message: str, most: int = 2_000) -> str:
-    """The beginning of a message without its secrets, as it is stored.
+    """Return the beginning of a message without its secrets, as it is stored.
 
-    It is cut after it is cleaned, and the end of a long one is left out: half a secret is not recognised.
+    The message is cut after it is cleaned, and the end of a long one is left out: half a secret is not
+    recognised.
     """
     longest = 10 * most
     clean = sanitised(message[:longest])

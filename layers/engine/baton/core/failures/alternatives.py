@@ -1,6 +1,6 @@
-"""Alternatives to a tool: what tools say of themselves makes them (`ways_of`), and which is next (`choose`).
+"""Alternatives to a tool: `ways_of` makes them from the declarations of tools, and `choose` returns the next.
 
-When an alternative is taken is in strategies/, how it is carried out in runtime/invocation/attempt.py.
+Their use is decided in strategies/ and carried out in runtime/invocation/attempt.py.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ Specs = Mapping[str, ToolSpec]
 
 FAILURE, ARGUMENTS, TOOL = "failure", "arguments", "tool"
 GIVEN = (FAILURE, ARGUMENTS, TOOL)
-"""Parameters that a tool which carries out a hint or a hook gets from
-the engine; others are arguments of the step.
+"""Parameters that the engine passes to a tool which carries out a hint or a hook; others are arguments of the
+step.
 """
 
 ANOTHER = (
@@ -39,12 +39,11 @@ _LONGEST_VALUE = 60
 
 
 class Alternative(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """An alternative to a tool. `hints` are the hints that it carries out; none: any.
+    """An alternative to a tool. `hints` are the hints that it carries out; empty: any.
 
-    Either `tool` is called in its place (`first` False), or before it (`first`
-    True), and what that gives takes the place of the arguments of the same names.
-    `arguments` take the place of those of the same names, too. `shorten` and
-    `chunk` name the argument that is shortened, or given in parts.
+    `tool` is called in place of the step's tool (`first` False), or before it (`first` True); its output then
+    replaces the arguments of the same names. `arguments` replace those of the same names, too. `shorten` and
+    `chunk` name the argument that is shortened, or passed in parts.
     """
 
     name: str
@@ -57,7 +56,7 @@ class Alternative(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True,
 
 
 def choose(hints: Iterable[str], ways: Sequence[Alternative], used: Collection[str]) -> Alternative | None:
-    """The best alternative for the first hint that has one left; else the best one that fits any hint.
+    """Return the best alternative for the first hint that has one left; else the best one that fits any hint.
 
     `used` are the names of the alternatives that were tried.
     """
@@ -70,7 +69,10 @@ def choose(hints: Iterable[str], ways: Sequence[Alternative], used: Collection[s
 
 
 def score(merits: Merits) -> float:
-    """The score of an alternative, for comparisons. Above twice the usual cost or latency it gets no worse."""
+    """Return the score of an alternative, for comparisons.
+
+    Above twice the usual cost or latency the score stays the same.
+    """
     return (
         _within(merits.reliability, 0) * 30
         + (1 - _within(merits.cost, 0, 2)) * 20
@@ -81,10 +83,10 @@ def score(merits: Merits) -> float:
 
 
 def ways_of(tool: str, specs: Specs) -> tuple[Alternative, ...]:
-    """All alternatives to a tool, the best first; give only the tools that may run.
+    """Return all alternatives to a tool, the best first, from the tools that may run.
 
-    Tools that can stand in for it, tools that carry out a hint before it, other values of its
-    parameters, a shorter context, and the context in parts. A tool that does not exist has none.
+    They are tools that can stand in for it, tools that carry out a hint before it, other values of its
+    parameters, a shorter context, and the context in parts. An unknown tool has none.
     """
     spec = specs.get(tool)
     if spec is None:
@@ -97,8 +99,8 @@ def ways_of(tool: str, specs: Specs) -> tuple[Alternative, ...]:
 
 
 def hooks_of(tool: str, specs: Specs) -> dict[str, str]:
-    """By hook or hint, the tool that carries it out for this one: the tool
-    that names it most exactly, then the best.
+    """Return, by hook or hint, the tool that carries it out for this one: the most exact match, then the
+    best.
     """
     spec = specs.get(tool)
     if spec is None:
@@ -113,9 +115,10 @@ def hooks_of(tool: str, specs: Specs) -> dict[str, str]:
 
 
 def way_by(name: str, tool: str, specs: Specs) -> Alternative | None:
-    """The alternative for a hint that is the name of a tool; None if that tool can neither stand in nor help.
+    """Return the alternative for a hint that is the name of a tool; None if that tool can neither stand in
+    nor help.
 
-    A tool that carries out something is called before the step's own tool, and so is one with other
+    A tool that carries out a hint is called before the step's own tool, and so is a tool with other
     parameters. A tool that may act only once is never called before, because that call is not claimed.
     """
     spec, other = specs.get(tool), specs.get(name)
@@ -132,7 +135,7 @@ def way_by(name: str, tool: str, specs: Specs) -> Alternative | None:
 
 
 def misfit(other: ToolSpec, spec: ToolSpec) -> str:
-    """Why one tool cannot stand in for another; empty if it can."""
+    """Return the reason why one tool cannot stand in for another; empty if it can."""
     takes, needs = _properties(other), _required(spec)
     if other.parameters.get("additionalProperties") is False:
         for name in needs:
@@ -145,7 +148,7 @@ def misfit(other: ToolSpec, spec: ToolSpec) -> str:
 
 
 def misfit_of_result(other: ToolSpec, spec: ToolSpec) -> str:
-    """Why what one tool gives cannot stand for what another gives; empty if it can."""
+    """Return the reason why the result of one tool cannot stand for another's; empty if it can."""
     theirs, ours = kinds_of(other.result), kinds_of(spec.result)
     is_heard = ours and ours != {"null"}
     if theirs and is_heard and not theirs <= (ours | {"integer"} if "number" in ours else ours):
@@ -159,9 +162,9 @@ def misfit_of_result(other: ToolSpec, spec: ToolSpec) -> str:
 
 
 def problems_of(specs: Specs) -> Iterator[tuple[str, str]]:
-    """Contradictions between the declarations of tools: the tool's name, and the problem.
+    """Yield the contradictions between the declarations of tools: the tool's name, and the problem.
 
-    A pattern means those of its tools that fit; a name means that tool.
+    A pattern means the tools that fit it; a name means that tool.
     """
     for spec in specs.values():
         if spec.verify:
@@ -194,7 +197,7 @@ def _verify(spec: ToolSpec, specs: Specs) -> Iterator[str]:
 
 
 def _unaided(remedy: ToolSpec, spec: ToolSpec) -> str:
-    """Why a tool that carries out a hint cannot be called for another; empty if it can."""
+    """Return the reason why a tool that carries out a hint cannot be called for another; empty if it can."""
     for name in _required(remedy):
         if name not in GIVEN and name not in _required(spec):
             return f"it needs `{name}`, which `{spec.name}` does not always have"
@@ -223,7 +226,7 @@ def _before(spec: ToolSpec, specs: Specs) -> Iterator[tuple[Merits, Alternative]
 
 
 def _remedies(spec: ToolSpec, specs: Specs) -> Iterator[ToolSpec]:
-    """The tools that carry out something for this one, by name."""
+    """Yield the tools that carry out a hint or a hook for this one, by name."""
     for name in sorted(specs):
         other = specs[name]
         fits = other.carries_out and name != spec.name and _any(other.for_tools or ("*",), spec.name)
@@ -261,7 +264,7 @@ def _context(spec: ToolSpec) -> Iterator[tuple[Merits, Alternative]]:
 
 
 def kinds_of(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> frozenset[str]:
-    """JSON's types that a schema allows; none: any. `root` has its definitions."""
+    """Return JSON's types that a schema allows; empty: any. `root` has its definitions."""
     root = schema if root is None else root
     schema = _resolved(schema, root)
     if "anyOf" in schema:
@@ -272,7 +275,7 @@ def kinds_of(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -
 
 
 def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a schema that only names another one names."""
+    """Return the schema that a reference names, or the schema itself."""
     name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
     found: Mapping[str, Any] = root.get("$defs", {}).get(name, schema)
     return found
@@ -293,7 +296,7 @@ def _any(patterns: Iterable[str], name: str) -> bool:
 
 
 def _exactness(patterns: Iterable[str], name: str) -> int:
-    """How much of a name the most exact of the patterns that fit spells out; a name itself counts most."""
+    """Return the length of the most exact of the patterns that fit a name; the name itself counts most."""
     fitting = (pattern for pattern in patterns if fnmatchcase(name, pattern))
     return max((2 * len(pattern.replace("*", "")) + ("*" not in pattern) for pattern in fitting), default=0)
 
@@ -312,8 +315,9 @@ _SYSTEM = frozenset({"system", "developer"})
 
 
 def shortened(value: Any) -> Any:
-    """The value without its older half; itself when there is nothing to leave out. It may be shortened again.
+    """Return the value without its older half; the value itself if nothing can be left out.
 
+    It may be shortened again.
     Of a text the second half stays, from a word's beginning on.
     Of messages the system's and the last stay; if there are no others, the last is shortened itself.
     Of any other list the second half of its items stays.
@@ -331,9 +335,9 @@ def shortened(value: Any) -> Any:
 
 
 def parts_of(value: Any, count: int) -> list[Any]:
-    """The value in that many parts, or in as many as it has; one when it cannot be parted.
+    """Return the value in `count` parts, or in as many as it has; one part if it cannot be divided.
 
-    Each part of messages has the system's and the last, for it says what is to be done with them.
+    Each part of messages has the system's and the last, because these have the task.
     """
     if isinstance(value, str):
         return _texts(value, count)
@@ -351,9 +355,9 @@ def parts_of(value: Any, count: int) -> list[Any]:
 
 
 def combined(results: Sequence[Any], *, as_list: bool = False) -> Any:
-    """One result of those for the parts: texts below each other, lists one behind the other.
+    """Return one result from those of the parts: texts below each other, lists one behind the other.
 
-    Anything else is a list of them where that is allowed. Raises `ValueError`.
+    Other results make a list, if that is allowed. Raises `ValueError`.
     """
     if all(isinstance(result, str) for result in results):
         return "\n".join(results)
@@ -385,7 +389,7 @@ def _texts(text: str, count: int) -> list[str]:
 
 
 def _boundary(text: str, at: int) -> int:
-    """The next beginning of a word, if one is near; words without end are cut."""
+    """Return the next beginning of a word, if one is near; words without end are cut."""
     found = _SPACE.search(text, at - 1, at + _LONGEST_WORD)
     return found.end() if found and found.end() < len(text) else at
 
@@ -403,14 +407,14 @@ def _are_messages(items: list[Any]) -> bool:
 
 
 def _sorted_out(messages: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-    """The system's, the others, and the last of them."""
+    """Return the system's messages, the others, and the last of them."""
     system = [message for message in messages if message["role"] in _SYSTEM]
     others = [message for message in messages if message["role"] not in _SYSTEM]
     return system, others[:-1], others[-1:]
 
 
 def _from_question(messages: list[Any]) -> list[Any]:
-    """Without answers of tools at the beginning: their questions are missing."""
+    """Return the messages without answers of tools at the beginning, whose questions are missing."""
     for index, message in enumerate(messages):
         if message["role"] != "tool":
             return messages[index:]

@@ -1,9 +1,8 @@
-"""Circuit breakers as data: whether a call may go to its target now,
-and what its outcome makes of the breaker.
+"""Circuit breakers as data: the admission of a call to its target, and the effect of its outcome on the
+breaker.
 
-One breaker is for one target of one tenant.
-Nothing is stored or awaited here: the record is a port (ports/operators.py),
-the cache of a process is in runtime/steps/breaking.py.
+One breaker is for one target of one tenant. Nothing is stored or awaited here: the record is a port
+(ports/operators.py), the cache of a process is in runtime/steps/breaking.py.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from baton.core.failures.codes import TRANSIENT, class_of
 
 CLOSED, OPEN, HALF_OPEN = "closed", "open", "half_open"
 BREAKER_OPEN = "breaker_open"
-"""The code of a failure in place of a wait, where a document says what is done instead."""
+"""The code of a failure in place of a wait, if the document has a rule for it."""
 
 TOOL, HOST, OFF = "tool", "host", "none"
-"""Words in place of a name: the target is the tool, or the host of its
-argument `url`; or there is no breaker.
+"""Words in place of a name: the target is the tool, or the host of its argument `url`; or the call has no
+breaker.
 """
 
 NAME_PATTERN = "[a-z0-9][a-z0-9_.-]{0,63}"
@@ -34,16 +33,16 @@ MOST_FAILED = 20
 _SILENT = frozenset(
     {BREAKER_OPEN, "rate_limited", "deadlock", "file_locked", "element_not_found", "heartbeat_timeout"}
 )
-"""Codes that go away by themselves and say nothing of the target: others may call it."""
+"""Codes of transient failures that give no evidence about the target: others may call it."""
 
 
 class BreakerTerms(msgspec.Struct, frozen=True, kw_only=True):
-    """When breakers open and close.
+    """Conditions under which breakers open and close.
 
-    Open: after `failures` within `window_ms`, if they are at least `percent` of the
-    calls that were reported with them. Then no call is made for `pause_ms`, twice as
-    long after each probe that fails, up to `longest_pause_ms`. Then `probes` calls
-    are let through at a time; the breaker closes when as many have had an answer.
+    A breaker opens after `failures` failures within `window_ms`, if they are at least `percent` of the calls
+    reported with them.
+    No call is then made for `pause_ms`, twice as long after each failed probe, up to `longest_pause_ms`.
+    After that `probes` calls pass at a time; the breaker closes after the same number of answers.
     """
 
     failures: int = 5
@@ -56,7 +55,9 @@ class BreakerTerms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Failed(msgspec.Struct, frozen=True, array_like=True):
-    """A report of one process: so many failures with this code among so many calls, the last of them at `at`."""
+    """A report of one process: number of failures with this code among a number of calls, the last of them at
+    `at`.
+    """
 
     at: int
     code: str
@@ -66,7 +67,7 @@ class Failed(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Move(msgspec.Struct, frozen=True, array_like=True):
-    """A change of the state, and why. `by`: the operator, or the invocation."""
+    """A change of the state, and its reason. `by`: the operator, or the invocation."""
 
     at: int
     to: str
@@ -75,20 +76,18 @@ class Move(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Probe(msgspec.Struct, frozen=True, array_like=True):
-    """A call that was let through. It is over at `until`, whatever became of it."""
+    """A call that was let through. It is over at `until`, with any outcome."""
 
     by: str
     until: int
 
 
 class Breaker(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One breaker. Times are epoch ms; the default is one of which nothing was ever told.
+    """One breaker. Times are epoch milliseconds; the default is a breaker without any report.
 
-    `version` counts its writes. `since`: when `state` began. `until`: no probe before; 0 while open: not
-    before an operator
-    says so.
-    `rounds`: how often it has opened without closing.
-    `passed`: probes that had an answer since it became half-open.
+    `version` counts its writes. `since`: the start of `state`. `until`: the earliest time of a probe; 0 while
+    open: an operator decides. `rounds`: number of times that it has opened without closing. `passed`: probes
+    that had an answer since it became half-open.
     """
 
     version: int = 0
@@ -106,8 +105,9 @@ class Breaker(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def target_of(said: str, tool: str, arguments: Any) -> str:
-    """The name of the breaker for one call: empty if there is none.
-    `said` is what the tool or the document says.
+    """Return the name of the breaker for one call; empty if it has none.
+
+    `said` is the declaration of the tool or the document.
     """
     if said in ("", OFF):
         return ""
@@ -117,7 +117,7 @@ def target_of(said: str, tool: str, arguments: Any) -> str:
 
 
 def host_of(arguments: Any) -> str:
-    """The host, and the port if there is one, of the argument `url`; empty where there is none."""
+    """Return the host, with its port if any, of the argument `url`; empty without one."""
     url = arguments.get("url") if isinstance(arguments, dict) else None
     found = _HOST.match(url) if isinstance(url, str) else None
     if found is None:
@@ -128,14 +128,14 @@ def host_of(arguments: Any) -> str:
 
 
 def name_problem(said: Any) -> str:
-    """What is wrong with the name of a breaker; empty: nothing."""
+    """Return the problem of a breaker's name; empty for a valid name."""
     if isinstance(said, str) and _is_name(said):
         return ""
     return f"`{str(said)[:100]}` names no breaker; write 1 to 64 lower-case letters, digits, `_`, `.` and `-`"
 
 
 def speaks_of_target(code: str, kind: str = "", status: int = 0) -> bool:
-    """Whether a failure says that the target is down, and not that the call was wrong."""
+    """Return true if a failure is evidence that the target is down, and not that the call was wrong."""
     if code in _SILENT or 400 <= status < 500:
         return False
     return status >= 500 or code == "database_down" or (kind or class_of(code)) == TRANSIENT
@@ -145,12 +145,12 @@ def speaks_of_target(code: str, kind: str = "", status: int = 0) -> bool:
 
 
 def may_pass(breaker: Breaker) -> bool:
-    """Whether calls go through as if there were no breaker."""
+    """Return true if calls pass as if the breaker did not exist."""
     return breaker.state == CLOSED
 
 
 def may_probe(breaker: Breaker, terms: BreakerTerms, now: int) -> bool:
-    """Whether there is room for a probe now."""
+    """Return true if a probe may pass now."""
     if breaker.state == OPEN:
         return 0 < breaker.until <= now
     live = sum(probe.until > now for probe in breaker.probes)
@@ -158,7 +158,10 @@ def may_probe(breaker: Breaker, terms: BreakerTerms, now: int) -> bool:
 
 
 def next_look(breaker: Breaker, terms: BreakerTerms, now: int, draw: float) -> int:
-    """When a step that was refused asks again. `draw` of [0, 1) spreads those that wait for the same breaker."""
+    """Return the time at which a refused step asks again.
+
+    `draw` of [0, 1) spreads the steps that wait for the same breaker.
+    """
     spread = min(pause_of(breaker, terms), terms.spread_ms)
     # A probe is quick to end; of one that an operator has opened, nothing is known.
     known = breaker.until if breaker.state == OPEN and breaker.until else now + spread // 4
@@ -166,13 +169,13 @@ def next_look(breaker: Breaker, terms: BreakerTerms, now: int, draw: float) -> i
 
 
 def pause_of(breaker: Breaker, terms: BreakerTerms) -> int:
-    """How long it stays open, by how often it has opened in a row."""
+    """Return the milliseconds for which it stays open, by the number of its openings in a row."""
     pause = terms.pause_ms << min(max(breaker.rounds - 1, 0), 20)
     return min(pause, max(terms.longest_pause_ms, terms.pause_ms))
 
 
 def is_quiet(breaker: Breaker, terms: BreakerTerms, now: int) -> bool:
-    """Whether nothing is wrong with the target as far as is known: then no process looks at the record."""
+    """Return true if no failure of the target is known: then no process reads the record."""
     return breaker.state == CLOSED and not _recent(breaker, terms, now)
 
 
@@ -183,7 +186,10 @@ def is_quiet(breaker: Breaker, terms: BreakerTerms, now: int) -> bool:
 def reported(
     breaker: Breaker, reports: tuple[Failed, ...], terms: BreakerTerms, now: int, draw: float
 ) -> Breaker:
-    """With failures of calls that no probe has made. A report that is there already counts once."""
+    """Return the breaker with failures of calls that no probe has made.
+
+    A report that is there already counts once.
+    """
     if breaker.state != CLOSED:
         return breaker  # they were under way when it opened
     known = {(one.at, one.code, one.by) for one in breaker.failed}
@@ -200,7 +206,7 @@ def reported(
 
 
 def probed(breaker: Breaker, by: str, until: int, terms: BreakerTerms, now: int) -> Breaker:
-    """With a probe of `by`, if there is room for it. Probes whose time is over are forgotten."""
+    """Return the breaker with a probe of `by`, if one may pass. Expired probes are forgotten."""
     if any(probe.by == by for probe in breaker.probes) or not may_probe(breaker, terms, now):
         return breaker
     live = tuple(probe for probe in breaker.probes if probe.until > now)
@@ -213,8 +219,9 @@ def probed(breaker: Breaker, by: str, until: int, terms: BreakerTerms, now: int)
 def judged(
     breaker: Breaker, by: str, verdict: str | None, terms: BreakerTerms, now: int, draw: float
 ) -> Breaker:
-    """With the end of the probe of `by`: the code of its failure, an empty
-    text for an answer, None if it says nothing.
+    """Return the breaker after the end of the probe of `by`.
+
+    `verdict`: the code of its failure, an empty text for an answer, None without evidence.
     """
     if breaker.state != HALF_OPEN or all(probe.by != by for probe in breaker.probes):
         return breaker  # it is over, or an operator has decided
@@ -233,13 +240,13 @@ def judged(
 
 
 def forced_open(breaker: Breaker, by: str, until: int, now: int) -> Breaker:
-    """Opened by an operator, until a moment or (0) until it is reset."""
+    """Return the breaker opened by an operator, until a moment or (0) until it is reset."""
     after = replace(breaker, until=until, probes=(), passed=0, rounds=max(breaker.rounds, 1))
     return _moved(after, OPEN, "opened by an operator", by, now)
 
 
 def reset(breaker: Breaker, by: str, now: int) -> Breaker:
-    """Closed by an operator: its failures so far count no more."""
+    """Return the breaker closed by an operator: its earlier failures no longer count."""
     return _closed(breaker, "reset by an operator", by, now)
 
 
@@ -265,8 +272,9 @@ def _next(breaker: Breaker) -> Breaker:
 
 
 def _kept(failed: tuple[Failed, ...], first: int) -> tuple[Failed, ...]:
-    """The last ones.
-    Of those behind `first`, the oldest are added up, so that none is forgotten while it counts.
+    """Return the last failures.
+
+    Of those after `first`, the oldest are added up, so that none is forgotten while it counts.
     """
     while len(failed) > MOST_FAILED:
         old, next_one, *rest = failed
@@ -280,7 +288,7 @@ def _kept(failed: tuple[Failed, ...], first: int) -> tuple[Failed, ...]:
 
 
 def _recent(breaker: Breaker, terms: BreakerTerms, now: int) -> list[Failed]:
-    """The failures that count: of the window, and since it has closed last."""
+    """Return the failures that count: those of the window, since the last closing."""
     first = _first(breaker, terms, now)
     return [one for one in breaker.failed if one.at > first]
 

@@ -1,7 +1,7 @@
-"""Every code of a failure: its class, a sentence for a person, and what to do about it. The one table.
+"""Every code of a failure: its class, a sentence for a person, and advice. The one table.
 
-What exceptions, statuses and services are called is in names.py, what
-the engine does about a code in matrix.py.
+Outside names of exceptions, statuses and services are in names.py, the engine's reaction to a code in
+matrix.py.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ CLASSES: Mapping[str, str] = {
     CATASTROPHIC: "The system underneath is broken: a database is down, memory or disk is used up.",
     UNKNOWN: "Neither the tool nor the engine knows what it is. It is tried again, in the hope that it goes away.",
 }
-"""The six classes, each with what it means."""
+"""The six classes, each with its meaning."""
 
 CODE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
-"""Of any code, also one that is in no table."""
+"""Pattern of any code, also of codes outside of the tables."""
 
 
 class Code(NamedTuple):
-    """One code: its class, what is told to a person, and what that person can do."""
+    """One code: its class, the sentence for a person, and the advice."""
 
     class_: str
     says: str
@@ -159,13 +159,13 @@ _ENGINE: dict[str, Code] = {
 }  # fmt: skip
 
 CODES: Mapping[str, Code] = _OUTSIDE | _ENGINE
-"""By code."""
+"""Every code with its row."""
 
 ENGINE: frozenset[str] = frozenset(_ENGINE)
 """Codes that only the engine gives, at any kind of node."""
 
 CHILD_FAILED = "child_failed"
-"""The code of a node whose child saga has failed, whatever that has failed with."""
+"""The code of a node whose child saga has failed, whatever the child's own code."""
 
 UNTRIED: frozenset[str] = frozenset(
     code for code in _ENGINE if code.startswith(("branch_", "budget_", "condition_", "limit_", "question_"))
@@ -174,7 +174,8 @@ UNTRIED: frozenset[str] = frozenset(
     "over_budget", "value_too_large", "wait_invalid", "worker_killed",
 }  # fmt: skip
 """Codes of failures that the engine finds before or after attempts.
-They are neither tried again nor asked about.
+
+They are neither retried nor asked about.
 """
 
 ALIASES: Mapping[str, str] = {
@@ -193,19 +194,19 @@ ALIASES: Mapping[str, str] = {
 
 
 class Told(NamedTuple):
-    """What a person is told of a failure: what happened, and what to do."""
+    """The text about a failure for a person: the event, and the advice."""
 
     says: str
     advice: str
 
 
 def class_of(code: str) -> str:
-    """The class of a code: `unknown` for one that is not in the table."""
+    """Return the class of a code: `unknown` for a code outside of the table."""
     return CODES[code].class_ if code in CODES else UNKNOWN
 
 
 def told(code: str) -> Told:
-    """A sentence and advice, for any code."""
+    """Return a sentence and advice, for any code."""
     row = CODES.get(code)
     return Told(row.says, row.advice) if row else Told(f"The step failed with `{code}`.", "Read its message.")
 
@@ -219,32 +220,34 @@ DEFECTS: Mapping[str, str] = {
     "tool_missing": "The tool is not in the deployment.",
     TOOL_DEFECT: "The tool raised one of the errors of Python below.",
 }
-"""By code, what is wrong."""
+"""Defects of code, each with a description."""
 
 ERRORS = (
     *("AssertionError", "AttributeError", "ImportError", "IndentationError", "IndexError", "KeyError"),
     *("ModuleNotFoundError", "NameError", "NotImplementedError", "RecursionError", "SyntaxError", "TabError"),
     *("TypeError", "UnboundLocalError", "ZeroDivisionError"),
 )
-"""Errors of Python itself that say "bug".
+"""Errors of Python itself that are bugs.
+
 A class of an application or a library that is derived from one is not on the list: it was raised on purpose.
 """
 
 
 def is_on_purpose(code: str, kind: str) -> bool:
-    """Tell whether a tool itself gave the code of a defect: of what the
-    engine finds, no tool has said the class `kind`.
+    """Return true if a tool itself gave the code of a defect: a failure found by the engine has no class
+    `kind` from a tool.
     """
     return code in DEFECTS and code != TOOL_DEFECT and bool(kind)
 
 
 def is_bug(exceptions: Sequence[str]) -> bool:
-    """Tell whether the first of these names, the error's own, says that the code is wrong."""
+    """Return true if the first of these names, the error's own, is that of a bug."""
     return bool(exceptions) and exceptions[0] in ERRORS
 
 
 DOUBTFUL = frozenset({TRANSIENT, CATASTROPHIC, UNKNOWN})
-"""Classes of failures after which it may have happened: the answer did not come, or says nothing.
+"""Classes of failures after which the effect may have happened: the answer is missing, or is no evidence.
+
 The others refuse.
 """
 
@@ -268,13 +271,13 @@ BY_CODE: Mapping[str, bool] = {
     # Another caller with the same key is at it.
     "conflict": True,
 }
-"""Codes for which it is not as their class says: whether there is a doubt."""
+"""Codes that differ from their class; true: the code leaves a doubt."""
 
 
 def leaves_doubt(code: str, class_: str = "", happened: bool | None = None) -> bool:
-    """Whether it may have happened. `happened` is what the tool itself says.
+    """Return true if the effect may have happened. `happened` is the report of the tool itself.
 
-    What has happened for sure and came to no result is a doubt, too: its result is unknown.
+    An effect that certainly happened without a result is a doubt, too: its result is unknown.
     """
     if happened is not None:
         return happened
@@ -283,8 +286,9 @@ def leaves_doubt(code: str, class_: str = "", happened: bool | None = None) -> b
 
 
 def says_nothing(code: str, class_: str, status: int, *, doubt: bool, refused: bool) -> bool:
-    """Whether a call that has failed had no answer, or one that says nothing:
-    whatever it was to do may have happened. `refused`: it is known that it has not.
+    """Return true if a failed call had no answer, or an inconclusive one: its effect may have happened.
+
+    `refused`: the effect is known not to have happened.
     """
     if refused:
         return False

@@ -1,6 +1,6 @@
-"""evidence_of(error): what an exception says of itself and of the answer behind it, as names for `classify`.
+"""evidence_of(error): the facts of an exception and of the answer behind it, as names for `classify`.
 
-No library is imported: attributes are looked for by name.
+No library is imported: attributes are found by name.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ _CODE = ("code", "type", "sqlstate", "pgcode", "sqlite_errorname")
 
 class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     """Arguments of `classify`; `retry_after` is the header's text.
+
     `unsent`: no connection came about, so that nothing was sent.
     """
 
@@ -34,14 +35,14 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     unsent: bool = False
 
     def verdict(self, code: str = "", kind: str = "") -> Verdict:
-        """The code and class of the failure."""
+        """Return the code and class of the failure."""
         return classify(
             code=code, kind=kind, services=self.services, status=self.status, exceptions=self.exceptions
         )
 
 
 def evidence_of(error: BaseException) -> Evidence:
-    """What is known of an exception; of one without a known name, what is known of its causes, too."""
+    """Return the facts of an exception; without a known name, those of its causes, too."""
     services: list[str] = []
     names: list[str] = []
     status, retry_after = 0, ""
@@ -57,8 +58,8 @@ def evidence_of(error: BaseException) -> Evidence:
 
 
 def _is_unsent(error: BaseException) -> bool:
-    """Tell whether an exception, or what has caused it, says that no
-    connection came about, and none of them that one did.
+    """Return true if an exception or its cause reports that no connection came about, and none reports one
+    that did.
     """
     names = [set(map(_name, type(one).__mro__)) for one in _chain(error)]
     is_sent = any(not own.isdisjoint(SENT) for own in names) or any(map(_status, _chain(error)))
@@ -79,7 +80,7 @@ def _name(kind: type) -> str:
 
 
 def _of(owner: Any, name: str) -> Any:
-    """An attribute, or an item of a mapping; None if there is none."""
+    """Return an attribute, or an item of a mapping; None without one."""
     if isinstance(owner, Mapping):
         return owner.get(name)
     try:
@@ -115,7 +116,7 @@ def _retry_after(error: BaseException) -> str:
 
 
 def _header(headers: Any, name: str) -> str:
-    """A header, in whatever letters: a plain dict knows only those that it was made with."""
+    """Return a header, in any case of letters: a plain dict knows only the case that it was made with."""
     try:
         for key, value in headers.items():
             if isinstance(key, str) and key.lower() == name and type(value) in (str, int):
@@ -138,7 +139,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def parse_retry_after(text: str, now_ms: int) -> int | None:
-    """Milliseconds from now, 0 for a date that is over, at most 366 days; None for what is neither form."""
+    """Return milliseconds from now, 0 for a past date, at most 366 days; None for any other form."""
     text = text.strip(" \t")
     if _SECONDS.fullmatch(text):
         # A number of a thousand digits need not be read to know that it is long.

@@ -1,8 +1,8 @@
-"""Secrets that are evident without a name: by their shape, or by the
-command, header or statement they stand in. For sanitise.py.
+"""Secrets that are evident without a name: by their shape, or by the command, header or statement around
+them.
 
-Every expression begins at a fixed text or a boundary, and what repeats is
-possessive (`++`) or bounded, so that the time grows with the text and not faster.
+For sanitise.py. Every expression begins at a fixed text or a boundary, and repetitions are possessive (`++`)
+or bounded, so that the time grows linearly with the text.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LIKELY = rf"(?={_BARE}{{0,64}}[0-9])(?={_BARE}{{0,64}}[A-Za-z])"  # no word of 
 
 
 def _command(names: str, options: str, between: str = f"(?:{_NEXT}|=)?", before: str = "") -> str:
-    """The value of an option of these programs, in the same line."""
+    """Return the expression for the value of an option of these programs, in the same line."""
     return (
         rf"(?<![\w-])(?:{names})(?![\w-])[^\r\n|;&]{{0,200}}?(?<=[\s\"'])(?:{options}){between}"
         rf"{_QUOTED}{before}(?!-)({_BARE}{{1,256}}+)"
@@ -110,7 +110,7 @@ def _compiled(expression: str) -> re.Pattern[str]:
 
 
 def without_evident(text: str) -> str:
-    """The text without what is a secret whatever is said of it."""
+    """Return the text without evident secrets."""
     lower = text.lower()
     for marks, expression in _EVIDENT:
         where = lower if expression.startswith("(?i)") else text
@@ -127,7 +127,7 @@ def without_evident(text: str) -> str:
 
 
 def is_key(value: str) -> bool:
-    """It has the shape of a key, and is no id that somewhat resembles one:
+    """Return true if the value has the shape of a key, and is not an id that resembles one:
     `pat-000123456789` may be a patient.
     """
     return any(
@@ -146,7 +146,10 @@ def _last_group(match: re.Match[str]) -> str:
 
 
 def _without_userinfo(text: str) -> str:
-    """Without what stands before the `@` of a URL. The password may hold a `/` that is not escaped."""
+    """Return the text without the part before the `@` of a URL.
+
+    The password may hold a `/` that is not escaped.
+    """
     parts, position, found = [], 0, text.find("://")
     while found >= 0:
         start = found + 3
@@ -164,7 +167,7 @@ def _without_userinfo(text: str) -> str:
 
 
 def _has_password(authority: str) -> bool:
-    """Tell whether the authority of a URL has a password: a text behind its colon that is no port."""
+    """Return true if the authority of a URL has a password: a text behind its colon that is not a port."""
     _, colon, port = authority.partition(":")
     return bool(colon and port) and not port.isdecimal() and "[" not in authority
 
@@ -177,7 +180,7 @@ def _credentials(match: re.Match[str]) -> str:
 
 
 def _is_login(value: str) -> bool:
-    """It is `user:password` in base64."""
+    """Return true if the value is `user:password` in base64."""
     try:
         return b":" in b64decode(value.rstrip(".=") + "=" * (-len(value.rstrip(".=")) % 4))
     except ValueError:
@@ -185,7 +188,7 @@ def _is_login(value: str) -> bool:
 
 
 def _is_card(text: str) -> bool:
-    """It begins as the numbers of cards do, and its last digit is the one that checks the others."""
+    """Return true if the text begins as the numbers of cards do, and its last digit is their check digit."""
     number = "".join(filter(str.isdigit, text))
     if not _ISSUED.fullmatch(number):
         return False
@@ -194,7 +197,8 @@ def _is_card(text: str) -> bool:
 
 
 def is_random(value: str, shortest: int = _SHORTEST_RANDOM) -> bool:
-    """A word looks drawn by lot: letters of both cases and digits, one kind hardly ever after the same.
+    """Return true if a word looks random: letters of both cases and digits, one kind hardly ever after the
+    same.
 
     Hashes and UUIDs have letters of one case only, and names in camel case change less often.
     """

@@ -1,6 +1,6 @@
-"""Failover policies: what is done about a failure that fits a description; the first that fits is taken.
+"""Failover policies: reactions to failures that fit a description; the first that fits is taken.
 
-The ladder that is climbed when none fits is in strategies/ladder.py, how a document writes policies in
+The ladder that is climbed if none fits is in strategies/ladder.py, their form in a document in
 core/documents/parts/failing.py. Nothing is carried out here.
 """
 
@@ -21,7 +21,10 @@ Judge = Callable[[Condition], bool]
 
 
 class Context(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A failure and what it is about. `at` is UTC epoch ms, `parameters` are what the tool was called with."""
+    """A failure and its place.
+
+    `at` is UTC epoch milliseconds, `parameters` are the arguments of the tool's call.
+    """
 
     node: str
     tool: str = ""
@@ -35,7 +38,7 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     message: str = ""
 
     def as_value(self, *, is_retryable: bool) -> dict[str, Any]:
-        """As JSON, for expressions and conditions: what `last_error` names."""
+        """Return the failure as JSON, for expressions and conditions: the value of `last_error`."""
         moment = _EPOCH + timedelta(milliseconds=self.at)
         return {
             "code": self.code,
@@ -55,9 +58,9 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 class Window(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
     """A part of the day, in minutes from its midnight: `begins` belongs to it, `ends` does not.
 
-    One that ends before it begins goes on past midnight and belongs to the day
-    it began on; one that ends when it begins is the whole day. `days` count
-    from Monday, 0; none: all. `offset` is the clock's, in minutes from UTC.
+    A window that ends before it begins goes on past midnight and belongs to the day it began on; a window
+    that ends when it begins is the whole day. `days` count from Monday, 0; empty: all. `offset` is the
+    clock's, in minutes from UTC.
     """
 
     begins: int = 0
@@ -66,7 +69,7 @@ class Window(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forb
     offset: int = 0
 
     def has(self, at: int) -> bool:
-        """Whether a moment, in UTC epoch ms, is in it."""
+        """Return true if a moment, in UTC epoch milliseconds, is in it."""
         minutes = at // MINUTE_MS + self.offset
         day, minute = divmod(minutes, DAY_MIN)
         if self.begins >= self.ends and minute < self.ends:
@@ -77,11 +80,10 @@ class Window(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forb
 
 
 class Match(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """What a failure must be like. Every field that is there must fit; one that is empty fits all.
+    """Description of a failure. Every field that is set must fit; an empty field fits all.
 
     `nodes` and `tools` are patterns, in which `*` stands for any text. `attempt` is from the first number to
-    the second,
-    0 for no end. `parameters` maps a path with dots to the values that it may have.
+    the second, 0 for no end. `parameters` maps a path with dots to the values that it may have.
     """
 
     nodes: tuple[str, ...] = ()
@@ -96,16 +98,15 @@ class Match(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbi
 
     @property
     def is_named(self) -> bool:
-        """Tell whether it says which failures it is for, and not only of which steps."""
+        """Return true if the description is of failures, and not only of steps."""
         return bool(self.codes or self.kinds) or self.condition is not None
 
 
 class Action(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """What a policy does: a strategy of the ladder, for a replan with what is to be different.
+    """The action of a policy: a strategy of the ladder, for a replan with the change of the step.
 
-    `hint`: carry it out. `tool`: call this one in place. `arguments`: JSON with expressions, in place of
-    those of the same
-    names.
+    `hint`: the hint to carry out. `tool`: the tool to call in place. `arguments`: JSON with expressions, in
+    place of those of the same names.
     """
 
     strategy: str = "replan"  # graphs keep what is different
@@ -116,8 +117,9 @@ class Action(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forb
 
 class Policy(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
     """One policy.
-    `message` is told to the saga's user, or stands in the question that it
-    asks; `at_most`: how often it is used for one step.
+
+    `message` is sent to the saga's user, or used in the question that the policy asks; `at_most`: its most
+    uses for one step.
     """
 
     name: str
@@ -141,10 +143,10 @@ def first_match(
     used: Mapping[str, int],
     judge: Judge,
 ) -> Found:
-    """The first policy that fits and is not used up: `used` says how often each was, by its name.
+    """Return the first policy that fits and is not used up: `used` has the number of uses of each, by name.
 
-    `judge` asks a condition. A condition that breaks does not hold: a policy must not hide the failure that
-    it is about.
+    `judge` evaluates a condition. A broken condition is false: a policy must not hide the failure that it is
+    about.
     Other errors of `judge` pass through: a value has to be fetched first, or the sandbox to be asked.
     """
     broken: dict[str, str] = {}
@@ -160,7 +162,7 @@ def first_match(
 
 
 def fits(match: Match, context: Context) -> bool:
-    """Whether the failure is as described, but for the condition."""
+    """Return true if the failure is as described, except for the condition."""
     first, last = match.attempt
     return (
         named(context.node, match.nodes)
@@ -175,12 +177,14 @@ def fits(match: Match, context: Context) -> bool:
 
 
 def named(name: str, patterns: Iterable[str]) -> bool:
-    """Whether a name fits one of the patterns, in which `*` stands for any text, or there are none."""
+    """Return true if a name fits one of the patterns, in which `*` stands for any text, or if there
+    are none.
+    """
     return not patterns or any(_like(name, pattern) for pattern in patterns)
 
 
 def _like(name: str, pattern: str) -> bool:
-    """Whether a name fits a pattern, in which `*` stands for any text."""
+    """Return true if a name fits a pattern, in which `*` stands for any text."""
     first, *rest = pattern.split("*")
     if not rest:
         return name == pattern
@@ -214,5 +218,5 @@ def _has(value: Any, path: str, values: Sequence[Any]) -> bool:
 
 
 def _same(left: Any, right: Any) -> bool:
-    """JSON's equality: `1` is `1.0`, and `true` is no number."""
+    """Return true if the values are equal as JSON: `1` is `1.0`, and `true` is no number."""
     return left == right and isinstance(left, bool) == isinstance(right, bool)

@@ -1,7 +1,7 @@
-"""The failure matrix: by domain and code, what is done about a failure unless the author says otherwise.
+"""The failure matrix: by domain and code, the reaction to a failure unless the author gives another.
 
-What an entry can say is in policy.py.
-How a document's rules are laid over these defaults, and what an entry comes to, is in strategies/ladder.py.
+The fields of an entry are in policy.py. The rules of a document are laid over these defaults in
+strategies/ladder.py.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ LAST: Mapping[str, tuple[str, ...]] = {
     FAIL: (),
     ROLLBACK: (ROLLBACK,),
 }
-"""What comes after the strategies that ask no person and undo nothing, by the word that says so."""
+"""The strategies after those that ask no person and undo nothing, by the word that selects them."""
 
 DEPLOYED = (ASK, ESCALATE, FAIL)
-"""The words of a deployment. Its `fail` undoes, too, because no document says otherwise."""
+"""The words of a deployment. Its `fail` undoes, too, because no document gives another reaction."""
 
 
 def _retries(count: int, backoff: str, base_ms: int, max_delay_ms: int) -> RetryChange:

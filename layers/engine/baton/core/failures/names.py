@@ -1,8 +1,8 @@
-"""What the outside calls its failures: HTTP statuses, exceptions, codes
-of services. Each leads to one of our codes.
+"""Outside names of failures: HTTP statuses, exceptions, codes of services.
 
-Libraries are known by the text of their names and never imported.
-What a code means is in codes.py, how a failure is asked for its names in evidence.py.
+Each leads to one of Baton's codes.
+Libraries are known by the text of their names and never imported. The meaning of a code is in codes.py, the
+names of a failure are found in evidence.py.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ OTHER_4XX, OTHER_5XX = "client_error", "server_error"
 
 
 def _each(**names: str) -> dict[str, str]:
-    """`code="name name"` the other way round."""
+    """Return a mapping of names to codes from `code="name name"`."""
     return {name: code for code, listed in names.items() for name in listed.split()}
 
 
@@ -175,7 +175,7 @@ _STRANGE = re.compile(r"[^a-z0-9_.]")
 
 
 class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a failure is: its code, its class, and the HTTP status if there was one."""
+    """The identity of a failure: its code, its class, and the HTTP status if any."""
 
     code: str
     kind: str
@@ -183,7 +183,7 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def code_of(name: str) -> str:
-    """A code as it is spelled here: `NETWORK_ERROR`, `not-found` and `503` are other spellings."""
+    """Return a code in Baton's spelling: `NETWORK_ERROR`, `not-found` and `503` are other spellings."""
     text = _STRANGE.sub("_", name.strip().lower())[:_MOST]
     if len(text) == 3 and text.isdigit():
         return code_of_status(int(text)) or text
@@ -191,7 +191,7 @@ def code_of(name: str) -> str:
 
 
 def code_of_status(status: int) -> str:
-    """The code of an HTTP status; empty for one that says nothing of a failure."""
+    """Return the code of an HTTP status; empty for a status that is no failure."""
     if status in STATUSES:
         return STATUSES[status]
     return {4: OTHER_4XX, 5: OTHER_5XX}.get(status // 100, "")
@@ -205,13 +205,14 @@ def classify(
     status: int = 0,
     exceptions: Sequence[str] = (),
 ) -> Verdict:
-    """The code and class of a failure.
+    """Return the code and class of a failure.
 
-    code: what the tool itself says. kind: the class that it says, in any spelling; one that does not exist
-    is passed over. services: codes out of the service's answer, such as `ThrottlingException`. status: of
-    HTTP, 0 for none. exceptions: names with their modules, the most exact one first. What a tool says counts
-    before what a service says, that before the status, and that before the name of an exception, which is a
-    defect where it is on the list of these. An unknown code stays, with the class of what else is known.
+    code: the code that the tool itself gives. kind: the class that it gives, in any spelling; an unknown
+    class is ignored.
+    services: codes out of the service's answer, such as `ThrottlingException`. status: of HTTP, 0 for none.
+    exceptions: names with their modules, the most exact one first. The tool counts before the service, that
+    before the status, and that before the name of an exception, which is a defect if it is on the list of
+    these. An unknown code stays, with the class of the other evidence.
     """
     known = _first(services, SERVICES) or code_of_status(status) or _first(exceptions, EXCEPTIONS)
     if not known:
@@ -237,7 +238,9 @@ _BY_LAST_PART = {name.rpartition(".")[2]: code for name, code in reversed(list(E
 
 
 def exception_meant(name: str) -> str | None:
-    """What to write instead of the name of an exception or of a service's error; None for what is none."""
+    """Return the code to write in place of an exception's or a service error's name; None for any
+    other name.
+    """
     last = name.rpartition(".")[2]
     known = EXCEPTIONS.get(name) or _BY_LAST_PART.get(last) or SERVICES.get(last)
     is_called = _IS_EXCEPTION.fullmatch(last) is not None
@@ -256,8 +259,8 @@ def exception_meant(name: str) -> str | None:
 
 
 def near(code: str, more: Collection[str] = ()) -> str:
-    """The code, or one of `more`, of which this is a near miss; empty for a
-    known one, and for what is like none.
+    """Return the code, or one of `more`, of which this is a near miss; empty for a known code, and for one
+    unlike any.
     """
     if code in CODES or code in more:
         return ""
@@ -266,7 +269,9 @@ def near(code: str, more: Collection[str] = ()) -> str:
 
 
 def _is_near(code: str, known: str) -> bool:
-    """Whether two names differ by slips of a finger: one in a word, two in all, or in how words are divided."""
+    """Return true if two names differ by typing errors: one in a word, two in all, or in the division of
+    words.
+    """
     ours, theirs = _words(code), _words(known)
     if "".join(ours) == "".join(theirs):
         return True
@@ -281,7 +286,7 @@ def _words(name: str) -> list[str]:
 
 
 def _is_slip(one: str, other: str) -> bool:
-    """Whether one letter is missing, too many, another, or has changed places with its neighbour."""
+    """Return true if one letter is missing, extra, different, or has changed places with its neighbour."""
     if len(one) > len(other):
         one, other = other, one
     start = _shared(one, other)
@@ -294,7 +299,7 @@ def _is_slip(one: str, other: str) -> bool:
 
 
 def _shared(one: Iterable[str], other: Iterable[str]) -> int:
-    """How many letters are the same from the beginning on."""
+    """Return the number of equal letters from the beginning on."""
     count = 0
     for left, right in zip(one, other, strict=False):
         if left != right:

@@ -18,7 +18,7 @@ BACKOFFS: Mapping[str, str] = {
     FIBONACCI: "`base` times 1, 1, 2, 3, 5, 8, …",
     CUSTOM: "the pauses that `schedule` lists, then `max_delay`",
 }
-"""The kinds of back-off, each with the pauses it makes."""
+"""The kinds of back-off, each with its pauses."""
 
 # A service may ask for a longer pause than a policy would make, but not for any.
 LONGEST_RETRY_AFTER_MS = 86_400_000
@@ -26,13 +26,11 @@ MOST_ATTEMPTS = 100
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """How a step is tried again. Times in milliseconds.
+    """Retries of a step. Times in milliseconds.
 
     `max_attempts` counts the first attempt, too. `budget_ms` is the time from the end of the first attempt to
-    the
-    beginning of the last, 0 for as long as it takes.
-    `never` are codes and classes that are not tried again; `on`, if there are any,
-    the only ones that are. Without either, those that the failure matrix retries.
+    the beginning of the last, 0 for no limit. `never` are codes and classes that are not retried; `on`, if
+    not empty, are the only ones that are. Without either, the failure matrix decides.
     """
 
     max_attempts: int = 5
@@ -65,10 +63,10 @@ PRESETS: Mapping[str, RetryPolicy] = {
 
 
 class RetryChange(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """What a document says of a policy: the fields that are not None are
-    its own, the others those of `preset`.
+    """A document's change of a policy: the fields that are not None are its own, the others those of
+    `preset`.
 
-    Without a preset the others stay as they are where it applies.
+    Without a preset the others stay as they are where the change applies.
     """
 
     preset: str = ""
@@ -88,10 +86,10 @@ _PACE = ("max_attempts", "backoff", "base_ms", "max_delay_ms", "schedule")
 
 
 def changed(policy: RetryPolicy, change: RetryChange) -> RetryPolicy:
-    """The policy with what the change says.
+    """Return the policy with the change applied.
 
-    A change of how often or how fast lifts a budget that it does not name, because that was meant for
-    other numbers. A schedule stands for `backoff: custom` and for as many retries as it has pauses.
+    A change of the number or the pace lifts a budget that it does not name, because that was meant for other
+    numbers. A schedule stands for `backoff: custom` and for as many retries as it has pauses.
     """
     said: dict[str, Any] = {
         name: value for name in RetryPolicy.__struct_fields__ if (value := getattr(change, name)) is not None
@@ -108,7 +106,7 @@ def changed(policy: RetryPolicy, change: RetryChange) -> RetryPolicy:
 
 
 def listed(policy: RetryPolicy, code: str, kind: str) -> bool | None:
-    """Whether the policy's own lists let this be tried again; None when they do not say."""
+    """Return true or false if the policy's own lists decide about a retry; None if they do not."""
     if code in policy.never or kind in policy.never:
         return False
     return code in policy.on or kind in policy.on if policy.on else None
@@ -122,7 +120,7 @@ def pause(
     retry_after_ms: int | None = None,
     draw: float = 0.5,
 ) -> int | None:
-    """As `next_delay`, of a failure that is to be tried again whatever the lists say."""
+    """Return the same as `next_delay` for a failure that is retried whatever the lists say."""
     if attempt >= policy.max_attempts:
         return None
     delay = backoff_ms(policy, attempt, draw)
@@ -138,7 +136,7 @@ def pause(
 
 
 def backoff_ms(policy: RetryPolicy, attempt: int, draw: float = 0.5) -> int:
-    """The pause by the back-off alone, never above `max_delay_ms`."""
+    """Return the pause by the back-off alone, never above `max_delay_ms`."""
     base, most = policy.base_ms, policy.max_delay_ms
     delay: float = base
     if policy.backoff in {EXPONENTIAL, JITTERED}:
@@ -163,18 +161,18 @@ def _fibonacci(number: int) -> int:
 
 
 def draw(seed: str, slot: str, attempt: int) -> float:
-    """A number of [0, 1) that is the same whenever it is asked for again, and different for every attempt."""
+    """Return a number of [0, 1) that is the same for equal arguments, and different for every attempt."""
     said = msgspec.json.encode([seed, slot, attempt])
     return (int.from_bytes(hashlib.sha256(said).digest()[:8], "big") >> 11) / (1 << 53)
 
 
 ASK, FAIL = "ask", "fail"
-"""Words of documents and deployments for what comes after retries and
-alternatives: people are asked, or the step fails.
+"""Words of documents and deployments for the reaction after retries and alternatives: a question, or the
+step's failure.
 """
 
 ANY = "any"
-"""Where a rule names a code or a class: it holds for any failure."""
+"""Name of a rule for any failure, in place of a code or a class."""
 
 HINTS: Mapping[str, str] = {
     "refresh_credentials": "Renew the credentials.",
@@ -189,7 +187,7 @@ HINTS: Mapping[str, str] = {
     "alternative_provider": "Use another provider of the same.",
     "request_permissions": "Ask for the permission.",
 }
-"""What a replan can do, each with what it means."""
+"""The hints of a replan, each with its meaning."""
 
 HOOKS: Mapping[str, str] = {
     "refresh_page": "Load the page anew.",
@@ -197,7 +195,7 @@ HOOKS: Mapping[str, str] = {
     "optimize_query": "Run the query with less work or more time.",
     "refresh_and_retry": "Read the present state first.",
 }
-"""What can be done before a retry, each with what it means."""
+"""The hooks before a retry, each with its meaning."""
 
 QUESTIONS: Mapping[str, str] = {
     "error_resolution": "what is to be done about the failure",
@@ -215,23 +213,19 @@ DOMAINS: Mapping[str, str] = {
     "external_api": "a call of a third party's service",
     "database": "reading and writing a database",
 }
-"""What a tool can be about; one that does not say has the defaults of no domain."""
+"""The domains of tools; a tool without one has the defaults of no domain."""
 
 SEVERITIES = ("low", "medium", "high", "critical")
 
 
 class PolicyEntry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What is done about one kind of failure.
+    """The reaction to one kind of failure.
 
-    `kind` is its class. `ladder` are the strategies in their order, `policy` is that of `retry`, `at_most`
-    says how
-    often the others are used, 0 for never; one that it does not name has its own number.
-    `hints` are tried one after the other.
-    `before_retry` are hooks.
-    `message` is told to a person in place of the code's own sentence.
-    `may_change` are the arguments that an answer may change. `escalate`: what happens to the question while
-    there is no
-    answer, as a document has it, with `after_ms` from the asking on.
+    `kind` is its class. `ladder` are the strategies in their order, `policy` is that of `retry`. `at_most`:
+    most uses of the others, 0 for never; a strategy without an entry has its own number. `hints` are tried
+    one after the other. `before_retry` are hooks. `message` is the text for a person in place of the code's
+    own sentence. `may_change` are the arguments that an answer may change. `escalate`: the steps of the
+    question without an answer, as in a document, with `after_ms` from the asking on.
     """
 
     kind: str
@@ -248,11 +242,10 @@ class PolicyEntry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
 
 
 class Change(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """What a rule changes of an entry: what is not None.
-    A class without a ladder brings the ladder of that class.
+    """A rule's change of an entry: the fields that are not None.
 
-    `last`, a word of `LAST` (matrix.py), replaces the part of the ladder that asks people or undoes
-    something.
+    A class without a ladder brings the ladder of that class.
+    `last`, a word of `LAST` (matrix.py), replaces the part of the ladder that asks people or undoes effects.
     """
 
     kind: str | None = None
@@ -274,7 +267,7 @@ Rules = Mapping[str, Change]
 
 
 def merge_changes(first: Change, second: Change) -> Change:
-    """One change that says what both say, the second where they differ."""
+    """Return one change with the fields of both, the second's where they differ."""
     said: dict[str, Any] = {
         name: value for name in Change.__struct_fields__ if (value := getattr(second, name)) is not None
     }

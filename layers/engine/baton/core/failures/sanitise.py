@@ -1,11 +1,11 @@
 """sanitised(text): the text without the secrets in it, everything else as it was.
 
-One grammar: a name, what stands between it and its value, the value.
-Names are in secret_names.py; `_JOINT` is what stands between; `_span` is where a value ends. What
-is a secret without a name, such as a JWT or the password of a URL, is in evident.py. All of it is
-found also where it is encoded (sanitise.py). What has neither name nor shape, such as 32
-hexadecimal digits alone, looks like any other id and stays. The time grows with the length of the
-text and not faster: what repeats is possessive (`++`) or bounded, so that nothing is read twice.
+One grammar: a name, the joint between the name and its value, the value. Names are in secret_names.py;
+`_JOINT` matches the joint; `_span` finds the end of a value. A secret without a name, such as a JWT or the
+password of a URL, is in evident.py.
+All secrets are found also in encoded form. A secret without a name or a shape, such as 32 hexadecimal digits
+alone, looks like any other id and stays. The time grows linearly with the length of the text: repetitions are
+possessive (`++`) or bounded, so that no character is read twice.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u316
 
 
 def undisguised(text: str) -> str:
-    """What is encoded twice is encoded once afterwards."""
+    """Return the text with one layer of encoding removed."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", "".join(filter(_is_seen, text))).translate(_ALIKE)
     if "%" in text:
@@ -152,7 +152,7 @@ _BRACKETED = re.compile(r"\(([\w.-]{1,60}+)\)")
 
 
 def sanitised(text: str) -> str:
-    """The text with `[redacted]` in place of every secret. What is sanitised once stays as it is.
+    """Return the text with `[redacted]` in place of every secret. Sanitised text stays as it is.
 
     A text that hides a secret by an encoding comes back decoded; every other keeps its encodings.
     """
@@ -168,12 +168,12 @@ def sanitised(text: str) -> str:
 
 
 def _masked(text: str) -> str:
-    """The text without the secrets that stand in it as they are."""
+    """Return the text without secrets in plain form."""
     return _without_judged(_without_named(without_evident(text)))
 
 
 def _without_judged(text: str) -> str:
-    """Without the values that a schema or an assertion judges whose name it says afterwards."""
+    """Return the text without the values that a schema or an assertion judges, with their name after them."""
     if "Failed validating" in text and any(map(is_secret, _KEYS.findall(text))):
         text = _JUDGED.sub(_unquoted, text)
     if "assert" in text:
@@ -223,7 +223,7 @@ def _without_named(text: str) -> str:
 
 
 def _without_echoes(text: str, values: set[str]) -> str:
-    """Without the values that have been found beside their names and stand somewhere else, too."""
+    """Return the text without repetitions of the values that were found beside their names."""
     distinct = sorted(filter(_ECHOED.fullmatch, values), key=len, reverse=True)[:_MOST_ECHOES]
     if not distinct:
         return text
@@ -232,7 +232,7 @@ def _without_echoes(text: str, values: set[str]) -> str:
 
 
 def _value_of(text: str, word: str, begin: int, kind: Named) -> tuple[int, int] | None:
-    """Beginning and end of the value of a name; None when it has none, or one that is no secret."""
+    """Return beginning and end of the value of a name; None if it has none, or one that is no secret."""
     end = begin + len(word)
     if kind is not Named.KEY:
         before = text[max(begin - 20, 0) : begin]
@@ -259,7 +259,7 @@ def _value_of(text: str, word: str, begin: int, kind: Named) -> tuple[int, int] 
 
 
 def _weak(text: str, begin: int, kind: Named, joint: re.Match[str]) -> tuple[int, int] | None:
-    """Behind a joint that may stand between any two words."""
+    """Return the value behind a joint that may stand between any two words."""
     start = joint.end()
     if joint["pair"] and _FIRST.search(text, max(begin - 28, 0), begin):
         span = _span(text, start)
@@ -305,7 +305,9 @@ def _assigned(text: str, word: str, begin: int, joint: re.Match[str]) -> tuple[i
 
 
 def _unless_prose(text: str, begin: int, *, is_sentence: bool = False) -> tuple[int, int] | None:
-    """What begins here, unless it is a word of a sentence about secrets: `the password is required`."""
+    """Return the value that begins here, unless it is a word of a sentence about secrets: `the password is
+    required`.
+    """
     start, end = _span(text, begin)
     word = text[start:end].strip("\"'`.,;:!?()").lower()
     if word not in PROSE and not (is_sentence and start == begin and _SENTENCE.fullmatch(word)):
@@ -315,7 +317,7 @@ def _unless_prose(text: str, begin: int, *, is_sentence: bool = False) -> tuple[
 
 
 def _content(text: str, end: int) -> tuple[int, int] | None:
-    """The text behind the end of a tag, up to the next one."""
+    """Return the text behind the end of a tag, up to the next one."""
     tag = _TAG.match(text, end)
     if tag is None:
         return None
@@ -328,7 +330,7 @@ def _content(text: str, end: int) -> tuple[int, int] | None:
 
 
 def _end_of_line(text: str, begin: int, start: int) -> int:
-    """The end of the line, or of the quotes that the name and its value stand in together."""
+    """Return the end of the line, or of the quotes that the name and its value share."""
     line = _LINE.match(text, start)
     assert line is not None
     quote = text[begin - 1 : begin]
@@ -342,7 +344,7 @@ def _until(text: str, mark: str, start: int) -> int:
 
 
 def _closed(text: str, start: int) -> int:
-    """The end of a list or an object."""
+    """Return the end of a list or an object."""
     depth = 0
     for bracket in _BRACKETS[text[start]].finditer(text, start):
         depth += 1 if bracket[0] in "[{" else -1
@@ -352,7 +354,7 @@ def _closed(text: str, start: int) -> int:
 
 
 def _span(text: str, start: int) -> tuple[int, int]:
-    """Where a value begins and ends: in quotes, in brackets, or up to the next space."""
+    """Return the beginning and the end of a value: in quotes, in brackets, or up to the next space."""
     if text.startswith(REDACTED, start):
         return start + len(REDACTED), start + len(REDACTED)
     if before := _BEFORE.match(text, start):

@@ -21,7 +21,7 @@ class Named(IntEnum):
 
 
 def words(text: str) -> frozenset[str]:
-    """The words of a list."""
+    """Return the words of a list."""
     return frozenset(text.split())
 
 
@@ -70,7 +70,7 @@ STEMS = tuple(
     for stem in sorted({*_PASSWORDS, *_SECRETS, "key", "code", "session", "connection", "phrase", "shared"})
     if not any(other != stem and other in stem for other in (*_PASSWORDS, *_SECRETS, "key"))
 )
-"""Each name of a secret in ASCII has one of these in it."""
+"""Stems of which each ASCII name of a secret contains one."""
 
 _LONGEST_NAME = 100
 # Not possessive, because APIKey is API and Key; names are short.
@@ -79,7 +79,9 @@ _PARTS = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\\W\\x00-\\x7f]+")
 
 @lru_cache(maxsize=4_096)
 def named(name: str) -> Named:
-    """`DB_PASSWORD`, `X-Api-Key` and `mot de passe` are names of secrets; `max_tokens` is not."""
+    """Return the kind of a name: `DB_PASSWORD`, `X-Api-Key` and `mot de passe` are names of secrets;
+    `max_tokens` is not.
+    """
     name = name[-_LONGEST_NAME:]
     if not name.isascii():
         composed = normalize("NFC", name)
@@ -99,12 +101,12 @@ def named(name: str) -> Named:
 
 
 def is_secret(name: str) -> bool:
-    """A value with this name is a secret, whatever it is."""
+    """Return true if a value with this name is a secret, whatever the value."""
     return named(name) >= Named.SECRET
 
 
 def two_words(first: str, second: str) -> bool:
-    """They are one name although there is a space between them: `api key`."""
+    """Return true if the words are one name although a space is between them: `api key`."""
     pair = tuple(_plain(word).strip("_").lower() for word in (first, second)) if _is_second(second) else ()
     return pair in _PAIRS
 
@@ -115,7 +117,7 @@ def _is_second(word: str) -> bool:
 
 
 def _plain(name: str) -> str:
-    """Without accents."""
+    """Return the text without accents."""
     if name.isascii():
         return name
     plain = "".join(one for one in normalize("NFKD", name) if not combining(one))

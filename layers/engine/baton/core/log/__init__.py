@@ -1,4 +1,4 @@
-"""What has happened: events, the entries around them, and the state that they fold to.
+"""Events of a saga, the entries around them, and the state that they fold to.
 
-A fold trusts its log. What is decided next is in core/decide/.
+A fold trusts its log. Decisions are made in core/decide/.
 """

@@ -1,6 +1,6 @@
-"""Entries to bytes and back: the one codec of a log.
+"""The codec of a log: entries to bytes and back.
 
-Entries written by a newer version are refused with what is not known of them, never guessed at.
+An entry written by a newer version is refused with the name of its unknown part; the codec never guesses.
 """
 
 from __future__ import annotations
@@ -46,13 +46,16 @@ _decode_tags = msgspec.json.Decoder(_Tags).decode
 
 
 def encode_entry(entry: Entry) -> bytes:
-    """Compact JSON; `format` is always present."""
+    """Return the entry as compact JSON, in which `format` is always present."""
     body = _encode(entry)
     return b'{"format":%d,' % entry.format + body[1:] if entry.format == FORMAT else body
 
 
 def decode_entry(data: bytes) -> Entry:
-    """Raises `UnknownEntry` for a newer format or an unknown kind, `CorruptLog` for anything else."""
+    """Return the entry of these bytes.
+
+    Raises `UnknownEntry` for a newer format or an unknown kind, `CorruptLog` for anything else.
+    """
     try:
         entry = _decode(data)
     except _UNREADABLE as error:
@@ -76,8 +79,8 @@ def _explain(data: bytes, error: Exception) -> UnknownEntry | CorruptLog:
 
 
 def node_in(data: bytes) -> str:
-    """The first node that an entry names, whether this version can read it
-    or not; empty where none can be found.
+    """Return the first node that an entry names, even if this version cannot decode the entry; empty if none
+    is found.
     """
     try:
         return next((event.node for event in _decode_nodes(data).events if event.node), "")
@@ -87,12 +90,13 @@ def node_in(data: bytes) -> str:
 
 SCHEME = "cas://sha256/"
 PERIOD = "@"
-"""What comes behind the digest of a value that is not kept for ever: where it is."""
+"""Separator between the digest of a value that expires and the place where the value is stored."""
 
 
 def value_of(part: Any, ref: str) -> Value | None:
-    """The value that `part` names by this reference, whatever its period: a
-    blob, or what a summary stands for and the entry still holds.
+    """Return the value that `part` refers to by `ref`, whatever its period; None if `part` has no such value.
+
+    The value is a blob, or the full value of a summary that the entry still holds.
     """
     for value in _values(part):
         if value.ref.partition(PERIOD)[0] == ref:

@@ -1,8 +1,7 @@
-"""What can be in a log: the union of all kinds of event, and the entry around them.
+"""The union of all kinds of event in a log, and the entry around them.
 
-A kind is declared in the file of its subject, such as events.py. Adding one or an optional field keeps `FORMAT`; changing the
-meaning of what is there raises it.
-How an entry becomes bytes is in codec.py.
+A kind is declared in the file of its subject, such as events.py. A new kind or a new optional field keeps
+`FORMAT`; a new meaning of an existing field raises it. The encoding of an entry is in codec.py.
 """
 
 from __future__ import annotations
@@ -149,10 +148,10 @@ __all__ = [
 
 
 class NodeSkipped(Settles, frozen=True, tag="node_skipped", omit_defaults=True, kw_only=True):
-    """It did not run, or its result is not needed any more.
+    """A node did not run, or its result is no longer needed.
 
-    `why` is empty when its edges were dead, `when` when its condition said no, `join NAME` when the join that it
-    leads to has fired without it.
+    `why` is empty if its edges were dead, `when` if its condition was false, and `join NAME` if the join that
+    it leads to has fired without it.
     """
 
     became = "skipped"
@@ -160,7 +159,7 @@ class NodeSkipped(Settles, frozen=True, tag="node_skipped", omit_defaults=True, 
 
 
 class JoinFired(Root, frozen=True, tag="join_fired", omit_defaults=True, kw_only=True):
-    """A join was ready, by `by`, before every edge had arrived; tokens of `unspoken` that arrive later are absorbed."""
+    """A join fired, by `by`, before every edge had arrived; later tokens of `unspoken` are absorbed."""
 
     node: str
     iteration: tuple[int, ...] = ()
@@ -169,17 +168,17 @@ class JoinFired(Root, frozen=True, tag="join_fired", omit_defaults=True, kw_only
 
 
 class NodeAdmitted(About, frozen=True, tag="node_admitted", omit_defaults=True, kw_only=True):
-    """The `when` of a node holds; recorded only where asking again might not give the same answer."""
+    """The `when` of a node is true; recorded only if a second evaluation might give another answer."""
 
 
 class NodeBegan(About, frozen=True, tag="node_began", omit_defaults=True, kw_only=True):
-    """A node whose time is limited became ready; or an item, which begins with this."""
+    """A node with a time limit became ready, or an item began."""
 
     at: int
 
 
 class NodePassed(Gives, frozen=True, tag="node_passed", omit_defaults=True, kw_only=True):
-    """A node that runs nothing gave its value. `ends`: it is the saga's result, and the saga ends."""
+    """A node that runs nothing gave its value. `ends`: the value is the saga's result, and the saga ends."""
 
     became = "passed"
     made = ("output",)
@@ -187,14 +186,20 @@ class NodePassed(Gives, frozen=True, tag="node_passed", omit_defaults=True, kw_o
 
 
 class ChildOverdue(About, frozen=True, tag="child_overdue", omit_defaults=True, kw_only=True):
-    """The time of a child is over: it is asked to stop and to undo what it has done, and is waited for. `until`: it is not over before then, because the child's time has stood still."""
+    """The time of a child is over: its parent asks it to stop and to undo its effects, and waits for it.
+
+    `until`: the child's time has stood still, so its time is not over before this moment.
+    """
 
     at: int
     until: int = 0
 
 
 class ChildReported(Root, frozen=True, tag="child_reported", omit_defaults=True, kw_only=True):
-    """A child ended; its parent's worker puts this, several in one entry. `cost` is all it spent. `undoable`: it has done what can be undone."""
+    """A child ended; its parent's worker writes this event, several in one entry.
+
+    `cost` is the child's total cost in micro-dollars. `undoable`: the child has effects that can be undone.
+    """
 
     slot: str
     child: str
@@ -206,7 +211,9 @@ class ChildReported(Root, frozen=True, tag="child_reported", omit_defaults=True,
 
 
 class ChildClosed(Gives, frozen=True, tag="child_closed", omit_defaults=True, kw_only=True):
-    """The workflow node whose child reported success is done; or its cancelled child did, and `by` is the signal that called it off. `prior` and `lasting` are as those of a step that has succeeded."""
+    """The workflow node of a child is done: the child reported success, or the child was cancelled by the
+    signal `by`. `prior` and `lasting` are as those of `StepSucceeded`.
+    """
 
     child: str
     by: str = ""
@@ -215,14 +222,27 @@ class ChildClosed(Gives, frozen=True, tag="child_closed", omit_defaults=True, kw
 
 
 class ChildrenAbandoned(Root, frozen=True, tag="children_abandoned", omit_defaults=True, kw_only=True):
-    """Children that a fork or a join left behind were asked to stop, or some of a saga that is about to end. `undo`: it undoes what it has done, and hears first what they have undone."""
+    """Children were asked to stop: a fork or a join left them behind, or their saga is about to end.
+
+    `undo`: the saga undoes its effects, and first waits for the report of what the children have undone.
+    """
 
     children: tuple[str, ...]
     undo: bool = False
 
 
 class StepSucceeded(Gives, frozen=True, tag="step_succeeded", omit_defaults=True, kw_only=True):
-    """A tool answered. `recorded`: what may happen only once had happened before, and this is what came of it. `cost`, here and wherever an attempt ends: what the tool said it spent, in micro-dollars. `blocked_ms`, likewise: how long it held the event loop, if that was too long. `callback`, likewise: the one with which the attempt ended; `usage`: what models have read and written for it. `assumed`, likewise: how much of the cost is the most that requests to models can have cost whose answers never came. `digest` names the call, where a model may plan an equal one. `prior`, of one that an undoing comes to: the version of the entry that it comes to then; `lasting`: nothing undoes it; `kept`: the arguments that what undoes it needs; `key`, likewise: its idempotency key."""
+    """A step succeeded: its tool answered.
+
+    `recorded`: the effect had happened before, and this is its recorded result. `digest` names the call,
+    where a model may plan an equal one. `cost`, here and wherever an attempt ends: micro-dollars that the
+    tool reported. `blocked_ms`, likewise: milliseconds for which the tool blocked the event loop, if that was
+    too long. `callback`, likewise: the callback with which the attempt ended. `usage`, likewise: tokens that
+    models read and wrote for the attempt. `assumed`, likewise: the part of the cost that is an upper bound
+    for requests to models without an answer. `prior`, of a step that an undoing comes to: the version of the
+    entry that the undoing comes to next. `lasting`: the step has no inverse. `kept`: the arguments that its
+    inverse needs; `key`, likewise: its idempotency key.
+    """
 
     attempt: int
     started_at: int
@@ -244,11 +264,12 @@ class StepSucceeded(Gives, frozen=True, tag="step_succeeded", omit_defaults=True
 
 
 class StepFailed(Settles, frozen=True, tag="step_failed", omit_defaults=True, kw_only=True):
-    """A tool failed, timed out, its input could not be bound, or its join cannot fire.
+    """A step failed: its tool failed or timed out, its input could not be bound, or its join cannot fire.
 
-    With tokens to emit, a join tolerates it and the tokens carry it there; without, the saga fails with it. `by`: the key of
-    the signal that brought the failure. `is_result`: of a call that a model has asked for, which is told of it; the saga goes on. `stays`: the rules for
-    the failure let the saga end without undoing what it has done. `prior`, `kept` and `key` are as those of a step that has succeeded: it may have
+    With tokens to emit, a join tolerates the failure and the tokens carry it there; without, the saga fails
+    with it. `by`: the key of the signal that brought the failure. `is_result`: the call was a model's, which
+    is told of the failure; the saga goes on. `stays`: the rules for the failure let the saga end without
+    undoing its effects. `prior`, `kept` and `key` are as those of `StepSucceeded`: the effect may have
     happened, and an undoing comes to it, too.
     """
 
@@ -274,12 +295,13 @@ class StepFailed(Settles, frozen=True, tag="step_failed", omit_defaults=True, kw
 
 
 class StepInterrupted(About, frozen=True, tag="step_interrupted", omit_defaults=True, kw_only=True):
-    """Cut off by the invocation's end, not by its own timeout: it runs again and loses no attempt.
+    """A step was cut off by the invocation's end, not by its own timeout: it runs again and loses no attempt.
 
-    `budget_ms` is what it could have had at most, from its start to the cut. Also told of a step that was not cut off
-    but had spent something when it came no further (`why`): `money` for its next call was missing, or it was
-    `stopped` because the saga no longer needs its result, or a person has to approve its next call (`approval`). That counts
-    for nothing but money, whatever else the step is at. With `fault`, the engine could not go on and stopped it: it runs again, and may have acted.
+    `budget_ms` is the most time that it could have had, from its start to the cut. The event also records the
+    cost of a step that could not continue, with its reason `why`: `money` for its next call was missing, it
+    was `stopped` because the saga no longer needs its result, or a person has to approve its next call
+    (`approval`). Such an event changes only the account of money, whatever else the step is at. With `fault`,
+    the engine could not go on and stopped the step: it runs again, and may have acted.
     """
 
     started_at: int
@@ -292,16 +314,20 @@ class StepInterrupted(About, frozen=True, tag="step_interrupted", omit_defaults=
 
 
 class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_only=True):
-    """Entry 1. `parent` is the key of the saga that waits for this one; `slot` its place there, `window` of its inbox.
+    """A saga began; this is entry 1.
 
-    `depth` counts the sagas above it; `scope` names its place in them whatever the branch they are in: what happens
-    once there happens once in all branches. `counts` are the scopes whose limits are counted: nodes by name, the saga as an
-    empty text. `handled`: a saga above goes on from this one's failure. `last`: what its deployment does in place of
-    a question (`escalate` or `fail`); empty: it asks. `ends_by`: until when it may last, and `expires`: when all of it may be deleted (0: never).
-    `sent`: the event from outside that has started it. `outer`, of a named graph of a document: what its expressions name of the place
-    that it was started from. `passed`: values of that which are passed by reference, by what the graph calls them: `ctx.NODE`, `last_error.batch`.
-    `before`: the sagas that were in its place before forks above it, the newest first; `keys`: what they have undone is done anew, and what they have not keeps
-    its keys. `shared_limits`: the limits of money of the sagas above, the nearest first.
+    `parent` is the key of the saga that waits for this one; `slot` its place there, `window` that of its
+    inbox. `depth`: the number of sagas above it. `scope`: its place in them, the same in every branch; an
+    effect that happens once there happens once in all branches. `counts`: the scopes whose limits are
+    counted, nodes by name and the saga as an empty text. `handled`: a saga above goes on from this one's
+    failure. `last`: the action of its deployment in place of a question (`escalate` or `fail`); empty: the
+    saga asks. `ends_by`: the latest moment of its end. `expires`: the moment from which all of it may be
+    deleted (0: never). `sent`: the event from outside that started it. `outer`, of a named graph of a
+    document: the values that its expressions name of the place that started it. `passed`: those of these
+    values that are passed by reference, by their name in the graph: `ctx.NODE`, `last_error.batch`. `before`:
+    the sagas that were in its place before forks above it, the newest first. `keys`: effects that they have
+    undone get new keys, and effects that they have not undone keep theirs. `shared_limits`: the limits of
+    money of the sagas above, the nearest first.
     """
 
     workflow: str
@@ -332,7 +358,11 @@ class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_
 
 
 class SignalReceived(Root, frozen=True, tag="signal_received", omit_defaults=True, kw_only=True):
-    """A caller sent a signal. A repeated `key` is a no-op. With a `failure`, the wait that takes it fails with it. `sent`: the event from outside that it is. `lost`: no wait was open for it, and none takes one that came before."""
+    """A caller sent a signal. A repeated `key` is a no-op.
+
+    With a `failure`, the wait that takes the signal fails with it. `sent`: the event from outside that the
+    signal is. `lost`: no wait was open for the signal, and no wait takes a signal that came before it.
+    """
 
     name: str
     key: str
@@ -345,7 +375,12 @@ class SignalReceived(Root, frozen=True, tag="signal_received", omit_defaults=Tru
 
 
 class CancelRequested(Root, frozen=True, tag="cancel_requested", omit_defaults=True, kw_only=True):
-    """Running steps may finish until `at + grace_ms`; nothing new starts. `result`: its end says what was done by then. `undo`: what it has done since version `back_to` is undone first, `together` or one after the other. A repeated `key` changes nothing."""
+    """A caller asked for the cancellation of the saga.
+
+    Running steps may finish until `at + grace_ms`; nothing new starts. `result`: the saga's end reports the
+    output so far. `undo`: effects since version `back_to` are undone first, `together` or one after the
+    other. A repeated `key` is a no-op.
+    """
 
     reason: str
     by: str
@@ -361,7 +396,7 @@ class CancelRequested(Root, frozen=True, tag="cancel_requested", omit_defaults=T
 class Forked(Root, frozen=True, tag="forked", omit_defaults=True, kw_only=True):
     """The last entry of a branch: the saga goes on in branch `branch` from its state at version `cut`.
 
-    A repeated `key` makes no second fork. `undo`: it goes on from its end, to undo what it has done since version `back_to`.
+    A repeated `key` makes no second fork. `undo`: it goes on from its end, to undo effects since `back_to`.
     """
 
     cut: int
@@ -378,8 +413,9 @@ class Forked(Root, frozen=True, tag="forked", omit_defaults=True, kw_only=True):
 class Revived(Root, frozen=True, tag="revived", omit_defaults=True, kw_only=True):
     """The lease of invocation `dead` (epoch `dead_epoch`) ran out at `dead_until` without a release.
 
-    `assumed`: by slot, the micro-dollars of requests to models that it had under way. Their provider bills them; the most that they can cost counts.
-    `tokens`: the most that they can have read and written, where tokens are limited.
+    `assumed`: by slot, the micro-dollars of its unfinished requests to models. Their provider bills them, so
+    the most that they can cost counts. `tokens`: the most that they can have read and written, where tokens
+    are limited.
     """
 
     dead: str
@@ -391,20 +427,22 @@ class Revived(Root, frozen=True, tag="revived", omit_defaults=True, kw_only=True
 
 
 class GaveUp(Root, frozen=True, tag="gave_up", omit_defaults=True):
-    """The invocation has ended by itself, and the store did not let it give its lease back: when that runs out, none has died."""
+    """The invocation ended, but could not release its lease; the lease's expiry does not count as a death."""
 
 
 class LimitReached(Root, frozen=True, tag="limit_reached", omit_defaults=True, kw_only=True):
-    """The saga has come to the end of what it may use, and fails. `stays`: it undoes nothing."""
+    """The saga reached a limit, and fails. `stays`: it undoes nothing."""
 
     failure: Failure
     stays: bool = False
 
 
 class Parked(Root, frozen=True, tag="parked", omit_defaults=True, kw_only=True):
-    """A person has to decide; `code` says about what. `until`: then it goes on by itself; 0: never.
+    """The saga waits for a person's decision; `code` names its subject.
 
-    `at`, of a defect, in the saga or in a child: since when the saga's time stands still; `build`: the code that it has failed with, if that is known.
+    `until`: the moment at which the saga goes on by itself (0: never). `at`, of a defect in the saga or in a
+    child: the moment since which the saga's time stands still. `build`: the code that failed with the defect,
+    if known.
     """
 
     code: str
@@ -416,9 +454,10 @@ class Parked(Root, frozen=True, tag="parked", omit_defaults=True, kw_only=True):
 
 
 class Resumed(Root, frozen=True, tag="resumed", omit_defaults=True, kw_only=True):
-    """A person let a parked saga try again, or its time has come. `budget`: so much it may spend from now on.
+    """A person let a parked saga try again, or its time has come.
 
-    `build`: code was deployed under which the steps that are parked for a defect have not failed yet: these are tried again.
+    `budget`: micro-dollars that it may spend from now on. `build`: code was deployed under which the steps
+    that are parked for a defect have not failed yet; these steps are tried again.
     """
 
     by: str
@@ -428,7 +467,11 @@ class Resumed(Root, frozen=True, tag="resumed", omit_defaults=True, kw_only=True
 
 
 class SagaEnded(Root, frozen=True, tag="saga_ended", omit_defaults=True, kw_only=True):
-    """`status` is completed, failed, cancelled, rolled_back or rollback_failed. After it only a fork may follow. `undone`: what came of undoing. `handler`: the saga of its failure handler; `unhandled`: why there is none."""
+    """The saga ended with `status` completed, failed, cancelled, rolled_back or rollback_failed.
+
+    Only a fork may follow. `undone`: the result of undoing. `handler`: the saga of its failure handler;
+    `unhandled`: the reason why it has none.
+    """
 
     made = ("output",)
     status: str
@@ -440,7 +483,12 @@ class SagaEnded(Root, frozen=True, tag="saga_ended", omit_defaults=True, kw_only
 
 
 class AttemptFailed(About, frozen=True, tag="attempt_failed", omit_defaults=True, kw_only=True):
-    """An attempt failed that is not the step's last word: what is done about it follows in the same entry. `kept`: the arguments that what undoes it needs, where it may have happened all the same; `key`: its idempotency key, where that is needed, too. `acted`: an attempt before it may have acted, which it says nothing of; both are of that one then."""
+    """An attempt failed, but not its step: the reaction follows in the same entry.
+
+    `kept`: the arguments that the inverse needs, where the effect may have happened all the same; `key`: its
+    idempotency key, where the inverse needs it, too. `acted`: an earlier attempt may have acted, and this one
+    gives no evidence of it; `kept` and `key` are then of the earlier attempt.
+    """
 
     attempt: int
     failure: Failure
@@ -460,11 +508,14 @@ class AttemptFailed(About, frozen=True, tag="attempt_failed", omit_defaults=True
 
 
 class StrategyChosen(About, frozen=True, tag="strategy_chosen", omit_defaults=True, kw_only=True):
-    """What is done about the last failure of a step: retry, replan, ask_user or escalate (core/failures/strategies/).
+    """The reaction to the last failure of a step: retry, replan, ask_user or escalate
+    (core/failures/strategies/).
 
-    `due_at`: not before then. `way` and `arguments` hold for all attempts from now on, `hooks` (tools) are called before the
-    next. `look`: it is only looked whether it has happened. `policy`: the failover policy that said so, with the `message` that people are told.
-    `why`: why the strategies below it were passed. `build`: the code that a defect has failed with, if that is known.
+    `due_at`: the earliest moment of the reaction. `way` and `arguments` hold for all attempts from now on;
+    the tools `hooks` are called before the next attempt. `look`: the next attempt only checks whether the
+    effect has happened. `policy`: the failover policy that chose the reaction, with the `message` that people
+    are told. `why`: the reasons why the strategies below it were passed over. `build`: the code that failed
+    with a defect, if known.
     """
 
     strategy: str
@@ -485,7 +536,7 @@ class StrategyChosen(About, frozen=True, tag="strategy_chosen", omit_defaults=Tr
 
 
 class StepHeld(About, frozen=True, tag="step_held", omit_defaults=True, kw_only=True):
-    """A step waits for a circuit breaker: no attempt was made, and it asks again at `until`. `state`: that of the breaker."""
+    """A step waits for a circuit breaker, in `state`, without an attempt, and asks again at `until`."""
 
     breaker: str
     at: int
@@ -494,12 +545,12 @@ class StepHeld(About, frozen=True, tag="step_held", omit_defaults=True, kw_only=
 
 
 class QuestionClosed(About, frozen=True, tag="question_closed", omit_defaults=True, kw_only=True):
-    """A question has its answer, or it `expired`. About a step: `retry` (with other arguments, perhaps), `use`, `fail`.
+    """A question has its answer, or it `expired`.
 
-    Of a step whose call has to be approved: `approve`, and the step goes on; else it fails in the same entry.
-
-    `by` is the key of the signal that brought the answer. What the answer comes to follows in the same entry, but for an
-    effect whose outcome was unknown: what a person says (`output`) is recorded by the next attempt.
+    About a failed step: `retry` (perhaps with other arguments), `use`, `fail`. About a step whose call needs
+    an approval: with `approve` the step goes on; with any other answer it fails in the same entry. `by` is
+    the key of the signal that brought the answer. The effect of the answer follows in the same entry, except
+    for an effect with an unknown outcome: the next attempt records the person's `output`.
     """
 
     made = ("output",)
@@ -512,9 +563,11 @@ class QuestionClosed(About, frozen=True, tag="question_closed", omit_defaults=Tr
 
 
 class QuestionEscalated(About, frozen=True, tag="question_escalated", omit_defaults=True, kw_only=True):
-    """A question had no answer when a step of its escalation was `due`: its audience is told again, or the question goes `to` others.
+    """A question had no answer when a step of its escalation was `due`: its audience is told again, or the
+    question goes `to` others.
 
-    Of several that are due at once, people are told of the last alone. Without `due`, a person (`by`) has asked that they are told.
+    If several steps are due at once, people are told of the last alone. Without `due`, a person (`by`) asked
+    for the reminder.
     """
 
     ask: str
@@ -525,7 +578,7 @@ class QuestionEscalated(About, frozen=True, tag="question_escalated", omit_defau
 
 
 class QuestionClaimed(About, frozen=True, tag="question_claimed", omit_defaults=True, kw_only=True):
-    """One of those whom a question is for has made it `to` their own; or, without `to`, it is for all of them again."""
+    """A person claimed a question (`to`); without `to`, the question is for its whole audience again."""
 
     ask: str
     at: int
@@ -534,15 +587,15 @@ class QuestionClaimed(About, frozen=True, tag="question_claimed", omit_defaults=
 
 
 class NoticeDue(Root, frozen=True, tag="notice_due", omit_defaults=True, kw_only=True):
-    """A person outside is to be told. The worker that runs the saga tries until `NoticesSent` says that it was."""
+    """A notice to a person is due; the saga's worker tries to send it until `NoticesSent` confirms it."""
 
     notice: Notice
 
 
 class NoticesSent(Root, frozen=True, tag="notices_sent", omit_defaults=True, kw_only=True):
-    """These were told, but for the channels that have given them up.
+    """Notices were sent, except on the channels that gave them up.
 
-    `shown`: questions whose rows were put into the inbox; `withdrawn`: those whose rows were taken out of it.
+    `shown`: questions with new rows in the inbox; `withdrawn`: questions whose rows were removed.
     """
 
     keys: tuple[str, ...]
@@ -627,10 +680,10 @@ Event = (
 
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One append: its events, and who wrote it when.
+    """One append to the log: its events, its writer and its time.
 
-    `epoch` is that of the lease under which a worker wrote it, 0 for any other writer. By epoch and invocation
-    a writer that repeats a put without having seen the answer recognises the entry as its own.
+    `epoch` is that of the lease under which a worker wrote it, 0 for any other writer. By epoch and
+    invocation, a writer that repeats a put without having seen the answer recognises the entry as its own.
     """
 
     format: int = FORMAT

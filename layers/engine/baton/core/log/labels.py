@@ -1,4 +1,4 @@
-"""Labels of sagas: names and values that are given at the start and found again in lists."""
+"""Labels of sagas: names and values that are set at the start and searched in lists."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PAIR = re.compile(rf"({NAME})=({VALUE})")
 
 
 def label_problems(labels: Mapping[str, str], place: str = "/labels") -> list[Problem]:
-    """What is wrong with the labels that a saga is to have."""
+    """Return the problems of the labels for a saga."""
     if len(labels) > MOST:
         return [Problem(place, f"a saga has at most {MOST} labels; these are {len(labels)}")]
     found = []
@@ -35,10 +35,10 @@ def label_problems(labels: Mapping[str, str], place: str = "/labels") -> list[Pr
 
 
 def _is_secret(name: str, value: str) -> bool:
-    """A value that is named a password, or has the shape of a key; for any
-    other name of a secret, one that looks drawn by lot.
+    """Return true if the value has a password's name or a key's shape, or has another secret's name and looks
+    random.
 
-    Ids that look drawn by lot and names such as `pin` and `webhook` are labels like any other.
+    Ids that look random and names such as `pin` and `webhook` are ordinary labels.
     """
     from baton.core.failures.secret_names import Named, named  # for labels only
 
@@ -53,7 +53,7 @@ def _is_secret(name: str, value: str) -> bool:
 
 
 def read_labels(text: str) -> dict[str, str]:
-    """Those of `name=value,name=value`. Raises `ValueError` that says what would be right."""
+    """Return the labels of `name=value,name=value`. Raises `ValueError` with the correct form."""
     labels = {}
     for part in text.split(","):
         found = _PAIR.fullmatch(part)

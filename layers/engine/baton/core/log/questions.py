@@ -24,27 +24,27 @@ from baton.core.sizes import iso
 from baton.errors import Forbidden, NotAllowedNow, NotFound, Problem
 
 WHOLE = ""
-"""In place of a slot: the question is about the saga as a whole."""
+"""Slot of a question about the saga as a whole."""
 RESUME, CANCEL = "resume", "cancel"
 PARKED_OPTIONS = (
     Option(id=RESUME, label="Try again", description="Let the saga go on, with its tries counted anew."),
     Option(id=CANCEL, label="Cancel", description="End the saga as cancelled.", destructive=True),
 )
-"""What an operator can answer about a saga that is parked."""
+"""Options of an operator who decides about a parked saga."""
 TRY_AGAIN, USE, GIVE_UP = "retry", "use", "fail"
 ACTIONS: Mapping[str, str] = {
     TRY_AGAIN: "Try the step again, with other arguments if some are given.",
     USE: "Take this output in place of the step's own.",
     GIVE_UP: "Let the step fail with its last failure.",
 }
-"""What a person can answer about a step that has failed, each with what it does."""
+"""Answers to a question about a failed step, each with its effect."""
 EXPIRED = "expired"
-"""What the log says of a question that was closed without an answer."""
+"""Action in the log of a question that was closed without an answer."""
 POLICY = "policy"
-"""Where the answer to a question comes from that its escalation has closed."""
+"""Source of the answer to a question that its escalation has closed."""
 APPROVE, REJECT, SUBMIT, DONE = "approve", "reject", "submit", "done"
 REJECTED = "rejected"  # the code of a node or step that a person has said no to
-"""What a person can answer to other questions, besides the options that a question has of its own."""
+"""Answers to other questions, besides the options that a question has of its own."""
 
 DECISION, INPUT, APPROVAL, TAKEOVER, ERROR = "decision", "input", "approval", "takeover", "error"
 TYPES: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -54,8 +54,8 @@ TYPES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     TAKEOVER: ("browser_takeover", (DONE,)),
     ERROR: ("error_resolution", (DONE, REJECT)),
 }
-"""The types of question, each with its `kind` in an `Ask` and its
-answers where a node asks; a decision has its own.
+"""Types of question, each with its `kind` in an `Ask` and its answers where a node asks; a decision has its
+own.
 """
 
 MAX_ARGUMENTS = 32_768  # bytes; they are in the state until the step is done
@@ -67,7 +67,8 @@ _REMEMBERED = f"{ANSWER}/"  # what keys of answers begin with in a state
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What a person says to the question `ask`.
+    """A person's answer to the question `ask`.
+
     `arguments` goes with `retry`, `output` with `use`, `data` with `submit`.
     """
 
@@ -79,7 +80,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     comment: str = ""
 
     def payload(self) -> dict[str, Any]:
-        """As the log keeps it: what was said and nothing else."""
+        """Return the answer as the log keeps it: only the fields that were set."""
         said: dict[str, Any] = {"ask": self.ask, "action": self.action}
         if self.arguments:
             said["arguments"] = self.arguments
@@ -93,15 +94,16 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def is_for_a_person(question: str, code: str) -> bool:
-    """Whether only a person can say of a step that has failed with this
-    that it is tried again, asked this kind of question.
+    """Return true if only a person can decide to retry a step with this kind of question and this failure
+    code.
     """
     return question == APPROVAL or code == UNKNOWN_OUTCOME
 
 
 def asked(state: State) -> Iterator[tuple[str, Ask]]:
-    """Each question that is not closed, with the slot of its step; an answer may be there already.
-    That of a parked saga first.
+    """Yield each question that is not closed, with the slot of its step; its answer may have arrived already.
+
+    The question of a parked saga comes first.
     """
     if state.parked is not None and (ask := about_parking(state)) is not None:
         yield WHOLE, ask
@@ -114,8 +116,9 @@ def asked(state: State) -> Iterator[tuple[str, Ask]]:
 
 
 def about_parking(state: State) -> Ask | None:
-    """What operators are asked about a parked saga: none goes on by itself,
-    or is asked about more than its steps have asked.
+    """Return the question to operators about a parked saga.
+
+    None if the saga is not parked, goes on by itself, or is parked only for the questions of its steps.
     """
     parked = state.parked
     if parked is None or parked.until or parked.code == ESCALATED:
@@ -133,7 +136,7 @@ def about_parking(state: State) -> Ask | None:
 
 
 def open_questions(state: State) -> Iterator[tuple[str, Ask]]:
-    """Each question without an answer so far, with the slot of its step."""
+    """Yield each question without an answer so far, with the slot of its step."""
     known: frozenset[str] | None = None
     for slot, ask in asked(state):
         known = answered(state) if known is None else known
@@ -142,48 +145,58 @@ def open_questions(state: State) -> Iterator[tuple[str, Ask]]:
 
 
 def answered(state: State) -> frozenset[str]:
-    """The ids of questions to which an answer has come, taken in or not. Keys of old answers are forgotten."""
+    """Return the ids of questions to which an answer has arrived, taken in or not.
+
+    Keys of old answers are forgotten.
+    """
     said = [signal.key for signal in state.signals if signal.name == ANSWER]
     said += [key.removeprefix(_REMEMBERED) for key in state.keys if key.startswith(_REMEMBERED)]
     return frozenset(map(question_of_key, said))
 
 
 def answer_key(ask: str, key: str) -> str:
-    """The key of an answer's signal. An `Idempotency-Key` counts for its question only; no id has a slash."""
+    """Return the key of an answer's signal.
+
+    An `Idempotency-Key` counts for its question only; no id has a slash.
+    """
     return f"{ask}/{key}" if key else ask
 
 
 def question_of_key(key: str) -> str:
-    """The id of the question that the answer with this key is to."""
+    """Return the id of the question that the answer with this key belongs to."""
     return key.partition("/")[0]
 
 
 def is_answered(state: State, ask: str) -> bool:
-    """Whether an answer has come, taken in or not."""
+    """Return true if an answer has arrived, taken in or not."""
     return ask in answered(state)
 
 
 def is_answer_to(key: str, ask: str) -> bool:
-    """Whether this is the key of an answer to the question."""
+    """Return true if this is the key of an answer to the question."""
     return question_of_key(key) == ask
 
 
 def closed_by_time(state: State, ask: str) -> str:
-    """Whether the question of a node was closed without an answer:
-    `expired` or `policy`. Keys of old ones are forgotten.
+    """Return `expired` or `policy` if the question of a node was closed without an answer, else an empty
+    text.
+
+    Keys of old questions are forgotten.
     """
     known = state.keys.get(f"{_REMEMBERED}{ask}", "")
     return known if known in {EXPIRED, POLICY} else ""
 
 
 def already_answered(name: str) -> NotAllowedNow:
-    """The refusal of another answer to a question that has one."""
+    """Return the refusal of another answer to a question that has one."""
     return NotAllowedNow(f"question `{name}` has been answered")
 
 
 def question(state: State, name: str, now: int) -> tuple[str, Ask]:
-    """The question that waits for an answer, with the slot of its step.
-    Raises `NotAllowedNow`, and `NotFound` with those that do.
+    """Return the open question with this id, and the slot of its step.
+
+    Raises `NotAllowedNow` for a closed or answered question, and `NotFound`, with the ids of the open
+    questions, for an unknown one.
     """
     if known := closed_by_time(state, name):
         raise NotAllowedNow(f"question `{name}` {_CLOSED[known]}")
@@ -200,7 +213,7 @@ def question(state: State, name: str, now: int) -> tuple[str, Ask]:
 
 
 def named(state: State) -> str:
-    """The open questions, for a caller who has named one that is not open."""
+    """Return the open questions as a text, for a caller who named a question that is not open."""
     ids = [ask.id for _, ask in open_questions(state)]
     if not ids:
         return "no question is open"
@@ -209,8 +222,9 @@ def named(state: State) -> str:
 
 
 def notice_of(state: State, slot: str, ask: Ask, now: int, key: str = "") -> Notice:
-    """What tells people of a question that a node asks, as severe as its risk.
-    `key`: another than that of its first notice.
+    """Return the notice of a question that a node asks, as severe as its risk.
+
+    `key`: a key other than that of its first notice.
     """
     return Notice(
         key=key or f"{state.origin.saga}/{ask.id}",
@@ -225,15 +239,15 @@ def notice_of(state: State, slot: str, ask: Ask, now: int, key: str = "") -> Not
 
 
 def question_of(state: State, notice: Notice) -> Ask | None:
-    """The question that a notice is about, while that is open."""
+    """Return the question of a notice, or None if the question is no longer open."""
     return next((ask for _, ask in open_questions(state) if ask.id == notice.ask), None)
 
 
 def notice_again(state: State, slot: str, ask: Ask, now: int, *, key: str = "", why: str = "") -> Notice:
-    """What tells people of an open question another time, under another
-    key: the sender knows that of the first as sent.
+    """Return another notice of an open question, under another key, because the sender takes the first key as
+    sent.
 
-    `key` and `why` tell it from the other times in this branch.
+    `key` and `why` tell it from the other notices in this branch.
     """
     key = "/".join(filter(None, (state.origin.saga, str(state.lineage.branch), ask.id, key)))
     notice = notice_of(state, slot, ask, now, key)
@@ -250,7 +264,10 @@ def notice_again(state: State, slot: str, ask: Ask, now: int, *, key: str = "", 
 
 
 def audience(state: State, to: str) -> tuple[str, str]:
-    """Whom a question is for, as a kind (user, group, role) and a name. `to` is as that of an `Ask`."""
+    """Return the audience of a question, as a kind (user, group, role) and a name.
+
+    `to` is as that of an `Ask`.
+    """
     if to == ON_CALL:
         return "role", OPERATORS
     kind, _, name = to.partition(":")
@@ -258,12 +275,14 @@ def audience(state: State, to: str) -> tuple[str, str]:
 
 
 def may_answer(state: State, ask: Ask) -> tuple[tuple[str, str], ...]:
-    """Who may answer a question, as kinds (user, group, role) and names; operators may answer every question."""
+    """Return the kinds (user, group, role) and names that may answer a question; operators may answer every
+    question.
+    """
     return tuple(dict.fromkeys((audience(state, ask.to), ("role", OPERATORS))))
 
 
 def refusal(state: State, ask: Ask, user: str, roles: Collection[str], groups: Collection[str] = ()) -> str:
-    """Why this caller may not answer, and who may; empty for one who may."""
+    """Return the reason why this caller may not answer, with those who may; empty if the caller may."""
     caller = {"user": (user,), "group": groups, "role": roles}
     allowed = may_answer(state, ask)
     if any(name in caller[kind] for kind, name in allowed):
@@ -274,13 +293,13 @@ def refusal(state: State, ask: Ask, user: str, roles: Collection[str], groups: C
 
 
 def tool_asked_about(node: Node, failing: Failing) -> str:
-    """The tool that would run if the answer is `retry`."""
+    """Return the tool that would run if the answer is `retry`."""
     way = failing.way
     return way.tool if way is not None and way.tool and not way.first else node.tool
 
 
 def changeable(ask: Ask, parameters: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The JSON Schema of the arguments that an answer may change; None when it may change none.
+    """Return the JSON Schema of the arguments that an answer may change; None if it may change none.
 
     `parameters`: the schema of the arguments of the tool that would run.
     """
@@ -300,11 +319,11 @@ def check_answer(
     answer: Answer,
     result: Mapping[str, Any] | None = None,
 ) -> tuple[Problem, ...]:
-    """Everything that is wrong with an answer.
+    """Return every problem of an answer.
 
-    `node` is the one that has asked, or is asked about; None: it is about the saga as a whole. `parameters`:
-    the schema of the arguments of the tool that would
-    run; `result`: that of what an output has to be like.
+    `node` is the node that asks, or that the question is about; None: the question is about the saga as a
+    whole.
+    `parameters`: the schema of the arguments of the tool that would run. `result`: the schema of an output.
     """
     if answer.action not in ask.actions:
         hint = nearest(answer.action, ask.actions)
@@ -341,7 +360,10 @@ def _value(place: str, value: Any, lacks: str, *schemas: Any) -> Iterator[Proble
 
 
 def _secrets(answer: Answer) -> Iterator[Problem]:
-    """The parts that hold what looks like a secret. The output of a step may: that is its author's business."""
+    """Yield a problem for each part that holds a likely secret.
+
+    The output of a step may hold secrets: its author decides.
+    """
     elsewhere = "put it where the tool reads it, such as a secret store"
     for name, hint in (
         ("arguments", f"{elsewhere}, and answer `retry`"),
@@ -372,7 +394,7 @@ _SECRET = frozenset(
 
 
 def _has_secret(name: str, value: Any) -> bool:
-    """Whether a text in it has the shape of a secret, or a name that only secrets have."""
+    """Return true if a text in the value has the shape of a secret, or a name that only secrets have."""
     if isinstance(value, str):
         return bool(value) and (name.lower().replace("-", "_") in _SECRET or sanitised(value) != value)
     if isinstance(value, Mapping):
@@ -381,7 +403,7 @@ def _has_secret(name: str, value: Any) -> bool:
 
 
 def _arguments(ask: Ask, parameters: Mapping[str, Any], arguments: Mapping[str, Any]) -> Iterator[Problem]:
-    """They take the place of the step's own, so none of them has to be there."""
+    """Yield the problems of changed arguments. They replace the step's own, so none of them is required."""
     open_to = (changeable(ask, parameters) or {}).get("properties", {})
     which = ", ".join(f"`{name}`" for name in open_to)
     which = which or "none; the document's `may_change` names those that are"
@@ -404,9 +426,9 @@ _LEFT_OUT = "…"
 def approval_of(
     state: State, slot: str, request: Request, says: Mapping[str, Any], expires_ms: int, now: int
 ) -> Ask:
-    """The question of a step about a call. `says`: title, message and audience, as a document has them.
+    """Return the question of a step about a call. `says`: title, message and audience, as in the document.
 
-    Raises `ValueError` for an audience that is none.
+    Raises `ValueError` for an invalid audience.
     """
     kind, options = TYPES[APPROVAL]
     return Ask(
@@ -427,12 +449,17 @@ def approval_of(
 
 
 def text_of(value: Any) -> str:
-    """Of an expression alone the value may be no text."""
+    """Return the value as a text; an expression on its own may give a value of another type, which is encoded
+    as JSON.
+    """
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def audience_of(said: Mapping[str, Any] | None, place: str = "to") -> str:
-    """Whom it is for, as an `Ask` has it; empty for the starter. Raises `ValueError`."""
+    """Return the audience in the form of an `Ask`; empty for the starter.
+
+    Raises `ValueError` for an invalid audience.
+    """
     for kind, name in (said or {}).items():
         if not isinstance(name, str) or not name.strip():
             raise ValueError(f"{place}.{kind}: it must be a name")
@@ -441,7 +468,9 @@ def audience_of(said: Mapping[str, Any] | None, place: str = "to") -> str:
 
 
 def shown(arguments: Any) -> Any:
-    """Arguments as a person may see them: without secrets, long texts and lists cut, as the log keeps them."""
+    """Return arguments as a person may see them: without secrets, long texts and lists cut, as the log keeps
+    them.
+    """
     return _shown("", arguments, DEEPEST)
 
 
@@ -474,8 +503,9 @@ def _shown(name: str, value: Any, depth: int) -> Any:
 
 
 def steps_of(said: Sequence[Mapping[str, Any]], now: int) -> tuple[Escalation, ...]:
-    """The steps of a question that is asked now, from what a graph says of them.
-    Raises `ValueError` for an audience that is none.
+    """Return the escalation steps of a question that is asked now, from a graph's description of them.
+
+    Raises `ValueError` for an invalid audience.
     """
     return tuple(
         Escalation(
@@ -488,15 +518,15 @@ def steps_of(said: Sequence[Mapping[str, Any]], now: int) -> tuple[Escalation, .
 
 
 def decided_by(ask: ev.Ask, now: int) -> str:
-    """The answer that the last step of its escalation has given by now, if
-    it is at its end; else an empty text.
-    """
+    """Return the answer that the last step of an escalation has given by now, or an empty text."""
     return ask.escalate[-1].decide if ask.escalate and now >= ask.escalate[-1].at else ""
 
 
 def due_step(state: State, slot: str, ask: ev.Ask, now: int) -> tuple[ev.QuestionEscalated, ev.Notice | None]:
-    """The step that is due.
-    The steps that are due after it follow in the same entry, and people are told of the last alone.
+    """Return the event and the notice of the escalation step that is due.
+
+    Steps that are due after it follow in the same entry, and people are told of the last alone, so an earlier
+    one has no notice.
     """
     step, (node, iteration) = ask.escalate[0], node_of(slot)
     event = ev.QuestionEscalated(
@@ -510,7 +540,7 @@ def due_step(state: State, slot: str, ask: ev.Ask, now: int) -> tuple[ev.Questio
 
 
 BETWEEN_REMINDERS_MS = 300_000
-"""People are told again at a caller's request no sooner than so long after they were told last."""
+"""Shortest time in milliseconds between the last notice to people and a reminder at a caller's request."""
 
 
 class Person(msgspec.Struct, frozen=True, kw_only=True):
@@ -526,9 +556,9 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def claim(state: State, slot: str, ask: ev.Ask, person: Person, now: int) -> Sequence[ev.Event]:
-    """The question becomes the caller's own; nothing where it is so already.
+    """Return the events that make the question the caller's own; empty if it is so already.
 
-    Raises `Forbidden` for a caller whom the question is not for, `NotAllowedNow` where another user has it.
+    Raises `Forbidden` for a caller outside of the audience, `NotAllowedNow` if another user has the question.
     """
     _check_part(slot, ask)
     if why := person.refusal(state, replace(ask, to=ask.candidates or ask.to, candidates="")):
@@ -547,9 +577,10 @@ def claim(state: State, slot: str, ask: ev.Ask, person: Person, now: int) -> Seq
 
 
 def release(state: State, slot: str, ask: ev.Ask, person: Person, now: int) -> Sequence[ev.Event]:
-    """The question is for all of its audience again; nothing where no caller has claimed it.
+    """Return the events that give the question back to all of its audience; empty if no caller has claimed
+    it.
 
-    Raises `Forbidden` for a caller who neither has it nor is an operator.
+    Raises `Forbidden` for a caller who neither has claimed it nor is an operator.
     """
     if why := person.refusal(state, ask):
         raise Forbidden(why)
@@ -557,10 +588,10 @@ def release(state: State, slot: str, ask: ev.Ask, person: Person, now: int) -> S
 
 
 def remind(state: State, slot: str, ask: ev.Ask, person: Person, now: int) -> Sequence[ev.Event]:
-    """Those whom the question is for are told again.
+    """Return the events that tell the audience of a question again.
 
-    Raises `Forbidden` for a caller who may not answer it and has not
-    started the saga, `NotAllowedNow` where they were told a moment ago.
+    Raises `Forbidden` for a caller who may not answer it and has not started the saga, `NotAllowedNow` if the
+    last notice is too recent.
     """
     _check_part(slot, ask)
     why = person.refusal(state, ask)
@@ -579,8 +610,8 @@ def remind(state: State, slot: str, ask: ev.Ask, person: Person, now: int) -> Se
 
 
 def _check_part(slot: str, ask: ev.Ask) -> None:
-    """A question about a saga as a whole is no part of its state, which
-    could hold a claim or the time of a reminder.
+    """Refuse a question about a saga as a whole: the state has no place for its claim or the time of a
+    reminder.
     """
     if slot == WHOLE:
         raise NotAllowedNow(f"question `{ask.id}` is about a parked saga: an operator answers it")

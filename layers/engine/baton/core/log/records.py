@@ -1,7 +1,6 @@
-"""What events are made of: values, failures, tokens, questions and
-notices; and the root of all kinds of event.
+"""Parts of events: values, failures, tokens, questions and notices; and the root of all kinds of event.
 
-No events here: see events.py, and events.py for those about steps that fail.
+Events are in events.py, those about failed steps included.
 """
 
 from __future__ import annotations
@@ -16,22 +15,21 @@ from baton.core.failures.codes import CHILD_FAILED
 
 
 class Segment(msgspec.Struct, frozen=True, array_like=True):
-    """The blob that has the messages of so many turns of a transcript."""
+    """A blob with the messages of `turns` turns of a transcript."""
 
     ref: str
     turns: int
 
 
 class Response(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What a provider of models works on while no caller waits: its `id` there, and the model that was asked.
+    """A request that a provider of models works on while no caller waits: its `id` there, and the requested
+    model.
 
-    `held`: the most that it may cost, in micro-dollars, which counts as spent until it is over; `day`: of
-    which account.
-
-    `segments`: what becomes of the transcript of its agent with this turn, where that is news. `summary`: how
-    many tokens a
-    summary has used that the request begins with; `no_summary`: why there is none.
-    `tokens`: the most that it may read and write, where its saga has a limit for them.
+    `held`: its highest possible cost in micro-dollars, which counts as spent until it is over. `day`: the day
+    of the account.
+    `segments`: the segments of its agent's transcript after this turn, if they change. `summary`: the tokens
+    used for a summary with which the request begins; `no_summary`: the reason why it has none.
+    `tokens`: the most that it may read and write, if its saga has a limit for them.
     """
 
     id: str
@@ -45,7 +43,7 @@ class Response(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Value(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A JSON value: inline as `v`, or as a blob (`ref`, `size` in bytes) when that is cheaper."""
+    """A JSON value: inline as `v`, or as a blob (`ref`, `size` in bytes) if that is cheaper."""
 
     v: Any = None
     ref: str = ""
@@ -53,8 +51,8 @@ class Value(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Sent(msgspec.Struct, frozen=True, kw_only=True):
-    """An event from outside that has started a saga, or was a signal for
-    it: what tells it from all others, and its type.
+    """An event from outside that started a saga or was a signal for it: its source and id, which identify it,
+    and its type.
     """
 
     source: str
@@ -63,12 +61,11 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SharedLimit(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A limit of money that a saga shares with the sagas below it: all of
-    them together spend at most `most` micro-dollars.
+    """A limit of money that a saga shares with the sagas below it: together they spend at most `most`
+    micro-dollars.
 
-    `saga`: the one whose limit it is. `node`: of a limit that its document gives, the node that has it
-    (empty: the whole saga); None: the
-    limit of the deployment. `day`: the UTC day until which its account is kept.
+    `saga`: the saga that has the limit. `node`: the node that has it, for a limit of its document (empty: the
+    whole saga); None: the limit of the deployment. `day`: the UTC day until which its account is kept.
     """
 
     saga: str
@@ -83,14 +80,14 @@ class SharedLimit(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
 
 
 LONGEST_MESSAGE = 500
-"""How much of a message of others a failure keeps."""
+"""Characters of a message from outside that a failure keeps."""
 
 
 class Blamed(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One of the failures that a join has failed for, or that of a child:
-    its code, the beginning of its message, and its node.
+    """One of the failures behind a failed join or child: its code, the beginning of its message, and its
+    node.
 
-    `kind`: of a child's, the class of what was at the bottom of it.
+    `kind`: of a child's failure, the class of its root cause.
     """
 
     code: str
@@ -100,17 +97,15 @@ class Blamed(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why a step or a saga failed: a code for programs, a message for people, the node if there is one.
+    """The reason why a step or a saga failed: a code for programs, a message for people, the node if any.
 
-    Of an attempt of a tool also the class, the HTTP status if there was
-    one, which tool and attempt it was, and when.
-    `doubt`: it may have happened all the same; `refused`: the tool itself says that it has not; `unsent`:
-    this very call was not sent; `on_purpose`: the tool
-    itself gave a code by which the engine names a defect; `claim` is the owner of the claim that
-    it is about. `errors`: the first of the failures that a join has failed for, or that of a
-    child. `handled`: on an edge, the nodes at which `catch` goes on from this failure; the edge
-    is lost by it, and not failed. `batch`: of a map that has failed, what became of each item.
-    `answer`: of a poll that has given up, the last one it got as JSON, or the beginning of it.
+    For an attempt of a tool also the class, the HTTP status if any, the tool, the attempt and the time.
+    `doubt`: the effect may have happened all the same; `refused`: the tool itself reports that it has not;
+    `unsent`: this very call was not sent; `on_purpose`: the tool itself gave a code by which the engine names
+    a defect. `claim`: the owner of the claim that the failure is about. `errors`: the first failures behind a
+    failed join or child. `handled`: on an edge, the nodes at which `catch` goes on from this failure; the
+    edge is then lost, and not failed. `batch`: of a failed map, the result of each item. `answer`: of a poll
+    that has given up, its last answer as JSON, or the beginning of it.
     """
 
     code: str
@@ -133,8 +128,8 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def says_nothing(self) -> bool:
-        """Whether the call that has failed had no answer, or one that says
-        nothing: whatever it was to do may have happened.
+        """True if the failed call had no answer, or an answer that gives no evidence: its effect may have
+        happened.
         """
         from baton.core.failures.codes import says_nothing  # few calls fail
 
@@ -142,7 +137,9 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
         return says_nothing(self.code, self.kind, self.status, doubt=self.doubt, refused=refused)
 
     def of_an_item(self) -> dict[str, Any]:
-        """As JSON, for the result of a batch; of a child with what that has failed with."""
+        """Return the failure as JSON, for the result of a batch; that of a child includes the child's own
+        failures.
+        """
         said: dict[str, Any] = {"code": self.code, "message": self.message}
         if self.code == CHILD_FAILED and self.errors:
             said["errors"] = [
@@ -155,8 +152,8 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Paused(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The next round of a loop begins no earlier than `until`, and the last
-    one no later than `ends_by` (0: whenever it does).
+    """A pause of a loop: the next round begins no earlier than `until`, and the last no later than `ends_by`
+    (0: no limit).
     """
 
     until: int
@@ -164,12 +161,15 @@ class Paused(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def failed_with(code: str, message: str, node: str = "") -> Failure:
-    """A failure that the engine has found. Secrets are removed from what it quotes."""
+    """Return a failure that the engine has found. Secrets are removed from quoted text."""
     return Failure(code, quoted(message), node)
 
 
 class Option(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One of the answers that a question offers. `default`: it is taken when the question expires."""
+    """One of the answers that a question offers.
+
+    `default`: the answer that is taken when the question expires.
+    """
 
     id: str
     label: str = ""
@@ -179,8 +179,8 @@ class Option(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Takeover(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What a person takes over by hand: the address of it, a picture of how
-    it looks now, and what is to be done.
+    """A task that a person takes over by hand: its URL, a picture of its present state, and the
+    instructions.
     """
 
     url: str
@@ -189,8 +189,8 @@ class Takeover(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Escalation(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What happens at `at` to a question without an answer: its audience is
-    told again, or it goes `to` others, or it is closed.
+    """A step of an escalation, at `at`, of a question without an answer: a reminder, a handover `to` others,
+    or a decision.
 
     `to` is as that of an `Ask`. `decide` names the answer with which the question is closed.
     """
@@ -203,28 +203,24 @@ class Escalation(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A question to a person. `id` is the saga's own; `expires_at` 0: never.
 
-    `type` says what an answer is and what becomes of the question without one; a step that has failed asks
-    for the
-    resolution of an `error`.
-    `kind` is one of QUESTIONS of core/failures/policy.py: what the person is asked for.
-    `options` are the actions that an answer can name: an id, or an `Option` where there is more to say of it.
-    `schema`
-    is the JSON Schema of the data that is asked for.
+    `type` decides the form of an answer and the result of the question without one; a failed step asks for
+    the resolution of an `error`.
+    `kind` is one of QUESTIONS of core/failures/policy.py: the kind of help that the person is asked for.
+    `options` are the actions that an answer can name: an id, or an `Option` with a description.
+    `schema` is the JSON Schema of the requested data.
 
     `digest` names the call that an approval is for: one tool with certain arguments.
 
-    `to` is `on_call` for a question to operators, `user:NAME`, `group:NAME` or `role:NAME`; without it, the
-    question is
-    for the saga's user.
-    `severity` is that of its notice, where it is neither its `risk` nor what its code has by itself.
-    `may_change` are the arguments that an answer may change. `risk`: how much depends on the answer, low to
-    critical.
+    `to` is `on_call` for a question to operators, `user:NAME`, `group:NAME` or `role:NAME`; empty: the saga's
+    user.
+    `severity` is that of its notice, if it is neither its `risk` nor the default of its code.
+    `may_change` are the arguments that an answer may change. `risk`: the risk that depends on the answer, low
+    to critical.
 
-    `escalate` is what is still to happen while there is no answer, the earliest first. `told_at`: when its
-    audience was last
-    told again.
-    `candidates` is the audience that one of them has claimed it from;
-    `moved_at`: when the audience last changed.
+    `escalate` are the steps still to come while the question has no answer, the earliest first. `told_at`:
+    the time of the last reminder.
+    `candidates` is the audience from which a person has claimed it; `moved_at`: the time when the audience
+    last changed.
     """
 
     id: str
@@ -255,17 +251,17 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def due(self) -> int:
-        """When something happens to it by itself; 0: never."""
+        """Time of its next step of escalation, or of its expiry; 0: never."""
         return self.escalate[0].at if self.escalate else self.expires_at
 
     @property
     def ends_at(self) -> int:
-        """When it is closed without an answer; 0: never."""
+        """Time at which it is closed without an answer; 0: never."""
         last = self.escalate[-1] if self.escalate else None
         return last.at if last is not None and last.decide else self.expires_at
 
     def postponed(self, later: int) -> Ask:
-        """The same question, to which everything happens so many milliseconds later."""
+        """Return the same question, with all of its times `later` milliseconds later."""
         return replace(
             self,
             expires_at=self.expires_at and self.expires_at + later,
@@ -274,12 +270,12 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Shown(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What the inbox shows of a question, as far as the log knows: whose it
-    is, as in `audience_of`, and its end.
+    """A question's row in the inbox, as far as the log knows it: its audience, as in `audience_of`, and its
+    end.
 
-    `until` -1: whether it is there is not known. `told`: its audience was told of it, so that it counts as
-    pending. `left`: persons
-    it has been for since this was noted, who may have a place for it.
+    `until` -1: the log does not know if the row exists. `told`: its audience was told of it, so that it
+    counts as pending. `left`: earlier persons of its audience since the row was recorded, who may still have
+    a row.
     """
 
     to: str = ""
@@ -290,9 +286,9 @@ class Shown(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 class Notice(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A message to a person outside, sent once for each `key`.
-    `to` is `user`, `on_call`, or as that of an `Ask`.
 
-    `incident`: this notice opens an incident under its key. `ask`: the question that it is about.
+    `to` is `user`, `on_call`, or as that of an `Ask`.
+    `incident`: this notice opens an incident under its key. `ask`: the id of its question.
     """
 
     key: str
@@ -307,7 +303,7 @@ class Notice(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Untold(msgspec.Struct, frozen=True):
-    """A notice, by its key, that a channel has given up, and why."""
+    """A notice, by its key, that a channel has given up, with the reason."""
 
     key: str
     channel: str
@@ -317,7 +313,7 @@ class Untold(msgspec.Struct, frozen=True):
 class Token(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     """One firing of one edge: sender, receiver, one iteration number per enclosing loop, and life.
 
-    A dead token says that this edge will not be taken in this iteration.
+    A dead token means that this edge will not be taken in this iteration.
     """
 
     src: str
@@ -330,14 +326,15 @@ class Root(msgspec.Struct, frozen=True, tag_field="kind", omit_defaults=True, kw
     """Root of the tagged union."""
 
     made: ClassVar[tuple[str, ...]] = ()
-    """The fields with values that the engine makes: each is one, or has them by their names."""
+    """Fields with values that the engine makes: each is a value, or a mapping of values by name."""
     most_inline: ClassVar[int | None] = None
-    """So many bytes of such a value stay in the entry; None: as the limits say."""
+    """Most bytes of such a value that stay in the entry; None: the general limits hold."""
 
 
 class About(Root, frozen=True, omit_defaults=True, kw_only=True):
     """Root of the events about one slot.
-    `item`: the part of the node's work that it is about, if it is not the node itself.
+
+    `item`: the part of the node's work that the event is about, if it is not the node itself.
     """
 
     node: str
@@ -346,23 +343,21 @@ class About(Root, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Settles(About, frozen=True, omit_defaults=True, kw_only=True):
-    """An event that settles a node: it consumes the tokens waiting at
-    (node, iteration) and emits the next ones.
+    """An event that settles a node: it consumes the tokens waiting at (node, iteration) and emits the next
+    ones.
 
     `errors` go on along its edges; see state.py.
 
-    `way` says in words what `loop` and `branch` chose: again, break, timeout; rule 1, default, chosen.
-    `drops`
-    are the slots of a round that is over with this.
-    `forget` names nodes whose outputs no later step can read any more; `carry` those that
-    the next round reads as the previous one's, as LOOP/NODE, which may be forgotten, too.
-    `paused`: when the next round of its loop begins, where that is not at once.
-    `fault`: the node was done, but where it goes on is unknown; unless something is emitted, the saga fails
-    with it.
+    `way` describes the choice of `loop` and `branch`: again, break, timeout; rule 1, default, chosen.
+    `drops` are the slots of a round that ends with this event. `forget` names nodes whose outputs no later
+    step can read; `carry` those that the next round reads as the previous one's, as LOOP/NODE, which may be
+    forgotten, too.
+    `paused`: the start of the next round of its loop, if that is not at once. `fault`: the node was done, but
+    its next edge is unknown; unless the event emits a token, the saga fails with it.
     """
 
     became: ClassVar[str] = "ran"
-    """What became of the node, in a word."""
+    """The node's result, in a word."""
     emits: tuple[Token, ...] = ()
     errors: tuple[Failure, ...] = ()
     way: str = ""
@@ -374,19 +369,20 @@ class Settles(About, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def ends(self) -> bool:
-        """Whether the saga ends with it, and has its output as its result."""
+        """True if the saga ends with this event, whose output is its result."""
         return False
 
     @property
     def ended_by(self) -> str:
-        """The key of the outside event that ended the node, if one did."""
+        """The key of the outside event that ended the node, if any."""
         return getattr(self, "by", "")
 
 
 class Gives(Settles, frozen=True, omit_defaults=True, kw_only=True):
-    """Of a node that is done. `keep` False: no node reads its output any more, so the state does not hold it.
+    """An event of a node that is done.
 
-    `full`: the output is only a summary of this.
+    `keep` False: no node reads its output any more, so the state does not hold it. `full`: the full value, if
+    the output is a summary of it.
     """
 
     output: Value
@@ -398,23 +394,24 @@ _NONE: dict[str, Any] = {}
 
 
 class Work(msgspec.Struct, frozen=True):
-    """Work that is only a place: what happens to it happens to the steps inside.
-    Each kind says what is different with it.
+    """Base class of open work; by default it delegates to its inner steps.
+
+    Each kind overrides the methods in which it differs.
     """
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Those of the call that a question is about, if they are not the step's."""
+        """Arguments of the call that a question is about, if they are not the step's."""
         return _NONE
 
     @property
     def signal(self) -> str:
-        """The name of the signal that ends it; empty for none."""
+        """The name of the signal that ends the work; empty for none."""
         return ""
 
     @property
     def due(self) -> int | None:
-        """When it ends by itself; None: never."""
+        """Time at which the work ends by itself; None: never."""
         return None
 
     @property
@@ -424,43 +421,47 @@ class Work(msgspec.Struct, frozen=True):
 
     @property
     def is_late(self) -> bool:
-        """Whether what comes after it has begun, and what is inside of it runs beside that."""
+        """True if the nodes after the work have begun, and its inner steps run beside them."""
         return False
 
     @property
     def acts_by_items(self) -> bool:
-        """Tell whether what may have happened is told by its items alone, although its node fails as they do."""
+        """True if only its items record effects that may have happened, although its node fails as
+        they do.
+        """
         return False
 
     def hears(self, child: str) -> bool:
-        """Whether the end of this child saga is what it waits for."""
+        """Return true if the work waits for the end of this child saga."""
         return False
 
     @property
     def ask(self) -> Ask | None:
-        """The question that it has open."""
+        """The open question of the work."""
         return None
 
     def after_fork(self, before: Work | None, *, is_ending: bool, later: int = 0) -> Self | None:
-        """This work after a fork to a cut where it was open; `before` is the work open there before the fork.
+        """Return this work after a fork to a cut where it was open; `before` is the work open there before
+        the fork.
 
         `later`: the milliseconds from the cut to the fork.
         """
         return self
 
     def postponed(self, later: int) -> Self:
-        """This work, to which what would end it by itself happens so many milliseconds later."""
+        """Return this work with all of its times `later` milliseconds later."""
         return self
 
 
 class Child(Work, frozen=True, omit_defaults=True, kw_only=True, tag="child"):
-    """For a child saga; `status` is empty until it reported its end, in this `window` of its parent's inbox.
+    """Open work of a child saga; `status` is empty until the child reported its end, in this `window` of its
+    parent's inbox.
 
-    A signal of the name `listens` calls it off: the child is cancelled, and waited for.
-    So it is once its time, `until`, is over (`overdue`), and undoes what it has done.
+    A signal of the name `listens` cancels the child, and the work waits for its end.
+    The same happens once its time, `until`, is over (`overdue`); the child then undoes its effects.
     `passed`: values that a named graph gets by reference.
-    `listed`: it was stopped, and is in the list of what an undoing of its parent comes to.
-    `stood`: for how much of the time that it was parked for a defect it has got more.
+    `listed`: the child was stopped, and is in the list that an undoing of its parent works through.
+    `stood`: milliseconds by which its time was extended while it was parked for a defect.
     """
 
     saga: str
@@ -495,8 +496,8 @@ class Child(Work, frozen=True, omit_defaults=True, kw_only=True, tag="child"):
         return child == self.saga and not self.status
 
     def after_fork(self, before: Work | None, *, is_ending: bool, later: int = 0) -> Self | None:
-        """One that is open on both sides goes on; it is opened anew when it was
-        cancelled with what the fork leaves.
+        """Return the child if it is open on both sides of the fork; None opens it anew, because it was
+        cancelled with the branch that the fork leaves.
         """
         is_kept = (
             not is_ending

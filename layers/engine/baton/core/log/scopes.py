@@ -1,4 +1,4 @@
-"""Open work that has parts: agents, maps and replans, and the events that move them."""
+"""Open work with parts (agents, maps and replans), and the events that move it on."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ from baton.core.log.records import (
 
 
 class Turn(msgspec.Struct, frozen=True, array_like=True):
-    """A turn that is over: the answer, what came of each call in its order,
-    and the messages from outside before it.
+    """A finished turn: the answer, the result of each call in order, and the messages from outside before it.
 
-    `again`: calls that were not made, and which they repeat.
+    `again`: calls that were not made, each with the call that it repeats.
     """
 
     answer: Value
@@ -38,7 +37,7 @@ class Turn(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Progress(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What an agent has used: calls, tokens in all, and those that its last turn has read."""
+    """Use of an agent: calls, tokens in all, and tokens that its last turn has read."""
 
     calls: int = 0
     tokens: int = 0
@@ -47,15 +46,14 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 class Agent(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="agent"):
     """An agent at work.
-    `given`: its prompt and settings, rendered once.
-    `turn` is the number of its turn, 0 before the first.
 
-    `calls` are those of this turn, by item, with their tools, and `again` those of them that repeat another
-    one. The transcript is
-    in `segments`, the oldest first, and in `tail`.
-    `made`: by its digest, the item of each call that has succeeded or is under way; those of turns
-    that are in segments are there. `listens`: the signal that brings it messages; `heard`: those
-    with which this turn begins. `failed`: so many calls of this turn cannot be made, or have failed.
+    `given`: its prompt and settings, rendered once. `turn`: the number of its turn, 0 before the first.
+    `calls`: the tools of this turn's calls, by item; `again`: those of them that repeat another call.
+    The transcript is in `segments`, the oldest first, and in `tail`.
+    `made`: by digest, the item of each call that has succeeded or is under way, except for calls of turns in
+    segments.
+    `listens`: the signal that brings it messages; `heard`: the messages with which this turn begins.
+    `failed`: number of calls of this turn that cannot be made or have failed.
     """
 
     given: Value
@@ -71,35 +69,35 @@ class Agent(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True,
     failed: int = 0
 
     def after_fork(self, before: Work | None, *, is_ending: bool, later: int = 0) -> Self:
-        """Answers and results up to the cut are kept; what was under way then
-        is done again, under the same keys.
+        """Return the agent with its answers and results up to the cut; unfinished calls are repeated under
+        the same keys.
         """
         return self
 
 
 def turn_item(turn: int) -> str:
-    """`t3`"""
+    """Return the item of a turn: `t3`."""
     return f"t{turn}"
 
 
 def agent_call_item(turn: int, index: int) -> str:
-    """`t3-0`"""
+    """Return the item of a call: `t3-0`."""
     return f"t{turn}-{index}"
 
 
 def is_turn(item: str) -> bool:
-    """Whether an item is a turn of an agent; else it is a call, or a part of another kind of work."""
+    """Return true if an item is a turn of an agent, and not a call or a part of another kind of work."""
     return item.startswith("t") and "-" not in item
 
 
 def place_of(item: str) -> tuple[int, int]:
-    """The turn and the index of a call."""
+    """Return the turn and the index of a call."""
     turn, _, index = item[1:].partition("-")
     return int(turn), int(index)
 
 
 def item_words(item: str, tool: str = "") -> str:
-    """`turn 3`, or `turn 3, call 1 (table.search)`; what is neither is shown as it is."""
+    """Return `turn 3`, or `turn 3, call 1 (table.search)`; any other item is returned as it is."""
     if not _is_item(item):
         return item
     if is_turn(item):
@@ -113,15 +111,15 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 def call_digest(tool: str, arguments: Any) -> str:
-    """The same for equal calls."""
+    """Return a digest that is the same for equal calls."""
     return hashlib.sha256(_encode([tool, arguments])).hexdigest()[:16]
 
 
 class TurnBegan(About, frozen=True, tag="turn_began", omit_defaults=True, kw_only=True):
-    """The next turn of an agent; the one before is over.
-    `segments`: what has become of older turns, where that is news.
+    """The next turn of an agent began; the one before is over.
 
-    `heard`: the keys of the signals whose payloads are messages to it.
+    `segments`: the segments of older turns, if they changed. `heard`: the keys of the signals whose payloads
+    are messages to the agent.
     """
 
     turn: int
@@ -131,9 +129,7 @@ class TurnBegan(About, frozen=True, tag="turn_began", omit_defaults=True, kw_onl
 
 
 class Called(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A call that an answer asks for.
-    It is made, or it has a `failure`, or is the same as an earlier one (`repeats`).
-    """
+    """A call that an answer asks for: it is made, has a `failure`, or repeats an earlier one (`repeats`)."""
 
     item: str
     tool: str
@@ -143,16 +139,16 @@ class Called(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def result(self) -> Value | None:
-        """What there is to say of it at once; None: it is made."""
+        """The result that is known at once; None: the call is made."""
         if self.failure is not None:
             return told(self.failure)
         return Value(v={"repeated": self.repeats}) if self.repeats else None
 
 
 class CallsBegan(About, frozen=True, tag="calls_began", omit_defaults=True, kw_only=True):
-    """The calls that the answer of a turn asks for. Those that are made begin with events of their own.
+    """The calls that the answer of a turn asks for began. Calls that are made begin with events of their own.
 
-    `at`: where none of them can be made, when that was.
+    `at`: the time of the answer, if none of its calls can be made.
     """
 
     calls: tuple[Called, ...]
@@ -161,7 +157,7 @@ class CallsBegan(About, frozen=True, tag="calls_began", omit_defaults=True, kw_o
 
 
 class AgentClosed(Gives, frozen=True, tag="agent_closed", omit_defaults=True, kw_only=True):
-    """An agent has its answer, after so many turns."""
+    """An agent has its answer after `turns` turns."""
 
     became = "answered"
     made = ("output",)
@@ -170,7 +166,7 @@ class AgentClosed(Gives, frozen=True, tag="agent_closed", omit_defaults=True, kw
 
 
 def calls_words(calls: Iterable[Called]) -> str:
-    """The tools of calls, with why those are not made that are not."""
+    """Return the tools of calls, with the reason for each call that is not made."""
     return ", ".join(f"`{one.tool}`{_unmade(one)}" for one in calls)
 
 
@@ -181,21 +177,22 @@ def _unmade(one: Called) -> str:
 
 
 def answer_of(output: Any) -> dict[str, Any]:
-    """The answer of a turn that no model has given: a person has, or a tool that stands in."""
+    """Return an answer for a turn that was given by a person or by a stand-in tool, not by a model."""
     text = output if isinstance(output, str) else _encode(output).decode()
     return {"text": text, "calls": [], "data": output, "tokens": [0, 0]}
 
 
 def told(failure: Failure) -> Value:
-    """A failure as a model is told of it."""
+    """Return a failure in the form in which a model is told of it."""
     return Value(v={"error": {"code": failure.code, "message": failure.message}})
 
 
 def next_turn(
     work: Agent, event: TurnBegan, items: Mapping[str, Value | None], heard: tuple[Value, ...] = ()
 ) -> Agent:
-    """The agent in its next turn.
-    `items` has the answer and the results of the one that is over; `heard` goes with the next.
+    """Return the agent in its next turn.
+
+    `items` has the answer and the results of the finished turn; `heard` are the messages for the next.
     """
     if event.turn != work.turn + 1:
         return work
@@ -223,7 +220,7 @@ def next_turn(
 
 
 def with_calls(work: Agent, event: CallsBegan) -> Agent:
-    """The agent with the calls of its turn."""
+    """Return the agent with the calls of its turn."""
     made = {one.digest: one.item for one in event.calls if one.result is None and one.digest}
     return replace(
         work,
@@ -236,24 +233,25 @@ def with_calls(work: Agent, event: CallsBegan) -> Agent:
 
 
 ERRORS_KEPT = 20
-"""How many errors the failure of a map keeps: it is stored in an entry and in the state.
+"""Most errors in the failure of a map, which is stored in an entry and in the state.
+
 The batch result has all of them.
 """
 SUCCEEDED, FAILED, STOPPED, NOT_BEGUN = "succeeded", "failed", "stopped", "not_begun"
 RUNNING = "running"
-"""What became of an item. It runs where the map has gone on without it."""
+"""Results of an item. `RUNNING`: the map has gone on without it."""
 
 
 class Map(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="map"):
-    """A map at work: the list `over`, its `size`, and how many items have `begun`, in the order of the list.
+    """A map at work: the list `over`, its `size`, and the number of items that have `begun`, in the order of
+    the list.
 
-    `parts` are the results of items that have left the state: `gathered` so many, of which `lost` have
-    failed.
-    `failures` are those of items that have not, by item; `first` are the first of all. `failure`: it has
-    failed with that;
-    `batch` says then what became of each item. `late`: what comes after the map has begun, and nothing
-    follows from the items that
-    are left; so many of them have since succeeded, and failed.
+    `parts`: the results of items that have left the state. `gathered`: the number of these items; `lost`:
+    those of them that failed.
+    `failures`: the failures of items still in the state, by item. `first`: the first failures of all.
+    `failure`: the reason why the map has failed; `batch` then has the result of each item.
+    `late`: the map has gone on, and its remaining items affect nothing else; the numbers of them that have
+    since succeeded and failed.
     """
 
     over: Value
@@ -277,19 +275,19 @@ class Map(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, t
         return True
 
     def after_fork(self, before: Work | None, *, is_ending: bool, later: int = 0) -> Self:
-        """What items have given up to the cut is kept; those at work then are
-        done again, under the same keys.
+        """Return the map with the results of items up to the cut; unfinished items are repeated under the
+        same keys.
         """
         return self
 
 
 def is_index(item: str) -> bool:
-    """Whether an item is one of a list, and not a turn, a call or another part of a node's work."""
+    """Return true if an item is one of a list, and not a turn, a call or another part of a node's work."""
     return item.isdecimal()
 
 
 class ItemsBegan(About, frozen=True, tag="items_began", omit_defaults=True, kw_only=True):
-    """So many items of a map began together, from the index `first` on."""
+    """`count` items of a map began together, from the index `first` on."""
 
     first: int = 0
     count: int
@@ -301,8 +299,8 @@ class ItemsBegan(About, frozen=True, tag="items_began", omit_defaults=True, kw_o
 
 
 class ItemsGathered(About, frozen=True, tag="items_gathered", omit_defaults=True, kw_only=True):
-    """The results of items that have ended leave the state: of each its
-    index, whether it has succeeded, and its output or error.
+    """The results of ended items leave the state: each with its index, its success, and its output
+    or error.
     """
 
     made = ("results",)
@@ -311,7 +309,7 @@ class ItemsGathered(About, frozen=True, tag="items_gathered", omit_defaults=True
 
 
 class MapStopped(About, frozen=True, tag="map_stopped", omit_defaults=True, kw_only=True):
-    """A map has failed. `batch` says of each item what became of it; the failure of the node follows."""
+    """A map failed. `batch` has the result of each item; the failure of the node follows."""
 
     made = ("batch",)
     failure: Failure
@@ -319,11 +317,11 @@ class MapStopped(About, frozen=True, tag="map_stopped", omit_defaults=True, kw_o
 
 
 class MapClosed(Gives, frozen=True, tag="map_closed", omit_defaults=True, kw_only=True):
-    """A map is done: how many of its items have succeeded, have failed, were stopped and never began.
+    """A map is done, with the numbers of its items that succeeded, failed, were stopped and never began.
 
-    `running`: so many run on beside what comes after the map, and those that have not begun will (`goes_on`).
-    The map is over with
-    `MapEnded`.
+    `running`: number of items that run on beside the nodes after the map; with `goes_on`, items that have not
+    begun will still begin.
+    The map ends with `MapEnded`.
     """
 
     made = ("output",)
@@ -336,10 +334,10 @@ class MapClosed(Gives, frozen=True, tag="map_closed", omit_defaults=True, kw_onl
 
 
 class MapEnded(Settles, frozen=True, tag="map_ended", omit_defaults=True, kw_only=True):
-    """The items that a map has left running are over: how many of them have
-    succeeded, have failed, were stopped and never began.
+    """The items that a map left running are over: the numbers that succeeded, failed, were stopped and never
+    began.
 
-    `why`: what has stopped them, if they did not end by themselves.
+    `why`: the reason why they were stopped, if they did not end by themselves.
     """
 
     succeeded: int = 0
@@ -350,12 +348,12 @@ class MapEnded(Settles, frozen=True, tag="map_ended", omit_defaults=True, kw_onl
 
     @property
     def leads_on(self) -> bool:
-        """Whether what has stopped the items may come behind it: both are in the same entry."""
+        """True if the event that stopped the items may follow in the same entry."""
         return bool(self.why)
 
 
 def late_end(node: str, iteration: tuple[int, ...], work: Map, running: int, why: str = "") -> MapEnded:
-    """The end of a map that has gone on, where so many items still run."""
+    """Return the end of a map that has gone on, with `running` items still running."""
     assert work.late is not None, "it has gone on"
     good, bad = work.late
     return MapEnded(
@@ -370,14 +368,14 @@ def late_end(node: str, iteration: tuple[int, ...], work: Map, running: int, why
 
 
 def with_late(work: Map, *, succeeded: bool) -> Map:
-    """An item has ended that the map has left running."""
+    """Return the map after the end of an item that it has left running."""
     assert work.late is not None, "the caller has looked"
     good, bad = work.late
     return replace(work, late=(good + succeeded, bad + (not succeeded)))
 
 
 def with_failure(work: Map, item: str, failure: Failure) -> Map:
-    """An item has failed for good."""
+    """Return the map after the final failure of an item."""
     node = f"{failure.node.partition('#')[0]}#{item}"
     first = work.first
     if len(first) < ERRORS_KEPT:
@@ -386,7 +384,7 @@ def with_failure(work: Map, item: str, failure: Failure) -> Map:
 
 
 def with_part(work: Map, event: ItemsGathered) -> Map:
-    """The results of these items are a part of what is gathered."""
+    """Return the map with the results of these items gathered."""
     gone = set(map(str, event.items))
     return replace(
         work,
@@ -402,18 +400,18 @@ MADE_REMEMBERED = 200
 
 
 class Made(msgspec.Struct, frozen=True, array_like=True):
-    """A call that has succeeded: where, and what it gave."""
+    """A call that has succeeded: its slot and its output."""
 
     slot: str
     output: Value
 
 
 class Replanning(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="replanning"):
-    """A step that is done another way. `until`: no alternative begins after it.
+    """A failed step that tries alternatives. `until`: no alternative begins after it.
 
-    `alternative` is the number of the one under way, 0 before the first; `calls`: those of its calls that
-    have begun, by item, with
-    their tools. `failed`: what the last of them has failed with.
+    `alternative`: the number of the present one, 0 before the first. `calls`: the tools of its calls that
+    have begun, by item.
+    `failed`: the failure of the last call.
     """
 
     until: int
@@ -422,7 +420,7 @@ class Replanning(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=
     failed: Failure | None = None
 
     def after_fork(self, before: Work | None, *, is_ending: bool, later: int = 0) -> Self:
-        """What the model has answered is kept, and there is as much time left as at the cut."""
+        """Return the work with the model's answers, and with as much time left as at the cut."""
         return self.postponed(later)
 
     def postponed(self, later: int) -> Self:
@@ -430,10 +428,9 @@ class Replanning(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=
 
 
 class AlternativeBegan(About, frozen=True, tag="alternative_began", omit_defaults=True, kw_only=True):
-    """The next call of the model's alternative of this `number`, or the first of the next one.
+    """The next call of the model's alternative `number` began, or the first call of the next alternative.
 
-    `tool` is called, or an equal call was made before and has given what this one gives (`repeats` is its
-    slot).
+    `tool` is called, or an equal call was made before and gave the result (`repeats` is its slot).
     """
 
     at: int
@@ -445,27 +442,25 @@ class AlternativeBegan(About, frozen=True, tag="alternative_began", omit_default
 
 
 class ReplanEnded(About, frozen=True, tag="replan_ended", omit_defaults=True, kw_only=True):
-    """No alternative is left, or there is no time for it: what is done about the failure goes on.
-    `why`: for people.
-    """
+    """No alternative is left, or no time for one: the step's failure handling goes on. `why`: for people."""
 
     at: int
     why: str
 
 
 def replan_call_item(number: int, step: int) -> str:
-    """`a2-1`: both count from 1."""
+    """Return the item of a call in an alternative: `a2-1`; both numbers count from 1."""
     return f"a{number}-{step}"
 
 
 def call_place(item: str) -> tuple[int, int]:
-    """The numbers of the alternative and of the call in it."""
+    """Return the numbers of the alternative and of the call in it."""
     number, _, step = item[1:].partition("-")
     return int(number), int(step)
 
 
 def label_of(item: str, tool: str = "") -> str:
-    """`alternative 2, call 1 (table.search)`, in words for people."""
+    """Return `alternative 2, call 1 (table.search)`, in words for people."""
     if item in (PLAN, CHOICE):
         return f"the {item}"
     number, step = call_place(item)
@@ -473,11 +468,13 @@ def label_of(item: str, tool: str = "") -> str:
 
 
 def act_digest(user: str, tool: str, arguments: Mapping[str, Any]) -> str:
-    """The same for calls that mean the same to one user, however their arguments are written."""
+    """Return a digest that is the same for calls with the same meaning for one user, in any notation of their
+    arguments.
+    """
     return hashlib.sha256(_encode([user, tool, canonical(dict(arguments))])).hexdigest()[:32]
 
 
 def remembered(made: dict[str, Made], digest: str, slot: str, output: Value) -> dict[str, Made]:
-    """With one more call, and without the oldest where there are too many."""
+    """Return the remembered calls with one more, without the oldest if they are too many."""
     more = {**{key: one for key, one in made.items() if key != digest}, digest: Made(slot, output)}
     return dict(list(more.items())[-MADE_REMEMBERED:])

@@ -1,7 +1,7 @@
-"""A state to bytes and back: the codec of snapshots.
+"""The codec of snapshots: a state to bytes and back.
 
-A snapshot is a cache of the log.
-One that this version cannot read is passed over, and the log is read instead.
+A snapshot is a cache of the log. A snapshot that this version cannot read is skipped, and the log is read
+instead.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ from baton.core.log.work import Callback, Question, Wait
 
 
 class _Snapshot(msgspec.Struct, frozen=True):
-    """`shape` names the fields that the writer knew, and what it meant by them: one that was added or dropped
-    since would be read as its default, which is not what the log says.
+    """`shape` names the fields that the writer knew, and their meaning.
+
+    A field added or dropped since would be read as its default, which the log may contradict.
     """
 
     shape: str
@@ -88,7 +89,7 @@ _decode_snapshot = msgspec.json.Decoder(_Snapshot).decode
 
 
 class _Moved(msgspec.Struct, frozen=True):
-    """Instead of a large snapshot: the reference of the blob that holds it."""
+    """Stand-in for a large snapshot: the reference of the blob that holds it."""
 
     ref: str
 
@@ -97,24 +98,28 @@ _decode_moved = msgspec.json.Decoder(_Moved).decode
 
 
 def encode_moved(ref: str) -> bytes:
-    """What stands in for a snapshot that is a blob.
-    An older version takes it for a damaged one, and reads the log.
+    """Return the stand-in for a snapshot in a blob.
+
+    An older version takes it for a damaged snapshot, and reads the log.
     """
     return _encode(_Moved(ref))
 
 
 def moved_to(data: bytes) -> str:
-    """The reference of the blob that holds a snapshot; empty where the bytes are the snapshot itself."""
+    """Return the reference of the blob that holds a snapshot; empty if the bytes are the snapshot itself."""
     return _decode_moved(data).ref if data.startswith(b'{"ref":') else ""
 
 
 def encode_state(state: State) -> bytes:
-    """A snapshot's bytes."""
+    """Return a snapshot's bytes."""
     return _encode(_Snapshot(SHAPE, state))
 
 
 def decode_state(data: bytes) -> State:
-    """Raises `msgspec.DecodeError` for bytes that another version wrote; the log is then read instead."""
+    """Return the state of a snapshot.
+
+    Raises `msgspec.DecodeError` for bytes that another version wrote; the log is then read instead.
+    """
     snapshot = _decode_snapshot(data)
     if snapshot.shape != SHAPE:
         raise msgspec.DecodeError(f"a snapshot of shape {snapshot.shape}; this version knows {SHAPE}")

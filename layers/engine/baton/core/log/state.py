@@ -1,7 +1,6 @@
-"""The folded state of a saga: exactly what later decisions can still need.
+"""The folded state of a saga: exactly the data that later decisions can still need.
 
-No transitions here (see folding/fold.py), no status (see state.py) and no
-decisions (see core/decide/decide.py). Values are replaced, never changed.
+Transitions are in folding/fold.py, decisions in core/decide/decide.py. Values are replaced, never changed.
 """
 
 from __future__ import annotations
@@ -48,9 +47,9 @@ _is_item = re.compile(ITEM_PATTERN).fullmatch
 
 
 def slot_of(node: str, iteration: tuple[int, ...], item: str = "") -> str:
-    """The name of one round of one node: `book`, or `book@2.0` in the third round of an outer loop.
+    """Return the name of one round of one node: `book`, or `book@2.0` in the third round of an outer loop.
 
-    A node that does several things at once has one slot more for each of them: `book#item`, `book@2.0#item`.
+    A node that does several things at once has one more slot for each of them: `book#item`, `book@2.0#item`.
     """
     slot = f"{node}@{'.'.join(map(str, iteration))}" if iteration else node
     return f"{slot}#{item}" if item else slot
@@ -58,7 +57,7 @@ def slot_of(node: str, iteration: tuple[int, ...], item: str = "") -> str:
 
 @lru_cache(maxsize=4096)  # a step asks some ten times of the same slot
 def node_of(slot: str) -> tuple[str, tuple[int, ...]]:
-    """The node and the round that a slot is of, whatever its item."""
+    """Return the node and the round of a slot, whatever its item."""
     if "#" in slot:
         slot = owner_of(slot)
     node, found, rounds = slot.partition("@")
@@ -66,19 +65,19 @@ def node_of(slot: str) -> tuple[str, tuple[int, ...]]:
 
 
 def check_item(item: str) -> str:
-    """The same text. Raises `ValueError` for one that would make the slot of an item ambiguous."""
+    """Return the same text. Raises `ValueError` for a text that would make the slot of an item ambiguous."""
     if not _is_item(item):
         raise ValueError(f"{item[:100]!r} names no item: write 1 to 64 letters, digits, `_` and `-`")
     return item
 
 
 def item_of(slot: str) -> str:
-    """The item of a slot; empty where it is its node's own."""
+    """Return the item of a slot; empty if the slot is its node's own."""
     return slot.partition("#")[2]
 
 
 def owner_of(slot: str) -> str:
-    """The slot of the node itself, of one of an item."""
+    """Return the slot of the node itself for the slot of an item."""
     return slot.partition("#")[0]
 
 
@@ -86,7 +85,7 @@ _V = TypeVar("_V")
 
 
 def without(values: dict[str, _V], keys: Collection[str]) -> dict[str, _V]:
-    """The same values, less those of these keys."""
+    """Return the same values without those of these keys."""
     if not values or values.keys().isdisjoint(keys):
         return values
     left = values.copy()  # of a wide graph's slots many times faster than one by one
@@ -97,8 +96,9 @@ def without(values: dict[str, _V], keys: Collection[str]) -> dict[str, _V]:
 
 class Signal(msgspec.Struct, frozen=True, omit_defaults=True):
     """A signal that waits to be taken.
-    `at`: when it was sent; 0 in old snapshots.
-    `by`: who answered a question; empty for other signals.
+
+    `at`: the time when it was sent; 0 in old snapshots. `by`: the person who answered a question; empty for
+    other signals.
     """
 
     name: str
@@ -110,34 +110,33 @@ class Signal(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def of(cls, event: SignalReceived) -> Signal:
-        """What is kept of one."""
+        """Return the part of a signal's event that is kept."""
         by = event.by if event.name == ANSWER else ""
         return cls(event.name, event.key, event.payload, event.failure, by, event.at)
 
     def is_in_time(self, until: int | None) -> bool:
-        """Tell whether it came before the time of a wait was over, whenever a worker has looked."""
+        """Return true if the signal came before the time of a wait was over, no matter when a
+        worker checks.
+        """
         return until is None or self.at < until
 
 
 class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A step some of whose attempts have failed: how many, the last failure, and what is done about it.
+    """A step with failed attempts: their number, the last failure, and the reaction to it.
 
-    `history` and `policies` (uses by name) are what was done since it began; the rest is what
-    `StrategyChosen` said.
-    `builds`: under which code it has failed with a defect since a person last decided, the newest last;
-    `incident`: the code of
-    the failure that on-call knows of.
-    `decided`: the owner of the claim of which a person has said what became of it; `given`: what has come of
-    it.
-    `handovers`: how often what was handed over elsewhere has ended without success. `correction`: what was
-    wrong about the last
-    answer of a model that was refused.
-    `kept`: what would undo the last attempt needs of its arguments.
-    `began`: when the first attempt of an inverse began, later by the time that it was held back.
-    `acted`: an attempt before the last may have acted, and nothing has said what came of it.
-    `key`: as `kept`, of the last attempt that may have acted.
-    `left`: the step goes on with another call since the last attempt, and what the
-    attempts until now may have done is in the list of what is undone by itself.
+    `history` and `policies` (uses by name) are the reactions since the step began; the other fields are from
+    `StrategyChosen`.
+    `builds`: code under which it has failed with a defect since a person last decided, the newest last.
+    `incident`: the code of the failure that on-call knows of.
+    `decided`: the owner of the claim whose outcome a person has given; `given`: that outcome.
+    `handovers`: number of handovers that ended without success. `correction`: the fault of the model's last
+    answer that was refused.
+    `kept`: the arguments of the last attempt that its inverse needs. `key`: likewise, the idempotency key of
+    the last attempt that may have acted.
+    `began`: the start of the first attempt of an inverse, later by the time for which it was held back.
+    `acted`: an attempt before the last may have acted, and its outcome is unknown.
+    `left`: the step goes on with another call since the last attempt, and possible effects of earlier
+    attempts have their own place in the list to undo.
     """
 
     attempts: int
@@ -166,7 +165,8 @@ class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Held(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A step that waits for a circuit breaker, since `at`, and asks again at `until`.
+    """A step that waits for a circuit breaker since `at`, and asks again at `until`.
+
     `state`: that of the breaker.
     """
 
@@ -177,7 +177,7 @@ class Held(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Segment(msgspec.Struct, frozen=True, array_like=True):
-    """The entries `first`..`last` (both included) of `branch` are part of this history."""
+    """The entries `first`..`last` (both included) of `branch` that belong to this history."""
 
     branch: int
     first: int
@@ -185,9 +185,9 @@ class Segment(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Used(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a saga or a node has used of what its limits count.
+    """Use of a saga or a node that its limits count.
 
-    `last`: when a step of it last ended; `since`: when a fork gave the saga its time anew.
+    `last`: the time when a step of it last ended. `since`: the time when a fork restarted the saga's time.
     """
 
     hops: int = 0
@@ -206,37 +206,38 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     user: str = ""
     workflow: str = ""
     graph: str = ""
-    """The hash of the graph that it runs; of a named graph of a document,
-    that of the document's, `#` and the name.
-    """
+    """The hash of its graph; of a named graph of a document, the document's hash, `#` and the name."""
     input: Value = Value()
     parent: str = ""
-    """The key of the saga that waits for this one, where in it, and in which window of its inbox."""
+    """The key of the saga that waits for this one; the next two fields are the slot there and the window of
+    its inbox.
+    """
     parent_slot: str = ""
     parent_window: int = 0
     depth: int = 0
     """The number of sagas above it."""
     scope: str = ""
-    """Its place in the sagas above, whatever the branch that they are in:
-    what happens once there happens once in all.
+    """Its place in the sagas above, the same in every branch of them: an effect that happens once there
+    happens once in all.
     """
     handled: bool = False
-    """Whether a saga above goes on from its failure."""
+    """True if a saga above goes on from its failure."""
     last: str = ""
-    """What its deployment does in place of a question: `escalate` or `fail`. Empty: it asks."""
+    """Action of its deployment in place of a question: `escalate` or `fail`. Empty: the saga asks."""
     traceparent: str = ""
     started_at: int = 0
     ends_by: int = 0
-    """Until when it may last. 0: as long as it takes."""
+    """The latest moment of its end. 0: no limit."""
     expires: int = 0
-    """When all that is stored of it may be deleted. 0: never."""
+    """The moment from which all of its data may be deleted. 0: never."""
     labels: dict[str, str] = {}
     outer: Value | None = None
-    """Of a named graph: `item`, `index`, `last_error` and `ctx` of the
-    place that it was started from, as far as it names them.
+    """Of a named graph: `item`, `index`, `last_error` and `ctx` of the place that started it, as far as it
+    names them.
     """
     passed: dict[str, Value] = {}
-    """Those of them that are values of its starter, by what its expressions call them: they are not copied.
+    """The values of its starter that are passed by reference, by their names in its expressions: they are not
+    copied.
     """
     before: tuple[Earlier, ...] = ()
     """The sagas that were in its place before forks above it, the newest first."""
@@ -245,8 +246,8 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Lineage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The entries that are its history: the closed segments of earlier
-    branches, then `first` to the newest of `branch`.
+    """The entries that are its history: the closed segments of earlier branches, then `first` to the newest
+    of `branch`.
     """
 
     branch: int = 0
@@ -260,20 +261,21 @@ class Recovery(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     consecutive_crashes: int = 0
     """Revivals in a row without any progress."""
     epoch: int = 0
-    """That of the last revival."""
+    """The epoch of the last revival."""
     interruptions: dict[str, int] = {}
-    """By slot, how often the end of an invocation cut it off since the last progress."""
+    """By slot, the number of interruptions by the end of an invocation since the last progress."""
     possibly_running: tuple[str, ...] = ()
     """Slots that were possibly running when an invocation ended, and have not reported since."""
     deaths: dict[str, int] = {}
-    """By slot, how many workers died while it was under way, and nothing is
-    assumed of what they had asked for.
+    """By slot, the number of workers that died while it was under way without a cost assumed for their
+    requests.
     """
 
 
 class Counts(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """How often something has happened, in all branches.
-    Only of `children` a decision is made: where they report.
+    """Numbers of events in all branches.
+
+    Only `children` affects a decision: the window to which they report.
     """
 
     steps: int = 0
@@ -284,14 +286,14 @@ class Counts(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Money(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """Millionths of a dollar."""
+    """Amounts in millionths of a dollar."""
 
     spent: int = 0
-    """What tools and children said that they cost."""
+    """Cost that tools and children reported."""
     budget: int = 0
-    """What it may spend; 0: the default."""
+    """Most that it may spend; 0: the default."""
     models: dict[str, tuple[int, int, int]] = {}
-    """Of models alone, by name: tokens read, tokens written, and cost."""
+    """For models alone, by name: tokens read, tokens written, and cost."""
 
 
 class Outbox(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -301,14 +303,15 @@ class Outbox(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     sent: tuple[str, ...] = ()
     """The keys of the last notices that were sent."""
     rows: dict[str, Shown] = {}
-    """Questions that the inbox shows, or may show, by their ids: those that
-    are open, and others until they are withdrawn.
+    """Questions that the inbox shows, or may show, by id: the open ones, and others until they are
+    withdrawn.
     """
 
 
 class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """All of a saga that matters from here on, by concern.
-    A slot is a key wherever a dictionary has no other key.
+    """The part of a saga's history that still matters, by concern.
+
+    Dictionaries without another stated key are by slot.
     """
 
     version: int = 0
@@ -320,21 +323,21 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     # ---- where it is
     tokens: dict[str, dict[str, bool]] = {}
-    """What has arrived: sender to alive."""
+    """Tokens that have arrived: sender to alive."""
     errors: dict[str, dict[str, tuple[Failure, ...]]] = {}
-    """What the dead tokens carry, by sender."""
+    """Failures that the dead tokens carry, by sender."""
     closed: dict[str, tuple[str, ...]] = {}
-    """Of a join that fired early: the senders that had not spoken, less those that have since."""
+    """Of a join that fired early: the senders whose tokens have not arrived yet."""
     admitted: tuple[str, ...] = ()
-    """Slots whose `when` is known to hold."""
+    """Slots whose `when` is known to be true."""
     begun: dict[str, int] = {}
-    """When the turn of a slot came whose time is limited."""
+    """Time at which each slot with a time limit became ready."""
     first_started_at: dict[str, int] = {}
     """The same, kept over a fork."""
     outputs: dict[str, Value] = {}
-    """By node, what a later step can still read."""
+    """By node, outputs that a later step can still read."""
     previous: dict[str, Value] = {}
-    """By LOOP/NODE, what a round reads of the one before."""
+    """By LOOP/NODE, outputs that a round reads of the one before."""
     pauses: dict[str, Paused] = {}
     """First nodes of rounds that begin after a pause, until they have ended."""
 
@@ -343,83 +346,85 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     approved: dict[str, tuple[str, ...]] = {}
     """By slot, the digests of the calls that people have approved there."""
     items: dict[str, Value | None] = {}
-    """Slots of items whose node is not settled: what each gave, None while it is at work."""
+    """Slots of items whose node is not settled, with their outputs; None: the item is at work."""
     made: dict[str, Made] = {}
     """By digest, calls that have succeeded and that a model may plan again, the newest last."""
     orphaned_children: tuple[Child, ...] = ()
-    """Those that a fork or a join left behind and that are not cancelled yet."""
+    """Children that a fork or a join left behind and that are not cancelled yet."""
     signals: tuple[Signal, ...] = ()
     keys: dict[str, str] = {}
-    """Signals and forks that are remembered, by their keys."""
+    """Signals and forks that are remembered, by key."""
 
     # ---- how it ends, and what went wrong
     cancel: CancelRequested | None = None
     failure: Failure | None = None
     result: Value | None = None
-    """What it completes with, from the moment an end was reached."""
+    """Output with which it completes, from the moment an end was reached."""
     parked: Parked | None = None
     parked_in: int = 0
-    """The version of the entry that has parked it, or did so last."""
+    """The version of the entry that parked it, now or last."""
     stood: int = 0
-    """For how many milliseconds its time has stood still, before it went on last."""
+    """Milliseconds for which its time has stood still, before it last went on."""
     ended: SagaEnded | None = None
     failing: dict[str, Failing] = {}
     held: dict[str, Held] = {}
     """Steps that wait for a circuit breaker."""
     corrections: dict[str, tuple[int, ...]] = {}
-    """When answers of models were of no use (folding/received.py)."""
+    """Times of unusable answers of models (folding/received.py)."""
     recovery: Recovery = Recovery()
     undo: Undoable = Undoable()
 
     # ---- what it has used, and what people are told
     counts: Counts = Counts()
     used: dict[str, Used] = {}
-    """Scopes with limits that count: nodes by name, the saga as an empty text."""
+    """Use by scope with limits that count: nodes by name, the saga as an empty text."""
     money: Money = Money()
     outbox: Outbox = Outbox()
 
     def items_of(self, slot: str) -> dict[str, Value | None]:
-        """The items of a node that does several things at once, by their names; empty until it has begun."""
+        """Return the items of a node that does several things at once, by name; empty until it has begun."""
         if not self.items or "#" in slot:
             return {}
         first = len(begin := f"{slot}#")
         return {one[first:]: value for one, value in self.items.items() if one.startswith(begin)}
 
     def has_begun(self, slot: str) -> bool:
-        """Whether the node at `slot` has something open: then it was let begin, and what is open goes on."""
+        """Return true if the node at `slot` has open work or items, which go on."""
         return slot in self.open or bool(self.items_of(slot))
 
     @property
     def children(self) -> dict[str, Child]:
-        """The child sagas that are open, by slot."""
+        """The open child sagas, by slot."""
         return children_in(self.open)
 
     @property
     def late(self) -> set[str]:
-        """The slots of maps that have gone on, and whose other items run beside what follows."""
+        """The slots of maps that have gone on, and whose other items run beside the nodes after them."""
         return {slot for slot, one in self.open.items() if one.is_late}
 
     @property
     def in_flight(self) -> int:
-        """Tokens emitted and not yet consumed: zero, with nothing open, is the end of the saga."""
+        """Number of tokens emitted and not yet consumed: zero, with nothing open, is the end of the saga."""
         return sum(map(len, self.tokens.values()))
 
     @property
     def is_stopping(self) -> bool:
-        """Whether it starts nothing any more, because it was cancelled, has
-        failed, has its result, or undoes what it has done.
+        """True if the saga starts nothing any more: it was cancelled, has failed, has its result, or undoes
+        its effects.
         """
         is_over = self.cancel is not None or self.failure is not None or self.result is not None
         return is_over or self.undo.work is not None
 
     @property
     def stands_still(self) -> bool:
-        """Tell whether it is parked for a defect: its time-outs do not run out then, and nothing is undone."""
+        """True if the saga is parked for a defect: its timeouts do not run out then, and nothing is
+        undone.
+        """
         return self.parked is not None and self.parked.at > 0
 
     @property
     def kills_workers(self) -> bool:
-        """Whether it is parked because its workers kept dying: nothing whatever is done for it then."""
+        """True if the saga is parked because its workers kept dying: nothing at all is done for it then."""
         return self.parked is not None and self.parked.code == "worker_killed"
 
 
@@ -428,14 +433,14 @@ WAITING = frozenset({"waiting", "suspended", "paused", "parked", "reflecting"})
 
 
 class Turns(Protocol):
-    """Knows when a node is ready: `Program`."""
+    """Knowledge of the readiness of nodes: `Program`."""
 
     def has_come(self, state: State, slot: str) -> bool:
-        """Whether what has arrived at `slot` is all that its join waits for."""
+        """Return true if all that the join at `slot` waits for has arrived."""
 
 
 def status_of(state: State, turns: Turns | None = None) -> str:
-    """The status that the log implies; whatever else shows a status is a cache of this.
+    """Return the status that the log implies; any stored status is a cache of this.
 
     `turns` tells a join that still waits for an edge from one that is ready to run. Without it such a join
     counts as running.
@@ -467,7 +472,7 @@ def status_of(state: State, turns: Turns | None = None) -> str:
 
 
 def _all_ask(state: State, slots: Collection[str]) -> bool:
-    """Whether each of these steps waits for a person."""
+    """Return true if the slots are not empty and each step waits for a person."""
     return bool(slots) and all(
         (slot in state.failing and state.failing[slot].ask is not None)
         or (slot in state.open and state.open[slot].ask is not None)
@@ -476,12 +481,12 @@ def _all_ask(state: State, slots: Collection[str]) -> bool:
 
 
 def _is_held(failing: Failing | None) -> bool:
-    """Whether a step waits for an answer, or for its next attempt."""
+    """Return true if a step waits for an answer, or for its next attempt."""
     return failing is not None and (failing.ask is not None or failing.due_at > 0)
 
 
 def group_of(status: str) -> str:
-    """Which part of the status index a status belongs to: `open`, `waiting` or `done`."""
+    """Return the part of the status index that a status belongs to: `open`, `waiting` or `done`."""
     if status in FINISHED:
         return "done"
     return "waiting" if status in WAITING else "open"
@@ -506,18 +511,17 @@ LISTS: Mapping[str, tuple[tuple[str, ...], str]] = {
         )
     },
 }
-"""What a list of sagas can be asked for, as groups of the status index and, within them, one status.
+"""Filters for a list of sagas, each as groups of the status index and, within them, one status.
 
-Only what a saga can come to in this release; `pending` is none, because the first entry makes it `running`.
+Only statuses of this release are here; `pending` is left out, because the first entry makes a saga `running`.
 """
 
 
 def carriers(event: ev.Settles) -> Collection[tuple[str, str]]:
-    """Sender and receiver of the tokens that carry an event's `errors`.
+    """Return sender and receiver of the tokens that carry an event's `errors`.
 
-    Dead ones of the node itself.
-    Of a failure that is caught its handlers know, too, and so do the
-    unchosen ways out of a loop that ends with it.
+    These are the dead tokens of the node itself. A caught failure goes to its handlers, too, and so it does
+    to the unchosen ways out of a loop that ends with it.
     """
     if not event.errors:
         return ()
@@ -533,12 +537,12 @@ def carriers(event: ev.Settles) -> Collection[tuple[str, str]]:
 def unrescued(
     ways: GraphIndex, src: str, name: str, arrived: Mapping[str, bool], carried: Iterable[Failure]
 ) -> tuple[Failure, ...]:
-    """What the dead edge from `src` to `name` carries, less the failures
-    that were caught and are rescued there.
+    """Return the failures on the dead edge from `src` to `name`, without those that were caught and are
+    rescued there.
 
-    They are by a live edge from their handlers, or from nodes that are reached
-    only through those; and at a handler by any failure that it is there for. An
-    edge that is only taken when `src` fails is not lost by what else has failed.
+    A failure is rescued by a live edge from its handlers, or from nodes that are reached only through those.
+    A handler rescues any failure that it is there for. An edge that is only taken when `src` fails is not
+    lost by another failure.
     """
     is_handler = name in ways.handlers.get(src, ())
     return tuple(

@@ -1,8 +1,7 @@
-"""Work that a node has opened: it ends by itself at some time, or by something that happens outside.
+"""Open work of a node: it ends by itself at some time, or by an event from outside.
 
-A closed union, because it is a part of snapshots.
-A state has one map of it, by slot; what each member means to folds, forks and limits
-is said by the work itself (records.py), so that these need not know which it is.
+The union is closed, because it is a part of snapshots. A state has one map of it, by slot. Each kind of work
+defines its meaning to folds, forks and limits (records.py), so that these need not distinguish kinds.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from baton.core.log.scopes import Agent, Map, Replanning
 from baton.core.models.usage import Usage
 
 CHILDREN_IN_A_WINDOW = 64
-"""So many report to one window of an inbox: a window is one page of a
-query, and many windows are many partitions.
+"""Number of children that report to one window of an inbox: a window is one page of a query, and many windows
+are many partitions.
 """
 
 
 class Wait(Work, frozen=True, omit_defaults=True, tag="wait"):
-    """For a time, for a signal, or for the first of both."""
+    """A wait for a time, for a signal, or for the first of both."""
 
     until: int | None = None
     signal: str = ""
@@ -34,12 +33,12 @@ class Wait(Work, frozen=True, omit_defaults=True, tag="wait"):
         return self.until
 
     def postponed(self, later: int) -> Self:
-        """A time that is waited for comes when it comes; what a signal comes too late for does not."""
+        """Return the wait with a later time-out for its signal. A wait for a time alone keeps its time."""
         return replace(self, until=self.until + later) if self.until is not None and self.signal else self
 
 
 class Question(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="question"):
-    """For a person's answer, until it expires."""
+    """A wait for a person's answer, until the question expires."""
 
     ask: Ask
     arguments: dict[str, Any] = {}
@@ -49,8 +48,8 @@ class Question(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
         return self.ask.due
 
     def after_fork(self, before: Work | None, *, is_ending: bool, later: int = 0) -> Self | None:
-        """One that has not changed since the cut stays as it is; else there is
-        as much time to everything as there was at the cut.
+        """Return the question unchanged if it has not changed since the cut; else with as much time left as
+        at the cut.
         """
         if before is not None and before.ask == self.ask:
             return self
@@ -61,14 +60,13 @@ class Question(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
 
 
 class Callback(Work, frozen=True, omit_defaults=True, kw_only=True, tag="callback"):
-    """For work elsewhere, which a tool has handed over with a token.
-    `heartbeat_ms` 0: no sign of life is expected.
+    """A wait for work elsewhere, which a tool has handed over with a token.
 
-    `heard_at`: the last sign of life, at first the time when it was handed over. `skew_ms`: how far apart the
-    clocks may be of
-    those who write and judge it.
-    `response`: a provider of models has it, and is asked how it is; a callback only says that it is over.
-    `key`: that of the call, where what undoes it needs it.
+    `heartbeat_ms` 0: no sign of life is expected.
+    `heard_at`: the last sign of life, at first the time of the handover. `skew_ms`: the largest difference
+    between the clocks of those who write and judge it.
+    `response`: a provider of models has the work, and is polled; a callback only reports its end.
+    `key`: the idempotency key of the call, if its inverse needs it.
     """
 
     id: str
@@ -82,7 +80,7 @@ class Callback(Work, frozen=True, omit_defaults=True, kw_only=True, tag="callbac
 
     @property
     def heartbeat_by(self) -> int | None:
-        """When the next sign of life is due; None: none is expected."""
+        """Time at which the next sign of life is due; None: none is expected."""
         return self.heard_at + self.heartbeat_ms if self.heartbeat_ms else None
 
     @property
@@ -91,7 +89,10 @@ class Callback(Work, frozen=True, omit_defaults=True, kw_only=True, tag="callbac
         return self.until if by is None else min(self.until, by + self.skew_ms)
 
     def after_fork(self, before: Work | None, *, is_ending: bool, later: int = 0) -> Self | None:
-        """One that is open on both sides goes on. Any other is over elsewhere, and handed over anew."""
+        """Return the callback if it is open on both sides of the fork.
+
+        Any other is over elsewhere, and is handed over anew.
+        """
         if is_ending or not isinstance(before, type(self)) or before.id != self.id:
             return None
         return before
@@ -103,7 +104,8 @@ class Callback(Work, frozen=True, omit_defaults=True, kw_only=True, tag="callbac
 def responses_left(
     before: Mapping[str, Open], after: Mapping[str, Open], ended: Collection[str]
 ) -> list[Response]:
-    """Those that were worked on `before`, and that nothing waits for `after`.
+    """Return the responses that were worked on `before`, and that nothing waits for `after`.
+
     `ended`: the callbacks of attempts that have ended.
     """
     return [
@@ -120,7 +122,7 @@ Open = Wait | Child | Question | Callback | Agent | Replanning | Map
 
 
 def children_in(work: Mapping[str, Open]) -> dict[str, Child]:
-    """The child sagas in a map of open work, by slot."""
+    """Return the child sagas in a map of open work, by slot."""
     return {slot: one for slot, one in work.items() if isinstance(one, Child)}
 
 
@@ -131,16 +133,19 @@ class Opens(About, frozen=True, omit_defaults=True, kw_only=True):
     """An event with which a node opens work."""
 
     awaits: ClassVar[str] = ""
-    """What it waits for: a SIGNAL or a time, a PERSON, or work ELSEWHERE. Empty: the node is at work itself.
+    """Kind of event that it waits for: a SIGNAL or a time, a PERSON, or work ELSEWHERE.
+
+    Empty: the node is at work itself.
     """
 
     def work(self) -> Open:
-        """What is open from now on."""
+        """Return the work that is open from now on."""
         raise NotImplementedError
 
 
 class WaitOpened(Opens, frozen=True, tag="wait_opened", omit_defaults=True, kw_only=True):
     """A wait node began: until a time, for a signal, or both, whichever is first.
+
     `fresh`: signals of its name that came before are lost.
     """
 
@@ -154,16 +159,16 @@ class WaitOpened(Opens, frozen=True, tag="wait_opened", omit_defaults=True, kw_o
 
 
 class WaitClosed(Gives, frozen=True, tag="wait_closed", omit_defaults=True, kw_only=True):
-    """`by` is "time" or the key of the signal that ended it."""
+    """A wait ended. `by` is "time" or the key of the signal that ended it."""
 
     became = "waited"
     by: str
 
 
 class QuestionOpened(Opens, frozen=True, tag="question_opened", omit_defaults=True, kw_only=True):
-    """A node asks a person. What becomes of the question is in `question_closed`.
+    """A node asks a person. The result of the question is in `question_closed`.
 
-    `arguments`: of a call that is to be approved, where they are others than the step's own.
+    `arguments`: those of a call that needs an approval, if they differ from the step's own.
     """
 
     awaits = PERSON
@@ -175,14 +180,11 @@ class QuestionOpened(Opens, frozen=True, tag="question_opened", omit_defaults=Tr
 
 
 class ChildOpened(Opens, frozen=True, tag="child_opened", omit_defaults=True, kw_only=True):
-    """A child saga is to be started under this id; recorded before it is.
+    """A child saga will be started under this id; recorded before its start.
 
-    `number` counts the children of a saga from 1, over all its branches; 0 where they were not counted yet. A
-    signal of the
-    name `listens` calls it off.
-    `until`: when its time is over; 0: never.
-    `passed`, of a named graph of a document: see `SagaStarted`; with
-    `input` where that is kept as a blob, too.
+    `number` counts the children of a saga from 1, over all its branches; 0 in logs that did not count them. A
+    signal of the name `listens` cancels the child. `until`: the end of its time; 0: never. `passed`, of a
+    named graph of a document: see `SagaStarted`; includes `input` if that is kept as a blob, too.
     """
 
     awaits = ELSEWHERE
@@ -209,14 +211,13 @@ class ChildOpened(Opens, frozen=True, tag="child_opened", omit_defaults=True, kw
 
 
 class CallbackOpened(Opens, frozen=True, tag="callback_opened", omit_defaults=True, kw_only=True):
-    """A tool has handed its work over, and returned: the attempt goes on
-    elsewhere, until the callback or until its time is over.
+    """A tool handed its work over, and returned: the attempt goes on elsewhere, until the callback or the end
+    of its time.
 
-    It has what any event has that ends the run of a tool.
-    `heartbeat_ms` 0: no sign of life is expected; `skew_ms`: silence is judged so much later, because
-    clocks differ. `response`: a provider of models has it; the cost is then what is held, and
-    `assumed`. `usage`: what models have read and written before it was handed over. `key`: as
-    `StepSucceeded`.
+    It has the fields of any event that ends the run of a tool. `heartbeat_ms` 0: no sign of life is expected;
+    `skew_ms`: the delay in judging silence, because clocks differ. `response`: a provider of models has the
+    work; the cost is then the held amount, and `assumed`. `usage`: tokens that models have read and written
+    before the handover. `key`: as in `StepSucceeded`.
     """
 
     awaits = ELSEWHERE
@@ -252,14 +253,14 @@ class CallbackOpened(Opens, frozen=True, tag="callback_opened", omit_defaults=Tr
 
 
 class CallbackHeartbeat(About, frozen=True, tag="callback_heartbeat", omit_defaults=True, kw_only=True):
-    """A sign of life of work elsewhere. No worker is woken by it."""
+    """A sign of life of work elsewhere. It wakes no worker."""
 
     callback: str
     at: int
 
 
 class AgentBegan(Opens, frozen=True, tag="agent_began", omit_defaults=True, kw_only=True):
-    """An agent begins, with its prompt and settings."""
+    """An agent began, with its prompt and settings."""
 
     made = ("given",)
     given: Value
@@ -270,7 +271,7 @@ class AgentBegan(Opens, frozen=True, tag="agent_began", omit_defaults=True, kw_o
 
 
 class MapBegan(Opens, frozen=True, tag="map_began", omit_defaults=True, kw_only=True):
-    """A map begins, over a list of this size."""
+    """A map began, over a list of this size."""
 
     made = ("over",)
     over: Value
@@ -281,9 +282,7 @@ class MapBegan(Opens, frozen=True, tag="map_began", omit_defaults=True, kw_only=
 
 
 class ReplanBegan(Opens, frozen=True, tag="replan_began", omit_defaults=True, kw_only=True):
-    """A model is asked what else could be done in place of a step that has failed.
-    After `until` no alternative begins.
-    """
+    """A model is asked for alternatives to a step that has failed. After `until` no alternative begins."""
 
     until: int
 

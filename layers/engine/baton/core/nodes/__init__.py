@@ -1,5 +1,5 @@
-"""What does a kind of node do? One file for each, behind the protocol in base.py and the list in registry.py.
+"""The kinds of node: one file for each, behind the protocol in base.py and the list in registry.py.
 
-A kind says what is to happen, as data.
-What follows from that is decided in core/decide/, which does not know the kinds.
+A kind returns its next action as data. The consequences are decided in core/decide/, which does not know the
+kinds.
 """

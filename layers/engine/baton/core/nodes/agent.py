@@ -1,8 +1,9 @@
-"""An agent: it asks a model, makes the calls that the answer asks for,
-and asks again, until an answer asks for none.
+"""An agent: it asks a model, makes the calls that the answer asks for, and asks again, until an answer asks
+for none.
 
-Turns and calls are steps at slots of items, with nodes of their own that the compiler has made. How a turn is
-performed is in runtime/models/model_caller.py; what the agent keeps, and its events, in core/log/scopes.py.
+Turns and calls are steps at slots of items, with nodes of their own that the compiler has made. The
+performance of a turn is in runtime/models/model_caller.py; the agent's state and its events are in
+core/log/scopes.py.
 """
 
 from __future__ import annotations
@@ -37,10 +38,11 @@ EXHAUSTED, NOT_ALLOWED, TOO_MANY = "agent_exhausted", "call_not_allowed", "too_m
 
 
 class AgentKind(TaskKind):
-    """Of its items, a turn gives an answer: `calls`, each with `tool` and `arguments` or an `error`, or
-    else `data`; and `tokens`: those that it has read, those that it has written, and those of a summary.
+    """An agent, whose items are turns and calls.
 
-    A call `repeats` an equal one that is in a segment of the transcript.
+    A turn gives an answer: `calls`, each with `tool` and `arguments` or an `error`, or else `data`; and
+    `tokens`: those that it has read, those that it has written, and those of a summary. A call `repeats` an
+    equal one that is in a segment of the transcript.
     """
 
     name = "agent"
@@ -164,20 +166,22 @@ def _not_allowed(parts: AgentParts, tool: str) -> ev.Failure:
 
 
 def _used(work: Agent, answer: Mapping[str, Any]) -> Progress:
-    """What it has used with this answer."""
+    """Return the agent's use with this answer."""
     tokens = answer["tokens"]
     return Progress(calls=work.used.calls, tokens=work.used.tokens + sum(tokens), read=tokens[0])
 
 
 def _heard(work: Agent, desk: Desk) -> tuple[str, ...]:
-    """The keys of the signals that are messages to it."""
+    """Return the keys of the signals that are messages to the agent."""
     if not work.listens:
         return ()
     return tuple(one.key for one in desk.state.signals if one.name == work.listens)
 
 
 def _has_room(parts: AgentParts, used: Progress, answer: Mapping[str, Any]) -> bool:
-    """Whether one more turn can fit into its tokens: that reads again what this one has read, and its answer."""
+    """Return true if one more turn can fit into the agent's tokens: it reads again all that this one has
+    read, and its answer.
+    """
     return not parts.tokens or used.tokens + sum(answer["tokens"][:2]) < parts.tokens
 
 

@@ -1,7 +1,7 @@
-"""What a kind of node is asked, and what it can say.
+"""The protocol between decide/ and the kinds of node: the questions to a kind, and its answers.
 
-The protocol between decide/ and the kinds. decide/ asks a node and carries
-out its answer; log/work.py says what open work means to folds and forks.
+decide/ asks a kind and carries out its answer; log/work.py defines the meaning of open work to folds and
+forks.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ class Activation(Struct, frozen=True):
 
 
 class Opened(Struct, frozen=True):
-    """It has begun, and goes on when its open work ends: see `Kind.resume`."""
+    """The node has begun, and goes on when its open work ends: see `Kind.resume`."""
 
     event: ev.Opening
     told: ev.Notice | None = None
-    """What a person is told with it."""
+    """The notice to a person about it."""
 
 
 class Escalated(Struct, frozen=True):
-    """Its question has no answer so far: a step of its escalation is taken, and it waits on."""
+    """The node's question has no answer so far: a step of its escalation is taken, and the node waits on."""
 
     event: ev.QuestionEscalated
     told: ev.Notice | None = None
-    """What a person is told with it."""
+    """The notice to a person about it."""
 
 
 class Spread(Struct, frozen=True):
-    """It does several things at once: each item begins, and `Kind.begin` is asked for each.
+    """The node does several things at once: each item begins, and `Kind.begin` is called for each.
 
     At least one, and none that has begun before. A node with nothing to do is `Done`.
     """
@@ -55,42 +55,46 @@ class Spread(Struct, frozen=True):
 
 
 class Done(Struct, frozen=True):
-    """It is done, with the event's output.
-    Without `has_schema` the output is the engine's own, no matter the node's schema.
+    """The node is done, with the event's output.
+
+    Without `has_schema` the output is the engine's own, and the node's schema does not apply.
     """
 
     event: ev.Closing
     has_schema: bool = True
     first: ev.QuestionClosed | None = None
-    """What is recorded before it."""
+    """The event that is recorded before it."""
 
 
 class Failed(Struct, frozen=True):
-    """It has failed, without an attempt of a tool; `by` the signal of this key, if one brought the failure."""
+    """The node has failed, without an attempt of a tool; `by` the signal of this key, if one brought the
+    failure.
+    """
 
     failure: ev.Failure
     first: ev.QuestionClosed | None = None
-    """What is recorded before it."""
+    """The event that is recorded before it."""
     by: str = ""
     is_attempt: bool = False
-    """Whether the node's own rules say what is done about it: then it is not the end of the node."""
+    """True if the node's own rules decide about the failure: then it is not the end of the node."""
 
 
 class Granted(Struct, frozen=True):
-    """A person has approved what it asked for: it is asked again how it begins, behind `first`."""
+    """A person has approved the node's request: the node is asked again how it begins, after `first`."""
 
     first: ev.QuestionClosed
 
 
 class Ended(Struct, frozen=True):
-    """The saga has its result: the event's output. What still runs is stopped."""
+    """The saga has its result: the event's output. Running steps are stopped."""
 
     event: ev.NodePassed
 
 
 class Moved(Struct, frozen=True):
-    """It goes on within itself, as the event says, and is asked again how.
-    `begins`: the items that begin behind the event.
+    """The node goes on within itself, as the event says, and is asked again.
+
+    `begins`: the items that begin after the event.
     """
 
     event: ev.Moving
@@ -98,37 +102,37 @@ class Moved(Struct, frozen=True):
 
 
 class Unhelped(Struct, frozen=True):
-    """What is done about its failure has led to nothing, and goes on behind the event."""
+    """The reaction to the node's failure had no success; the failure handling goes on after the event."""
 
     event: ev.ReplanEnded
 
 
 class Run(Struct, frozen=True):
-    """To be performed: an attempt of the node's tool."""
+    """An attempt of the node's tool, to be performed."""
 
     arguments: Any
 
 
 class Completed(Struct, frozen=True):
-    """An attempt that went on elsewhere has ended, with its `callback` if
-    it had one: exactly one of output and failure.
+    """An attempt that went on elsewhere has ended, with its `callback` if any: exactly one of output and
+    failure.
     """
 
     callback: str = ""
     output: ev.Value | None = None
     failure: ev.Failure | None = None
     tool: str = ""
-    """The one that has done the work, if it is not the node's own."""
+    """The tool that has done the work, if it is not the node's own."""
 
 
 class Later(Struct, frozen=True):
-    """Its open work is looked at again at this moment."""
+    """The node's open work is checked again at this moment."""
 
     at: int
 
 
 class Tend(Struct, frozen=True):
-    """To be performed: the child saga is started, or asked how it is."""
+    """A child saga to be started, or asked for its status."""
 
     child: Child
 
@@ -159,7 +163,8 @@ class UnfitError(Exception):
 
 
 class Desk(Protocol):
-    """Gives a kind values, money and time.
+    """Source of values, money and time for a kind.
+
     If a value has to be fetched first, the kind is asked again afterwards.
     """
 
@@ -169,119 +174,128 @@ class Desk(Protocol):
 
     @property
     def state(self) -> State:
-        """The saga, behind all that was decided so far."""
+        """The saga, after all earlier decisions."""
 
     @property
     def most_bytes(self) -> int:
-        """What a value of the engine's own making may have, as JSON."""
+        """Most bytes, as JSON, of a value that the engine makes."""
 
     def arguments(self, at: Activation) -> Any:
-        """The node's template with its values. Raises `UnfitError`."""
+        """Return the node's template with its values. Raises `UnfitError`."""
 
     def value(self, at: Activation) -> ev.Value:
-        """The same, for the log: no larger than a value may be. Raises `UnfitError`."""
+        """Return the same for the log: no larger than a value may be. Raises `UnfitError`."""
 
     def made(self, at: Activation, given: Any) -> ev.Value:
-        """A value that the kind has made, for the log: no larger than a value may be. Raises `UnfitError`."""
+        """Return a value that the kind has made, for the log: no larger than a value may be.
+
+        Raises `UnfitError`.
+        """
 
     def started(self, at: Activation) -> tuple[ev.Value, dict[str, ev.Value]]:
-        """The same, less values that are passed by reference; and those (core/decide/context.py).
+        """Return the node's value without values that are passed by reference; and those
+        (core/decide/context.py).
+
         Raises `UnfitError`.
         """
 
     def content(self, at: Activation, value: ev.Value) -> Any:
-        """The JSON value that a value of the log stands for."""
+        """Return the JSON value of a value in the log."""
 
     def contents(self, at: Activation, values: Sequence[ev.Value]) -> list[Any]:
-        """Those of several, which are fetched together."""
+        """Return the JSON values of several, which are fetched together."""
 
     def looked(self, at: Activation) -> tuple[int, bool] | None:
-        """When this worker has last looked at work elsewhere, and whether that was said to be over then.
-        None: not yet.
+        """Return the time when this worker last polled work elsewhere, and true if that was reported over
+        then. None: not yet.
         """
 
     def may_spend(self, at: Activation) -> bool:
-        """Whether there is money for the node now. If not, it is asked again when there may be."""
+        """Return true if the money suffices for the node now. If not, the node is asked again when it may."""
 
 
 class Kind:
-    """What a kind of node does. Stateless; `Node.kind` has its `name`."""
+    """Behaviour of a kind of node. Stateless; `Node.kind` has its `name`."""
 
     name: ClassVar[str]
     shown: ClassVar[str] = ""
-    """What drawings call it, where documents do not say `name`."""
+    """Name in drawings, if documents do not use `name`."""
     load: ClassVar[str] = ""
-    """What it counts as while it is at work: a `STEP`, a `CHILD`, or nothing that limits have to hold back.
-    """
+    """Load while it is at work: a `STEP`, a `CHILD`, or empty for a load without limits."""
     lasts: ClassVar[bool] = True
-    """Whether time passes between its beginning and its end, so that it can run out of it."""
+    """True if time passes between its beginning and its end, so that it can run out of time."""
     has_attempts: ClassVar[bool] = False
-    """Whether it calls tools, whose failures have retries and policies."""
+    """True if it calls tools, whose failures have retries and policies."""
     ends: ClassVar[bool] = False
-    """Whether the saga ends with it."""
+    """True if the saga ends with it."""
     active: ClassVar[str] = "waiting"
     """The word for a slot where it has open work."""
 
     def part(self, node: Node, work: Open | None, item: str) -> Node:
-        """What stands for an item in place of the node; `work` is the node's own open work."""
+        """Return the node for an item in place of the whole node; `work` is the node's own open work."""
         return node
 
     def keeps_failure(self, item: str) -> bool:
-        """Whether the failure of this item is what it gives, so that its node goes on."""
+        """Return true if the failure of this item is its result, so that its node goes on."""
         return False
 
     def tolerates(self, node: Node, work: Open | None) -> bool:
-        """Tell whether a node with this open work goes on if one more of its items fails."""
+        """Return true if a node with this open work goes on after the failure of one more of its items."""
         return False
 
     def instead(self, item: str, output: Any) -> Any:
-        """The output of a step as this kind reads it, where a person has given it."""
+        """Return the output of a step as this kind reads it, if a person has given it."""
         return output
 
     def template(self, node: Node) -> Any:
-        """All templates of a node that are rendered when it is ready."""
+        """Return all templates of a node that are rendered when it is ready."""
         return node.arguments
 
     def begin(self, at: Activation, desk: Desk) -> Next | None:
-        """The node is ready and has no open work. None: it cannot begin now."""
+        """Begin a ready node without open work. None: it cannot begin now."""
         raise NotImplementedError
 
     def returned(self, at: Activation, callback: str, ran: Mapping[str, Any]) -> ev.CallbackOpened:
-        """The tool of a node with a callback has returned, `ran` as an event
-        says it: the work that the node opens then.
+        """Return the work that a node with a callback opens when its tool has returned; `ran` are the event's
+        fields.
         """
         raise NotImplementedError
 
     def resume(self, at: Activation, work: Open, desk: Desk) -> Next | None:
-        """The node has open work. None: that is not over."""
+        """Resume a node with open work. None: the work is not over."""
         return None
 
     def gather(self, at: Activation, items: Mapping[str, ev.Value | None], desk: Desk) -> Next | None:
-        """The node has items: the output of each, None while it runs. None: the node waits for more of them."""
+        """Gather a node's items: the output of each, None while it runs.
+
+        None: the node waits for more of them.
+        """
         return None
 
     def node_view(self, node: Node) -> dict[str, Any]:
-        """What is shown of a node, besides what all kinds have."""
+        """Return the fields shown of a node, besides those of all kinds."""
         return {}
 
     def open_view(self, node: Node, work: Open) -> dict[str, Any]:
-        """What is shown of open work."""
+        """Return the fields shown of open work."""
         return {}
 
     def word(self, work: Open) -> str:
-        """The word for a slot with this open work."""
+        """Return the word for a slot with this open work."""
         return self.active
 
     def words(self, event: ev.Opens) -> str:
-        """What it waits for, in words."""
+        """Return, in words, the event that the work waits for."""
         return ""
 
     def label(self, work: Open | None, item: str) -> str:
-        """What an item is called; `work` is the node's own open work."""
+        """Return the name of an item for people; `work` is the node's own open work."""
         return f"item `{item}`"
 
     def says(self, event: ev.Moving) -> tuple[str, str]:
-        """The item that an event of `Moved` tells more of, and what; empty where it tells nothing."""
+        """Return the item that an event of `Moved` is about, and its text; both empty for an event without
+        one.
+        """
         return "", ""
 
 

@@ -20,11 +20,11 @@ from baton.core.sizes import iso
 
 TIMEOUT = "timeout"
 CALLED_OFF = "cancelled"
-"""The key of the payload in the output of a node whose child was called off by a signal."""
+"""The key of the payload in the output of a node whose child was cancelled by a signal."""
 
 
 class ChildKind(Kind):
-    """The child has an id before it exists, so that starting it twice makes one child."""
+    """A child saga. It has an id before it exists, so that starting it twice makes one child."""
 
     name = "workflow"
     load = CHILD
@@ -60,8 +60,9 @@ class ChildKind(Kind):
     def given(
         self, at: Activation, desk: Desk, changes: Mapping[str, Any]
     ) -> tuple[ev.Value, dict[str, ev.Value]]:
-        """What the child gets, and what of it is passed by reference.
-        `changes`: fields of its input that a person has changed for this try.
+        """Return the input of the child, and the values of it that are passed by reference.
+
+        `changes`: fields of its input that a person has changed for this attempt.
         """
         given = desk.value(at)
         return (ev.Value(v={**given.v, **changes}) if changes and isinstance(given.v, dict) else given), {}
@@ -115,8 +116,9 @@ def _closed(at: Activation, work: Child, desk: Desk, output: ev.Value, by: str =
 
 
 def _failed(at: Activation, work: Child) -> Failed:
-    """A child that others have cancelled, and one that could not undo what
-    it has done, is not started anew: no rule is asked.
+    """Return the failure of the node.
+
+    No rule starts a child anew that others have cancelled, or that could not undo its effects.
     """
     why = work.failure
     is_late = work.overdue and (why is None or why.code == "cancelled")
@@ -134,8 +136,9 @@ def _failed(at: Activation, work: Child) -> Failed:
 
 
 def _blamed(why: ev.Failure) -> ev.Blamed:
-    """The failure that a child has ended with.
-    Its class is that of the one that began it, however deep below.
+    """Return the failure that a child has ended with.
+
+    Its class is that of its root cause, however deep below.
     """
     first = why.errors[0] if why.code == CHILD_FAILED and why.errors else why
     return ev.Blamed(

@@ -10,7 +10,7 @@ from baton.core.nodes.base import Activation, Desk, Ended, Kind, Next
 
 
 class EndKind(Kind):
-    """It runs nothing."""
+    """An end. It runs nothing."""
 
     name = "end"
     lasts = False

@@ -11,7 +11,7 @@ from baton.core.nodes.base import Activation, Desk, Failed, Kind, Next, UnfitErr
 
 
 class FailKind(Kind):
-    """A failure without an attempt: nothing is done about it."""
+    """A failure without an attempt: it has no reaction."""
 
     name = "fail"
     lasts = False

@@ -28,7 +28,7 @@ from baton.core.nodes.base import Activation, Desk, Done, Escalated, Failed, Kin
 from baton.core.sizes import excess_of, iso
 
 PERSON, DEFAULT = "person", "default"
-"""Where an answer comes from, besides its question's escalation (POLICY)."""
+"""Sources of an answer, besides its question's escalation (POLICY)."""
 
 MOST_SAID = (
     32_768  # bytes of what a question says, its schema aside: it is in the state until it has an answer
@@ -39,7 +39,10 @@ _is_picture = re.compile(rf"{_ADDRESS}|cas://sha256/[0-9a-f]{{64}}(?:@[0-9]+d[0-
 
 
 class HumanKind(Kind):
-    """Its question is closed by the first answer in the log, or else by its escalation or when it expires."""
+    """A question.
+
+    It is closed by the first answer in the log, or else by its escalation or when it expires.
+    """
 
     name = "human"
     active = "asking"
@@ -97,7 +100,7 @@ class HumanKind(Kind):
 
 
 def _question(at: Activation, desk: Desk, said: Mapping[str, Any]) -> ev.Ask:
-    """Raises `ValueError` for values of which no question can be made."""
+    """Return the question of a node. Raises `ValueError` for values of which no question can be made."""
     asks = at.node.asks
     assert asks is not None, "the compiler gives it one"
     kind, options = TYPES[asks.type]
@@ -145,7 +148,7 @@ def _takeover(said: Mapping[str, Any]) -> Takeover:
 
 
 def _decided(at: Activation, ask: ev.Ask, now: int) -> Next:
-    """The last step of the escalation has closed it."""
+    """Return the result of a question that the last step of its escalation has closed."""
     action = ask.escalate[-1].decide
     closed = _closed(at, ask, action, now)
     if action == REJECT and ask.type != DECISION:

@@ -1,10 +1,9 @@
-"""A map: the same is done for each item of a list, so many at a time,
-until enough have succeeded or too many have failed.
+"""A map: the same work for each item of a list, several at a time, until enough have succeeded or too many
+have failed.
 
-Items are begun in the order of the list.
-What they give leaves the state in parts, so that a state holds what is at work and little more.
-What the map keeps is in core/log/scopes.py; what is done for an item is
-a node of another kind, which the compiler has made.
+Items are begun in the order of the list. Their outputs leave the state in parts, so that a state holds the
+items at work and little more. The map's state is in core/log/scopes.py; the work for an item is a node of
+another kind, which the compiler has made.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ from baton.core.nodes.base import Activation, Desk, Done, Failed, Kind, Moved, N
 
 MAP_FAILED, MAP_INVALID = "map_failed", "map_invalid"
 TOGETHER, HELD_BYTES = 100, 32_768
-"""The results of so many items, or so many bytes of them, are put together: the state holds no more."""
+"""Number and bytes of results that are gathered in one part: the state holds no more."""
 _encode = msgspec.json.Encoder().encode
 
 
 class MapKind(Kind):
-    """It goes on when the outcome is known: at once, or when all items have ended.
+    """A map. It goes on when the outcome is known: at once, or when all items have ended.
 
-    With `rest: run` and a number of items to wait for, it goes on with the last of these, and what is left
-    runs beside what follows. Where it fails, all items are done first, because the saga may stop with it.
+    With `rest: run` and a number of items to wait for, it goes on with the last of these, and the others run
+    beside the nodes after it. If it fails, all items end first, because the saga may stop with it.
     """
 
     name = "map"
@@ -41,7 +40,7 @@ class MapKind(Kind):
     active = "running"
 
     def part(self, node: Node, work: Open | None, item: str) -> Node:
-        """What is done for an item; its requests to models are held against the limits of the whole."""
+        """Return the node for an item; its requests to models are checked against the limits of the whole."""
         do = _each(node).do
         if node.limits and (asked := {name: cap for name, cap in node.limits.items() if name in ASKED}):
             return replace(do, limits=asked)
@@ -130,7 +129,7 @@ class MapKind(Kind):
 
 
 class _Tally(Struct, frozen=True):
-    """How many items of a map have succeeded, have failed, run, and have not begun."""
+    """Numbers of items of a map that have succeeded, have failed, run, and have not begun."""
 
     succeeded: int = 0
     failed: int = 0
@@ -148,7 +147,7 @@ def _tally(work: Map, ended: Mapping[str, Any], held: int) -> _Tally:
 
 
 def _begins(at: Activation, each: Each, work: Map, running: int, desk: Desk) -> Moved | None:
-    """As many further items as may be at work."""
+    """Return the event for as many further items as may be at work."""
     free = min(each.at_once - running, work.size - work.begun)
     if free <= 0:
         return None
@@ -158,7 +157,7 @@ def _begins(at: Activation, each: Each, work: Map, running: int, desk: Desk) -> 
 
 
 def _bytes(values: Iterable[ev.Value], *, whole: bool = False) -> int:
-    """Bytes that these have in the state; `whole`: with those of blobs."""
+    """Return the bytes of these values in the state; `whole`: with those of blobs."""
     return sum((one.size if whole else 0) if one.ref else len(_encode(one.v)) for one in values)
 
 
@@ -177,12 +176,12 @@ def _invalid(at: Activation, why: str) -> Failed:
 
 
 def _most_failures(each: Each, size: int) -> int:
-    """So many items may fail; -1: it does not say."""
+    """Return the most items that may fail; -1: no number is set."""
     return size * each.share // 100 if each.share >= 0 else each.tolerated
 
 
 def _has_failed(each: Each, work: Map, tally: _Tally) -> bool:
-    """Whether too many have failed, or too few are left."""
+    """Return true if too many items have failed, or too few are left."""
     most = _most_failures(each, work.size)
     if most >= 0 and tally.failed > most:
         return True
@@ -192,7 +191,7 @@ def _has_failed(each: Each, work: Map, tally: _Tally) -> bool:
 
 
 def _why(at: Activation, each: Each, work: Map, tally: _Tally) -> ev.Failure:
-    """The failure of the map: that of the item, where each has to succeed."""
+    """Return the failure of the map: that of the item, if each has to succeed."""
     if not each.tells_all:
         # Those that have left the state have not failed: the map would be over.
         item, failure = next(iter(work.failures.items()))
@@ -228,7 +227,7 @@ def _done(at: Activation, each: Each, results: list[dict[str, Any]], tally: _Tal
 
 
 def _told(at: Activation, each: Each, results: list[dict[str, Any]], tally: _Tally, desk: Desk) -> ev.Value:
-    """The batch result of a map that has failed; without the outputs, where they are too large together."""
+    """Return the batch result of a failed map; without the outputs, if they are too large together."""
     try:
         return desk.made(at, _batch(results, tally, each))
     except UnfitError:
@@ -237,7 +236,7 @@ def _told(at: Activation, each: Each, results: list[dict[str, Any]], tally: _Tal
 
 
 def _batch(results: list[dict[str, Any]], tally: _Tally, each: Each) -> dict[str, Any]:
-    """What became of the items: how many of each fate, and each by its index."""
+    """Return the results of the items: the number of each fate, and each by its index."""
     return {
         SUCCEEDED: tally.succeeded,
         FAILED: tally.failed,
@@ -250,7 +249,7 @@ def _batch(results: list[dict[str, Any]], tally: _Tally, each: Each) -> dict[str
 def _results(
     at: Activation, work: Map, items: Mapping[str, ev.Value | None], desk: Desk
 ) -> list[dict[str, Any]]:
-    """Of each item what became of it, in the order of the list."""
+    """Return the result of each item, in the order of the list."""
     fate = RUNNING if _each(at.node).rest == "beside" else STOPPED
     found = {row["index"]: row for part in desk.contents(at, work.parts) for row in part}
     for item, value in items.items():

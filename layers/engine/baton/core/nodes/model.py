@@ -1,6 +1,4 @@
-"""One request to a model, without tools.
-It is a step; how it is performed is in runtime/models/model_caller.py.
-"""
+"""One request to a model, without tools. It is a step, performed in runtime/models/model_caller.py."""
 
 from __future__ import annotations
 

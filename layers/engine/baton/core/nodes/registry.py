@@ -1,4 +1,4 @@
-"""The kinds of node that there are, by name. The only file that imports them."""
+"""The kinds of node, by name. The only file that imports them."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""A step that has failed, done another way: a model suggests
-alternatives, which are tried one after the other.
+"""Alternatives to a failed step: a model suggests them, and they are tried one after the other.
 
-The request to the model, the question to a person which one it is to be, and the calls
-of an alternative are steps at slots of items. What is open meanwhile, and its events,
-are in core/log/scopes.py; the request is made in runtime/models/replanner.py. Nothing of
-what a model writes is rendered: `{"$from": 1, "at": "/id"}` is all that it can refer to.
+The request to the model, the question to a person who chooses, and the calls of an alternative are steps at
+slots of items.
+The open work and its events are in core/log/scopes.py; the request is made in runtime/models/replanner.py.
+Nothing that a model writes is rendered: it can refer to values only by `{"$from": 1, "at": "/id"}`.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _CHOOSES_FOR_MS = 24 * 3_600_000
 
 
 def part_of(node: Node, parts: ReplanParts, work: Replanning, item: str) -> Node:
-    """What stands for an item."""
+    """Return the node for an item."""
     if item == PLAN:
         asked = {name: cap for name, cap in node.limits.items() if name in ASKED}
         return replace(parts.plan, limits=asked) if asked else parts.plan
@@ -53,7 +52,7 @@ def part_of(node: Node, parts: ReplanParts, work: Replanning, item: str) -> Node
 
 
 def begun(at: Activation, desk: Desk) -> Next | None:
-    """An item is to begin."""
+    """Begin an item."""
     if at.item == CHOICE:
         return _choice(at, desk)
     if at.item == PLAN:
@@ -71,7 +70,7 @@ def begun(at: Activation, desk: Desk) -> Next | None:
 
 
 def resumed(at: Activation, work: Replanning, desk: Desk) -> Next | None:
-    """What follows from the items that have ended."""
+    """Return the next action after the items that have ended."""
     parts, items = _parts(at), desk.state.items_of(at.slot)
     last = next(reversed(work.calls), "") or (CHOICE if CHOICE in items else PLAN)
     if last not in items:
@@ -161,7 +160,7 @@ def _alternatives(at: Activation, desk: Desk) -> Sequence[Any]:
 
 
 def _own(at: Activation, desk: Desk) -> tuple[Failing, dict[str, Any]]:
-    """The step that has failed, and its arguments."""
+    """Return the failed step, and its arguments."""
     failing = desk.state.failing[owner_of(at.slot)]
     return failing, {**desk.arguments(at), **failing.arguments}
 
@@ -169,7 +168,7 @@ def _own(at: Activation, desk: Desk) -> tuple[Failing, dict[str, Any]]:
 def _arguments(
     at: Activation, alternatives: Sequence[Any], number: int, step: int, desk: Desk
 ) -> dict[str, Any]:
-    """Raises `ValueError` for a reference to what is not there."""
+    """Return the arguments of a call. Raises `ValueError` for a reference to a missing value."""
 
     def source(other: int) -> Any:
         if other == 0:
@@ -184,7 +183,10 @@ def _arguments(
 
 
 def _about(at: Activation, desk: Desk) -> dict[str, Any]:
-    """What the model is told of the step. Secrets are removed: the log has what a model answers."""
+    """Return the description of the step for the model.
+
+    Secrets are removed: the log has the model's answer.
+    """
     failing, arguments = _own(at, desk)
     failure = failing.failure
     return {

@@ -1,7 +1,7 @@
-"""A named graph of the document, which runs as a child saga: it is
-started by its name, and gets what it names of its starter.
+"""A named graph of the document, which runs as a child saga: it is started by its name, and gets values of
+its starter.
 
-What it gets besides its input, and how that is found again, is in core/graph/graph.py.
+Its values besides its input, and their lookup, are in core/graph/graph.py.
 """
 
 from __future__ import annotations

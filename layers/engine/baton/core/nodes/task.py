@@ -1,4 +1,4 @@
-"""A call of a tool, the question whether it may act, and the wait for work that it has handed over."""
+"""A call of a tool, its approval, and the wait for work that it has handed over."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ _JITTER: Final = (
 
 
 def resumed_request(at: Activation, work: Callback, desk: Desk) -> Run | Later:
-    """A look, where one is due: it was said to be over, or the time has come. The last one is at its end."""
+    """Return a poll of the request if one is due: it was reported over, or the time has come.
+
+    The last poll is at its end.
+    """
     is_said = said_of(desk.state, work.id) is not None
     looked, knew = desk.looked(at) or (work.since, False)
     if (is_said and not knew) or next_look(work, looked) <= desk.now:
@@ -48,7 +51,9 @@ def resumed_request(at: Activation, work: Callback, desk: Desk) -> Run | Later:
 
 
 def next_look(work: Callback, after: int) -> int:
-    """The first moment later than `after` at which a look is due; once its time is over, each one is."""
+    """Return the first moment later than `after` at which a poll is due; once its time is over, each moment
+    is.
+    """
     pause, at = FIRST_MS, work.since
     assert work.response is not None, "nothing else is looked at"
     stretch = 1 + crc32(work.response.id.encode()) / 2**32 / _JITTER
@@ -62,7 +67,7 @@ def next_look(work: Callback, after: int) -> int:
 
 
 def resumed_work(at: Activation, work: Callback, desk: Desk) -> Completed | Run | Later | None:
-    """How the attempt has ended, if it has; or a look whether it has."""
+    """Return the end of the attempt, if it has ended, or a poll for it."""
     if work.response is not None:
         return resumed_request(at, work, desk)
     if (said := told(at, desk)) is not None:
@@ -91,7 +96,7 @@ def in_words(work: Callback) -> str:
 
 
 def told(at: Activation, desk: Desk) -> Completed | None:
-    """What work elsewhere has said."""
+    """Return the report of work elsewhere."""
     callback = callback_of(desk.state, at.slot)
     said = said_of(desk.state, callback)
     if said is None:
@@ -114,12 +119,12 @@ _QUESTIONS = HumanKind()
 
 
 class TaskKind(Kind):
-    """Retries, policies and what may happen only once are decided around
-    it, for every kind that has attempts.
+    """A call of a tool.
 
-    Its open work is the question whether the tool may act, which an attempt
-    opens when all arguments are known; work elsewhere, which the tool has handed
-    over; or what a model has put in its place, whose calls are its items.
+    Retries, policies and once-only effects are decided around it, for every kind that has attempts.
+    Its open work is the approval of the call, which an attempt opens when all arguments are known;
+    work elsewhere, which the tool has handed over; or a model's alternative in its place, whose calls are its
+    items.
     """
 
     name = "task"
@@ -163,7 +168,7 @@ class TaskKind(Kind):
         return "waiting" if isinstance(work, Callback) else self.active
 
     def resume(self, at: Activation, work: Open, desk: Desk) -> Next | None:
-        """A question as any other; but an answer lets the tool act, and is no output."""
+        """Resume as any kind with a question; but an answer lets the tool act, and is no output."""
         if isinstance(work, Callback):
             return resumed_work(at, work, desk)
         if isinstance(work, Replanning):

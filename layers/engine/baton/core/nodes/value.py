@@ -10,7 +10,7 @@ from baton.core.nodes.base import Activation, Desk, Done, Kind, Next
 
 
 class ValueKind(Kind):
-    """It runs nothing."""
+    """A value. It runs nothing."""
 
     name = "pass"
     shown = "value"

@@ -19,8 +19,11 @@ TIMED_OUT = {"timed_out": True}
 
 
 class WaitKind(Kind):
-    """The first signal of its name ends it, whether it came before the wait or after; of a fresh one only
-    what comes after. What comes when its time is over does not, although no worker may have seen that yet.
+    """A wait.
+
+    The first signal of its name ends it, before or after its beginning; a fresh wait takes only later
+    signals.
+    A signal after the end of its time does not end it, even if no worker has noticed that end yet.
     """
 
     name = "wait"

@@ -1,1 +1,1 @@
-"""What bodies of requests and answers look like, one file for each subject."""
+"""Models of request and answer bodies, one file for each subject."""

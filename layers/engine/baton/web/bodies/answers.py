@@ -1,8 +1,8 @@
-"""The answers of the API, as models: the OpenAPI document is made from them alone.
+"""Models of the API's answers, the source of the OpenAPI document.
 
-Imported only where that document is made, because models cost time at a cold start. That real answers are
-so is held by the tests that compare them with the document. The values are made in core/read/views.py and
-runtime/requests/queries.py. Others have files of their own: answers.py, graphs.py, failures.py, failures.py.
+Import them only to make that document: models slow a cold start. Tests compare real answers with the
+document. core/read/views.py and runtime/requests/queries.py make the values. Further models are in graphs.py,
+failures.py and events.py.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ KINDS_OF_EVENT = tuple(str(kind.__struct_config__.tag) for kind in get_args(Even
 
 
 class Health(Answer):
-    """The table answers."""
+    """The DynamoDB table answers."""
 
     status: Literal["ok"]
 
@@ -60,28 +60,32 @@ class Description(OpenAnswer):
 
 
 class ProblemError(SparseAnswer):
-    """One thing that is wrong with a document or an input."""
+    """A fault in a document or an input."""
 
-    path: str = Field(description="JSON Pointer to it; empty: the whole.")
+    path: str = Field(description="JSON Pointer to the fault. Empty for the whole document or input.")
     message: str
-    suggestion: str = Field("", description="What may have been meant.")
+    suggestion: str = Field("", description="Suggested correction.")
     # Absent where the text is not known; a default would have to fit the schema.
-    line: int = Field(default_factory=int, ge=1, description="Counted from 1.")
-    column: int = Field(default_factory=int, ge=1, description="Counted from 1.")
+    line: int = Field(
+        default_factory=int, ge=1, description="Counted from 1. Absent if the text is not available."
+    )
+    column: int = Field(
+        default_factory=int, ge=1, description="Counted from 1. Absent if the text is not available."
+    )
 
 
 class Problem(SparseAnswer):
-    """A problem after RFC 9457."""
+    """A problem as defined by RFC 9457."""
 
     type: str = Field(pattern="^urn:baton:problem:[a-z-]+$")
     title: str
     status: int = Field(ge=400, le=599)
     detail: str
-    errors: list[ProblemError] = Field([], description="Every fault that was found, each with its place.")
+    errors: list[ProblemError] = Field([], description="All faults, each with its location.")
 
 
 class GatewayMessage(BaseModel):
-    """What API Gateway says itself, before a request has reached Baton."""
+    """Message of API Gateway for a request that does not reach Baton."""
 
     message: str
 
@@ -90,22 +94,25 @@ class GatewayMessage(BaseModel):
 
 
 class SagaRow(Answer):
-    """A saga in a list, as its last release left it: one that is being worked on is shown as it was taken."""
+    """A saga in a list. The values are those of the saga's last release by a worker; a saga that a worker
+    holds appears with the values from before the worker took it.
+    """
 
     id: str
     workflow: str
     status: Status
-    user: str = Field(description="Who started it.")
+    user: str = Field(description="User who started the saga.")
     labels: dict[str, str]
     created_at: Time
     changed_at: Time = Field(
-        description="When it last began to run, began to wait, or ended; not when one kind of waiting became another."
+        description="Time when the saga last began to run, began to wait, or ended. A change from one kind of "
+        "waiting to another does not count."
     )
 
 
 class SagaPage(Answer):
-    """Sagas, the latest change first.
-    What begins or changes while pages are read is on none of the later ones.
+    """A page of sagas, ordered by latest change first. Sagas that start or change while a client reads pages
+    do not appear on later pages.
     """
 
     sagas: list[SagaRow]
@@ -113,213 +120,221 @@ class SagaPage(Answer):
 
 
 class Started(Answer):
-    """A saga that has been started."""
+    """A saga that a request has started."""
 
     id: str
     status: Status
     workflow: str
-    version: int = Field(ge=1, description="Version of its log.")
+    version: int = Field(ge=1, description="Version of the saga's log.")
 
 
 class Intended(Started):
-    """A saga that has been started from words."""
+    """A saga started from a user's words."""
 
     watch: str = Field(
-        description="Where it is, and as the first of `questions` what it has understood and asks to be confirmed.",
+        description="Path of the saga. The first item of its `questions` contains the interpretation of the words"
+        " and asks the user to confirm it.",
         examples=["/sagas/k99d910e03abd9c92f2fd2481a"],
     )
 
 
 class Accepted(Answer):
-    """It is in the saga's log, now or since before."""
+    """The saga's log records the request, now or from an earlier request."""
 
     id: str
     status: Status
-    version: int = Field(ge=1, description="Version of its log.")
-    changed: bool = Field(description="False: it was so before, and nothing was written.")
+    version: int = Field(ge=1, description="Version of the saga's log.")
+    changed: bool = Field(description="True if this request wrote an entry. False if nothing changed.")
 
 
 class Announced(Answer):
-    """What became of an announcement."""
+    """Result of an announcement."""
 
     woken: bool = Field(
-        description="Whether a saga was woken by it; not by a repeated one, nor by one that no saga waits for."
+        description="True if the announcement woke a saga. False for a repeated announcement, and for one that no"
+        " saga waits for."
     )
 
 
 class CalledBack(Answer):
-    """It was heard, now or before."""
+    """Baton accepted the message for the callback, now or earlier."""
 
     status: Literal["success", "failure", "heartbeat"]
-    until: Time | None = Field(description="Of a heartbeat: when the callback itself is due.")
+    until: Time | None = Field(description="For a heartbeat: time when the callback itself is due.")
     heartbeat_by: Time | None = Field(
-        description="Of a heartbeat: when the next one is due. Null: none is needed."
+        description="For a heartbeat: time when the next heartbeat is due. Null if no heartbeat is required."
     )
 
 
 class ActiveNode(SparseAnswer):
-    """A node that is not done yet."""
+    """A node that has not ended."""
 
     node: str
     iteration: list[int]
     item: str = Field("", description=ITEM)
     label: str = Field("", description=LABEL)
     state: Annotated[str, WithJsonSchema({"type": "string", "enum": list(STATES)})]
-    turn: int | None = Field(None, description="Of an agent at work: the number of its turn.")
-    calls: int | None = Field(None, description="Of an agent at work: the calls that it has made.")
+    turn: int | None = Field(None, description="For a running agent: number of the current turn.")
+    calls: int | None = Field(None, description="For a running agent: number of tool calls so far.")
     tokens: int | None = Field(
-        None, description="Of an agent at work: those of its requests and answers so far."
+        None, description="For a running agent: tokens in its requests and answers so far."
     )
     alternative: int | None = Field(
-        None, description="Of a step that is done as a model suggests: the number of the alternative."
+        None, description="For a replanned step: number of the alternative in use."
     )
-    signal: str | None = Field(None, description="The signal it waits for.")
-    until: Time | None = Field(None, description="When its wait ends by itself.")
-    breaker: str = Field(
-        "", description="The open circuit breaker that it waits for; `until` is when it asks again."
+    signal: str | None = Field(None, description="Signal that the node waits for.")
+    until: Time | None = Field(None, description="Time when the wait ends without a signal.")
+    breaker: str = Field("", description="Open circuit breaker; `until` is the time of the next check.")
+    callback: str = Field(
+        "", description="Identifier of the callback that the node waits for. It is not the callback's token."
     )
-    callback: str = Field("", description="The callback it waits for, by an id that is no token.")
     since: Time | None = Field(
-        None, description="When its work was handed over, or its circuit breaker last said no."
+        None,
+        description="Time when the tool handed over its work, or when the circuit breaker last blocked the node.",
     )
     heard_at: Time | None = Field(
-        None, description="The last heartbeat of its work, at first when it was handed over."
+        None,
+        description="Time of the last heartbeat. Before the first heartbeat: time when the tool handed over its "
+        "work.",
     )
-    heartbeat_by: Time | None = Field(None, description="When the next heartbeat is due.")
-    payload: Schema | None = Field(None, description="What the signal must bring, where the node says so.")
+    heartbeat_by: Time | None = Field(None, description="Time when the next heartbeat is due.")
+    payload: Schema | None = Field(None, description="JSON Schema of the signal's payload, if declared.")
     most_rounds: list[int] = Field(
-        [], description="How many rounds each loop around it may have; `iteration` counts them from 0."
+        [], description="Maximum rounds of each enclosing loop. `iteration` counts them from 0."
     )
-    saga: str = Field("", description="The child it waits for.")
-    waits_for: list[str] = Field([], description="The nodes whose edges have not spoken.")
+    saga: str = Field("", description="Child saga that the node waits for.")
+    waits_for: list[str] = Field([], description="Nodes whose edges into this node are not decided.")
 
 
 class SagaError(Answer):
-    """Why a saga failed, and what that means."""
+    """Failure that ended a saga."""
 
     code: str
     message: str
     node: str
     kind: str = Field(
-        description="transient, recoverable, user_resolvable, permanent, catastrophic or unknown."
+        description="Class of the failure: transient, recoverable, user_resolvable, permanent, catastrophic or "
+        "unknown."
     )
-    says: str = Field(description="What the code means, in a sentence for a person.")
-    advice: str = Field(description="What to do about it.")
+    says: str = Field(description="Meaning of the code, as a sentence.")
+    advice: str = Field(description="Recommended action.")
 
 
 class LargeValue(Answer):
-    """Where a value is that is not shown."""
+    """Reference to a value that is too large for the answer."""
 
-    ref: str = Field(description="`cas://sha256/HEX`, which `GET /sagas/{saga}/values/HEX` answers with.")
-    size: int = Field(ge=1, description="Bytes of its JSON.")
+    ref: str = Field(description="`cas://sha256/HEX`. `GET /sagas/{saga}/values/HEX` returns the value.")
+    size: int = Field(ge=1, description="Size of the value's JSON in bytes.")
 
 
 class LimitUse(SparseAnswer):
-    """One limit, and what was used of it."""
+    """A limit and its use."""
 
-    node: str | None = Field(description="The node whose limit it is; null: the saga's.")
+    node: str | None = Field(description="Node that the limit applies to. Null if it applies to the saga.")
     limit: str
     most: float
-    then: str = Field(description="terminate, throttle or summarise.")
-    used: float = Field(0, description="So much was used.")
-    until: Time | None = Field(None, description="When the saga's time is over.")
+    then: str = Field(description="Action at the limit: terminate, throttle or summarise.")
+    used: float = Field(0, description="Amount used, in the unit of the limit.")
+    until: Time | None = Field(None, description="Time when the saga's time limit is reached.")
 
 
 class OnFailure(Answer):
-    """What will happen when a step fails for good: after its retries and other ways."""
+    """Action after a step has failed permanently, that is, after its retries and alternatives."""
 
-    steps: str = Field(
-        description="What a step does that has no rules of its own; empty where there is none."
-    )
-    nodes: dict[str, str] = Field(description="Those that do something else, by name: the first 20.")
+    steps: str = Field(description="Action for a step without rules of its own. Empty if there is none.")
+    nodes: dict[str, str] = Field(description="Nodes with other actions, by name. Contains at most 20 nodes.")
 
 
 class Saga(Answer):
-    """A saga, folded from its log."""
+    """The state of a saga, computed from its log."""
 
     id: str
     workflow: str
     graph: str
     status: Status
-    reason: str | None = Field(description="Why it is parked.")
-    user: str = Field(description="Who started it.")
-    labels: dict[str, str] = Field(description="Given at the start; lists find it by them.")
-    version: int = Field(ge=1, description="Version of its log.")
+    reason: str | None = Field(description="Reason why the saga is parked.")
+    user: str = Field(description="User who started the saga.")
+    labels: dict[str, str] = Field(description="Labels set at the start. `GET /sagas` filters by them.")
+    version: int = Field(ge=1, description="Version of the saga's log.")
     branch: int = Field(ge=0)
     created_at: Time
     updated_at: Time
     ends_by: Time | None = Field(
-        description="Until when it may last; it fails then. Null: as long as it takes."
+        description="Time at which a saga that has not ended fails. Null if unlimited."
     )
-    expires_at: Time | None = Field(description="When all that is stored of it is deleted. Null: never.")
-    steps: int = Field(ge=0, description="Steps that are done.")
+    expires_at: Time | None = Field(
+        description="Time when all data of the saga is deleted. Null if it is kept."
+    )
+    steps: int = Field(ge=0, description="Number of completed steps.")
     most_steps: int | None = Field(
-        description="No more than so many will be done in all; null: a loop decides, or it starts none any more."
+        description="Maximum total number of steps. Null if a loop makes the number unknown, or if the saga "
+        "starts no further steps."
     )
     active: list[ActiveNode]
     cancelling: bool
-    result: Any = Field(description="Its output once it has ended; null before, and for a large one.")
-    large_result: LargeValue | None = Field(description="Of an output that no answer has room for.")
+    result: Any = Field(description="Output after the end of the saga. Null before, and if it is large.")
+    large_result: LargeValue | None = Field(description="Reference to an output that exceeds the size limit.")
     error: SagaError | None
     invocations: int = Field(ge=0)
     revivals: int = Field(ge=0)
     interruptions: int = Field(ge=0)
-    spent_usd: float = Field(ge=0, description="What its tools and its children said they had spent.")
+    spent_usd: float = Field(ge=0, description="Costs in US dollars reported by tools and children.")
     budget_usd: float | None = Field(
-        description="What it may spend, as an operator has set it; null: the default."
+        description="Budget of the saga in US dollars, as set by an operator. Null if the default applies."
     )
-    failing: list[FailingStep] = Field(description="Steps that are tried again, or are asked about.")
-    on_failure: OnFailure | None = Field(
-        description="What happens when a step fails for good; null once it has ended."
-    )
-    questions: list[Question] = Field(description="What people are asked.")
+    failing: list[FailingStep] = Field(description="Steps that are retried or that a question is about.")
+    on_failure: OnFailure | None = Field(description="Action after a permanent failure. Null after the end.")
+    questions: list[Question] = Field(description="Open questions of the saga.")
     parked: ParkedAs | None
     undo: Undoing | None = Field(
-        description="What could be undone, is, or was; null where nothing it does can be."
+        description="Steps that can be undone, the progress of a rollback, and its result. Null if nothing in the"
+        " saga can be undone."
     )
-    parent: str | None = Field(None, description="The saga that waits for it.")
-    handles: str | None = Field(None, description="Of a failure handler: the saga that has failed.")
+    parent: str | None = Field(None, description="Saga that waits for this saga.")
+    handles: str | None = Field(None, description="For a failure handler: the saga that failed.")
     failure_handler: FailureHandler | None = Field(
-        None, description="What was started when it had failed for good; null where nothing was."
+        None,
+        description="Failure handler that was started after the saga failed permanently. Null if none was "
+        "started.",
     )
-    limits: list[LimitUse] = Field([], description="What it has used of its limits, where it has any.")
+    limits: list[LimitUse] = Field([], description="Limits that apply to the saga, and their use.")
 
 
 class LiveText(Answer):
-    """What has come so far of the answer of a model; the end of it, where it is long."""
+    """The part of a model's answer that has arrived. A long text is cut at its beginning."""
 
     node: str
     iteration: list[int]
-    item: str = Field(description="Which turn of an agent, such as `t3`; empty for a node that asks once.")
-    began_at: Time = Field(description="When the model was asked.")
-    at: Time = Field(description="When the worker wrote this.")
+    item: str = Field(description="Turn of an agent, such as `t3`. Empty for a node with a single request.")
+    began_at: Time = Field(description="Time of the request to the model.")
+    at: Time = Field(description="Time when the worker stored this text.")
     text: str
 
 
 class LiveTexts(Answer):
-    """What the models of a saga are writing. What has ended is not shown: it is in the log."""
+    """Texts that the saga's models are generating. Completed answers are in the saga's log."""
 
     id: str
     watched_until: Time | None = Field(
-        description="Until when viewers count as watching. Null: the saga has ended."
+        description="Time until which viewers are registered. Null after the end."
     )
     texts: list[LiveText]
 
 
 class LoggedEvent(OpenAnswer):
-    """An event; its other fields depend on its kind."""
+    """An event. Its further fields depend on its kind."""
 
     kind: Annotated[str, WithJsonSchema({"type": "string", "enum": list(KINDS_OF_EVENT)})]
 
 
 class Entry(Answer):
-    """What one append put into the log."""
+    """An entry of the log: all events of one append."""
 
     format: int
     version: int = Field(ge=1)
     branch: int = Field(ge=0)
     at: Time
-    epoch: int = Field(ge=0, description="Of the lease under which a worker wrote; 0 for any other writer.")
+    epoch: int = Field(ge=0, description="Epoch of the worker's lease. 0 if the writer held no lease.")
     invocation: str
     cold: bool
     traceparent: str
@@ -327,35 +342,37 @@ class Entry(Answer):
 
 
 class EventPage(Answer):
-    """Entries in the order of their versions."""
+    """A page of log entries, ordered by version."""
 
     entries: list[Entry]
-    next: int | None = Field(description="The `after` of the next page; null at the end.")
+    next: int | None = Field(description="Value of `after` for the next page. Null on the last page.")
 
 
 class StoredValue(Answer):
-    """A value that the log names by `cas://sha256/…`: whole, or a part of
-    its JSON where no answer has room for it.
+    """A value referred to in the log as `cas://sha256/…`. A value that is too large for one answer is
+    returned in parts of its JSON.
     """
 
-    ref: str = Field(description="Its name, which is the SHA-256 of its JSON.")
-    size: int = Field(ge=1, description="Bytes of its JSON.")
-    value: Any = Field(description="The value; null where it comes in parts.")
-    part: str | None = Field(description="The next characters of its JSON, where it comes in parts.")
-    next: int | None = Field(description="The `after` of the next part; null at the end.")
+    ref: str = Field(description="SHA-256 digest of the value's JSON, which identifies the value.")
+    size: int = Field(ge=1, description="Size of the value's JSON in bytes.")
+    value: Any = Field(description="The value. Null if the value is returned in parts.")
+    part: str | None = Field(description="Next part of the JSON, if the value is returned in parts.")
+    next: int | None = Field(description="Value of `after` for the next part. Null for the last part.")
 
 
 # ---- what workflows are made of
 
 
 class ToolRisk(Answer):
-    """What a tool does, and the paths of the arguments that say how much of it; empty where it has none."""
+    """Risk that a tool declares: its action, and the paths of the arguments that determine the extent. A path
+    is empty if the tool has no such argument.
+    """
 
     action: Annotated[str, WithJsonSchema({"type": "string", "enum": list(ACTIONS)})]
     amount: str
     currency: str
     currency_is: str
-    minor: bool = Field(description="The amount counts the smallest unit of the currency, such as cents.")
+    minor: bool = Field(description="True if the amount is in the smallest currency unit, such as cents.")
     party: str
 
 
@@ -366,75 +383,84 @@ class Tool(Answer):
     version: str
     description: str
     effect: Annotated[str, WithJsonSchema({"type": "string", "enum": list(EFFECTS)})]
-    domain: str | None = Field(description="What it is about; null: it does not say.")
+    domain: str | None = Field(description="Domain of the tool. Null if the tool declares none.")
     cost_usd: float = Field(
-        ge=0, description="Of one attempt, at most; 0: it costs nothing, or does not say."
+        ge=0,
+        description="Maximum cost of one attempt in US dollars. 0 if the tool is free or declares no cost.",
     )
-    timeout_ms: int | None = Field(description="Of one attempt; null: the engine's default.")
+    timeout_ms: int | None = Field(description="Timeout of one attempt. Null: the engine's default applies.")
     input: Schema
     output: Schema | None
     schema_hash: str
-    requires_approval: bool = Field(description="A person approves every call of it first.")
+    requires_approval: bool = Field(description="True if a person must approve each call.")
     risk: ToolRisk | None = Field(
-        description="What it does, and which arguments say how much of it; null: it declares no risk."
+        description="Action of the tool, and the arguments that determine its extent. Null if the tool declares "
+        "no risk."
     )
-    undo: str | None = Field(
-        description="The tool that takes back what a call of this one has done; null: none."
-    )
+    undo: str | None = Field(description="Tool that undoes a call of this tool. Null if none exists.")
     verify: str | None = Field(
-        description="The tool that knows whether a call of this one has happened; null: none."
+        description="Tool that verifies whether a call took effect. Null if none exists."
     )
-    breaker: str | None = Field(description="The circuit breaker of its target; null: none.")
+    breaker: str | None = Field(description="Circuit breaker of the tool's target. Null if it has none.")
 
 
 class Tools(Answer):
-    """All tools by name."""
+    """All tools, ordered by name."""
 
     tools: list[Tool]
 
 
 class DayBudget(Answer):
-    """What was spent on a day (UTC), and may be."""
+    """Spending and limit of one day (UTC)."""
 
     spent_usd: float = Field(ge=0)
-    reserved_usd: float = Field(ge=0, description="Held for steps under way, or drawn by the tenant's users.")
-    limit_usd: float | None = Field(description="Null: any amount, and nothing is counted.")
+    reserved_usd: float = Field(
+        ge=0,
+        description="Amount in US dollars that is reserved for running steps or allocated to users of the tenant.",
+    )
+    limit_usd: float | None = Field(description="Limit. Null if there is none; spending is then not counted.")
     left_usd: float | None
-    blocked_until: Time | None = Field(description="When something can begin again, if it is all spent.")
+    blocked_until: Time | None = Field(description="For an exhausted limit: time when work can start again.")
 
 
 class UserBudget(DayBudget):
-    """Of one user."""
+    """Spending and limit of one user on one day (UTC)."""
 
     user: str
-    blocked: bool = Field(description="An operator has blocked the user: nothing begins, whatever is left.")
+    blocked: bool = Field(description="True if an operator has blocked the user's sagas from spending.")
 
 
 class Budget(UserBudget):
-    """Spending of a user's sagas on a day (UTC), and its limits."""
+    """Spending of a user's sagas on one day (UTC), and the limits that apply."""
 
     day: str = Field(pattern=r"^\d{4}-\d\d-\d\d$")
-    tenant: DayBudget | None = Field(description="Of all its users, as they have told. Null: no limit.")
-    saga_limit_usd: float | None = Field(description="What one saga may spend. Null: any amount.")
+    tenant: DayBudget | None = Field(
+        description="Spending and limit of the whole tenant, as reported by its users' sagas. Null if the tenant has "
+        "no limit."
+    )
+    saga_limit_usd: float | None = Field(description="Maximum cost of one saga. Null if there is no limit.")
 
 
 class User(UserBudget):
-    """Spending of a user today (UTC), and the operator's rule about the user."""
+    """Spending of a user today (UTC), and the operator's decision about the user."""
 
     state: Literal["open", "spent", "blocked"] = Field(
-        description="`spent`: nothing more begins today. `blocked`: until an operator unblocks the user."
+        description="`spent`: nothing further starts today. `blocked`: nothing starts until an operator unblocks "
+        "the user."
     )
-    own_limit_usd: float | None = Field(description="What this user may spend on a day. Null: as all users.")
-    by: str | None = Field(description="The operator who has decided last. Null: none has.")
+    own_limit_usd: float | None = Field(
+        description="Daily limit of this user. Null: the limit of all users applies."
+    )
+    by: str | None = Field(description="Operator who made the last decision. Null if none has decided.")
     at: Time | None
     note: str | None
 
 
 class UserPage(Answer):
-    """A part of the users with sagas that have not ended, or ended today,
-    and of those about whom an operator has decided.
+    """A page of users.
 
-    A user can be on several pages.
+    Contains users with sagas that have not ended or that ended today, and users about whom an operator has
+    decided. A user can appear on several pages.
     """
 
     day: str = Field(pattern=r"^\d{4}-\d\d-\d\d$")
@@ -443,17 +469,17 @@ class UserPage(Answer):
 
 
 class CostRow(Answer):
-    """What models or AWS have cost the sagas of a workflow or a user, or what one model has."""
+    """Cost of the sagas of one workflow or user, or cost of one model."""
 
-    key: str = Field(description="The name of the workflow, of the user, or of the model.")
+    key: str = Field(description="Name of the workflow, user or model.")
     sagas: int = Field(ge=0)
-    input: int = Field(ge=0, description="Tokens that models have read; 0 of AWS.")
-    output: int = Field(ge=0, description="Tokens that they have written.")
+    input: int = Field(ge=0, description="Number of input tokens of models. 0 for costs of AWS.")
+    output: int = Field(ge=0, description="Number of output tokens of models. 0 for costs of AWS.")
     usd: float = Field(ge=0)
 
 
 class CostPage(Answer):
-    """A part of a day's sagas. A key is on several pages: their sums add up."""
+    """A page of the day's costs. A key can appear on several pages; add its sums."""
 
     # Only those of AWS have `left_out`.
     model_config = ConfigDict(json_schema_serialization_defaults_required=False)
@@ -461,23 +487,24 @@ class CostPage(Answer):
     day: str = Field(pattern=r"^\d{4}-\d\d-\d\d$")
     by: str
     costs: list[CostRow]
-    looked_at: int = Field(ge=0, description="So many sagas this page was made of.")
+    looked_at: int = Field(ge=0, description="Number of sagas on this page.")
     next: str | None
     left_out: list[str] | None = Field(
         default=None,
-        description="Of AWS: sagas whose logs could not be read within this request. The cost of one saga says what each has cost.",
+        description="For costs of AWS: sagas whose logs could not be read within this request. `GET "
+        "/sagas/{saga}/cost` returns the cost of each.",
     )
 
 
 class Priced(Answer):
-    """Which prices were taken."""
+    """Prices used for the estimate."""
 
     region: str
     date: str
 
 
 class Dollars(Answer):
-    """Sums in US dollars."""
+    """Costs in US dollars."""
 
     total: float = Field(ge=0)
     aws: float = Field(ge=0)
@@ -485,7 +512,7 @@ class Dollars(Answer):
 
 
 class CostLine(BaseModel):
-    """So much of something."""
+    """Quantity and cost of one item."""
 
     what: str
     quantity: float = Field(ge=0)
@@ -494,17 +521,20 @@ class CostLine(BaseModel):
 
 
 class ModelLine(CostLine):
-    """What one model has read and written for one node; `what` is the model."""
+    """Use of one model by one node. `what` is the name of the model."""
 
     node: str
     requests: int = Field(ge=0)
-    input: int = Field(ge=0, description="Tokens.")
-    cached: int = Field(ge=0, description="Of these, what the provider still had.")
-    output: int = Field(ge=0, description="Tokens, reasoning included.")
+    input: int = Field(ge=0, description="Number of input tokens.")
+    cached: int = Field(
+        ge=0,
+        description="Number of input tokens that the provider served from its cache. `input` includes them.",
+    )
+    output: int = Field(ge=0, description="Number of output tokens, including reasoning.")
 
 
 class Cost(Answer):
-    """An estimate from the saga's log and dated prices."""
+    """Estimated cost of a saga, computed from its log and dated prices."""
 
     saga: str
     status: Status
@@ -514,12 +544,11 @@ class Cost(Answer):
     aws: list[CostLine]
     models: list[ModelLine]
     steps: int = Field(ge=0)
-    agent_steps: int = Field(
-        ge=0, description="Turns of agents, and the calls that they have made: steps within these steps."
-    )
+    agent_steps: int = Field(ge=0, description="Turns and tool calls of agents, which are part of `steps`.")
     invocations: int = Field(ge=0)
     usd_per_million_steps: float | None = Field(
-        description="What AWS charges for a million steps of this mix, those of agents among them."
+        description="Estimated AWS cost in US dollars of one million steps of this mix, including steps of "
+        "agents."
     )
 
 
@@ -527,21 +556,21 @@ State = Literal["closed", "open", "half_open"]
 
 
 class BreakerFailure(Answer):
-    """Failures of a target that one worker has reported together."""
+    """Failures of a target that one worker reported together."""
 
     code: str
     count: int = Field(ge=1)
-    calls: int = Field(ge=1, description="Of how many calls.")
+    calls: int = Field(ge=1, description="Number of calls, including the failed ones.")
     at: Time
 
 
 class BreakerTransition(Answer):
-    """A change of a breaker's state, and what caused it."""
+    """A change of a circuit breaker's state, and its cause."""
 
     to: State
     at: Time
     why: str
-    by: str = Field(description="The operator, or a worker.")
+    by: str = Field(description="Operator or worker who caused the change.")
 
 
 class Breaker(Answer):
@@ -549,40 +578,47 @@ class Breaker(Answer):
 
     name: str
     state: State
-    since: Time | None = Field(description="Null: it was never open.")
-    next_probe_at: Time | None = Field(
-        description="Of an open one: when a call is let through. Null: when an operator has reset it."
+    since: Time | None = Field(
+        description="Time when the breaker entered this state. Null if it never opened."
     )
-    opened: int = Field(ge=0, description="How often it has opened since it was last closed.")
-    probes: int = Field(ge=0, description="Calls that are let through just now.")
-    failures: list[BreakerFailure] = Field(description="The last ones, the newest first.")
-    transitions: list[BreakerTransition] = Field(description="The last ones, the newest first.")
+    next_probe_at: Time | None = Field(
+        description="For an open breaker: time when it lets a probe through. Null if only an operator can close "
+        "it."
+    )
+    opened: int = Field(ge=0, description="Number of times the breaker has opened since it was last closed.")
+    probes: int = Field(ge=0, description="Number of probes in progress.")
+    failures: list[BreakerFailure] = Field(description="Most recent failures, newest first.")
+    transitions: list[BreakerTransition] = Field(description="Most recent transitions, newest first.")
 
 
 class BreakerPage(Answer):
-    """Breakers of which something is known, by their names."""
+    """A page of circuit breakers with recorded state, ordered by name."""
 
     breakers: list[Breaker]
     next: Cursor
 
 
 class ErrorBudget(Answer):
-    """The sagas of a workflow that have come to an end. Those that were cancelled are not counted."""
+    """Ended sagas of a workflow. Cancelled sagas are not counted."""
 
-    key: str = Field(description="The name of the workflow.")
+    key: str = Field(description="Name of the workflow.")
     completed: int = Field(ge=0)
     failed: int = Field(ge=0)
-    allowed: int | None = Field(description="So many of them may fail. Null: there is no error budget.")
-    left: int | None = Field(description="So many more may fail; below 0, so many more have than may.")
+    allowed: int | None = Field(description="Number of sagas that may fail. Null without an error budget.")
+    left: int | None = Field(
+        description="Number of sagas that may still fail. Negative if more sagas have failed than the budget allows."
+    )
 
 
 class ErrorBudgetPage(Answer):
-    """A part of a day's sagas. A workflow is on several pages: its sums add up."""
+    """A page of the day's sagas. A workflow can appear on several pages; add its sums."""
 
     day: str = Field(pattern=r"^\d{4}-\d\d-\d\d$")
-    percent: float | None = Field(description="Percentage that may fail. Null: there is no error budget.")
+    percent: float | None = Field(
+        description="Percentage of sagas that may fail. Null without an error budget."
+    )
     workflows: list[ErrorBudget]
-    looked_at: int = Field(ge=0, description="So many sagas this page was made of.")
+    looked_at: int = Field(ge=0, description="Number of sagas on this page.")
     next: str | None
 
 
@@ -590,50 +626,50 @@ _WORDS = (STARTED, SKIPPED, MISSED, REFUSED, FAILED, TRIGGERED)
 
 
 class TickCounts(Answer):
-    """Ticks since the schedule was first registered."""
+    """Numbers of ticks since the schedule was first registered."""
 
     started: int = Field(ge=0)
-    skipped: int = Field(ge=0, description="A saga of the schedule was still at work.")
-    missed: int = Field(ge=0, description="They were overdue after an outage, and more than `catch_up`.")
+    skipped: int = Field(ge=0, description="Number of ticks skipped because a saga was running.")
+    missed: int = Field(ge=0, description="Ticks dropped after an outage because they exceeded `catch_up`.")
     refused: int = Field(
-        ge=0, description="Their start was refused until the next tick had come, or for good."
+        ge=0, description="Ticks whose start was refused permanently or until the next tick."
     )
 
 
 class Tick(Answer):
-    """What became of a tick, or of several up to this one."""
+    """Result of a tick, or of several consecutive ticks up to this one."""
 
     tick: Time
     what: str = Field(json_schema_extra={"enum": list(_WORDS)})
-    saga: str | None = Field(description="That was started, or (`skipped`) that was at work.")
-    why: str | None = Field(description="Of one that was refused or has failed.")
+    saga: str | None = Field(description="Saga that was started. For `skipped`: the saga that was running.")
+    why: str | None = Field(description="Reason of a refused or failed tick.")
     count: int = Field(ge=1)
 
 
 class ScheduleView(Answer):
     """The schedule of a workflow."""
 
-    name: str = Field(description="The workflow's.")
+    name: str = Field(description="Name of the workflow.")
     state: Literal["active", "paused"]
-    version: int = Field(ge=1, description="The version of the document that it is in.")
-    user: str = Field(description="Who has registered it; its sagas are this user's.")
+    version: int = Field(ge=1, description="Version of the workflow whose document contains the schedule.")
+    user: str = Field(description="User who registered the document and owns the schedule's sagas.")
     cron: str | None
     rate: str | None
     timezone: str
     overlap: str = Field(json_schema_extra={"enum": list(OVERLAPS)})
     catch_up: int = Field(ge=0)
-    next_at: Time | None = Field(description="The next tick, or one that waits. Null: there is none.")
-    starting_at: Time | None = Field(description="A tick whose saga is being started.")
-    refused: str | None = Field(description="Why that start was refused; it is tried again every minute.")
+    next_at: Time | None = Field(description="Time of the next or a waiting tick. Null if no tick follows.")
+    starting_at: Time | None = Field(description="Tick whose saga is being started.")
+    refused: str | None = Field(description="Reason of the refused start. It is retried every minute.")
     paused_at: Time | None
     paused_by: str | None
     ticks: TickCounts
-    recent: list[Tick] = Field(description="The last ones, the newest first.")
+    recent: list[Tick] = Field(description="Most recent ticks, newest first.")
 
 
 class SchedulePage(Answer):
-    """Schedules by the names of their workflows.
-    A page may have fewer than asked for, and yet not be the last.
+    """A page of schedules, ordered by workflow name. A page can be shorter than `limit` without being the
+    last.
     """
 
     schedules: list[ScheduleView]

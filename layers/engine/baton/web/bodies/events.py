@@ -1,4 +1,4 @@
-"""Events as CloudEvents 1.0 sends them by HTTP, and the answers to them."""
+"""Parsing of CloudEvents 1.0 from HTTP requests and EventBridge, and the models of the answers."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _NO_ANSWER = "the store did not answer in time"
 
 
 def read_events(text: str, headers: Mapping[str, str]) -> tuple[list[Any], bool]:
-    """The events of a request, unchecked, and whether they came as a list.
-    `headers` have names in lower case.
+    """Return the events of a request, unchecked, and whether the request contained a list.
 
-    Raises `MalformedDocument`, `InvalidInput` for what holds no events.
+    The names in `headers` are in lower case. Raises `MalformedDocument`, or `InvalidInput` if the body
+    contains no events.
     """
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in (STRUCTURED, BATCH) and any(name.startswith(_ATTRIBUTE) for name in headers):
@@ -68,11 +68,11 @@ def _binary(text: str, headers: Mapping[str, str], kind: str) -> dict[str, Any]:
 
 
 async def take(desk: EventDesk, text: str, headers: Mapping[str, str]) -> dict[str, Any]:
-    """The answer: what was done by each event.
+    """Process the events of a request and return the outcomes of each.
 
-    Raises `InvalidInput` with what is no event and what a rule has refused, and
-    `TooManyRequests` with those that have to come again: what was done for the others stays
-    done, and a sender gets on with a store that is too slow for all of them in one request.
+    Raises `InvalidInput` with the events that are invalid or that a rule has refused, and `TooManyRequests`
+    with the events that the sender must send again. Outcomes of the other events are kept, so that a sender
+    makes progress even if the store is too slow for all events of one request.
     """
     events, is_list = read_events(text, headers)
     faults = [problems_of(event, f"/{index}" if is_list else "") for index, event in enumerate(events)]
@@ -126,62 +126,68 @@ def _many(problems: Collection[Problem], events: Collection[Any], is_list: bool)
 
 
 class CloudEvent(BaseModel):
-    """An event after CloudEvents 1.0. Further attributes have names of lower-case letters and digits."""
+    """An event as defined by CloudEvents 1.0. Names of extension attributes consist of lower-case letters and
+    digits.
+    """
 
     model_config = ConfigDict(extra="allow")
 
     specversion: Literal["1.0"]
-    id: str = Field(min_length=1, max_length=LONGEST_ID, description="Unique among the events of the source.")
+    id: str = Field(
+        min_length=1, max_length=LONGEST_ID, description="Identifier, unique among the events of the source."
+    )
     source: str = Field(min_length=1, max_length=LONGEST_SOURCE, examples=["shop"])
     type: str = Field(min_length=1, max_length=LONGEST_TYPE, examples=["payment.settled"])
-    data: JsonValue = Field(default=None, description="Anything.", examples=[{"order": "A-17"}])
+    data: JsonValue = Field(default=None, description="Any JSON value.", examples=[{"order": "A-17"}])
 
 
 class CloudEvents(RootModel[Annotated[list[JsonValue], Field(max_length=MOST_EVENTS)]]):
-    """Several events, each a CloudEvent.
-    One that is none holds up no other, and the answer is 422 with its place.
+    """A batch of events, each a CloudEvent. An invalid event does not affect the others; the answer is 422
+    and names its position.
     """
 
 
 class EventOutcome(Answer):
-    """What a workflow's rule has done."""
+    """Result of one rule of a workflow."""
 
     workflow: str
     did: str = Field(
         description="; ".join(f"`{deed}`: {means}" for deed, means in DEEDS.items()) + ".",
         json_schema_extra={"enum": list(DEEDS)},
     )
-    saga: str | None = Field(description="That was started or reached, or that was there.")
-    signal: str | None = Field(description="The rule's signal; null for a rule that starts sagas.")
+    saga: str | None = Field(description="Saga that was started or signalled, or that existed already.")
+    signal: str | None = Field(description="Signal of the rule. Null for a rule that starts sagas.")
     why: str | None
 
 
 class EventTaken(Answer):
-    """What became of an event."""
+    """Result of one event."""
 
     id: str | None
     source: str | None
     type: str | None
-    matched: int = Field(ge=0, description="Rules that were for it.")
+    matched: int = Field(ge=0, description="Number of rules that match the event.")
     outcomes: list[EventOutcome]
 
 
 class EventsTaken(Answer):
-    """What became of each event, in their order."""
+    """Results of the events, in the order of the request."""
 
     events: list[EventTaken]
 
 
 USER = "eventbridge"
-"""Who signals, in the log."""
+"""User recorded in the log for signals from EventBridge."""
 
 
 class NotTaken(EngineFault):
-    """The event could not be dealt with, or not by every rule; the message says why."""
+    """Error for an event that some or all of its rules could not process. The message contains the reason."""
 
 
 def cloud_event(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry of a bus as a CloudEvent. One whose detail is a CloudEvent already is taken as that."""
+    """Return the EventBridge entry as a CloudEvent. An entry whose detail is a valid CloudEvent yields that
+    event.
+    """
     detail = entry.get("detail")
     if isinstance(detail, dict) and detail.get("specversion") == VERSION and not problems_of(detail):
         return detail
@@ -201,7 +207,7 @@ def cloud_event(entry: Mapping[str, Any]) -> dict[str, Any]:
 async def take_in(
     engine: Engine, tenant: str, entry: Mapping[str, Any], request: str, deadline: int
 ) -> list[dict[str, Any]]:
-    """What was done. Raises `NotTaken`."""
+    """Process an EventBridge entry and return the outcomes. Raises `NotTaken`."""
     if not tenant:
         raise NotTaken("the parameter `EventTenant` does not say whose the events of the bus are")
     event = cloud_event(entry)

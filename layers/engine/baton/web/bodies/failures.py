@@ -1,4 +1,4 @@
-"""Failures, incidents, dead letters, undoing and explanations as models of answers."""
+"""Models of answers about failures, questions, incidents, dead letters, rollbacks and explanations."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ Time = Annotated[
     str, WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2026-11-21T10:00:00.123Z"]})
 ]
 Status = Annotated[str, WithJsonSchema({"type": "string", "enum": list(STATUSES)})]
-Condition = Annotated[
-    dict[str, Any], Field(description="A condition as it was compiled; `is` says of which kind.")
-]
+Condition = Annotated[dict[str, Any], Field(description="Compiled condition. `is` names its kind.")]
 Schema = Annotated[dict[str, Any], Field(description="A JSON Schema.")]
-Cursor = Annotated[str | None, Field(description="The `cursor` of the next page; null at the end.")]
+Cursor = Annotated[
+    str | None, Field(description="Value of `cursor` for the next page. Null on the last page.")
+]
 
 
 class Answer(BaseModel):
-    """Exactly these fields."""
+    """An object with exactly these fields."""
 
     model_config = ConfigDict(extra="forbid", json_schema_serialization_defaults_required=True)
 
 
-LABEL = "What the item is called, such as `turn 2, call 1 (table.hold)`."
-ITEM = "Which of the things that the node does at once or in turn, such as `t2-0`, the first call of an agent's second turn."
+LABEL = "Label of the item, such as `turn 2, call 1 (table.hold)`."
+ITEM = "Item that the node processes, such as `t2-0` for the first call of an agent's second turn."
 
 
 class SparseAnswer(BaseModel):
-    """No other fields than these; one that has a default may be absent."""
+    """An object with no other fields than these. A field with a default can be absent."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class OpenAnswer(BaseModel):
-    """These fields and others."""
+    """An object with these and further fields."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -52,26 +52,26 @@ class OpenAnswer(BaseModel):
 AskedFor = Annotated[
     Annotated[str, WithJsonSchema({"type": "string", "enum": list(QUESTIONS)})] | None,
     Field(
-        description="Of the type `error`: what the person is asked for, which is the `question` of the workflow's rule about the "
-        "failure. Null for any other type, which says it itself."
+        description="For the type `error`: kind of answer that the person is asked for, which is the `question` "
+        "of the workflow's rule for the failure. Null for other types."
     ),
 ]
-_KINDS = "transient, recoverable, user_resolvable, permanent, catastrophic or unknown."
+_KINDS = "Class of the failure: transient, recoverable, user_resolvable, permanent, catastrophic or unknown."
 
 
 class AttemptFailure(Answer):
-    """Why an attempt failed, and what that means to a person."""
+    """Failure of an attempt, and its meaning."""
 
     code: str
     class_: str = Field(alias="class", description=_KINDS)
     message: str
-    retryable: bool = Field(description="Whether trying again, and nothing else, may help.")
-    says: str = Field(description="What the code means, in a sentence.")
-    advice: str = Field(description="What to do about it.")
+    retryable: bool = Field(description="True if a retry of the same call may succeed.")
+    says: str = Field(description="Meaning of the code, as a sentence.")
+    advice: str = Field(description="Recommended action.")
 
 
 class FailingStep(AttemptFailure):
-    """A step that is not done, some of whose attempts have failed; the failure is that of the last."""
+    """An open step with failed attempts. The failure is that of the last attempt."""
 
     # Only turns and calls of agents have an item.
     model_config = ConfigDict(json_schema_serialization_defaults_required=False)
@@ -80,17 +80,21 @@ class FailingStep(AttemptFailure):
     iteration: list[int]
     item: str = Field("", description=ITEM)
     label: str = Field("", description=LABEL)
-    attempts: int = Field(ge=1, description="How many have failed.")
-    at: Time | None = Field(description="When the last of them failed.")
-    strategy: str = Field(description="What is done about it: retry, replan, ask_user or escalate.")
-    hint: str | None = Field(description="Of a replan: what it carries out.")
-    way: str | None = Field(description="The other way that it goes now.")
-    next_attempt_at: Time | None = Field(description="Not before then; null: it is not a matter of time.")
+    attempts: int = Field(ge=1, description="Number of failed attempts.")
+    at: Time | None = Field(description="Time of the last failure.")
+    strategy: str = Field(
+        description="Strategy that handles the failure: retry, replan, ask_user or escalate."
+    )
+    hint: str | None = Field(description="For a replan: hint that it applies.")
+    way: str | None = Field(description="Alternative that the step uses now.")
+    next_attempt_at: Time | None = Field(
+        description="Earliest time of the next attempt. Null if the next attempt does not depend on time."
+    )
 
 
 class Choice(Answer):
-    """An answer that a question offers, in its author's words.
-    `default`: it is taken when the question expires.
+    """An answer that a question offers, in the words of its author. The question's expiry selects the choice
+    whose `default` is true.
     """
 
     id: str
@@ -101,7 +105,7 @@ class Choice(Answer):
 
 
 class Takeover(Answer):
-    """What a person takes over by hand."""
+    """Work that a person takes over manually."""
 
     url: str
     picture: str
@@ -109,42 +113,50 @@ class Takeover(Answer):
 
 
 class Asked(Answer):
-    """A question to a person: about a failure, about a saga that is parked, or one that a node asks."""
+    """A question to a person, asked by a node, about a failed step or about a parked saga."""
 
     id: str
-    node: str | None = Field(description="Null: it is about the saga as a whole.")
+    node: str | None = Field(description="Node that asks. Null if the question concerns the saga as a whole.")
     iteration: list[int]
     asked_for: AskedFor
     message: str
-    options: list[str] = Field(description="The actions that an answer can name.")
-    expires_at: Time | None = Field(description="Then it goes on without an answer; null: it waits.")
+    options: list[str] = Field(description="Actions that an answer can name.")
+    expires_at: Time | None = Field(
+        description="Time when the question expires and the saga continues without an answer. Null if the question "
+        "does not expire."
+    )
     type: Annotated[str, WithJsonSchema({"type": "string", "enum": list(TYPES)})] = Field(
-        description="What an answer is, and what becomes of the question without one. A step that failed asks about an `error`."
+        description="Type of the question. It determines the form of the answer and the result of an expiry. A "
+        "failed step asks a question of type `error`."
     )
     title: str | None
-    details: JsonValue = Field(description="What the person has to know, as the workflow gives it.")
-    choices: list[Choice] = Field(description="Of those `options` that have more than an id.")
-    schema_: Schema | bool | None = Field(alias="schema", description="Of the `data` that `submit` brings.")
+    details: JsonValue = Field(description="Information for the person, as the workflow supplies it.")
+    choices: list[Choice] = Field(description="Details of those `options` that have more than an id.")
+    schema_: Schema | bool | None = Field(
+        alias="schema", description="JSON Schema of the `data` of an answer with `submit`."
+    )
     takeover: Takeover | None
     digest: str | None = Field(
-        description="Of a call that is to be approved: the SHA-256 of the tool and its arguments. An approval is for these only."
+        description="For the approval of a call: SHA-256 of the tool and its arguments. The approval applies only to this call."
     )
-    asked_at: Time | None = Field(description="Null where the log does not say.")
+    asked_at: Time | None = Field(
+        description="Time when the question was asked. Null if the log does not contain it."
+    )
     risk: Annotated[str, WithJsonSchema({"type": "string", "enum": list(SEVERITIES)})] | None = Field(
-        description="How much depends on the answer, where the workflow or the tool says so."
+        description="Severity of the decision, if the workflow or the tool declares one."
     )
-    told_at: Time | None = Field(description="When people were last told again; null: they were told once.")
+    told_at: Time | None = Field(description="Time of the last reminder. Null if no reminder was sent.")
 
 
 class Answerer(Answer):
-    """A user, a group of users, or a role of callers, whom a question is for."""
+    """A user, a group of users, or a role of callers that may answer a question."""
 
     kind: Literal["user", "group", "role"]
     name: str
 
 
 class QuestionClaim(Answer):
-    """Who has made a question of several their own, since when, and whom it was for."""
+    """Claim of a question by one user, and the audience before the claim."""
 
     by: str
     at: Time
@@ -152,105 +164,117 @@ class QuestionClaim(Answer):
 
 
 class EscalationStep(Answer):
-    """What happens at a time while there is no answer."""
+    """An escalation of a question that has no answer by a given time."""
 
     at: Time
     action: Literal["remind", "hand_on", "decide"] = Field(
-        description="People are told again, others may answer from then on, or the question is closed."
+        description="`remind`: the audience is notified again. `hand_on`: another audience may answer from then "
+        "on. `decide`: the question is closed."
     )
-    to: Answerer | None = Field(description="Of `hand_on`: the others.")
-    answer: str | None = Field(description="Of `decide`: the answer that closes it.")
+    to: Answerer | None = Field(description="For `hand_on`: the new audience.")
+    answer: str | None = Field(description="For `decide`: the answer that closes the question.")
 
 
 class Question(Asked):
-    """A question that waits for an answer, which `POST /sagas/{saga}/answer` brings."""
+    """An open question. `POST /sagas/{saga}/answer` answers it."""
 
-    for_: list[Answerer] = Field(alias="for", description="Who may answer it; others are refused with 403.")
-    claim: QuestionClaim | None = Field(description="Null: no user has claimed it.")
-    escalate: list[EscalationStep] = Field(description="What is still to happen, the earliest first.")
-    arguments: Schema | None = Field(description="Of the arguments that an answer may change; null: none.")
+    for_: list[Answerer] = Field(
+        alias="for",
+        description="Users, groups and roles that may answer. Answers of other callers are refused with status 403.",
+    )
+    claim: QuestionClaim | None = Field(
+        description="Claim by a user. Null if no user has claimed the question."
+    )
+    escalate: list[EscalationStep] = Field(description="Pending escalations, earliest first.")
+    arguments: Schema | None = Field(
+        description="JSON Schema of the arguments that an answer may change. Null if it may change none."
+    )
 
 
 class Audience(Answer):
-    """Whom a question is for, besides operators; `on_call` is operators alone, and has no name."""
+    """Audience of a question, in addition to operators. `on_call` means operators only and has no name."""
 
     kind: Annotated[str, WithJsonSchema({"type": "string", "enum": ["user", "group", "role", "on_call"]})]
     name: str | None
 
 
 class ListedQuestion(Answer):
-    """An open question in a list.
-    All that it says, its schema among it, is in the answer of `GET /sagas/{saga}`.
-    """
+    """An open question in a list. `GET /sagas/{saga}` returns the complete question with its schema."""
 
     saga: str
     workflow: str
     id: str
     type: Annotated[str, WithJsonSchema({"type": "string", "enum": list(TYPES)})]
     asked_for: AskedFor
-    title: str | None = Field(description="Its beginning, where it is long.")
-    message: str = Field(description="Its beginning, where it is long.")
+    title: str | None = Field(description="Title of the question. A long title is truncated.")
+    message: str = Field(description="Text of the question. A long text is truncated.")
     for_: Audience = Field(alias="for")
-    options: list[str] = Field(description="What can be answered; the first ones, where there are many.")
+    options: list[str] = Field(description="Actions that an answer can name. A long list is truncated.")
     asked_at: Time | None
-    expires_at: Time | None = Field(description="null: never.")
+    expires_at: Time | None = Field(description="Time when the question expires. Null if it does not expire.")
     risk: Annotated[str, WithJsonSchema({"type": "string", "enum": list(SEVERITIES)})] | None
     told: bool = Field(
-        description="Whether its audience was told of it. A person is told of so many at once only."
+        description="True if the audience was notified. The number of notifications that a person receives at "
+        "once is limited."
     )
-    answer_at: str = Field(description="The path that takes the answer, by POST.")
+    answer_at: str = Field(description="Path for the answer. Send it with POST.")
 
 
 class QuestionPage(Answer):
-    """Open questions, what expires first in front."""
+    """A page of open questions, ordered by expiry, earliest first."""
 
     questions: list[ListedQuestion]
     next: Cursor
 
 
 class ParkedAs(Answer):
-    """Why a saga is parked."""
+    """Reason why a saga is parked."""
 
     code: str
     message: str
     node: str | None
-    until: Time | None = Field(description="Then it goes on by itself; null: a person has to decide.")
+    until: Time | None = Field(
+        description="Time when the saga resumes automatically. Null if a person must decide."
+    )
     stands_still_since: Time | None = Field(
-        description="It is parked for a defect since then, and its time stands still; null: for something else."
+        description="Time since which a defect parks the saga; the saga's clock is stopped from then on. Null if "
+        "there is another reason."
     )
     build: str | None = Field(
-        description="The code that the defect has come with: the saga goes on by itself with other code."
+        description="Build of the code with the defect. The saga resumes automatically with another build."
     )
 
 
 class Reaction(Answer):
-    """One thing that was done about a failure."""
+    """A reaction to a failure."""
 
     strategy: str
     hint: str | None
     way: str | None
-    policy: str | None = Field(description="The failover policy that says so.")
-    why: list[str] = Field(description="Why the strategies before it were passed.")
-    pause_ms: int | None = Field(ge=0, description="Of a retry: the time before it.")
+    policy: str | None = Field(description="Failover policy that selected the strategy.")
+    why: list[str] = Field(description="Reasons why earlier strategies were not used.")
+    pause_ms: int | None = Field(ge=0, description="For a retry: delay before it, in milliseconds.")
     next_attempt_at: Time | None
     question: Asked | None
-    answer: str | None = Field(description="retry, use, fail, or expired; null: none yet.")
+    answer: str | None = Field(
+        description="Answer to the question: retry, use, fail or expired. Null if the question is open."
+    )
 
 
 class FailedAttempt(AttemptFailure):
-    """An attempt that failed, but was not its step's last word."""
+    """A failed attempt that was followed by a further reaction."""
 
     attempt: int = Field(ge=1)
     tool: str
-    version: int = Field(ge=1, description="Of the entry that says so.")
+    version: int = Field(ge=1, description="Version of the log entry that records the failure.")
     at: Time
     lasted_ms: int
     then: list[Reaction]
-    text: str = Field(description="All of it, for a person.")
+    text: str = Field(description="Complete explanation as text.")
 
 
 class Incident(Answer):
-    """Something that went wrong and needs a person. It is resolved once a person has decided about its saga."""
+    """A problem that requires a person. The incident is resolved when a person decides about its saga."""
 
     id: str
     status: Annotated[str, WithJsonSchema({"type": "string", "enum": ["open", "resolved"]})]
@@ -261,71 +285,78 @@ class Incident(Answer):
     severity: Annotated[str, WithJsonSchema({"type": "string", "enum": list(SEVERITIES)})]
     opened_at: Time
     resolved_at: Time | None
-    resolved_by: str | None = Field(description="Who answered, resumed, cancelled, forked or said so.")
-    acknowledged_at: Time | None = Field(description="When a person last said that they have it.")
+    resolved_by: str | None = Field(
+        description="User whose action resolved the incident: an answer, resume, cancel, fork, or an explicit "
+        "resolve."
+    )
+    acknowledged_at: Time | None = Field(description="Time when a person last acknowledged the incident.")
     acknowledged_by: str | None
-    note: str | None = Field(description="What that person said about it.")
+    note: str | None = Field(description="Note of the person who acknowledged the incident.")
 
 
 class IncidentPage(Answer):
-    """Incidents, the newest first."""
+    """A page of incidents, newest first."""
 
     incidents: list[Incident]
     next: Cursor
 
 
 class FailureHandler(Answer):
-    """What was started when a saga had failed for good."""
+    """Saga that was started because another saga failed permanently."""
 
-    saga: str | None = Field(description="Null where it could not be started.")
-    status: Status | None = Field(description="Of that saga; null once it is stored no more.")
-    why: str | None = Field(description="Why it could not be started.")
+    saga: str | None = Field(description="Identifier of the saga. Null if it could not be started.")
+    status: Status | None = Field(description="Status of the saga. Null if its data was deleted.")
+    why: str | None = Field(description="Reason why the saga could not be started.")
 
 
 class DeadLetter(Answer):
-    """What could not be delivered or read: a saga whose wakes died, or a message that names no saga."""
+    """A message that could not be delivered or a log entry that could not be read. It belongs to a saga, or
+    to no saga if the message names none.
+    """
 
-    id: str = Field(description="That of its saga; `message~…` for a message that names none.")
+    id: str = Field(description="Identifier of the saga. `message~…` if the message names no saga.")
     status: Annotated[str, WithJsonSchema({"type": "string", "enum": list(LETTER_STATUSES)})]
     saga: str | None
-    node: str | None = Field(description="What the entry that cannot be read is about.")
-    version: int | None = Field(ge=1, description="Of the entry that cannot be read, if it is one.")
+    node: str | None = Field(description="Node that the unreadable log entry refers to.")
+    version: int | None = Field(
+        ge=1, description="Version of the unreadable log entry, if an entry is the cause."
+    )
     code: str = Field(examples=["unreadable_log", "missing_graph", "unknown_entry", "received_too_often"])
     reason: str
     source: Annotated[str, WithJsonSchema({"type": "string", "enum": list(SOURCES)})] = Field(
-        description="Whose messages they are: wakes, or what the relay could not pass on."
+        description="Origin of the messages: wake-up messages, or messages that the relay could not forward."
     )
-    messages: int = Field(ge=1, description="Messages that have died.")
-    attempts: int = Field(ge=1, description="Deliveries of these messages, all of which failed.")
-    first_at: Time = Field(description="When the first of them was sent.")
+    messages: int = Field(ge=1, description="Number of dead messages.")
+    attempts: int = Field(ge=1, description="Number of failed deliveries of these messages.")
+    first_at: Time = Field(description="Time when the first of the messages was sent.")
     last_at: Time
     pending_since: Time | None
-    age_ms: int = Field(ge=0, description="Since the first of them was sent.")
+    age_ms: int = Field(ge=0, description="Milliseconds since the first of the messages was sent.")
     redrives: int = Field(ge=0)
-    redrives_left: int = Field(ge=0, description="Before one needs `force`.")
-    decided_at: Time | None = Field(description="When it was redriven or discarded last.")
+    redrives_left: int = Field(ge=0, description="Number of further redrives that do not require `force`.")
+    decided_at: Time | None = Field(description="Time of the last redrive or discard.")
     decided_by: str | None
-    why: str | None = Field(description="Why it was discarded.")
+    why: str | None = Field(description="Reason of the discard.")
     expires_at: Time
-    message: str = Field(description="The newest message, cut where it is long.")
+    message: str = Field(description="Newest message. A long message is truncated.")
 
 
 class DeadLetterPage(Answer):
-    """Dead letters, the oldest first."""
+    """A page of dead letters, oldest first."""
 
     dead_letters: list[DeadLetter]
     next: Cursor
 
 
 class LeftLetter(Answer):
-    """A dead letter that was left as it was."""
+    """A dead letter that the request did not change."""
 
     id: str
     why: str
 
 
 class RedrivenPage(Answer):
-    """What came of a redrive of many: it goes on at `next`, if that is there."""
+    """Result of a redrive of several dead letters. `next` is the cursor of the next part."""
 
     matched: int = Field(ge=0)
     redriven: int = Field(ge=0)
@@ -334,7 +365,7 @@ class RedrivenPage(Answer):
 
 
 class DiscardedPage(Answer):
-    """What came of discarding many: it goes on at `next`, if that is there."""
+    """Result of a discard of several dead letters. `next` is the cursor of the next part."""
 
     matched: int = Field(ge=0)
     discarded: int = Field(ge=0)
@@ -345,21 +376,23 @@ class DiscardedPage(Answer):
 class NotUndone(Answer):
     """A step that could not be undone."""
 
-    step: str = Field(description="Its slot: the node, and the rounds of the loops around it.")
-    version: int = Field(ge=1, description="The entry that says what it has done.")
-    tool: str = Field(description="The tool that was to undo it.")
+    step: str = Field(description="Slot of the step: its node and the rounds of the enclosing loops.")
+    version: int = Field(ge=1, description="Version of the log entry that records the step.")
+    tool: str = Field(description="Tool that was called to undo the step.")
     code: str
     message: str
 
 
 class UnderWay(Answer):
-    """How far an undoing is."""
+    """Progress of a rollback."""
 
     since: Time
     reason: str
-    by: str | None = Field(description="Who asked for it; null: the saga failed.")
+    by: str | None = Field(
+        description="User who requested the rollback. Null if the failure of the saga started it."
+    )
     back_to: int | None = Field(
-        description="What was done up to this version stays; null: everything is undone."
+        description="Version of the log up to which effects are kept. Null if everything is undone."
     )
     undone: int = Field(ge=0)
     failed: int = Field(ge=0)
@@ -367,63 +400,70 @@ class UnderWay(Answer):
 
 
 class WasUndone(Answer):
-    """What has come of the undoing with which a saga has ended."""
+    """Result of the rollback that ended a saga."""
 
-    undone: int = Field(ge=0, description="Steps that were undone.")
-    failed: int = Field(ge=0, description="Steps that could not be undone.")
-    lasting: int = Field(ge=0, description="Steps that nothing undoes.")
-    stays: list[str] = Field(description="The first of those that nothing undoes.")
+    undone: int = Field(ge=0, description="Number of steps that were undone.")
+    failed: int = Field(ge=0, description="Number of steps that could not be undone.")
+    lasting: int = Field(ge=0, description="Number of irreversible steps.")
+    stays: list[str] = Field(description="First irreversible steps.")
     back_to: int | None
 
 
 class Undoing(Answer):
-    """What of a saga could be undone, how far an undoing is, and what has come of it."""
+    """Steps of a saga that can be undone, the progress of a rollback, and its result."""
 
-    undoable: int = Field(ge=0, description="Steps that are done and would be undone.")
-    lasting: int = Field(ge=0, description="Steps that are done and that nothing undoes.")
+    undoable: int = Field(ge=0, description="Number of completed steps that can be undone.")
+    lasting: int = Field(ge=0, description="Number of completed steps that are irreversible.")
     failed: list[NotUndone] = Field(
-        description="What could not be undone; another rollback takes it up again."
+        description="Steps that could not be undone. A further rollback retries them."
     )
     doubtful: list[str] = Field(
-        description="Steps that may have happened. A rollback asks whether they have, of those that something undoes."
+        description="Steps with an unknown outcome. A rollback asks a person about those of them that can be undone."
     )
     more_failed: int = Field(
         ge=0,
-        description="More steps that could not be undone; entries `undo_set_aside` of the log name them.",
+        description="Number of further steps that could not be undone. The `undo_set_aside` entries of the log "
+        "name them.",
     )
     more_doubtful: int = Field(
         ge=0,
-        description="More steps that may have happened; entries `step_failed` and `step_stopped` of the log name them.",
+        description="Number of further steps with an unknown outcome. The `step_failed` and `step_stopped` "
+        "entries of the log name them.",
     )
     under_way: UnderWay | None
     done: WasUndone | None
 
 
 class PlannedStep(Answer):
-    """A step that a rollback comes to."""
+    """A step in a rollback."""
 
     step: str
     version: int = Field(ge=1)
     by: str | None = Field(
-        description="The tool that undoes it, or the child saga that does; null: nothing does."
+        description="Tool or child saga that undoes the step. Null if the step is irreversible."
     )
-    doubtful: bool = Field(description="It may have happened: a person is asked before it is undone.")
+    doubtful: bool = Field(
+        description="True if the outcome of the step is unknown. A person is asked before it is undone."
+    )
 
 
 class Plan(Answer):
-    """What a rollback undoes, the newest first."""
+    """Steps that a rollback undoes, newest first."""
 
     parent: str | None = Field(
-        description="The saga that has started this one. It is not told: what it has made of this one's output stays."
+        description="Parent saga. The rollback does not notify it, and the parent's own use of this saga's output"
+        " is not undone."
     )
     undoable: int = Field(ge=0)
-    doubtful: int = Field(ge=0, description="Steps that may have happened: a person is asked about each.")
-    lasting: int = Field(ge=0, description="Steps that nothing undoes.")
-    steps: list[PlannedStep] = Field(description="The first 100 of both.")
+    doubtful: int = Field(
+        ge=0, description="Number of steps with an unknown outcome. A person is asked about each."
+    )
+    lasting: int = Field(ge=0, description="Number of irreversible steps.")
+    steps: list[PlannedStep] = Field(description="First 100 steps, undoable and irreversible.")
 
 
 class RollbackPlan(Answer):
-    """What a rollback would undo. Nothing was done."""
+    """Steps that a rollback would undo. The request changes nothing."""
 
     id: str
     status: Status
@@ -432,75 +472,76 @@ class RollbackPlan(Answer):
 
 
 class RollbackAccepted(RollbackPlan):
-    """It is in the saga's log, now or since before."""
+    """The saga's log records the rollback, now or from an earlier request."""
 
     changed: bool
 
 
 class WayStep(SparseAnswer):
-    """A round of a node that is settled, or one of the several things that the node does in it."""
+    """A settled round of a node, or a settled item of such a round."""
 
     node: str
-    iteration: list[int] = Field(description="Its round in each loop around it, outermost first.")
+    iteration: list[int] = Field(description="Round of each enclosing loop, outermost first.")
     item: str = Field(default="", description=ITEM)
     became: Annotated[str, WithJsonSchema({"type": "string", "enum": list(BECAME)})]
-    version: int = Field(ge=1, description="Of the entry that says so.")
+    version: int = Field(ge=1, description="Version of the log entry that records the result.")
     at: Time
     by: list[str] = Field(
-        description="The nodes whose live edges led to it; empty text: the start of the saga."
+        description="Nodes whose live edges led to this round. An empty string stands for the start of the saga."
     )
-    way: str = Field(description="What its loop and its branch chose, as in the log.")
-    to: list[str] = Field(
-        description="The rounds of nodes that its live edges lead to, as NODE or NODE@ROUND."
-    )
-    not_to: list[str] = Field(description="Those that it does not go on to.")
+    way: str = Field(description="Choice of the node's loop and branch, as in the log.")
+    to: list[str] = Field(description="Rounds of nodes that the live edges lead to, as NODE or NODE@ROUND.")
+    not_to: list[str] = Field(description="Nodes that the saga does not continue with.")
     text: str = Field(
-        description="For a person: which turn or call of an agent it is, which way it went on, or why it did not run."
+        description="Explanation as text: the turn or call of an agent, the path taken, or the reason why the "
+        "node did not run."
     )
-    child: str = Field(default="", description="The saga that it has started, if it starts any.")
+    child: str = Field(default="", description="Saga that the node has started, if any.")
 
 
 class OpenNode(SparseAnswer):
-    """A round of a node that is not settled yet."""
+    """A round of a node that is not settled."""
 
     node: str
     iteration: list[int]
     item: str = Field(default="", description=ITEM)
     state: Annotated[str, WithJsonSchema({"type": "string", "enum": list(STATES)})]
-    text: str = Field(description="What it is doing, for a person.")
-    child: str = Field(default="", description="The saga that it has started.")
+    text: str = Field(description="Current activity as text.")
+    child: str = Field(default="", description="Saga that the node has started.")
 
 
 class _AboutSaga(Answer):
     saga: str
     workflow: str
     status: Status
-    version: int = Field(ge=1, description="Version of its log that this was read to.")
+    version: int = Field(ge=1, description="Version of the saga's log that this answer reflects.")
     branch: int = Field(
-        ge=0, description="What an earlier branch did behind the fork is not part of the answer."
+        ge=0,
+        description="Number of the branch. The answer excludes entries of earlier branches after the fork.",
     )
 
 
 class Way(_AboutSaga):
-    """Which way a saga went."""
+    """The path that a saga took."""
 
-    start: str | None = Field(
-        description="By which event from outside it was started, for a person; on the first page only."
-    )
-    steps: list[WayStep] = Field(description="In the order in which they were settled.")
-    open: list[OpenNode] = Field(max_length=100, description="What is not settled; on the last page only.")
+    start: str | None = Field(description="Event that started the saga, as text. Only on the first page.")
+    steps: list[WayStep] = Field(description="Settled rounds, in the order of settlement.")
+    open: list[OpenNode] = Field(max_length=100, description="Open rounds. Only on the last page.")
     end: str | None = Field(
-        description="How the saga ended or is about to, for a person; on the last page only."
+        description="End of the saga, reached or in progress, as text. Only on the last page."
     )
-    next: int | None = Field(description="The `after` of the next page; null at the end.")
+    next: int | None = Field(description="Value of `after` for the next page. Null on the last page.")
 
 
 class ExplainedEdge(Answer):
-    """What an edge into the node has said."""
+    """State of an edge into the node."""
 
-    from_: str = Field(alias="from", description="The sender; empty: the start of the saga.")
-    alive: bool | None = Field(description="Whether this way was taken; null: not known yet.")
-    late: bool = Field(description="It came when the join had fired already.")
+    from_: str = Field(
+        alias="from",
+        description="Node that the edge comes from. An empty string stands for the start of the saga.",
+    )
+    alive: bool | None = Field(description="True if the saga took this edge. Null if that is not decided.")
+    late: bool = Field(description="True if the edge was decided after the node's join was complete.")
     version: int | None
     at: Time | None
     text: str
@@ -509,7 +550,7 @@ class ExplainedEdge(Answer):
 class Reason(Answer):
     """One step back to a cause."""
 
-    node: str = Field(description="Empty: the saga as a whole.")
+    node: str = Field(description="Name of the node. Empty for the saga as a whole.")
     iteration: list[int]
     version: int | None
     at: Time | None
@@ -517,36 +558,40 @@ class Reason(Answer):
 
 
 class ExplainedRound(Answer):
-    """What became of one round of a node, and why."""
+    """Result of one round of a node, and its causes."""
 
     iteration: list[int]
     state: Annotated[str, WithJsonSchema({"type": "string", "enum": list(STATES)})]
-    version: int | None = Field(description="Of the entry that settled it.")
+    version: int | None = Field(description="Version of the log entry that settled the round.")
     at: Time | None
-    text: str = Field(description="The whole answer, for a person.")
+    text: str = Field(description="Complete explanation as text.")
     edges: list[ExplainedEdge]
     attempts: list[FailedAttempt] = Field(
-        max_length=50, description="Those that failed before the last; of more, the first and the last ones."
+        max_length=50,
+        description="Failed attempts before the last. Contains the first and last of them if there are more than "
+        "50.",
     )
     items: list[WayStep | OpenNode] = Field(
-        max_length=50, description="The turns and calls of an agent; of more, the first and the last ones."
+        max_length=50,
+        description="Turns and calls of an agent. Contains the first and last of them if there are more than 50.",
     )
     causes: list[Reason] = Field(
-        description="Why it did not run: from its own edges back to the cause, the shortest way."
+        description="Reasons why the node did not run, from its own edges back to the cause, along the shortest "
+        "path."
     )
-    causes_left_out: int = Field(ge=0, description="How many are not shown before the last.")
-    waits_for: list[OpenNode] = Field(max_length=100, description="What holds it up.")
+    causes_left_out: int = Field(ge=0, description="Number of causes omitted before the last.")
+    waits_for: list[OpenNode] = Field(max_length=100, description="Open rounds that this round waits for.")
     way: str
     to: list[str]
     not_to: list[str]
 
 
 class Explanation(_AboutSaga):
-    """Why a node ran, or did not."""
+    """Explanation of why a node ran or did not run."""
 
     node: str
     kind: str
     iterations: list[ExplainedRound] = Field(
-        description="Its rounds, as far as its loops have come; else the only one."
+        description="Rounds of the node that its loops have reached. A node outside of loops has one."
     )
-    left_out: int = Field(ge=0, description="Earlier rounds that the answer has no room for.")
+    left_out: int = Field(ge=0, description="Number of earlier rounds omitted from the answer.")

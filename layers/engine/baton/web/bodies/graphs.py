@@ -1,7 +1,7 @@
-"""How workflows and the kinds of their nodes are described to the outside, as models.
+"""Models of answers about workflows and node kinds.
 
-The values are made in core/read/views.py, core/documents/schema.py and runtime/requests/queries.py.
-Imported only where the OpenAPI document is made: see answers.py.
+core/read/views.py, core/documents/schema.py and runtime/requests/queries.py make the values. Import these
+models only to make the OpenAPI document; see answers.py.
 """
 
 from __future__ import annotations
@@ -21,16 +21,18 @@ class WorkflowRule(BaseModel):
 
 
 class WorkflowBranch(BaseModel):
-    """Where a node goes on: the first rule that holds, or what an expression names."""
+    """Nodes that follow a node: those of the first rule that holds, or those that an expression names."""
 
     rules: list[WorkflowRule]
-    choose: str | None = Field(description="An expression whose value names nodes among `among`.")
+    choose: str | None = Field(description="Expression whose value names nodes in `among`.")
     among: list[str]
     default: list[str]
 
 
 class WorkflowCatch(BaseModel):
-    """One way on from a failure: for these codes and classes, none of them for all."""
+    """Continuation after a failure with one of these codes or classes. A catch without codes and classes
+    applies to all failures.
+    """
 
     code: list[str]
     class_: list[str] = Field(alias="class")
@@ -39,7 +41,9 @@ class WorkflowCatch(BaseModel):
 
 
 class WorkflowLoop(BaseModel):
-    """Of the last node of a loop: when it goes back to which node, and where it leaves to."""
+    """Loop that ends with this node: the condition for another round, the node to return to, and the nodes
+    after the loop.
+    """
 
     while_: Condition = Field(alias="while")
     max_iterations: int = Field(ge=1)
@@ -48,95 +52,104 @@ class WorkflowLoop(BaseModel):
     timeout_path: list[str]
     pause: Any = Field(
         None,
-        description="Between its rounds: a duration, an expression that gives one, or `first`, `factor` and `most`.",
+        description="Delay between rounds: a duration, an expression that yields one, or an object with `first`, "
+        "`factor` and `most`.",
     )
-    initial: Any = Field(None, description="What its last node has given before the first round.")
-    within_ms: int | None = Field(None, description="Of a `poll`: how long it goes round at most.")
+    initial: Any = Field(None, description="Output of the last node before the first round.")
+    within_ms: int | None = Field(None, description="For a `poll`: maximum duration in milliseconds.")
 
 
 class WorkflowJoin(BaseModel):
-    """What a node waits for."""
+    """Condition under which a node with several predecessors runs."""
 
-    wait_for: Literal["all"] | int = Field(description="So many live edges, or all edges.")
-    tolerated_failures: int | None = Field(description="Null: a failure is one of the saga.")
+    wait_for: Literal["all"] | int = Field(
+        description="Number of live edges that the node waits for, or `all`."
+    )
+    tolerated_failures: int | None = Field(
+        description="Number of predecessors that may fail. Null if the failure of one fails the saga."
+    )
     rest: Literal["cancel", "run"]
 
 
 class Limit(Answer):
-    """The most there may be of something, and what happens beyond it."""
+    """A limit and the action when it is reached."""
 
     most: float = Field(ge=0)
     then: Literal["terminate", "throttle", "summarise"]
 
 
 Limits = Annotated[
-    dict[str, Limit], Field(description="By name: fan_out, hops, bytes, wall_time_ms, cost_usd.")
+    dict[str, Limit], Field(description="Limits by name: fan_out, hops, bytes, wall_time_ms, cost_usd.")
 ]
 
 
 class WorkflowNode(OpenAnswer):
-    """A node of the compiled graph; other fields depend on its kind. What it has not is left out."""
+    """A node of the compiled graph. Further fields depend on its kind; fields without a value are omitted."""
 
     name: str
     kind: str
     approval: Literal["always", "by_risk"] | None = Field(
         None,
-        description="Of a node that runs a tool: whether a person approves its calls, all or the risky ones.",
+        description="For a node that runs a tool: `always` if a person approves each call, `by_risk` if a person "
+        "approves risky calls.",
     )
-    action: str | None = Field(None, description="What its tool does, where it declares a risk.")
-    loops: list[str] = Field([], description="The last nodes of the loops around it, outermost first.")
+    action: str | None = Field(None, description="Action of the node's tool, if the tool declares a risk.")
+    loops: list[str] = Field([], description="Last nodes of the enclosing loops, outermost first.")
     when: Condition | None = None
     join: WorkflowJoin | None = None
     branch: WorkflowBranch | None = None
     loop: WorkflowLoop | None = None
-    catch: list[WorkflowCatch] = Field([], description="The first that fits a failure is taken.")
+    catch: list[WorkflowCatch] = Field(
+        [], description="Continuations after a failure. The first that applies to the failure is used."
+    )
     output_schema: Any = None
     limits: Limits = Field({})
 
 
 class Edge(Answer):
-    """`to` comes after `from`; of `again`, in the next round."""
+    """An edge of the graph: `to` follows `from`. An edge `again` leads to the next round of a loop."""
 
     from_: str = Field(alias="from")
     to: str
     kind: Literal["after", "branch", "catch", "break", "timeout", "again"] = Field(
-        description="Whether it is taken: whenever `from` is done; when its branch chooses it; when it failed and its catch chooses it; when its loop is left, "
-        "or left because its rounds are used up; when its loop goes round again."
+        description="Condition under which the edge is taken. `after`: `from` ends. `branch`: the branch of "
+        "`from` chooses it. `catch`: `from` fails and its catch chooses it. `break`: the loop ends. "
+        "`timeout`: the loop ends because its rounds are exhausted. `again`: the loop begins another "
+        "round."
     )
 
 
 class Capabilities(Answer):
-    """What a node of a kind can do."""
+    """Capabilities of a node kind."""
 
-    input: bool = Field(description="It is given values under `with`.")
-    timeout: bool = Field(description="It may have a `timeout` of its own.")
-    retry: bool = Field(description="What it does can be tried again: `retry`, `on_failure`, `failover`.")
-    parked: bool = Field(description="No invocation runs while it is open.")
-    signals: bool = Field(description="It can wait for signals.")
+    input: bool = Field(description="True if the node accepts values in `with`.")
+    timeout: bool = Field(description="True if the node accepts a `timeout` of its own.")
+    retry: bool = Field(description="True if the node accepts `retry`, `on_failure` and `failover`.")
+    parked: bool = Field(description="True if no invocation runs while the node is open.")
+    signals: bool = Field(description="True if the node can wait for signals.")
 
 
 class NodeType(Answer):
-    """A kind of node. `runs` is false for one that this version knows and cannot run."""
+    """A node kind. `runs` is false if this version recognizes the kind but cannot run it."""
 
     kind: str
     version: str = Field(
-        description="Changes when a document with such a node means something else than before."
+        description="Version of the kind. It changes when the meaning of existing documents with such nodes "
+        "changes."
     )
-    title: str = Field(description="What it is called where people see it.")
-    icon: str = Field(description="A character that it is drawn as.")
+    title: str = Field(description="Display name.")
+    icon: str = Field(description="Character that represents the kind in drawings.")
     description: str
     runs: bool
     capabilities: Capabilities
-    schema_: Schema = Field(alias="schema", description="Of a whole node of this kind.")
-    input: Schema | None = Field(
-        description="Of every `with` of such a node; null for a kind that takes none."
-    )
-    output: Schema = Field(description="Of every output of such a node.")
+    schema_: Schema = Field(alias="schema", description="JSON Schema of a complete node of this kind.")
+    input: Schema | None = Field(description="JSON Schema of `with`. Null if the kind accepts no values.")
+    output: Schema = Field(description="JSON Schema of the output.")
     example: dict[str, Any]
 
 
 class NodeTypes(Answer):
-    """All kinds of nodes, and the JSON Schema of a whole document."""
+    """All node kinds, and the JSON Schema of a workflow document."""
 
     node_types: list[NodeType]
     schema_: Schema = Field(alias="schema")
@@ -149,19 +162,19 @@ class WorkflowVersion(Answer):
     version: int = Field(ge=1)
     graph: str = Field(description="Hash of the compiled graph.")
     created_at: Time
-    by: str = Field(description="Who registered it.")
+    by: str = Field(description="User who registered the version.")
 
 
 class WorkflowPage(Answer):
-    """Workflows by name, each with its newest version."""
+    """A page of workflows with their newest versions, ordered by name."""
 
     workflows: list[WorkflowVersion]
     next: Cursor
 
 
 class NamedGraph(Answer):
-    """A graph that a document names: each saga of it is a child.
-    `GET /workflows/NAME.GRAPH` shows the rest of it.
+    """A graph that a document defines. Each saga of the graph is a child. `GET /workflows/NAME.GRAPH` returns
+    its details.
     """
 
     name: str
@@ -170,38 +183,40 @@ class NamedGraph(Answer):
 
 
 class HandlerOfFailures(Answer):
-    """What is started when a saga has failed for good: a workflow, or a graph of the document."""
+    """Workflow, or graph of the document, that is started when a saga fails permanently."""
 
     workflow: str | None
     graph: str | None
-    on_cancel: bool = Field(description="Whether it is started for a saga that was cancelled, too.")
+    on_cancel: bool = Field(description="True if the handler is also started for cancelled sagas.")
 
 
 class Workflow(WorkflowVersion):
-    """One version of a workflow, with its document and its shape."""
+    """One version of a workflow, with its document and its graph."""
 
-    document: str = Field(description="The text that was registered.")
+    document: str = Field(description="Text of the document as registered.")
     input: Schema | None
     nodes: list[WorkflowNode]
     edges: list[Edge]
     risk: list[str] = Field(
-        description="The rules by which calls are risky, in words; empty where no tool declares a risk."
+        description="Rules that determine the risk of calls, as text. Empty if no tool declares a risk."
     )
     limits: Limits
-    graphs: list[NamedGraph] = Field([], description="Those that its document names.")
+    graphs: list[NamedGraph] = Field([], description="Graphs that the document defines.")
     failure_handler: HandlerOfFailures | None = Field(
-        None, description="Null where nothing is started when a saga has failed for good."
+        None, description="Handler for permanent failures of sagas. Null if the workflow has none."
     )
 
 
 class WorkflowWithVersions(Workflow):
-    """The newest version of a workflow, and the versions there are."""
+    """The newest version of a workflow, and a list of its versions."""
 
-    versions: list[WorkflowVersion] = Field(max_length=100, description="Newest first, at most 100.")
+    versions: list[WorkflowVersion] = Field(
+        max_length=100, description="Versions, newest first. Contains at most 100."
+    )
 
 
 class Registered(Answer):
-    """What was registered."""
+    """A registered version of a workflow."""
 
     name: str
     version: int = Field(ge=1)
@@ -209,6 +224,6 @@ class Registered(Answer):
     notes: list[str] = Field(
         [],
         max_length=100,
-        description="What the author may not expect: steps that share a key, steps longer than an invocation, children "
-        "that are not registered or take something else.",
+        description="Warnings for the author: steps that share an effect key, steps that are longer than an "
+        "invocation, and children that are not registered or accept a different input.",
     )

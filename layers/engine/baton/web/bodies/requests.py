@@ -1,4 +1,4 @@
-"""Request bodies and headers: their models, how they are read, and their errors."""
+"""Models of request bodies and headers, with their parsing and errors."""
 
 from __future__ import annotations
 
@@ -53,22 +53,24 @@ _PLAIN_WORDS = {
 
 
 Plainly = AfterValidator(sanitised)
-"""Of words of people that are kept: without the secrets in them."""
+"""Text supplied by people, stored with secrets masked."""
 
 
 class Body(BaseModel):
-    """Read strictly: a number is no text, and a text is no number."""
+    """A body that is parsed strictly: numbers are not accepted as text, nor text as numbers."""
 
     model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)  # few are read by a process
 
 
 def whole(value: Any) -> Any:
-    """JSON knows one kind of number: 1.0 is a whole one."""
+    """Convert a float with an integral value, such as 1.0, to an integer, because JSON does not distinguish
+    them.
+    """
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def text_of(body: str, is_base64: bool, limit: int) -> str:
-    """The body as text. Raises `TooLarge` or `UserError`."""
+    """Return the body as text. Raises `TooLarge` or `UserError`."""
     try:
         raw = base64.b64decode(body, validate=True) if is_base64 else body.encode()
         if len(raw) > limit:
@@ -81,10 +83,11 @@ def text_of(body: str, is_base64: bool, limit: int) -> str:
 
 
 def read_body(model: type[B], text: str) -> B:
-    """The body as a model. Raises `MalformedDocument` or `InvalidInput` with every problem and its place.
+    """Return the body as a model. Raises `MalformedDocument`, or `InvalidInput` with every problem and its
+    location.
 
-    Read as strictly as a workflow document: what the log could not hold as it is (NaN, 1e999, half a
-    surrogate pair, a key that is there twice) is refused, not changed.
+    The body is parsed as strictly as a workflow document. Values that the log cannot store exactly (NaN,
+    1e999, a lone surrogate, a duplicate key) are refused, not changed.
     """
     document = parse_document(text if text.strip() else "{}", json_only=True)
     if not isinstance(document.value, dict):
@@ -114,7 +117,7 @@ def _problem(model: type[BaseModel], detail: Any) -> Problem:
 
 
 def idempotency_key(headers: Mapping[str, str]) -> str:
-    """The `Idempotency-Key`, empty if there is none. Raises `UserError` for one that is too long."""
+    """Return the `Idempotency-Key`, empty if absent. Raises `UserError` for a key that is too long."""
     key = headers.get("idempotency-key", "").strip()
     if len(key) > MAX_KEY:
         raise UserError(f"an Idempotency-Key has at most {MAX_KEY} characters")
@@ -129,7 +132,7 @@ def _grace(value: Any) -> int:
 
 
 def _micro_dollars(value: Any) -> int:
-    """Dollars as a number, or as text, which is exact."""
+    """Convert dollars to micro-dollars. A text is converted exactly."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number and not (isinstance(value, str) and re.fullmatch(_DOLLARS, value)):
         raise ValueError(f"`{str(value)[:40]}` is not an amount of dollars; give for example 2 or '2.00'")
@@ -157,33 +160,36 @@ _BUDGET_SCHEMA = {
 
 
 class StartBody(Body):
-    """What to start."""
+    """Request to start a saga."""
 
     workflow: str = Field(
-        min_length=1, max_length=128, description="A workflow's name, or name@version.", examples=["dinner"]
+        min_length=1, max_length=128, description="Name of a workflow, or NAME@VERSION.", examples=["dinner"]
     )
-    input: JsonValue = Field(None, description="Must match the workflow's input schema, if it has one.")
+    input: JsonValue = Field(
+        None,
+        description="Input of the saga. It must conform to the workflow's input schema, if the workflow has one.",
+    )
     labels: dict[str, str] = Field(
         default_factory=dict,
-        description="At most 10, by which lists find the saga.",
+        description="Labels of the saga, at most 10. `GET /sagas` filters by them.",
         examples=[{"customer": "4711"}],
     )
     correlation_key: str = Field(
         "",
         max_length=LONGEST_KEY,
-        description="By which events from outside find the saga. There is one saga of the workflow with each key, so no "
-        "Idempotency-Key goes with it.",
+        description="Key by which events from outside find the saga. A workflow has one saga for each key. Do not"
+        " send an Idempotency-Key together with this field.",
         examples=["A-17"],
     )
 
 
 class IntentionBody(Body):
-    """What a user wants, in words, and what the deployment's workflow for that needs besides."""
+    """A user's intention in words, and further input for the deployment's intention workflow."""
 
     words: str = Field(min_length=1, max_length=10_000, examples=["Dinner for four in Vienna tonight."])
     input: dict[str, JsonValue] = Field(
         default_factory=dict,
-        description="Other properties of the workflow's input.",
+        description="Further properties of the workflow's input.",
         examples=[{"city": "Vienna"}],
     )
 
@@ -195,14 +201,16 @@ class IntentionBody(Body):
 
 
 class CancelBody(Body):
-    """Graceful lets running steps finish for `grace_s`; forced does not."""
+    """Request to cancel a saga. With mode `graceful`, running steps have `grace_s` to finish; with `forced`,
+    they have none.
+    """
 
     reason: Annotated[str, Plainly] = Field("", max_length=500)
     mode: Literal["graceful", "forced"] = "graceful"
     grace_s: Annotated[int, BeforeValidator(_grace), WithJsonSchema(_GRACE_SCHEMA)] = Field(
-        30_000, description="Seconds, or a duration such as 500ms or 10m."
+        30_000, description="Grace period: a number of seconds, or a duration such as 500ms or 10m."
     )
-    undo: bool = Field(False, description="The saga takes back what it has done before it ends.")
+    undo: bool = Field(False, description="True to roll back the saga before it ends.")
 
     @property
     def grace_ms(self) -> int:
@@ -210,35 +218,35 @@ class CancelBody(Body):
 
 
 def _code(value: str) -> str:
-    """A code as the engine spells it."""
+    """Return the code in the engine's spelling."""
     if not re.fullmatch(CODE_PATTERN, value):
         raise ValueError(f"`{value[:40]}` is not a code; write for example timeout or out_of_stock")
     return code_of(value)
 
 
 class FailureBody(Body):
-    """Why what is waited for has failed."""
+    """Failure reported in place of a result."""
 
     code: Annotated[str, AfterValidator(_code)] = Field(
-        description="The code of the failure, as `catch` names it.",
+        description="Code of the failure, as used in `catch`.",
         examples=["out_of_stock"],
         json_schema_extra={"pattern": CODE_PATTERN},
     )
     message: str = Field(
         "",
         max_length=2_000,
-        description="What people read. Secrets in it are masked.",
+        description="Message for people. Baton masks secrets in it.",
         examples=["Sold out."],
     )
 
 
 class SignalBody(Body):
-    """What the signal brings: a payload, or a failure in its place."""
+    """Content of a signal: a payload or a failure."""
 
     model_config = ConfigDict(json_schema_extra={"not": {"required": ["payload", "failure"]}})
 
-    payload: JsonValue = Field(None, description="Becomes the output of the node that waits for it.")
-    failure: FailureBody | None = Field(None, description="The node that waits for it fails with this.")
+    payload: JsonValue = Field(None, description="Payload, which becomes the output of the waiting node.")
+    failure: FailureBody | None = Field(None, description="Failure of the waiting node.")
 
     @model_validator(mode="after")
     def _one(self) -> SignalBody:
@@ -251,7 +259,7 @@ class SignalBody(Body):
 
 
 class CallbackBody(Body):
-    """What work elsewhere says: that it is done, that it has failed, or that it is alive."""
+    """Message from external work: success, failure or heartbeat."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -274,19 +282,20 @@ class CallbackBody(Body):
     )
 
     status: Literal["success", "failure", "heartbeat"]
-    output: JsonValue = Field(None, description="With `success`: becomes the output of the node.")
+    output: JsonValue = Field(None, description="With `success`: output of the node.")
     code: Annotated[str, AfterValidator(_code)] = Field(
         default_factory=str,
-        description="With `failure`: the code of the failure, as `catch` and `on_failure` name it.",
+        description="With `failure`: code of the failure, as used in `catch` and `on_failure`.",
         examples=["out_of_paper"],
         json_schema_extra={"pattern": CODE_PATTERN},
     )
     message: str = Field(
-        "", max_length=2_000, description="With `failure`: what people read. Secrets in it are masked."
+        "", max_length=2_000, description="With `failure`: message for people. Baton masks secrets in it."
     )
     retryable: bool | None = Field(
         None,
-        description="With `failure`: whether another attempt may help. Left out, the class of the code says so.",
+        description="With `failure`: true if another attempt may succeed. If omitted, the class of the code "
+        "determines it.",
     )
 
     @model_validator(mode="after")
@@ -310,27 +319,31 @@ class CallbackBody(Body):
 
 
 class ResumeBody(Body):
-    """What the saga may spend from now on."""
+    """Request to resume a parked saga."""
 
     budget_usd: Annotated[int, BeforeValidator(_micro_dollars), WithJsonSchema(_BUDGET_SCHEMA)] = Field(
         0,
-        description="Dollars that the saga may spend in all. Left out, one that was parked for its money may spend as "
-        "much again.",
+        description="Total budget of the saga in US dollars. If omitted, a saga that is parked because of its "
+        "budget may spend the same amount again.",
     )
 
 
 class OpenBreakerBody(Body):
-    """For how long no call goes through."""
+    """Request to open a circuit breaker."""
 
     for_s: Annotated[int, BeforeValidator(_grace), WithJsonSchema(_GRACE_SCHEMA)] = Field(
-        0, description="Seconds, or a duration such as 10m. Left out, until it is reset."
+        0,
+        description="Time until the breaker lets a probe through: a number of seconds, or a duration such as 10m."
+        " If omitted, the breaker stays open until it is reset.",
     )
 
 
 class ForkBody(Body):
-    """Where to go on from, in a new branch."""
+    """Request to continue a saga in a new branch."""
 
-    version: Annotated[int, BeforeValidator(whole)] = Field(ge=1, description="A version of the log.")
+    version: Annotated[int, BeforeValidator(whole)] = Field(
+        ge=1, description="Version of the log at which the branch begins."
+    )
     reason: Annotated[str, Plainly] = Field("", max_length=500)
 
 
@@ -338,39 +351,41 @@ class RemindBody(Body):
     """A question of a saga."""
 
     ask: str = Field(
-        min_length=1, max_length=500, description="The question's id, as the saga shows it in `questions`."
+        min_length=1,
+        max_length=500,
+        description="Identifier of the question, from the `questions` of the saga.",
     )
 
 
 class ClaimBody(RemindBody):
-    """A question that the caller wants to answer, or gives back."""
+    """Request to claim or release a question."""
 
     release: bool = Field(
         False,
-        description="The question is for all of its audience again; by the user who has it, or an operator.",
+        description="True to return the question to its whole audience. The user who claimed it or an operator "
+        "can do so.",
     )
 
 
 class AnswerBody(RemindBody):
-    """What a person says to a question of a saga."""
+    """An answer to a question of a saga."""
 
     action: str = Field(
         min_length=1,
         max_length=64,
-        description="One of the question's `options`: of a step that failed `retry`, `use` (this output) or `fail`; of "
-        "other questions `approve` or `reject`, `submit`, `done`, or the id of one of its choices.",
+        description="One of the question's `options`. A failed step accepts `retry`, `use` (the given output) or "
+        "`fail`. Other questions accept `approve` or `reject`, `submit`, `done`, or the id of one of "
+        "the choices.",
         examples=[*ACTIONS, APPROVE, REJECT, SUBMIT, DONE],
     )
     arguments: dict[str, JsonValue] = Field(
         {},
-        description="With `retry`: these take the place of the step's arguments of the same names. The question's "
-        "`arguments` says which an answer may change.",
+        description="With `retry`: arguments that replace the step's arguments of the same names. The question's "
+        "`arguments` lists those that an answer may change.",
     )
-    output: JsonValue = Field(None, description="With `use`: what takes the place of the step's output.")
-    data: JsonValue = Field(None, description="With `submit`: the data that fit the question's `schema`.")
-    comment: Annotated[str, Plainly] = Field(
-        "", max_length=MAX_COMMENT, description="What the person has to say besides."
-    )
+    output: JsonValue = Field(None, description="With `use`: value that replaces the step's output.")
+    data: JsonValue = Field(None, description="With `submit`: data that conforms to the question's `schema`.")
+    comment: Annotated[str, Plainly] = Field("", max_length=MAX_COMMENT, description="Comment of the person.")
 
     def answer(self) -> Answer:
         given = {name: getattr(self, name) for name in ("output", "data") if name in self.model_fields_set}
@@ -380,18 +395,16 @@ class AnswerBody(RemindBody):
 
 
 class ConfirmBody(Body):
-    """What the reader of a message answers."""
+    """An answer given through the link in a message."""
 
     token: str = Field(
         min_length=1,
         max_length=4_096,
-        description="What stands behind the `#` of the link. It is good for a quarter of an hour, and ends with an answer.",
+        description="Text after the `#` of the link. The token is valid for 15 minutes, and for one answer.",
     )
     action: str = Field(min_length=1, max_length=64, description="One of the question's `options`.")
-    data: JsonValue = Field(None, description="With `submit`: the data that fit the question's `schema`.")
-    comment: Annotated[str, Plainly] = Field(
-        "", max_length=MAX_COMMENT, description="What the person has to say besides."
-    )
+    data: JsonValue = Field(None, description="With `submit`: data that conforms to the question's `schema`.")
+    comment: Annotated[str, Plainly] = Field("", max_length=MAX_COMMENT, description="Comment of the person.")
 
     def answer(self) -> Answer:
         data = self.data if "data" in self.model_fields_set else UNSET
@@ -402,10 +415,11 @@ _MAX_REASON = 500
 
 
 class RedriveBody(Body):
-    """How a dead letter is redriven."""
+    """Request to redrive a dead letter."""
 
     force: bool = Field(
-        False, description="Though it was redriven as often as it may, or is redriven already."
+        False,
+        description="True to redrive the letter even if its redrives are exhausted or a redrive is in progress.",
     )
 
 
@@ -413,38 +427,38 @@ class _Matching(Body):
     saga: str = Field("", pattern=rf"^({SAGA_ID})?$")
     node: str = Field("", max_length=128)
     reason: str = Field(
-        "", max_length=_MAX_REASON, description="The code, or a part of the reason in any case."
+        "",
+        max_length=_MAX_REASON,
+        description="Code of the letters, or a part of their reason. Case is ignored.",
     )
-    dry_run: bool = Field(False, description="Only count them.")
-    limit: int = Field(100, ge=1, le=MOST_REDRIVEN, description="How many at most.")
-    cursor: str = Field("", max_length=8_192, description="The `next` of the answer before.")
+    dry_run: bool = Field(False, description="True to count the matching letters without changing them.")
+    limit: int = Field(100, ge=1, le=MOST_REDRIVEN, description="Maximum number of letters.")
+    cursor: str = Field("", max_length=8_192, description="Value of `next` from the previous answer.")
 
 
 class RedriveAllBody(_Matching):
-    """Which pending dead letters are redriven: of a saga, about a node,
-    with a code or with words in their reason.
-    """
+    """Filter for the pending dead letters to redrive: by saga, node, code or part of the reason."""
 
-    force: bool = Field(False, description="Those, too, that were redriven as often as they may.")
+    force: bool = Field(False, description="True to include letters whose redrives are exhausted.")
 
 
 class DiscardAllBody(_Matching):
-    """Which pending dead letters are discarded, chosen as for redriving, and why."""
+    """Filter for the pending dead letters to discard, as for a redrive, and the reason."""
 
     why: Annotated[str, Plainly] = Field(min_length=1, max_length=_MAX_REASON)
 
 
 class DiscardBody(Body):
-    """Why a dead letter is not to be redriven."""
+    """Reason why a dead letter is discarded."""
 
     reason: Annotated[str, Plainly] = Field(min_length=1, max_length=_MAX_REASON)
 
 
 class AcknowledgeBody(Body):
-    """What the person who has an incident says about it."""
+    """Acknowledgement of an incident."""
 
     note: Annotated[str, Plainly] = Field(
-        "", max_length=MOST_NOTE, description="For those who look at it next.", examples=["I call the bank."]
+        "", max_length=MOST_NOTE, description="Note for other operators.", examples=["I call the bank."]
     )
 
 
@@ -454,7 +468,9 @@ _TO_SCHEMA: dict[str, Any] = {
 
 
 def _step_or_version(given: Any) -> int | str:
-    """A version may be written as text, too: no node has a number for its name."""
+    """Return a step name, or a version as an integer. A version may be sent as text: no node name is a
+    number.
+    """
     if isinstance(given, str) and 0 < len(given) <= 200:
         return int(given) if given.isdecimal() else given
     if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
@@ -463,17 +479,19 @@ def _step_or_version(given: Any) -> int | str:
 
 
 class RollbackBody(Body):
-    """What is to be undone."""
+    """Request to roll back a saga."""
 
     to: Annotated[int | str, BeforeValidator(_step_or_version), WithJsonSchema(_TO_SCHEMA)] = Field(
         0,
-        description="What was done up to this version of the log, or up to and with this step, stays; 0: everything is undone. Of a "
-        "loop's node, `NODE@ROUND` is one round; the node alone is its last.",
+        description="Version of the log, or step, up to and including which effects are kept. 0 undoes "
+        "everything. For a node in a loop, `NODE@ROUND` names one round, and `NODE` its last round.",
     )
-    version: Annotated[int, BeforeValidator(whole)] = Field(0, ge=0, description="As `to`, of a version.")
+    version: Annotated[int, BeforeValidator(whole)] = Field(
+        0, ge=0, description="Version of the log, an alternative to `to`."
+    )
     reason: Annotated[str, Plainly] = Field("", max_length=500)
-    parallel: bool = Field(False, description="Steps are undone side by side.")
-    dry_run: bool = Field(False, description="Nothing is done; the answer says what would be.")
+    parallel: bool = Field(False, description="True to undo steps in parallel.")
+    dry_run: bool = Field(False, description="True to return the plan of the rollback without executing it.")
 
     @model_validator(mode="after")
     def _one(self) -> RollbackBody:
@@ -483,7 +501,7 @@ class RollbackBody(Body):
 
     @property
     def back_to(self) -> int:
-        """The version; 0 also where a step is named."""
+        """Version to roll back to. 0 if the body names a step."""
         return self.version or (self.to if isinstance(self.to, int) else 0)
 
     @property
@@ -502,7 +520,7 @@ def _user(name: str) -> str:
 
 
 def _limit(value: Any) -> int:
-    """Micro-dollars; 0: null, the limit of all users."""
+    """Return micro-dollars. 0 stands for null, the limit of all users."""
     if value is None:
         return 0
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -528,21 +546,21 @@ class UserBody(Body):
     """A user, and the reason for the decision."""
 
     user: Annotated[str, AfterValidator(_user)] = Field(
-        description="As lists of sagas show it.",
+        description="Name of the user, as in lists of sagas.",
         examples=["ada"],
         json_schema_extra={"pattern": f"^{USER_PATTERN}$"},
     )
     note: Annotated[str, Plainly] = Field(
         "",
         max_length=LONGEST_NOTE,
-        description="For operators who look at it next.",
+        description="Note for other operators.",
         examples=["a loop of a script"],
     )
 
 
 class UserLimitBody(UserBody):
-    """The limit of a user's spending on a day."""
+    """Daily spending limit of a user."""
 
     limit_usd: Annotated[int, BeforeValidator(_limit), WithJsonSchema(_LIMIT_SCHEMA)] = Field(
-        description="Dollars a day (UTC). Null: as much as all users."
+        description="Limit in US dollars per day (UTC). Null applies the limit of all users."
     )

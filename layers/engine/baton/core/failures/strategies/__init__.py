@@ -1,5 +1,5 @@
-"""What can be done about a failure: one file a strategy. base.py says
-what one is, registry.py lists them, ladder.py walks.
+"""Reactions to a failure, one file a strategy. base.py has their class, registry.py lists them, ladder.py
+walks them.
 
 Only the registry imports the strategies. A step that does not fail loads base.py alone.
 """

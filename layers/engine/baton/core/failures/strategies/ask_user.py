@@ -1,5 +1,5 @@
-"""ask_user: the saga's user is asked, and has a day to answer; with an
-escalation, the last of its audience has.
+"""ask_user: a question to the saga's user, who has a day to answer; with an escalation, the last of its
+audience has.
 """
 
 from __future__ import annotations

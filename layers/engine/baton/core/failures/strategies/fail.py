@@ -1,4 +1,4 @@
-"""fail: what follows the last strategy of a ladder. The step has failed."""
+"""fail: the end after the last strategy of a ladder. The step has failed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The ladder of a failure: entry_of(code, …) is which one it is, next_step(situation) what is done now.
+"""The ladder of a failure: entry_of(code, …) returns its entry, next_step(situation) the reaction to take
+now.
 
-How rules are laid over the defaults, the walk, and what was tried as data. The defaults are in
-core/failures/matrix.py; each strategy's file says what it does and when it can.
+The rules over the defaults, the walk, and the history as data are here. The defaults are in
+core/failures/matrix.py; each strategy has a file of its own.
 """
 
 from __future__ import annotations
@@ -29,17 +30,16 @@ def entry_of(
     is_defect: bool = False,
     on_purpose: bool = False,
 ) -> PolicyEntry:
-    """What is done about a failure: the defaults, and over them the rules,
-    each list more important than the last.
+    """Return the reaction to a failure: the defaults, and over them the rules, each list more important than
+    the last.
 
     `rules` are those of the document, then those of the node. Within one, `any` counts least and the code
-    most. Where
-    the graph itself goes on from a failure (`is_handled`), the defaults keep only the strategies
-    that ask no person and undo nothing; a document's own ladder stays as it is. `last`, a word
-    of `LAST`, is what the deployment does in place of a question that the defaults ask.
+    most. If the graph itself goes on from a failure (`is_handled`), the defaults keep only the strategies
+    that ask no person and undo nothing; a document's own ladder stays as it is. `last`, a word of `LAST`, is
+    the deployment's reaction in place of a question that the defaults ask.
 
-    A rule for `any` failure never has one tried again that is `permanent`.
-    Of a defect, rules count that name its code.
+    A rule for `any` failure never retries a `permanent` one. For a defect, only rules that name its code
+    count.
     A code that a tool gave `on_purpose` has the defaults of its class.
     """
     rules = [_naming(code, level) for level in rules] if is_defect else rules
@@ -57,20 +57,26 @@ def entry_of(
 def laid_over(
     entry: PolicyEntry, code: str, class_: str, rules: Sequence[Rules], general: Collection[str] = (ANY,)
 ) -> PolicyEntry:
-    """The entry with what rules change of it. `general`: the names under which a rule is for all failures."""
+    """Return the entry with the changes of rules.
+
+    `general`: the names under which a rule is for all failures.
+    """
     for change in _changes(code, class_, rules, general):
         entry = merge(entry, change)
     return entry
 
 
 def is_said(code: str, class_: str, rules: Sequence[Rules]) -> bool:
-    """Whether the rules name strategies for a failure, in place of the default ones."""
+    """Return true if the rules name strategies for a failure, in place of the default ones."""
     found = _changes(code, class_, rules)
     return any(change.ladder is not None or change.last is not None for change in found)
 
 
 def merge(entry: PolicyEntry, change: Change) -> PolicyEntry:
-    """The entry as the change leaves it. `at_most` is added to what is there; everything else replaces it."""
+    """Return the entry with the change.
+
+    `at_most` is added to the entry's; all other fields replace the entry's.
+    """
     said: dict[str, Any] = {
         name: value
         for name in PolicyEntry.__struct_fields__
@@ -86,19 +92,19 @@ def merge(entry: PolicyEntry, change: Change) -> PolicyEntry:
 
 
 def unattended(ladder: Iterable[str]) -> tuple[str, ...]:
-    """The strategies of a ladder that ask no person and undo nothing."""
+    """Return the strategies of a ladder that ask no person and undo nothing."""
     return tuple(name for name in ladder if not of(name).asks and not of(name).undoes)
 
 
 def severity_of(code: str, class_: str) -> str:
-    """How bad a failure is unless the author says otherwise, whatever the
-    domain; `class_` empty: that of the code.
+    """Return the severity of a failure unless the author gives another, in any domain; `class_` empty: that
+    of the code.
     """
     return entry_of(code, class_ or class_of(code)).severity
 
 
 def _naming(code: str, rules: Rules) -> Rules:
-    """Those that name the code, in themselves or in the `on` of their retries."""
+    """Return the rules that name the code, in themselves or in the `on` of their retries."""
     found = {code: rules[code]} if code in rules else {}
     for name, change in rules.items():
         if name != code and change.retry is not None and code in (change.retry.on or ()):
@@ -117,7 +123,7 @@ def _changes(
 
 
 def _in_turn(code: str, kind: str, rules: Iterable[Rules]) -> Iterator[Change]:
-    """Those that apply, the most important one first."""
+    """Yield the changes that apply, the most important one first."""
     for level in rules:
         for name in (code, kind, ANY):
             if name in level:
@@ -125,7 +131,9 @@ def _in_turn(code: str, kind: str, rules: Iterable[Rules]) -> Iterator[Change]:
 
 
 def _never_again(change: Change, general: Collection[str] = (ANY,)) -> Change:
-    """What a rule for all failures says of a permanent one: it stays permanent, and is not tried again."""
+    """Return a rule for all failures as it applies to a permanent one, which stays permanent and is not
+    retried.
+    """
     ladder, retry = change.ladder, change.retry
     if ladder is not None:
         ladder = tuple(name for name in ladder if not of(name).repeats)
@@ -138,8 +146,8 @@ def _never_again(change: Change, general: Collection[str] = (ANY,)) -> Change:
 
 
 def next_step(at: Situation) -> LadderStep:
-    """What the first strategy of the entry's ladder does that can do
-    anything; the end of the ladder if none can.
+    """Return the step of the first strategy of the entry's ladder that has one; the end of the ladder if none
+    has.
     """
     why: list[str] = []
     for name in ladder_of(at.entry, at.code):
@@ -151,18 +159,18 @@ def next_step(at: Situation) -> LadderStep:
 
 
 def after_step(history: History, step: LadderStep, *, now: int) -> History:
-    """The history with a step that is carried out for a failure at `now`."""
+    """Return the history with a step that is carried out for a failure at `now`."""
     return of(step.strategy).recorded(history, step, now)
 
 
 def after_decision(history: History) -> History:
-    """The history once a person has decided that the step is tried again: people can be asked again."""
+    """Return the history after a person's decision to retry the step: people can be asked again."""
     return replace(history, used={name: count for name, count in history.used.items() if not of(name).asks})
 
 
 def ladder_of(entry: PolicyEntry, code: str) -> tuple[str, ...]:
-    """The strategies for a code: with those in front that the entry wants
-    for it, and without those it does not want.
+    """Return the strategies for a code: first those that the entry wants for it, and without those it does
+    not want.
     """
     ladder = entry.ladder
     for name, strategy in STRATEGIES.items():

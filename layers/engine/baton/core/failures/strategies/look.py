@@ -1,4 +1,4 @@
-"""look: before anything else is done about an attempt that may have happened, it is found out whether it has.
+"""look: a check of an attempt that may have happened, before any other reaction to it.
 
 No ladder names it. The log calls it a retry whose `look` is true.
 """
@@ -15,6 +15,6 @@ class Look(Strategy):
     says = "Find out whether it has happened."
 
     def before(self, step: LadderStep) -> LadderStep:
-        """In place of a step of another strategy."""
+        """Return the check in place of a step of another strategy."""
         why = f"{step.strategy}: it may have happened, so a look comes first"
         return LadderStep(strategy="retry", delay_ms=_AFTER_MS, look=True, why=(*step.why, why))

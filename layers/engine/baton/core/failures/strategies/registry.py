@@ -17,14 +17,14 @@ from baton.core.failures.strategies.rollback import Rollback
 STRATEGIES: dict[str, Strategy] = {
     strategy.name: strategy for strategy in (Retry(), Replan(), AskUser(), Rollback(), Escalate())
 }
-"""Every strategy that a ladder can name, by its name."""
+"""Every strategy that a ladder can name, by name."""
 END = Fail()
-"""After the last of a ladder."""
+"""The strategy after the last of a ladder."""
 LOOK = Look()
 
 
 class _Unknown(Strategy):
-    """One that another version has: what a log says of it stays true, and nothing is done by it."""
+    """A strategy of another version: a log that names it stays true, and it has no effect here."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -34,5 +34,5 @@ class _Unknown(Strategy):
 
 
 def of(name: str) -> Strategy:
-    """The strategy of a name that a log or a graph has."""
+    """Return the strategy of a name in a log or a graph."""
     return END if name == END.name else STRATEGIES.get(name) or _Unknown(name)

@@ -1,8 +1,8 @@
-"""replan: an alternative to the tool, as one of the hints says
-(core/failures/alternatives.py), or as a model says.
+"""replan: an alternative to the tool, chosen by a hint (core/failures/alternatives.py) or suggested by a
+model.
 
-A model is asked once for a step, when its registered alternatives are used up; what it says is carried out in
-core/nodes/replanning.py.
+A model is asked once for a step, when its registered alternatives are used up; its suggestion is carried out
+in core/nodes/replanning.py.
 """
 
 from __future__ import annotations

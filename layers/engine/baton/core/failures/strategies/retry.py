@@ -1,4 +1,6 @@
-"""retry: the same again after a pause, as long as the retry policy allows it (core/failures/policy.py)."""
+"""retry: the same call again after a pause, as long as the retry policy allows it
+(core/failures/policy.py).
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,9 @@ from baton.core.failures.strategies.base import History, LadderStep, Situation, 
 
 
 class Retry(Strategy):
-    """Its number of uses holds for all failures since a person last
-    decided, unless the policy itself allows more.
+    """The retry.
+
+    Its number of uses is for all failures since a person last decided, unless the policy itself allows more.
     """
 
     name = "retry"

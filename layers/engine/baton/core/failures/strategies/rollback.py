@@ -1,5 +1,7 @@
-"""rollback: the step has failed, and the saga with it unless its graph
-goes on; what it has done is undone then (core/decide/undoing.py).
+"""rollback: the step has failed, and the saga with it unless its graph goes on; the saga's effects are then
+undone.
+
+Undoing is in core/decide/undoing.py.
 """
 
 from __future__ import annotations

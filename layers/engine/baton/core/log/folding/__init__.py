@@ -1,1 +1,1 @@
-"""From entries to a state: what each kind of event changes in it, and what a fork keeps."""
+"""Folds: the change of a state by each kind of event, and the parts that a fork keeps."""

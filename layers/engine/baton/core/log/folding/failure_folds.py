@@ -1,7 +1,7 @@
-"""What the events about failing steps, questions and notices make of a state; for the table of fold.py.
+"""Folds of the events about failing steps, questions and notices; for the table of fold.py.
 
-Each counts once: what is told again, or is about what is gone, changes nothing.
-The strategies and the failure matrix are imported where a step has failed.
+Each event counts once: a repeated event, or one about a step that is gone, changes nothing.
+The strategies and the failure matrix are imported only after a step has failed.
 """
 
 from __future__ import annotations
@@ -93,7 +93,9 @@ def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
 
 
 def _began(before: Failing | None, e: ev.AttemptFailed) -> int:
-    """When the attempts began that share the time of an inverse; anew once a person has decided."""
+    """Return the start of the attempts that share the time of an inverse; it is reset once a person has
+    decided.
+    """
     return before.began if before is not None and before.began else e.started_at
 
 
@@ -129,7 +131,7 @@ def strategy_chosen(state: State, e: ev.StrategyChosen) -> State:
 
 
 def step_held(state: State, e: ev.StepHeld) -> State:
-    """It is ready and waits. The time is not counted as one of pauses between attempts."""
+    """Record that a ready step waits. Its waiting time does not count as a pause between attempts."""
     slot = slot_of(e.node, e.iteration, e.item)
     before, failing = state.held.get(slot), state.failing.get(slot)
     if slot not in state.tokens or (before is not None and before.at >= e.at):
@@ -181,13 +183,13 @@ def question_closed(state: State, e: ev.QuestionClosed) -> State:
 
 
 def _closed_by_itself(state: State, e: ev.QuestionClosed) -> State:
-    """Who answers it later is told so."""
+    """Remember the closing, so that a late answer is refused with its reason."""
     told = EXPIRED if e.action == EXPIRED else POLICY
     return replace(state, keys=remember(state, {signal_key(ANSWER, e.ask): told}))
 
 
 def _approved(state: State, slot: str, ask: ev.Ask, arguments: dict[str, Any], by: str) -> State:
-    """The step may make this call now, in this attempt or a later one, and no other."""
+    """Allow the step this call, in this attempt or a later one, and no other."""
     failing = state.failing.get(slot)
     if failing is not None and arguments:
         # What was called before the tool has made these arguments: it is not called again, or it could make others.
@@ -212,7 +214,7 @@ def _approved(state: State, slot: str, ask: ev.Ask, arguments: dict[str, Any], b
 def _with_ask(
     state: State, e: ev.QuestionEscalated | ev.QuestionClaimed, change: Callable[[ev.Ask], ev.Ask]
 ) -> State:
-    """With the question that the event is about changed, if it is open."""
+    """Return the state with the question of the event changed, if the question is open."""
     slot = slot_of(e.node, e.iteration, e.item)
     failing, work = state.failing.get(slot), state.open.get(slot)
     if failing is not None and failing.ask is not None and failing.ask.id == e.ask:
@@ -264,7 +266,9 @@ def notices_sent(state: State, e: ev.NoticesSent) -> State:
 
 
 def asked_anew(state: State, now: int) -> State:
-    """With new notices for the questions that a fork has opened again: the first ones were sent long ago."""
+    """Return the state with new notices for the questions that a fork has opened again: the first ones were
+    sent long ago.
+    """
     anew = []
     for slot, ask in open_questions(state):
         if any(notice.key.endswith(f"/{ask.id}") for notice in state.outbox.due):
@@ -276,8 +280,9 @@ def asked_anew(state: State, now: int) -> State:
 
 
 def decided(state: State, build: str = "") -> State:
-    """Incidents are over: their steps are tried again.
-    `build`: only those that are defects and have not failed under this code.
+    """Return the state after the incidents are over: their steps are tried again.
+
+    `build`: only steps with a defect that have not failed under this code.
     """
     if not state.failing:
         return state
@@ -303,12 +308,12 @@ def decided(state: State, build: str = "") -> State:
 
 
 def may_be_mended(failing: Failing, build: str) -> bool:
-    """Tell whether a step waits for other code than it has failed with, and this may be it."""
+    """Return true if a step waits for other code than it has failed with, and `build` may be that code."""
     return bool(failing.ask is not None and failing.builds and build and build not in failing.builds)
 
 
 def forget_answers(state: State, slots: Collection[str]) -> State:
-    """Drops the answers to what these slots asked. The key of an answer begins with its question's."""
+    """Drop the answers to the questions of these slots. The key of an answer begins with its question's."""
     asks = {ask.id for slot, ask in asked(state) if slot in slots} if state.signals else set()
     if not asks:
         return state

@@ -1,8 +1,7 @@
 """fold(state, entry) -> state: the only place where a log becomes a state.
 
-One small function per kind of event, registered in one table.
-A fold trusts the log but never counts twice: an event whose tokens are
-gone, whose wait is closed or whose key is known changes nothing.
+One small function per kind of event is registered in one table. A fold trusts the log but never counts twice:
+an event whose tokens are gone, whose wait is closed or whose key is known changes nothing.
 """
 
 from __future__ import annotations
@@ -96,7 +95,7 @@ from baton.errors import CorruptLog
 
 
 def fold(state: State, entry: ev.Entry) -> State:
-    """The state after `entry`. Raises `CorruptLog` when the entry is not the next one.
+    """Return the state after `entry`. Raises `CorruptLog` if the entry is not the next one.
 
     A fork's entry cannot be folded alone, because it goes back in time: see `fork_to`.
     """
@@ -108,7 +107,7 @@ def fold(state: State, entry: ev.Entry) -> State:
 
 
 def closed(before: State, entry: ev.Entry, after: State) -> State:
-    """The state after `entry`, where `after` is the one behind its events."""
+    """Return the state after `entry`; `after` is the state after its events."""
     news: dict[str, Any] = {"version": entry.version, "last_at": entry.at}
     if entry.epoch:
         news["epoch"] = entry.epoch
@@ -123,7 +122,7 @@ def closed(before: State, entry: ev.Entry, after: State) -> State:
 
 
 def apply(state: State, event: ev.Event) -> State:
-    """The state after one event of an entry, versions aside."""
+    """Return the state after one event of an entry, versions aside."""
     return _TABLE[type(event)](state, event)
 
 

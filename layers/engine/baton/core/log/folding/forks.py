@@ -1,4 +1,5 @@
-"""fork_to(before, at_cut, entry) -> state: where a log goes back in time and on in a new branch.
+"""fork_to(before, at_cut, entry) -> state: the fold of an entry that goes back in time and on in a new
+branch.
 
 All other entries are folded by fold.py.
 """
@@ -20,17 +21,16 @@ from baton.errors import CorruptLog
 
 
 def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> State:
-    """The state with which branch `fork.branch` begins.
+    """Return the state with which branch `fork.branch` begins.
 
-    `before` is the state before the fork's entry, `at_cut` the one at version `fork.cut` of the same
-    history.
-    Versions never go down: the new branch starts behind the fork's entry.
-    Counters of what really happened are kept, and so is what was spent; the time that is limited begins anew.
-    The fork gives revivals, cancels, parking and incidents a fresh start, forgets the signals
-    behind the cut, and has the notices of questions open at the cut sent again. Models are
-    asked again, whatever their answers were. A child that is open on both sides goes on; any
-    other open one is left behind, to be cancelled, and opened anew where the cut needs it. So
-    does work elsewhere, and what it has said is kept: it says nothing twice.
+    `before` is the state before the fork's entry, `at_cut` the one at version `fork.cut` of the same history.
+    Versions never go down: the new branch starts behind the fork's entry. Counters of real events and the
+    money spent are kept; limited time begins anew. The fork resets revivals, cancels, parking and incidents,
+    forgets the signals after the cut, and has the notices of questions open at the cut sent again. Models are
+    asked again, whatever their answers were.
+    A child that is open on both sides goes on; any other open child is left behind, to be cancelled, and
+    opened anew if the cut needs it. The same holds for work elsewhere; its completions are kept, because it
+    reports nothing twice.
     """
     if entry.version != before.version + 1 or entry.branch != before.lineage.branch:
         raise CorruptLog(
@@ -92,17 +92,20 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
 
 
 def afresh(at_cut: State) -> State:
-    """What is at a cut, less what had stopped the saga as a whole: a fork gives that a fresh start."""
+    """Return the state at a cut without the reasons that had stopped the saga as a whole: a fork starts
+    afresh.
+    """
     recovery = replace(at_cut.recovery, consecutive_crashes=0, interruptions={})
     free = replace(at_cut, cancel=None, failure=None, result=None, parked=None, ended=None, recovery=recovery)
     return decided(free)
 
 
 def _undoable(before: Undoable, at_cut: Undoable, cut: int, waiting: Collection[str]) -> Undoable:
-    """What was undone before stays undone, and what could not be stays to be taken up
-    again, as far as it is not behind the cut; once, where the list at the cut has it, too.
+    """Return the undoable effects after a fork: undone work stays undone, and failed inverses up to the cut
+    are tried again.
 
-    Steps in doubt that are done again, because they are `waiting` at the cut, are met again.
+    A failed inverse that the list at the cut has, too, is tried once. Steps in doubt that run again, because
+    they are `waiting` at the cut, are met again.
     """
     doubtful, unsure = at_cut.doubtful, at_cut.unsure
     if not (
@@ -127,8 +130,9 @@ def _undoable(before: Undoable, at_cut: Undoable, cut: int, waiting: Collection[
 
 
 def _to_undo(before: State, entry: ev.Entry, fork: ev.Forked) -> State:
-    """The state of an ended saga that goes on to undo what it has done.
-    Whatever stopped it is told again at its end.
+    """Return the state of an ended saga that goes on to undo its effects.
+
+    Its end reports its original failure again.
     """
     wanted = ev.CancelRequested(
         reason=fork.reason,
@@ -154,7 +158,7 @@ def _to_undo(before: State, entry: ev.Entry, fork: ev.Forked) -> State:
 
 
 def lineage_to(state: State) -> tuple[Segment, ...]:
-    """All segments of the history of `state`, its own open one included."""
+    """Return all segments of the history of `state`, its own open one included."""
     lineage = state.lineage
     if state.version < lineage.first:
         return lineage.closed

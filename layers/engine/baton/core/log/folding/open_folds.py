@@ -1,6 +1,4 @@
-"""What lets a node begin, what opens work, and what is heard of it
-before it is closed; for the table of fold.py.
-"""
+"""Folds of the events that let a node begin, open work and report on open work; for the table of fold.py."""
 
 from __future__ import annotations
 
@@ -65,7 +63,7 @@ def child_overdue(state: State, e: ev.ChildOverdue) -> State:
 
 
 def callback_opened(state: State, e: ev.CallbackOpened) -> State:
-    """The run of a tool is over: what it has spent is spent, and the deaths before it are over."""
+    """End the run of a tool: its cost is counted, and the deaths before it are forgotten."""
     after = opened(state, e)
     if after is state:
         return state
@@ -81,7 +79,7 @@ def callback_opened(state: State, e: ev.CallbackOpened) -> State:
 
 
 def turn_began(state: State, e: ev.TurnBegan) -> State:
-    """The items of the turn that is over leave the state; the transcript has what they gave."""
+    """Begin a turn: the items of the last turn leave the state, because the transcript has their outputs."""
     slot = slot_of(e.node, e.iteration)
     work = state.open.get(slot)
     if not isinstance(work, Agent):
@@ -96,8 +94,10 @@ def turn_began(state: State, e: ev.TurnBegan) -> State:
 
 
 def call_failed(state: State, e: ev.StepFailed) -> State:
-    """An equal call is made again, and one that a person has rejected is
-    not the model's mistake; of a model's alternative, it is the end.
+    """Record a failed call: an equal call may be made again, and a call that a person rejected is not the
+    model's mistake.
+
+    In a model's alternative, the failure is the alternative's end.
     """
     owner = slot_of(e.node, e.iteration)
     work = state.open.get(owner)
@@ -116,7 +116,7 @@ def call_failed(state: State, e: ev.StepFailed) -> State:
 
 
 def calls_began(state: State, e: ev.CallsBegan) -> State:
-    """What comes of a call without its being made is there at once."""
+    """Record the calls of a turn; the result of a call that is not made is known at once."""
     slot = slot_of(e.node, e.iteration)
     work = state.open.get(slot)
     if not isinstance(work, Agent) or work.calls:
@@ -127,7 +127,7 @@ def calls_began(state: State, e: ev.CallsBegan) -> State:
 
 
 def call_made(state: State, e: ev.StepSucceeded) -> State:
-    """A model's plan that has this call again gets what it gave."""
+    """Remember a call's output, so that a model's plan with the same call gets it."""
     slot = slot_of(e.node, e.iteration, e.item)
     if slot not in state.tokens:
         return state
@@ -135,7 +135,8 @@ def call_made(state: State, e: ev.StepSucceeded) -> State:
 
 
 def alternative_began(state: State, e: ev.AlternativeBegan) -> State:
-    """What an alternative before it has given leaves the state.
+    """Begin a call of an alternative; outputs of an earlier alternative leave the state.
+
     A call that repeats another has its output at once.
     """
     owner = slot_of(e.node, e.iteration)
@@ -153,7 +154,7 @@ def alternative_began(state: State, e: ev.AlternativeBegan) -> State:
 
 
 def replan_ended(state: State, e: ev.ReplanEnded) -> State:
-    """What is done about the failure of the step can be chosen anew."""
+    """End the alternatives, so that another reaction to the step's failure can be chosen."""
     owner = slot_of(e.node, e.iteration)
     failing = state.failing.get(owner)
     if failing is None or not isinstance(state.open.get(owner), Replanning):
@@ -197,7 +198,7 @@ def map_stopped(state: State, e: ev.MapStopped) -> State:
 
 
 def gone_on(state: State, e: ev.MapClosed) -> State:
-    """The map has given its output: of its items those are left that have not ended."""
+    """Let the map go on after its output: only items that have not ended are left."""
     slot = slot_of(e.node, e.iteration)
     work = state.open[slot]
     assert isinstance(work, Map), "only a map goes on beside its items"
@@ -208,8 +209,8 @@ def gone_on(state: State, e: ev.MapClosed) -> State:
 
 
 def with_batch(state: State, e: ev.StepFailed) -> ev.StepFailed:
-    """The failure of a map, with what became of each item: the entry before
-    has it, where it is a blob if it is large.
+    """Return the failure of a map with the result of each item, which the entry before holds (as a blob if it
+    is large).
     """
     work = state.open.get(slot_of(e.node, e.iteration))
     if not isinstance(work, Map) or work.batch is None:

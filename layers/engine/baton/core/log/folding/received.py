@@ -36,18 +36,18 @@ from baton.core.models.usage import Usage
 
 
 def signal_key(name: str, key: str) -> str:
-    """The key under which a signal is remembered."""
+    """Return the key under which a signal is remembered."""
     return f"{name}/{key}"
 
 
 def fingerprint(payload: ev.Value, failure: ev.Failure | None = None) -> str:
-    """Tells a repeated signal from another one that came under the same key."""
+    """Return a fingerprint that tells a repeated signal from another one under the same key."""
     said = payload if failure is None else failure
     return hashlib.sha256(msgspec.json.encode(said, order="deterministic")).hexdigest()[:12]
 
 
 def not_taken(state: State, slot: str, key: str) -> tuple[Signal, ...]:
-    """The signals that wait, without the one of this key that the open wait at `slot` has taken."""
+    """Return the signals that wait, without the one of this key that the open wait at `slot` has taken."""
     work = state.open.get(slot)
     name = "" if work is None else work.signal
     # By name too: a caller may have given another signal the key "time".
@@ -55,22 +55,22 @@ def not_taken(state: State, slot: str, key: str) -> tuple[Signal, ...]:
 
 
 def call_off(state: State, child: Child) -> Signal | None:
-    """The signal for which a child is cancelled, if there is one."""
+    """Return the signal for which a child is cancelled, or None."""
     if not child.listens:
         return None
     return next((one for one in state.signals if one.name == child.listens), None)
 
 
 def key_in(state: State, name: str, key: str) -> str:
-    """What is remembered of a signal; empty for one that is not known."""
+    """Return the remembered value of a signal; empty for an unknown signal."""
     return state.keys.get(signal_key(name, key), "")
 
 
 def remember(state: State, news: dict[str, str]) -> dict[str, str]:
-    """The keys with new ones.
+    """Return the keys with new ones.
 
-    Only so many are remembered, besides those of forks and of signals that wait:
-    with such a signal, a wait would take another one that came under its key.
+    Their number is limited, except for those of forks and of signals that wait: if a waiting signal's key
+    were forgotten, a wait would take another signal under the same key.
     """
     keys = {**state.keys, **news}
     if len(keys) > KEYS_REMEMBERED:  # besides those that stay
@@ -91,12 +91,13 @@ def signal_received(state: State, e: ev.SignalReceived) -> State:
 
 CALLBACK = ":callback"  # the name of the signal that completes one: none that a workflow can wait for
 SUCCESS, FAILURE, HEARTBEAT = "success", "failure", "heartbeat"
-"""What work elsewhere can say."""
+"""Reports of work elsewhere."""
 _OVER = "/"  # before the code with which one ended: no fingerprint begins so
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """What work elsewhere says: `status` is SUCCESS, FAILURE or HEARTBEAT.
+    """A report of work elsewhere: `status` is SUCCESS, FAILURE or HEARTBEAT.
+
     `retryable` None: as its code says.
     """
 
@@ -107,7 +108,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     retryable: bool | None = None
 
     def failure(self) -> ev.Failure | None:
-        """Of what was said to have failed. Secrets are removed from its message."""
+        """Return the reported failure, or None for another status. Secrets are removed from its message."""
         if self.status != FAILURE:
             return None
         class_ = class_of(self.code)
@@ -117,11 +118,11 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def callback_of(state: State, slot: str) -> str:
-    """The id of the callback that the step at `slot` waits for, or will:
-    branch, slot, and number of the handover.
+    """Return the id of the callback that the step at `slot` waits for, or will: branch, slot, and number of
+    the handover.
 
-    The number goes up when what was handed over has ended without success.
-    So attempts at handing over the same work give the same id, and with it the same token.
+    The number goes up when a handover has ended without success, so attempts at handing over the same work
+    give the same id, and with it the same token.
     """
     work = state.open.get(slot)
     if isinstance(work, Callback):
@@ -131,35 +132,37 @@ def callback_of(state: State, slot: str) -> str:
 
 
 def is_elsewhere(state: State, slot: str) -> bool:
-    """Whether the attempt at this slot goes on elsewhere."""
+    """Return true if the attempt at this slot goes on elsewhere."""
     return isinstance(state.open.get(slot), Callback)
 
 
 def slot_in(callback: str) -> str:
-    """The slot that an id names."""
+    """Return the slot that an id names."""
     return callback.partition(".")[2].rpartition(".")[0]
 
 
 def said_of(state: State, callback: str) -> Signal | None:
-    """The completion that waits to be taken, if one has come."""
+    """Return the completion that waits to be taken, or None."""
     known = (one for one in state.signals if one.name == CALLBACK and one.key == callback)
     return next(known, None) if state.signals else None
 
 
 def completed_with(state: State, callback: str) -> str:
-    """The fingerprint of what completed it; empty where nothing did, or where that is forgotten."""
+    """Return the fingerprint of the completion; empty if none came, or if it is forgotten."""
     known = key_in(state, CALLBACK, callback)
     return "" if known.startswith(_OVER) else known
 
 
 def ended_with(state: State, callback: str) -> str:
-    """The code with which it ended without a completion; empty if it did not, or where that is forgotten."""
+    """Return the code with which the callback ended without a completion; empty if it did not, or if the code
+    is forgotten.
+    """
     known = key_in(state, CALLBACK, callback)
     return known.removeprefix(_OVER) if known.startswith(_OVER) else ""
 
 
 def why_over(state: State, callback: str) -> str:
-    """Why nothing that is said of it counts any more; empty as long as it counts."""
+    """Return the reason why reports on the callback no longer count; empty as long as they count."""
     slot = slot_in(callback)
     if completed_with(state, callback):
         return "it has been completed"
@@ -179,8 +182,9 @@ def why_over(state: State, callback: str) -> str:
 
 
 def callback_over(state: State, slot: str, callback: str, code: str) -> State:
-    """Without the callback of a step, when an attempt ends with it.
-    `code`: of the failure, empty for a success.
+    """Return the state without the callback of a step, when an attempt ends with it.
+
+    `code`: that of the failure, empty for a success.
     """
     key = signal_key(CALLBACK, callback)
     return replace(
@@ -192,7 +196,7 @@ def callback_over(state: State, slot: str, callback: str, code: str) -> State:
 
 
 def completions_of(work: Mapping[str, Open], state: State) -> dict[str, Signal]:
-    """The completions in `state` of the callbacks in this work, by their keys."""
+    """Return the completions in `state` of the callbacks in this work, by key."""
     ids = {one.id for one in work.values() if isinstance(one, Callback)}
     return {
         signal_key(CALLBACK, one.key): one for one in state.signals if one.name == CALLBACK and one.key in ids
@@ -211,7 +215,7 @@ _NO_CRASHES = Recovery()
 
 
 def progressed(recovery: Recovery, gone: Collection[str]) -> Recovery:
-    """A node is settled: the crashes before are over."""
+    """Return the recovery after a node is settled: the crashes before are forgotten."""
     if recovery == _NO_CRASHES:
         return recovery
     running = tuple(slot for slot in recovery.possibly_running if slot not in gone)
@@ -220,7 +224,7 @@ def progressed(recovery: Recovery, gone: Collection[str]) -> Recovery:
 
 
 def without_running(recovery: Recovery, slot: str) -> Recovery:
-    """The log says what became of the slot: it is not at work."""
+    """Return the recovery without this slot: the log has its result, so it is not at work."""
     running = tuple(other for other in recovery.possibly_running if other != slot)
     return replace(recovery, possibly_running=running, deaths=_without(recovery.deaths, slot))
 
@@ -251,10 +255,10 @@ def interrupted(state: State, e: ev.StepInterrupted) -> State:
 
 
 def revived(state: State, e: ev.Revived) -> State:
-    """Deaths in a row: only the death of the last revival itself follows on from it.
+    """Count deaths in a row: only the death of the last revival itself continues the count.
 
-    What an invocation settled before it died has set them to zero.
-    A step that has failed keeps its place, and does not act.
+    A node that an invocation settled before it died resets the count. A failed step keeps its place, and does
+    not act.
     """
     recovery = state.recovery
     failed = state.failure.node if state.failure is not None and state.failure.attempt else ""
@@ -284,30 +288,34 @@ def revived(state: State, e: ev.Revived) -> State:
 
 
 def gave_up(state: State, e: ev.GaveUp) -> State:
-    """What was under way has been told of before: it is as if the lease had been given back."""
+    """Return the state unchanged: interrupted steps were recorded before, as if the lease had been
+    released.
+    """
     return state
 
 
 MOST, WINDOW_MS = 3, 60_000
-"""More corrections than these within so much time open the breaker."""
+"""More than `MOST` corrections within `WINDOW_MS` milliseconds open the breaker."""
 
 
 def corrected(state: State, slot: str, at: int) -> State:
-    """With one more at `slot`; `at`: when its answer, or the last of its calls, was over."""
+    """Return the state with one more correction at `slot`; `at`: the end of its answer, or of the last of its
+    calls.
+    """
     place = _place_of(slot)
     times = (*state.corrections.get(place, ()), at)[-MOST - 1 :]
     return replace(state, corrections={**state.corrections, place: times})
 
 
 def useful(state: State, slot: str) -> State:
-    """After a success, or the word of a person."""
+    """Return the state without corrections at `slot`, after a success or a person's decision."""
     if not state.corrections:
         return state
     return replace(state, corrections=without(state.corrections, (_place_of(slot),)))
 
 
 def breaker_of(state: State, slot: str) -> str:
-    """Why no model is asked at `slot`; empty where one is."""
+    """Return the reason why no model is asked at `slot`; empty if models are asked."""
     times = state.corrections.get(_place_of(slot), ()) if state.corrections else ()
     if len(times) <= MOST or times[-1] - times[0] >= WINDOW_MS:
         return ""
@@ -315,8 +323,8 @@ def breaker_of(state: State, slot: str) -> str:
 
 
 def _place_of(slot: str) -> str:
-    """Where the corrections of a slot are counted: an item of a map is
-    asked about apart, a turn or a call belongs to its agent.
+    """Return the slot at which corrections are counted: an item of a map has its own, a turn or a call shares
+    its agent's.
     """
     return slot if is_index(item_of(slot)) else owner_of(slot)
 
@@ -325,12 +333,11 @@ USER = "user:"
 
 
 class Owed(Struct, frozen=True):
-    """What people are still to see and hear of a saga.
+    """Rows and notices of a saga that people have not received yet.
 
-    `asks`: the questions, by id, whose rows are to be put or whose audience is to be told. `stale`: the ids
-    of those that
-    are not open any more, whose rows may still be there.
-    `notices`: those to send; of a question, while it is open.
+    `asks`: the questions, by id, whose rows must be put or whose audience must be told. `stale`: the ids of
+    closed questions whose rows may still exist. `notices`: those to send; the notice of a question only while
+    the question is open.
     """
 
     asks: dict[str, Ask] = {}
@@ -345,17 +352,17 @@ NOTHING_OWED, _NOT_SHOWN = Owed(), Shown()
 
 
 def audience_of(state: State, ask: Ask) -> str:
-    """Whom a question is for, in one word: `on_call`, `user:NAME`, `group:NAME` or `role:NAME`."""
+    """Return the audience of a question in one word: `on_call`, `user:NAME`, `group:NAME` or `role:NAME`."""
     return ask.to or f"{USER}{state.origin.user}"
 
 
 def person_of(audience: str) -> str:
-    """The user that an audience is; empty for a group, a role and on-call."""
+    """Return the user of an audience; empty for a group, a role and on-call."""
     return audience[len(USER) :] if audience.startswith(USER) else ""
 
 
 def owed(state: State) -> Owed:
-    """What is to be shown, withdrawn and told now. A saga that asks nothing has no rows, and pays for none."""
+    """Return the rows and notices due now. A saga without questions has no rows, and pays for none."""
     outbox = state.outbox
     if not outbox.rows:
         return Owed(notices=outbox.due) if outbox.due else NOTHING_OWED
@@ -370,15 +377,18 @@ def owed(state: State) -> Owed:
 
 
 def before_the_end(state: State) -> tuple[Notice, ...]:
-    """The notices that a saga sends before it ends, if they can be sent.
-    Those of questions go with their questions.
+    """Return the notices that a saga tries to send before it ends.
+
+    Notices of questions end with their questions.
     """
     return tuple(one for one in state.outbox.due if one.incident or not one.ask)
 
 
 def first_spare(notices: tuple[Notice, ...], rows: Collection[str]) -> Notice | None:
-    """The oldest notice that is no incident and not the newest about a
-    question in `rows`: without that one no person would hear of it.
+    """Return the oldest notice that may be dropped, or None.
+
+    Incidents are kept, and so is the newest notice of each question in `rows`: without it no person would
+    hear of the question.
     """
     newest = {one.ask: one for one in notices if one.ask in rows}
     spare = (one for one in notices if not one.incident and newest.get(one.ask) is not one)
@@ -386,8 +396,9 @@ def first_spare(notices: tuple[Notice, ...], rows: Collection[str]) -> Notice | 
 
 
 def _without_question(notices: tuple[Notice, ...], ids: Collection[str]) -> tuple[Notice, ...]:
-    """The notices that are not about these questions.
-    One that opens an incident is told whatever became of its question.
+    """Return the notices that are not about these questions.
+
+    A notice that opens an incident is always kept.
     """
     if not ids:
         return notices
@@ -400,13 +411,15 @@ def _is_shown(state: State, ask: Ask) -> bool:
 
 
 def opened(state: State, ask: Ask) -> State:
-    """The state with a row for a question that may be shown from now on."""
+    """Return the state with a row for a question that may be shown from now on."""
     return _with_rows(state, {ask.id: Shown(to=audience_of(state, ask))})
 
 
 def moved(state: State, ask: Ask) -> State:
-    """The state when a question is for others: a worker may take a place
-    for the person it is for now, and die before it is noted.
+    """Return the state after a question moved to another audience.
+
+    The row remembers the new person, because a worker may put that person's row and die before the log
+    records it.
     """
     audience, row = audience_of(state, ask), state.outbox.rows.get(ask.id)
     if row is None or not person_of(audience) or audience in {row.to, *row.left}:
@@ -415,8 +428,8 @@ def moved(state: State, ask: Ask) -> State:
 
 
 def opened_anew(state: State) -> State:
-    """After a fork: what is shown of the questions that are open now is not
-    known, because some were withdrawn before.
+    """Return the state after a fork: the rows of open questions are unknown, because some were withdrawn
+    before.
     """
     before = state.outbox.rows
     rows = {
@@ -429,8 +442,9 @@ def opened_anew(state: State) -> State:
 
 
 def noted(state: State, shown: dict[str, Shown], withdrawn: tuple[str, ...]) -> State:
-    """After rows were written and withdrawn.
-    What no person was told of while it was open is not to be sent any more.
+    """Return the state after rows were written and withdrawn.
+
+    The notice of a question that closed before its audience was told is dropped.
     """
     outbox, still = state.outbox, {ask.id: ask for _, ask in open_questions(state)}
     # A fork can have opened again what was withdrawn before it, and noted only now.

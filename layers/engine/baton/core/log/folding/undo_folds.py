@@ -1,4 +1,4 @@
-"""What undoing makes of a state; for the table of fold.py."""
+"""Folds of undoing; for the table of fold.py."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ from baton.core.log.undos import (
 
 
 def anew(keys: Keys) -> Undoable:
-    """What a saga has of those that were in its place before it."""
+    """Return the undoable effects of a saga with the keys of those that were in its place before it."""
     return Undoable(rounds=keys.rounds, standing=keys.standing, alone=keys.alone)
 
 
 def linked(state: State, e: ev.StepSucceeded | ev.ChildClosed | ev.StepStopped) -> State:
-    """The step is the newest that can be undone, or that nothing undoes.
-    What could not be undone there before is this step's again.
+    """Record the step as the newest that can be undone, or as a step without an inverse.
+
+    A failed inverse at this slot belongs to this step again.
     """
     undo, slot = state.undo, slot_of(e.node, e.iteration, e.item)
     is_lasting = not isinstance(e, ev.StepStopped) and e.lasting
@@ -51,12 +52,15 @@ def linked(state: State, e: ev.StepSucceeded | ev.ChildClosed | ev.StepStopped) 
 
 
 def doubtful(state: State, slot: str, e: ev.StepFailed) -> State:
-    """A step has failed that may have happened."""
+    """Record a failed step that may have happened."""
     return _unsure(state, slot, e, stays=not e.emits and not e.is_result)
 
 
 def step_stopped(state: State, e: ev.StepStopped) -> State:
-    """The event behind it removes the step, has it go on with another tool, or ends the saga."""
+    """Record a stopped step.
+
+    The next event removes the step, lets it go on with another tool, or ends the saga.
+    """
     slot = slot_of(e.node, e.iteration, e.item)
     if e.child:
         return _child_stopped(state, slot, e)
@@ -73,7 +77,7 @@ def _child_stopped(state: State, slot: str, e: ev.StepStopped) -> State:
 
 
 def _left(state: State, slot: str, e: ev.StepStopped) -> State:
-    """With a call that a step has left for another, and that may have acted."""
+    """Record a call that a step has left for another, and that may have acted."""
     undo = state.undo
     if len(undo.ways) < NAMED:
         undo = replace(undo, ways=(*undo.ways, (slot, e.tool, state.version + 1)))
@@ -86,9 +90,9 @@ def _left(state: State, slot: str, e: ev.StepStopped) -> State:
 
 
 def _unsure(state: State, slot: str, e: ev.StepFailed | ev.StepStopped, *, stays: bool) -> State:
-    """With a step that may have happened.
-    One that an undoing comes to is in the list.
-    `stays`: it keeps its tokens.
+    """Record a step that may have happened.
+
+    A step that an undoing comes to is put into the list. `stays`: it keeps its tokens.
     """
     undo = state.undo
     if e.prior is None:
@@ -106,14 +110,14 @@ def _unsure(state: State, slot: str, e: ev.StepFailed | ev.StepStopped, *, stays
 
 
 def _named(undo: Undoable, slots: tuple[str, ...], more: int = 0) -> Undoable:
-    """With steps that may have happened and that nothing undoes."""
+    """Return the effects with more steps that may have happened and have no inverse."""
     known = tuple(dict.fromkeys((*undo.doubtful, *slots)))
     more += max(len(known) - NAMED, 0)
     return replace(undo, doubtful=known[:NAMED], more_doubtful=undo.more_doubtful + more)
 
 
 def emptied(state: State) -> dict[str, Any]:
-    """What a saga no longer has once it goes no further."""
+    """Return the fields that a saga empties once it goes no further."""
     return {
         "tokens": {},
         "errors": {},
@@ -190,7 +194,7 @@ def undo_step_began(state: State, e: ev.UndoStepBegan) -> State:
 
 
 def _unknown(e: ev.UndoStepBegan) -> Failing:
-    """The failure that a person is asked about."""
+    """Return the failure that a person is asked about."""
     failure = ev.Failure(
         UNKNOWN_OUTCOME, e.doubt, e.node, kind=class_of(UNKNOWN_OUTCOME), tool=e.tool, at=e.at
     )
@@ -198,7 +202,9 @@ def _unknown(e: ev.UndoStepBegan) -> Failing:
 
 
 def _settled(undo: Undoable, slot: str, left: int) -> Undoable:
-    """One step in doubt fewer; `left`: of a call that the step has left at this version."""
+    """Return the effects with one step in doubt fewer; `left`: the version at which the step left
+    its call.
+    """
     if left:
         ways = tuple(one for one in undo.ways if (one[0], one[2]) != (slot, left))
         return replace(undo, doubts=undo.doubts - 1, ways=ways)
@@ -207,7 +213,9 @@ def _settled(undo: Undoable, slot: str, left: int) -> Undoable:
 
 
 def question_closed(state: State, e: ev.QuestionClosed) -> State:
-    """A person says whether a step in doubt has happened: it is undone then, or there is nothing to undo."""
+    """Apply a person's answer about a step in doubt: it happened and is undone, or nothing is left
+    to undo.
+    """
     after, work = answered(state, e), state.undo.work
     slot = slot_of(e.node, e.iteration, e.item)
     if work is None or after is state or slot not in work.steps or not work.steps[slot].doubt:
@@ -222,7 +230,7 @@ def question_closed(state: State, e: ev.QuestionClosed) -> State:
 
 
 def _gone(state: State, slot: str, **undo: Any) -> State:
-    """The saga is done with the step at this slot, which undoes another."""
+    """Return the state without the step at this slot, which undoes another."""
     work = undo.pop("work", state.undo.work)
     news: dict[str, Any] = {
         name: without(getattr(state, name), (slot,))
@@ -257,7 +265,7 @@ def taken_up(state: State, e: ev.UndoTakenUp) -> State:
 
 
 def undo_passed(state: State, e: ev.UndoPassed) -> State:
-    """The report names it."""
+    """Record a step without an inverse, which the report names."""
     undo, work = state.undo, state.undo.work
     if work is None or undo.head != e.version or (undo.below >= 0 and e.index >= undo.below):
         return state
@@ -278,24 +286,24 @@ Rounds = dict[str, tuple[int, ...]]
 
 
 def _since(rounds: Rounds, node: str, iteration: tuple[int, ...]) -> Rounds:
-    """The undoing comes to this round of the node."""
+    """Record that the undoing comes to this round of the node."""
     return {**rounds, node: min(iteration, rounds.get(node, iteration))}
 
 
 def _kept(standing: dict[str, int], slot: str) -> dict[str, int]:
-    """The slot is not undone when the rounds of its node are: it keeps its key."""
+    """Record that the slot is not undone when the rounds of its node are: it keeps its key."""
     if slot not in standing and len(standing) >= KEYS_KEPT:
         return standing
     return {**standing, slot: standing.get(slot, 0) + 1}
 
 
 def _crowded(undo: Undoable, slot: str) -> bool:
-    """Whether there is no room to know that the slot keeps its key."""
+    """Return true if no room is left to record that the slot keeps its key."""
     return undo.crowded or (slot not in undo.standing and len(undo.standing) >= KEYS_KEPT)
 
 
 def undone(state: State, slot: str, failure: ev.Failure | None = None) -> State:
-    """The step that undoes another has ended, well or not."""
+    """End the step that undoes another, with or without a failure."""
     undo, work = state.undo, state.undo.work
     assert work is not None, "the caller has looked"
     step, (name, iteration) = work.steps[slot], node_of(slot)
@@ -349,9 +357,10 @@ def child_undone(state: State, e: ev.ChildUndone) -> State:
 
 
 def after_undoing(state: State) -> State:
-    """What is kept of an undoing that has ended: which rounds are done anew, and from where no saga goes on.
+    """Return the state after an undoing: the rounds that run anew, and the versions from which no saga goes
+    on.
 
-    What may have happened is not done anew: under its old key it is met again.
+    Effects that may have happened are not repeated: their old keys find them again.
     """
     undo, work = state.undo, state.undo.work
     if work is None:

@@ -1,4 +1,5 @@
-"""What stops a saga as a whole, holds it back or lets it go on, as folds.
+"""Folds of the events that stop a saga as a whole, hold it back or let it go on.
+
 The table of all folds is in fold.py.
 """
 
@@ -23,8 +24,8 @@ from baton.core.log.undos import NotUndone
 
 
 def stopped(state: State, **news: Any) -> State:
-    """A cancelled or failed saga ends, whatever it was parked for; but a
-    defect of what undoes its steps is to be mended first.
+    """End the parking of a cancelled or failed saga, except for a defect in an inverse, which must be mended
+    first.
     """
     parked = state.parked if state.undo.work is not None and state.stands_still else None
     recovery = replace(news.pop("recovery", state.recovery), consecutive_crashes=0)
@@ -32,9 +33,10 @@ def stopped(state: State, **news: Any) -> State:
 
 
 def cancelled(state: State, e: ev.CancelRequested) -> State:
-    """A second request may only shorten the grace of the first, or want more of the end.
+    """Record a cancellation.
 
-    A key is kept with those of forks. Its version is negative: it is no fork's.
+    A second request may only shorten the grace of the first, or want more of the end.
+    Its key is kept with those of forks, with a negative version that no fork has.
     """
     first = state.cancel
     if e.key:
@@ -51,10 +53,10 @@ def cancelled(state: State, e: ev.CancelRequested) -> State:
 
 
 def abandoned(state: State, e: ev.ChildrenAbandoned) -> State:
-    """Forgets these children, but for those that ended by themselves: a
-    fork from here goes on with their end.
+    """Forget these children, except for those that ended by themselves: a fork from here goes on with their
+    end.
 
-    Those that the saga has `undo` come first when it undoes what it has done.
+    With `undo`, they come first when the saga undoes its effects.
     """
     gone = set(e.children)
     over = {
@@ -82,8 +84,9 @@ def limited(state: State, e: ev.LimitReached) -> State:
 
 
 def parked(state: State, e: ev.Parked) -> State:
-    """A saga that stops is parked only for crashes of its workers, and for
-    defects of what undoes its steps; an older log may still park it for money.
+    """Park the saga. A stopping saga is parked only for crashes of its workers, and for defects in inverses.
+
+    An older log may still park it for money.
     """
     first = state.parked
     if first is not None and first.at:  # its time stands still since then, whatever else it is parked for
@@ -97,8 +100,8 @@ def parked(state: State, e: ev.Parked) -> State:
 
 
 def resumed(state: State, e: ev.Resumed) -> State:
-    """The steps that the person on call was asked about are tried again;
-    where code was deployed, those that it may have mended.
+    """Let the saga go on: steps of incidents are tried again; after a deployment, only those that it may have
+    mended.
     """
     if state.stands_still:
         state = gone_on(state, e.at)
@@ -113,7 +116,7 @@ def resumed(state: State, e: ev.Resumed) -> State:
 
 
 def _tried_with(state: State, build: str) -> State:
-    """Other code may have mended its defects. What else people are asked about leaves it parked."""
+    """Try the steps again that other code may have mended. Other open incidents leave the saga parked."""
     from baton.core.failures.strategies.registry import of  # few sagas have failed
 
     after, parked = decided(state, build), state.parked
@@ -129,7 +132,7 @@ def emit(
     blame: tuple[ev.Failure, ...] = (),
     carried_by: Collection[tuple[str, str]] = (),
 ) -> dict[str, Any]:
-    """The tokens in flight once these are emitted and those at the slots `gone` are removed.
+    """Return the tokens in flight once these are emitted and those at the slots `gone` are removed.
 
     Those of `carried_by` (sender, receiver) carry `blame`.
     """
@@ -151,11 +154,11 @@ def emit(
 def consume(
     state: State, event: ev.Settles, output: ev.Value | None, *, stays: bool = False, **more: Any
 ) -> State:
-    """Tokens at the event's slot become the ones it emits; all the bookkeeping of a settled node.
+    """Replace the tokens at the event's slot by the ones it emits; all the bookkeeping of a settled node.
 
-    A join that fired early stays closed: what comes late is absorbed, and what
-    would lead to it does not begin. A round that is over takes its joins with
-    it. `stays`: what is at the slot, and its items, go on beside what follows.
+    A join that fired early stays closed: late tokens are absorbed, and nodes that lead only to it do not
+    begin. The end of a round removes its joins. `stays`: the work at the slot and its items go on beside the
+    nodes after it.
     """
     slot = slot_of(event.node, event.iteration, event.item)
     if slot not in state.tokens:
@@ -192,7 +195,9 @@ def consume(
 
 
 def _of_item(state: State, event: ev.Settles, slot: str, output: ev.Value | None) -> dict[str, Any]:
-    """The items, with what one gave; of one that its map has left running, how many have ended."""
+    """Return the items with the output of this one; for a map that has gone on, the numbers of
+    ended items.
+    """
     owner = owner_of(slot)
     work = state.open.get(owner)
     if not isinstance(work, Map) or work.late is None:
@@ -210,8 +215,8 @@ def _counted(state: State, event: ev.Settles) -> dict[str, Any]:
 
 
 def _emptied(state: State, gone: Collection[str], event: ev.Settles) -> dict[str, Any]:
-    """The maps by slot without those that are `gone`, and with the pause
-    that begins; of a saga of plain steps there are none.
+    """Return the maps by slot without those that are `gone`, and with the pause that begins; a saga of plain
+    steps has none.
     """
     news: dict[str, Any] = {}
     for name in (
@@ -245,7 +250,10 @@ SAGA = ""
 
 
 def gone_on(state: State, at: int) -> State:
-    """A saga that is parked for a defect, when it goes on at a time. A pause that is over meanwhile is over."""
+    """Return the state of a saga parked for a defect, when it goes on at a time.
+
+    A pause that has run out meanwhile is over.
+    """
     assert state.parked is not None, "the caller has looked"
     later = max(at - state.parked.at, 0)
     used = state.used
@@ -267,7 +275,9 @@ def gone_on(state: State, at: int) -> State:
 
 
 def with_time(failing: Failing, later: int) -> Failing:
-    """The person asked has as much time left as before, and so have the retries and what undoes a step."""
+    """Return the failing step with as much time left as before for its question, its retries and
+    its inverse.
+    """
     failing = replace(failing, began=failing.began and failing.began + later)
     history = failing.history
     if history.since:
@@ -276,7 +286,7 @@ def with_time(failing: Failing, later: int) -> Failing:
 
 
 class Pace(Struct, frozen=True, kw_only=True):
-    """The time from look to look: from `shortest` it doubles to `longest`. All times are in ms."""
+    """Intervals of the sweep: they double from `shortest` to `longest`. All times are in milliseconds."""
 
     shortest: int = Limits().sweep_shortest_ms
     longest: int = Limits().sweep_longest_ms
@@ -284,8 +294,9 @@ class Pace(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, limits: Limits, *, is_quiet: bool) -> Pace:
-        """That of a saga.
-        One that is not quiet may have missed more than a wake, so that it is looked at sooner.
+        """Return the pace of a saga.
+
+        A saga that is not quiet may have missed more than a wake, so the sweep visits it sooner.
         """
         shortest = limits.sweep_shortest_ms
         return cls(
@@ -295,18 +306,18 @@ class Pace(Struct, frozen=True, kw_only=True):
         )
 
     def next(self, since: int, now: int) -> int:
-        """The look after one at `now`, where nothing has happened since `since`."""
+        """Return the time of the visit after one at `now`, if nothing has happened since `since`."""
         return now + max(self.shortest, min(now - since, self.longest))
 
     def comes_before(self, timer: int, look: int) -> bool:
-        """Whether a timer is kept instead of a look: a look may come late, and
-        then so would a timer shortly behind it.
+        """Return true if a timer replaces a visit of the sweep: a visit may come late, and so would a timer
+        shortly behind it.
         """
         return timer <= look + self.margin
 
 
 def is_quiet(state: State, status: str) -> bool:
-    """Whether nothing can be missing but an entry that it was not woken for.
+    """Return true if the saga can have missed nothing but a wake for an entry in its log.
 
     The end of a child may not be in its log yet, and only the holder of its lease sends notices.
     """

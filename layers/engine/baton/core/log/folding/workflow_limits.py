@@ -1,7 +1,7 @@
-"""The limits of a graph, and what has been used, held against each other (docs/semantics.md, "Limits").
+"""The limits of a graph, compared with the use so far (docs/semantics.md, "Limits").
 
-Counting, comparing, and the failures that say what was too much.
-Which step begins is in core/decide/scheduling.py, summaries are in core/summary.py.
+This file counts, compares, and makes the failures. The choice of steps that begin is in
+core/decide/scheduling.py, summaries are in core/summary.py.
 """
 
 from __future__ import annotations
@@ -24,11 +24,10 @@ from baton.core.summary import LONGEST, summary_of
 
 SAGA = ""
 LOOPING = "#hops"  # no node's name
-"""The limit owner that counts how many nodes have run in a saga that goes round in circles, and nothing else.
-"""
+"""The limit owner that counts only the nodes that have run in a saga with loops."""
 COUNTED = ("hops", "bytes", "cost", "tokens")
 ASKED = ("cost", "tokens")
-"""The limits of a node that each request to a model of it is held against."""
+"""The limits of a node that are checked at each of its requests to a model."""
 TERMINATE, THROTTLE, SUMMARISE = "terminate", "throttle", "summarise"
 OUT_OF_TIME = "limit_wall_time"
 _NONE = Used()
@@ -50,7 +49,7 @@ class Caps:
         """The owners of limits whose fan-out is throttled."""
 
     def reached(self, state: State, now: int) -> ev.Failure | None:
-        """Why the whole saga has to end, if it does."""
+        """Return the reason why the whole saga has to end, or None."""
         deadline = self.deadline(state)
         if deadline is not None and now >= deadline:
             return failure_of("wall_time", self.saga["wall_time"], "", now - _since(state))
@@ -62,13 +61,14 @@ class Caps:
         return None
 
     def deadline(self, state: State) -> int | None:
-        """When the saga's time is over; None without a limit."""
+        """Return the end of the saga's time; None without a limit."""
         cap = self.saga.get("wall_time")
         return None if cap is None else _since(state) + cap.most
 
     def fault(self, state: State, node: Node, live: int, size: int, cost: int) -> ev.Failure | None:
-        """The limit that a done node exceeds, if any: it sends on to `live`
-        nodes, gave `size` bytes, spent `cost`.
+        """Return the failure of the limit that a done node exceeds, or None.
+
+        The node sends on to `live` nodes, gave `size` bytes, and spent `cost`.
         """
         for limits in (node.limits, self.saga):
             cap = limits.get("fan_out")
@@ -84,7 +84,7 @@ class Caps:
     def fit(
         self, state: State, node: Node, value: ev.Value, content: Callable[[ev.Value], Any]
     ) -> tuple[ev.Value, ev.Value | None]:
-        """The output as the log holds it, and the full one where that is only a summary."""
+        """Return the output as the log holds it, and the full one if that is only a summary."""
         left = [
             cap.most - state.used.get(scope, _NONE).bytes
             for scope, limits in ((node.name, node.limits), (SAGA, self.saga))
@@ -101,12 +101,14 @@ class Caps:
 
 
 def caps_of(graph: Graph) -> Caps | None:
-    """None for a graph without limits, which is then not slowed down by looking for any."""
+    """Return the limits of a graph; None for a graph without limits, which then pays nothing for them."""
     return Caps(graph) if graph.limits or any(node.limits for node in graph.nodes) else None
 
 
 def counts_of(graph: Graph) -> tuple[str, ...]:
-    """The owners of limits for which the state has to count: nodes by name, the saga as an empty text."""
+    """Return the owners of limits for which the state has to count: nodes by name, the saga as an
+    empty text.
+    """
     found = tuple(node.name for node in graph.nodes if not node.limits.keys().isdisjoint(COUNTED))
     if not graph.limits.keys() <= {"fan_out"}:
         found = (SAGA, *found)
@@ -114,7 +116,8 @@ def counts_of(graph: Graph) -> tuple[str, ...]:
 
 
 def endless(state: State, most: int) -> ev.Failure | None:
-    """Why a saga has to end that goes round in circles, whatever its document says.
+    """Return the reason why a saga with loops has to end, whatever its document says; None if it need not.
+
     `most` 0: any number of nodes.
     """
     used = state.used.get(LOOPING)
@@ -125,8 +128,9 @@ def endless(state: State, most: int) -> ev.Failure | None:
 
 
 def too_old(state: State, now: int) -> ev.Failure | None:
-    """Why a saga has to end that lasts longer than what is stored of it is
-    kept for, whatever its document says.
+    """Return the reason why a saga has to end that outlasts the retention of its data; None if it need not.
+
+    This limit holds whatever its document says.
     """
     if not 0 < state.origin.ends_by <= now:
         return None
@@ -137,7 +141,7 @@ def too_old(state: State, now: int) -> ev.Failure | None:
 
 
 def counted(used: dict[str, Used], event: Any, *, is_run: bool) -> dict[str, Used]:
-    """With a node that is settled: it ran, unless it was skipped."""
+    """Return the use with a settled node, which ran unless it was skipped."""
     if not is_run:
         return used
     looped = used.get(LOOPING)
@@ -160,7 +164,9 @@ def counted(used: dict[str, Used], event: Any, *, is_run: bool) -> dict[str, Use
 
 
 def pay(state: State, slot: str, cost: int, *, is_late: bool = False) -> State:
-    """With what was said to have been spent at a slot, unless that has been settled; `is_late`: also then."""
+    """Return the state with the cost reported at a slot, unless that has been settled; `is_late`:
+    also then.
+    """
     if not cost or not (is_late or slot in state.tokens):
         return state
     used = {
@@ -173,8 +179,8 @@ def pay(state: State, slot: str, cost: int, *, is_late: bool = False) -> State:
 
 
 def cut_back(before: State, at_cut: State, now: int) -> dict[str, Used]:
-    """What a fork begins with: what its cut had used, all the money and
-    tokens that were spent, and its time anew.
+    """Return the use with which a fork begins: that of its cut, with all the money and tokens spent, and its
+    time anew.
     """
     return {
         scope: replace(used, cost=before.used[scope].cost, tokens=before.used[scope].tokens, since=now)
@@ -183,7 +189,7 @@ def cut_back(before: State, at_cut: State, now: int) -> dict[str, Used]:
 
 
 def late(state: State, running: Collection[str]) -> tuple[str, ...]:
-    """The running steps that must not be waited for: those whose time, or whose saga's, is over."""
+    """Return the running steps that must not be waited for: their time, or their saga's, is over."""
     failure = state.failure
     if failure is None or failure.code != OUT_OF_TIME:
         return ()
@@ -191,7 +197,7 @@ def late(state: State, running: Collection[str]) -> tuple[str, ...]:
 
 
 def size_of(value: ev.Value) -> int:
-    """Bytes of a value as JSON."""
+    """Return the bytes of a value as JSON."""
     return value.size if value.ref else len(_encode(value.v))
 
 
@@ -205,7 +211,7 @@ def _does(cap: Cap | None, then: str) -> TypeGuard[Cap]:
 
 
 def failure_of(name: str, cap: Cap, node: str, found: int) -> ev.Failure:
-    """A limit of a node, or (without one) of the saga, that was not kept."""
+    """Return the failure of an exceeded limit of a node, or (without one) of the saga."""
     key, shown = _SHOWN[name]
     whose = f"node `{node}`" if node else "the saga"
     came = "that time is over" if name == "wall_time" else f"it came to {shown(found)}"
@@ -228,8 +234,8 @@ _SHOWN: dict[str, tuple[str, Callable[[int], str]]] = {
 ModelSums: TypeAlias = dict[str, tuple[int, int, int]]
 """By model: tokens read, tokens written, micro-dollars."""
 MOST_MODELS, LONGEST_NAME = 6, 48
-"""So many have sums of their own, by so many characters of their names,
-so that the head of a saga stays one write unit.
+"""Most models with sums of their own, and most characters of their names, so that the head of a saga stays
+one write unit.
 """
 OTHERS, UNANSWERED = "others", "requests without an answer"
 
@@ -237,9 +243,10 @@ OTHERS, UNANSWERED = "others", "requests without an answer"
 def with_models(
     state: State, slot: str, usage: Sequence[Usage], assumed: int = 0, *, is_answered: bool = False
 ) -> State:
-    """With what models have read and written, and with what is assumed of those whose answers never came.
+    """Return the state with the tokens that models have read and written, and with the cost assumed for
+    unanswered requests.
 
-    `is_answered`: a turn says in its answer what it has used; its agent counts that with the answer.
+    `is_answered`: a turn reports its use in its answer; its agent counts that with the answer.
     """
     if not usage and not assumed:
         return state
@@ -253,7 +260,7 @@ def with_models(
 
 
 def _with_tokens(state: State, slot: str, usage: Sequence[Usage], *, is_answered: bool) -> State:
-    """Counted for the saga, the node and the agent, as far as they have limits."""
+    """Count tokens for the saga, the node and the agent, as far as they have limits."""
     owner, tokens = owner_of(slot), tokens_of(usage)
     used = {
         scope: replace(known, tokens=known.tokens + tokens)
