@@ -103,7 +103,7 @@ class Path(Struct, frozen=True, dict=True):
         return self.text[:position]
 
     def picked(self, lookup: Lookup) -> Path:
-        """The same with every index and key known. Raises `ExpressionError`."""
+        """Return the path with every index and key replaced by its value. Raises `ExpressionError`."""
         if not self.picks:
             return self
         steps = tuple(_picked(self, step, lookup) if isinstance(step, Path) else step for step in self.steps)
@@ -240,7 +240,7 @@ class Template(Struct, frozen=True):
         return _alone(self.value, ())
 
     def without(self, fields: Collection[tuple[str, ...]]) -> Template:
-        """The same object, less these of its fields."""
+        """Return the template of the object without these fields."""
         if not fields:
             return self
         left = _without(self.value, (), fields)

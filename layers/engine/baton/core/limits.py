@@ -40,7 +40,7 @@ class Failing:
         Meta(
             ge=1_000,
             le=3_600_000,
-            description="How long an open circuit breaker lets no call through. The pause doubles with each probe that fails, up to five "
+            description="Time for which an open circuit breaker lets no call through. The pause doubles with each probe that fails, up to five "
             "minutes, or to this if it is more.",
         ),
     ] = 30_000
@@ -54,7 +54,7 @@ class LastResort:
         str,
         Meta(
             pattern="^(ask|escalate|fail)$",
-            description="What is done where the defaults would ask the user about a failed step, and its document says "
+            description="Action where the defaults would ask the user about a failed step, and its document says "
             "nothing else: `ask`, `escalate` to on-call, or `fail`. A saga keeps what it was started with.",
         ),
     ] = "ask"
@@ -95,7 +95,7 @@ class Execution:
         Meta(
             ge=1,
             le=60_000,
-            description="How far apart the clocks of two processes may be. A process that judges the lease, claim, "
+            description="Largest difference between the clocks of two processes. A process that judges the lease, claim, "
             "reservation or heartbeat of another by time waits this much longer.",
         ),
     ] = 3_000
@@ -125,19 +125,19 @@ class Execution:
         Meta(
             ge=1_000,
             le=900_000,
-            description="How long an invocation goes on beginning steps while other wakes wait for a worker. Its sagas "
+            description="Time for which an invocation goes on beginning steps while other wakes wait for a worker. Its sagas "
             "then go to the end of the line.",
         ),
     ] = 10_000
     nesting_depth: Annotated[
-        int, Meta(ge=1, le=32, description="How deep sagas may start sagas that start sagas.")
+        int, Meta(ge=1, le=32, description="Depth to which sagas may start sagas that start sagas.")
     ] = 8
     news_every_ms: Annotated[
         int,
         Meta(
             ge=100,
             le=60_000,
-            description="How often an invocation with running steps looks for news, such as a cancel.",
+            description="Interval at which an invocation with running steps looks for news, such as a cancel.",
         ),
     ] = 5_000
     loop_blocked_ms: Annotated[
@@ -145,7 +145,7 @@ class Execution:
         Meta(
             ge=50,
             le=60_000,
-            description="How long a tool may hold the event loop, on which all sagas of an invocation run, before the "
+            description="Time for which a tool may hold the event loop, on which all sagas of an invocation run, before the "
             "worker's log and the metric `LoopBlocked` name it.",
         ),
     ] = 1_000
@@ -166,7 +166,7 @@ class Effects:
         Meta(
             ge=1,
             le=3_650,
-            description="How long the result of an action that may happen only once is kept, and given to later "
+            description="Time for which the result of an action that may happen only once is kept, and given to later "
             "calls of the same action. At least as long as a saga may last.",
         ),
     ] = 400
@@ -352,7 +352,7 @@ class Code:
         str,
         Meta(
             max_length=500,
-            description="What tells the deployed code from any other: sagas that are parked for a defect are tried again when it "
+            description="Identity of the deployed code: sagas that are parked for a defect are tried again when it "
             "changes. Empty: it is not known, and a person lets them go on.",
         ),
     ] = ""
@@ -433,8 +433,9 @@ class Limits(
                 )
 
     def within(self, item_bytes: int) -> Limits:
-        """The same on a store whose items have so many bytes at most: an
-        entry's events, or a snapshot, have half of it.
+        """Return the limits for a store whose items have at most `item_bytes` bytes.
+
+        The events of an entry, and a snapshot, may have half of it.
         """
         most = item_bytes // 2
         if max(self.entry_bytes, self.snapshot_blob_bytes) <= most:

@@ -42,7 +42,7 @@ def assumed_in(amounts: Collection[Decimal]) -> int:
 
 
 def micro_dollars(amounts: Collection[Decimal]) -> int:
-    """Their sum. What is finer than a millionth counts as one, once for all of them."""
+    """Return the sum in micro-dollars. A fraction of a millionth is rounded up once, in the sum."""
     return int((sum(amounts, Decimal()) * MICRO).to_integral_value(ROUND_CEILING)) if amounts else 0
 
 

@@ -63,7 +63,7 @@ def next_tick(schedule: Schedule, anchor: int, after: int) -> int:
 
 
 def zone(name: str) -> ZoneInfo:
-    """Raises `ValueError` for a name that no time zone has."""
+    """Return a time zone. Raises `ValueError` for a name that no time zone has."""
     from zoneinfo import ZoneInfo
 
     try:
@@ -73,7 +73,7 @@ def zone(name: str) -> ZoneInfo:
 
 
 def zone_names() -> frozenset[str]:
-    """All time zones."""
+    """Return the names of all time zones."""
     from zoneinfo import available_timezones
 
     return frozenset(available_timezones())
@@ -230,7 +230,7 @@ def register_version(
     schedule: Schedule | None,
     now: int,
 ) -> ScheduleRecord | None:
-    """With the schedule of this version; None: there is nothing to write."""
+    """Return the record with the schedule of this version; None: nothing has to be written."""
     if there is None:
         if schedule is None:
             return None

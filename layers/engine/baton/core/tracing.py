@@ -35,7 +35,7 @@ class Tracing:
         str,
         Meta(
             pattern=r"^(https?://[^\s@?#]+)?$",
-            description="Where spans of requests to models are sent, and of calls of their tools, as OTLP by HTTP, such as "
+            description="Destination of spans of requests to models, and of calls of their tools, as OTLP by HTTP, such as "
             "`http://127.0.0.1:4318/v1/traces` of a collector in a layer of the worker. Empty: nowhere.",
         ),
     ] = ""

@@ -23,9 +23,9 @@ from baton.errors import UnknownEntry
 
 
 class _Rule(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """For events of this type, of this source (empty: of any), for which the condition holds.
+    """Rule for events of this type and source (empty: any source) for which the condition holds.
 
-    `correlation_key`, and what the subclasses add, are templates of the event.
+    `correlation_key`, and the fields of the subclasses, are templates of the event.
     """
 
     type: str
@@ -57,7 +57,10 @@ class SignalRule(_Rule, frozen=True, omit_defaults=True, kw_only=True, forbid_un
 
 
 class Events(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """Of the rules that fit, the first of `start` counts, and of `signal` the first for each signal."""
+    """Rules for events.
+
+    Of the rules that fit, the first of `start` counts, and of `signal` the first for each signal.
+    """
 
     start: tuple[StartRule, ...] = ()
     signal: tuple[SignalRule, ...] = ()

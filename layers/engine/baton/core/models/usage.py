@@ -37,7 +37,7 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def tokens_of(usage: Iterable[Usage]) -> int:
-    """All that was read and written."""
+    """Return the number of tokens read and written."""
     return sum(one.input + one.output for one in usage)
 
 
@@ -116,8 +116,9 @@ SUMMARISE: Final = "summarise"
 
 
 def model_tool(fallbacks: tuple[str, ...] = (), context: str = "") -> ToolSpec:
-    """Its description; `fallbacks` are the models that are asked in place
-    of the first, `context` the argument that can be shortened.
+    """Return the description of the tool for models.
+
+    `fallbacks` are the models after the first; `context` is the argument that can be shortened.
     """
     any_object: dict[str, Any] = {"type": "object", "properties": {"model": {"type": "string"}}}
     return ToolSpec(

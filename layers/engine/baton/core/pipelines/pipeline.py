@@ -257,7 +257,7 @@ class _Reader:
 
 
 def digest(steps: Any, names: Iterable[str]) -> str:
-    """The same for equal steps on inputs of the same names, whatever the data."""
+    """Return a digest that is equal for equal steps on inputs of the same names, whatever the data."""
     return hashlib.sha256(_sorted([steps, sorted(names)])).hexdigest()[:12]
 
 
@@ -315,7 +315,7 @@ def _run(step: Step, place: int, made: Mapping[str | int, Any], work: WorkBudget
 
 
 def _check(value: Any, most_bytes: int, what: str, path: str) -> None:
-    """Raises `PipelineFailed` for what is too large, and for what is no JSON."""
+    """Check a value. Raises `PipelineFailed` if it is too large or no JSON."""
     try:
         excess = excess_of(value, most_bytes)
         if not excess:

@@ -269,7 +269,7 @@ def _unfinished(reasons: Reasons, place: Place, state: str) -> tuple[str, Sequen
 
 
 def _reached(story: Story, place: Place) -> str:
-    """Of a slot that was ready: how it became so, and where it went on."""
+    """Return the reason why a slot became ready, and the nodes that followed."""
     end = end_of(place)
     parts = [f"`{place.slot}` {end.became}"]
     edges = [_edge(story, arrival) for arrival in _alive(place)[:_SAID]]

@@ -106,7 +106,7 @@ class Tally:
         return all(name in _QUIET for name, _ in (*self.sums, *self.values))
 
     def add(self, name: str, value: int = 1, about: About = ()) -> None:
-        """To the sum of a metric."""
+        """Add to the sum of a metric."""
         self.sums[name, about] = self.sums.get((name, about), 0) + value
 
     def note(self, name: str, value: int, about: About = ()) -> None:
@@ -126,7 +126,7 @@ class Tally:
 
 
 class Figures:
-    """Adds up the figures of entries until they are taken."""
+    """Sums of the figures of entries until they are taken."""
 
     def __init__(self, *, counts_ends: bool = False) -> None:
         self._counts_ends = counts_ends

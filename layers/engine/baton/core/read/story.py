@@ -167,7 +167,7 @@ class Story:
             self.items.setdefault(owner, []).append(place)
 
     def _see_tried(self, event: _OfPlace, before: State, after: State, when: Moment) -> None:
-        """Of a step that has failed, or of a question."""
+        """Record an event of a step that has failed, or of a question."""
         place = self.places.get(slot_of(event.node, event.iteration, event.item))
         if place is None:
             return
@@ -334,7 +334,7 @@ class Cause:
 
 
 def end_of(place: Place) -> End:
-    """Of a slot that has ended."""
+    """Return the end of a slot that has ended."""
     assert place.end is not None, "it has ended"
     return place.end
 
@@ -547,7 +547,7 @@ class Reasons:
         return [one.label for one in self._story.items.get(place.slot, ()) if one.end is None]
 
     def doing(self, place: Place) -> str:
-        """The same in words, of a saga that goes on."""
+        """Return the state of a slot in words, for a saga that goes on."""
         if not place.arrivals:
             return "is not reached yet"
         if items := self.at_work(place):
@@ -569,7 +569,7 @@ class Reasons:
         return "has heard from its edges; what becomes of it is written next"
 
     def was_doing(self, place: Place) -> str:
-        """The same, of a saga that has stopped."""
+        """Return the state of a slot in words, for a saga that has stopped."""
         if not place.arrivals:
             return "was not reached"
         if items := self.at_work(place):

@@ -43,7 +43,7 @@ class Claims:
 
     @classmethod
     def of(cls, graph: Graph) -> Claims:
-        """As a graph says it."""
+        """Return the claims of a graph."""
         nodes = frozenset(node.name for node in graph.work if node.effect == ONCE)
         agents = [(node.name, node.agent) for node in graph.nodes if node.agent is not None]
         calls = frozenset(
@@ -157,7 +157,7 @@ class _Turn(msgspec.Struct, kw_only=True):
 
 
 class Ledger:
-    """Adds up what a saga used: every entry of all its branches, in the order of versions.
+    """Sums of a saga's resources over every entry of all its branches, in the order of versions.
 
     Write units are exact for a saga without disturbances.
     A log does not tell, and this leaves out: how many reports of children were counted together, writes
@@ -264,7 +264,7 @@ class Ledger:
         self._wake()
 
     def _from_outside(self, entry: ev.Entry, size: int) -> None:
-        """By the API or a parent. A heartbeat wakes no worker."""
+        """Count an entry by the API or a parent. A heartbeat wakes no worker."""
         self._reads += self._load()
         if not any(isinstance(event, ev.CallbackHeartbeat) for event in entry.events):
             self._news.append(size)
@@ -411,7 +411,7 @@ class Ledger:
         )
 
     def _head_units(self, owner: int) -> int:
-        """Of a write to the head; `owner` 0: no lease is on it, before and after."""
+        """Return the write units of a write to the head; `owner` 0: no lease is on it, before and after."""
         start, lease = _START + self._start if self._start else 0, _LEASE + owner if owner else 0
         return units(self._head + start + lease)
 

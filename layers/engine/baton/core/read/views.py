@@ -61,7 +61,7 @@ def _claim(state: State, ask: Ask) -> dict[str, Any] | None:
 
 
 def _step(state: State, step: Escalation) -> dict[str, Any]:
-    """Return the view of the next step of an escalation, for the case that nobody answers."""
+    """Return the view of the next step of an escalation, if no answer comes."""
     action = "decide" if step.decide else "remind" if step.to is None else "hand_on"
     return {
         "at": iso(step.at),
