@@ -269,7 +269,10 @@ _TOO_SHORT = f"The beginning of an id names a saga if it has at least {SHORTEST}
 
 
 class Calls:
-    """Calls to one API for one caller. Each call raises `CommandFailed` with the exit status of the command."""
+    """Calls to one API for one caller.
+
+    Each call raises `CommandFailed` with the exit status of the command.
+    """
 
     def __init__(self, connection: Connection, *, connections: int = 16) -> None:
         self._url = connection.url

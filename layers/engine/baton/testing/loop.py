@@ -239,7 +239,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     @contextmanager
     def left(self) -> Iterator[None]:
-        """As in a thread of its own, where plain functions run when they are deployed: they may have a loop."""
+        """Leave the loop, as a plain function does in its thread when it is deployed: it may run a loop."""
         asyncio._set_running_loop(None)  # noqa: SLF001  # made for those who write event loops
         try:
             yield
@@ -333,7 +333,7 @@ class Blockers:
         self.watch = Watch(LIMIT_MS, SystemMeter(), thread_pulse, self.hear)
 
     def hear(self, held: BlockedLoop) -> None:
-        """What the watchdog tells, in its thread."""
+        """Record a blocked loop. The watchdog calls it in its own thread."""
         is_stopped = any(name in line for line in held.stack for name in _DEBUGGERS)
         if held.call is not None and not is_stopped:
             self._found.append(held)
