@@ -4,7 +4,7 @@ The query language and its library are in jsonpath.py.
 
 | operator | holds when | none found | more than one found |
 |---|---|---|---|
-| `==` `!=` `<` `<=` `>` `>=` `in` `not_in` | compare with `value` | `condition_missing` | `condition_type` |
+| `==` `!=` `<` `<=` `>` `>=` `in` `not_in` | compares with `value` | `condition_missing` | `condition_type` |
 | `exists`, `not_exists` | something, or nothing, is found; takes no `value` | | |
 | `contains` | `value` is among the values | does not hold | |
 | `count` | there are so many values | 0 | |
