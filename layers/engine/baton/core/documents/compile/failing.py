@@ -1,4 +1,4 @@
-"""What is done when a step fails: names of hints, hooks and tools, and policies that can never be taken.
+"""Checks of failure handling: names of hints, hooks and tools, and policies that can never be taken.
 
 Conditions of policies are in checks/expressions.py; `catch` is in analysis/edges.py.
 """
@@ -136,7 +136,7 @@ def _idle(
     *,
     is_whole: bool = False,
 ) -> Iterator[Problem]:
-    """What a rule says of strategies that none of its failures comes to, at any of these nodes."""
+    """Yield a problem for each strategy in a rule that none of its failures reaches at any of these nodes."""
     for below, strategy in _of_strategies(change):
         ladders = (ladder for name in names for ladder in _ladders(source, name, code))
         has = next(ladders, None)
@@ -160,7 +160,7 @@ def _of_strategies(change: PolicyChange) -> Iterator[tuple[str, str]]:
 
 
 def _ladders(source: Source, name: str, code: str) -> Iterator[tuple[str, ...]]:
-    """What is done at a node about each failure that a rule with this code, class or `any` is for."""
+    """Yield a node's ladder for each failure that a rule with this code, class or `any` covers."""
     node = source.nodes[name]
     spec = source.tools.get(source.tool(name))
     said = (source.failures, policy_rules(node.retry, node.on_failure))
@@ -249,7 +249,7 @@ def _rules(
 
 
 def _escalation(place: str, code: str, reaction: ReactionModel) -> Iterator[Problem]:
-    """What is wrong with the escalation of the question about a failed step."""
+    """Yield the problems of the escalation of the question about a failed step."""
     question = reaction.question or entry_of(code, reaction.class_ or class_of(code)).question
     refused = {}
     if is_for_a_person(question, code):
@@ -296,7 +296,7 @@ def _hook(source: Source, place: str, hook: str, names: Sequence[str]) -> Iterat
 
 
 def _may_help(source: Source, name: str) -> bool:
-    """Whether a tool of this name may be called before others."""
+    """Return true if a tool of this name may be called before others."""
     spec = source.allowed.get(name)
     return spec is not None and spec.effect != ONCE
 

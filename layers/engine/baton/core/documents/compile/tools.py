@@ -102,8 +102,9 @@ def takes(source: Source, spec: ToolSpec, given: Mapping[str, Any], below: str) 
 
 
 def _is_pipeline(spec: ToolSpec, given: Mapping[str, Any]) -> bool:
-    """Whether it is the engine's tool, not an application's own of this
-    name, and the names of the data are known.
+    """Return true if the tool is the engine's own pipeline and the names of its data are known.
+
+    An application may have a tool of the same name.
     """
     if spec.name not in _PIPELINES or not isinstance(given.get("data", {}), dict):
         return False
@@ -114,7 +115,7 @@ def _is_pipeline(spec: ToolSpec, given: Mapping[str, Any]) -> bool:
 
 
 def _pipeline(spec: ToolSpec, steps: Any, data: Mapping[str, Any], place: str) -> Iterator[Problem]:
-    """What is wrong with a pipeline: by its own reader, which says more than a JSON Schema could."""
+    """Yield the problems that the pipeline's own reader finds; it says more than a JSON Schema could."""
     from baton.core.pipelines import pipeline
     from baton.core.pipelines.base import PipelineFailed
 
@@ -126,7 +127,7 @@ def _pipeline(spec: ToolSpec, steps: Any, data: Mapping[str, Any], place: str) -
 
 
 def check_map(source: Source) -> Iterator[Problem]:
-    """What a `map` is over, how many of its items have to succeed, and fields that do not go with it."""
+    """Check each `map`: its list, the items that have to succeed, and fields that do not go with it."""
     for name, node in source.nodes.items():
         if node.map is None:
             continue
@@ -147,7 +148,7 @@ def check_map(source: Source) -> Iterator[Problem]:
 
 
 def _left_at_once(source: Source, place: str, name: str) -> Iterator[Problem]:
-    """The end of a round stops what is left of it, so that items cannot run on behind a node that ends one."""
+    """Yield a problem if the node ends a round: the end of a round stops the items that would run on."""
     flow = source.flow
     index = flow.at.get(name)
     if index is None:

@@ -67,7 +67,7 @@ def event_rules(source: Source) -> Events | None:
 
 
 def _shared(source: Source, place: str, rule: StartRuleModel | SignalRuleModel) -> dict[str, Any]:
-    """What both kinds of rules have."""
+    """Return the fields that both kinds of rules have."""
     return {
         "type": rule.type,
         "source": rule.source,

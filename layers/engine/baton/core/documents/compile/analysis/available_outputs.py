@@ -1,4 +1,4 @@
-"""Which nodes have certainly given an output when a node is ready, on every path that leads there.
+"""Analysis of the nodes that have certainly given an output when a node is ready, on every path to that node.
 
 What is known along the edges, from the first nodes to the last.
 What follows forwards is in must_run.py; problems of an expression that
@@ -108,8 +108,9 @@ class AvailableOutputs:
 
     @cached_property
     def _at_ends(self) -> AvailableOutputs:
-        """What the ends themselves can read: for all others, a saga with an end
-        that is reached does not go on.
+        """Outputs that the ends themselves can read.
+
+        For all other nodes, a saga that reaches an end does not go on.
         """
         return AvailableOutputs(self._flow.without_ends(), self._go_on)
 
@@ -176,7 +177,7 @@ class OutputsAt:
         return known
 
     def _with_called(self, index: int, known: int, masks: list[int]) -> int:
-        """With what is sure along the edges of all that were called: it waits for all, and none has failed."""
+        """Add the sure facts along the edges of called senders: the join waits for all; none has failed."""
         calls, before = self._sure.calls[index], self._flow.spots[index].before
         is_growing = True
         while is_growing:
@@ -196,8 +197,9 @@ class OutputsAt:
         return known
 
     def when_failed(self, index: int) -> int:
-        """What is sure when the node has failed.
-        A join may have failed before it was ready, or for what is lost.
+        """Return the sure facts when the node has failed.
+
+        A join may have failed before it was ready, or because of lost edges.
         """
         spot = self._flow.spots[index]
         if spot.tolerated < 0:

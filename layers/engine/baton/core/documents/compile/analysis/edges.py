@@ -57,7 +57,7 @@ class Edges:
         self._nodes = nodes
         self.problems: list[Problem] = []
         self.written: dict[tuple[str, str], str] = {}
-        """Where each edge, (sender, receiver), is first written."""
+        """Place where each edge, (sender, receiver), is first written."""
         exits: dict[tuple[str, str], str] = {}
         for name, node in nodes.items():
             for place, before in listed_names(f"/nodes/{name}/after", node.after):

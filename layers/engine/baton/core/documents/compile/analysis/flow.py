@@ -28,15 +28,14 @@ class FlowNode:
     """One node. `need`: so many live edges, 0 for all; `tolerated` failures, -1 for none that it says.
 
     `outcomes`: sets of receivers; when the node is done, those of one of the sets get a live token, and maybe
-    others, unless
-    they are `exact`.
+    others, unless they are `exact`.
     `caught`: the same when it has failed and one of the rules of its `catch` fits; `catches_all`: one always
     does.
-    `around`: the last nodes of the loops around it, outermost first. `takes`: whether it is a join that can
-    go on although a
-    node before it has failed, or whose own failure may be caught.
-    `ends`: the saga ends with it; `at_once`: as soon as one edge is alive. `is_endless`:
-    the last node of a loop that never leaves it by itself, unless it fails.
+    `around`: the last nodes of the loops around it, outermost first.
+    `takes`: true if it is a join that can go on although a node before it has failed, or whose own failure
+    may be caught.
+    `ends`: the saga ends with it; `at_once`: as soon as one edge is alive.
+    `is_endless`: the last node of a loop that never leaves it by itself, unless it fails.
     """
 
     before: tuple[int, ...]
@@ -142,8 +141,9 @@ class Flow:
         return len(spot.around) - spot.is_tail
 
     def going(self, index: int, way: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
-        """How many loops an outcome set stays in, and which nodes get a live
-        token: in a loop that is left, none.
+        """Return the number of loops an outcome set stays in, and the receivers that get a live token.
+
+        A receiver in a loop that is left gets none.
         """
         if not self.spots[index].around:
             return 0, way
@@ -153,8 +153,9 @@ class Flow:
 
 
 def waits_for(join: JoinModel | MapModel | None, edges: int) -> tuple[int, int, bool]:
-    """How many live edges or items (0: all), how many failures (-1: it does
-    not say), and whether the rest is cancelled.
+    """Return the live edges or items to wait for, the tolerated failures, and true if the rest is cancelled.
+
+    0 live edges or items stand for all of them, -1 failures for a join that does not say.
     """
     if join is None:
         return 0, -1, True
@@ -183,7 +184,10 @@ def always(node: NodeModel, receivers: Iterable[str]) -> set[str]:
 
 
 def choices(node: NodeModel, *, least: bool, flat: bool = False) -> list[tuple[str, ...]]:
-    """What a `branch` chooses: one of these sets; `least`, or maybe more with `choose`; `flat`: all in one."""
+    """Return the sets of receivers that a `branch` chooses one of.
+
+    With `choose`, each name of `among` is a set if `least`, else all are one set. `flat`: all sets in one.
+    """
     branch = node.branch
     assert branch is not None
     sets = [tuple(rule.then) for rule in branch.rules]
@@ -209,7 +213,7 @@ def least_ways(node: NodeModel, receivers: Iterable[str]) -> list[set[str]]:
 
 
 def most_ways(node: NodeModel, receivers: Iterable[str]) -> list[set[str]]:
-    """Sets of receivers: whatever happens when the node is done, only those of one of them get a live token."""
+    """Sets of receivers: whatever happens when the node is done, only those of one set get a live token."""
     return _ways(node, receivers, least=False)
 
 

@@ -1,4 +1,4 @@
-"""What is sure to be done sooner or later once a node is done, as long as the saga does not fail (must-run).
+"""Analysis of the nodes that are sure to be done once a node is done, unless the saga fails (must-run).
 
 Facts that follow forwards, along every path.
 What has been before, and when, is in available_outputs.py.
@@ -62,7 +62,7 @@ class Lost:
                 self.causes.append((index, frozenset(going)))
                 self._levels.append(level)
         self.into = [0] * len(flow.spots)
-        """What may be on an edge into the node."""
+        """Causes that may be on an edge into each node."""
         self._through: dict[int, int] = {}
         self._behind: dict[tuple[int, bool], int] = {}
         self._following: dict[int, int] = {}
@@ -105,8 +105,9 @@ class Lost:
         return found
 
     def _is_always_rescued(self, cause: int, index: int) -> bool:
-        """Whether the node has a live edge from the handlers, or from nodes
-        that simply follow, once this has happened.
+        """Return true if the cause always leaves the node a live edge.
+
+        The edge comes from a handler of the cause, or from a node that simply follows.
         """
         follows = self._follows(cause)
         return any(
@@ -134,8 +135,9 @@ class Lost:
         return self._following[cause]
 
     def _is_shared(self, index: int) -> bool:
-        """Whether the node is a handler of all nodes before it: nothing lost or
-        not chosen keeps it from running.
+        """Return true if the node is a handler of all nodes before it.
+
+        Then nothing that is lost or not chosen keeps the node from running.
         """
         spot = self._flow.spots[index]
         is_handler = all(index in self._handlers.get(src, ()) for src in spot.before)
@@ -149,9 +151,7 @@ class Lost:
         return is_inside and all(dst in way for way in sender.outcomes)
 
     def is_sure(self, src: int, dst: int) -> bool:
-        """Whether the node runs when the edge from `src` is alive, as far as
-        nothing lost can keep it from that.
-        """
+        """Return true if no lost edge can keep the node from running when the edge from `src` is alive."""
         spot = self._flow.spots[dst]
         if spot.need or len(spot.before) < 2 or not self.into[dst]:
             return True
@@ -174,7 +174,10 @@ class Lost:
         )
 
     def keeping(self, index: int) -> tuple[int, bool] | None:
-        """A node whose failure, once it is caught, keeps this one from running, and whether it always does."""
+        """Return a node whose caught failure keeps this one from running, and true if it always does.
+
+        Return None if no node does.
+        """
         spot = self._flow.spots[index]
         if spot.tolerated >= 0 and not spot.need:
             return None
@@ -322,8 +325,9 @@ class MustRun:
     def __init__(
         self, flow: Flow, ended: Ended, lost: Lost, go_on: Callable[[], None], ended_by_then: int = -1
     ) -> None:
-        """`ended_by_then`: nodes that have ended when it is asked what is sure; all of them have when the saga
-        is complete.
+        """`ended_by_then`: the nodes that have ended when the facts are asked for.
+
+        All nodes (-1) have ended when the saga is complete.
         """
         self._flow, self._ended, self._lost, self._ended_by_then = flow, ended, lost, ended_by_then
         count = len(flow.spots)
@@ -362,7 +366,7 @@ class MustRun:
         for last, (first, _) in sorted(flow.loops.items(), key=lambda loop: loop[1][1].bit_count()):
             self._firsts.setdefault(first, []).append(last)
         self.done = [0] * count
-        """What follows from a node's being done; of the last node of a loop: and the loop's being left."""
+        """Facts that follow once a node is done; for the last node of a loop, once the loop is left too."""
         self.along: dict[int, list[tuple[tuple[int, ...], int]]] = {}
         """For nodes with several outcome sets: each, and what follows from its being taken."""
         self.handled: dict[int, list[tuple[tuple[int, ...], int]]] = {}
@@ -380,7 +384,7 @@ class MustRun:
         self.start = self._closed(
             _union(self._if_alive(index) for index, spot in enumerate(flow.spots) if not spot.before)
         )
-        """What is done in every saga that completes."""
+        """Facts that are sure in every saga that completes."""
 
     def _new_bit(self) -> int:
         self._next_bit += 1
@@ -428,7 +432,7 @@ class MustRun:
         self._called[index] = 0 if spot.asks else self._kept(index, begun)
 
     def _inside(self, last: int) -> int:
-        """The facts about a round of a loop: they say nothing of another round, nor of the loop as a whole."""
+        """Return the facts about one round of a loop; they say nothing of other rounds or the whole loop."""
         body = self._flow.loops[last][1]
         found = body | self._calls_in[last] | self._end[last]
         for index in members(body):
@@ -450,7 +454,7 @@ class MustRun:
         return after
 
     def _begun(self, index: int, spot: FlowNode, facts: int, *, is_done: bool = False) -> int:
-        """What follows once the node has begun, if these facts follow when it has ended that way."""
+        """Return the facts that follow once the node has begun, given `facts` that follow its end."""
         if facts == _NEVER:
             return facts
         if spot.is_tail:
@@ -478,14 +482,18 @@ class MustRun:
         return facts
 
     def _if_alive(self, index: int, *, is_ending: bool = True) -> int:
-        """What follows when an edge to the node is alive, or it has none, and that is enough for it."""
+        """Return the facts that follow when an edge to the node is alive, or the node has none.
+
+        The node needs no more than that.
+        """
         return _NEVER if is_ending and self._flow.spots[index].at_once else self._called[index]
 
     def _way(
         self, index: int, level: int, going: tuple[int, ...], facts: int = 0, *, is_ending: bool = True
     ) -> int:
-        """What follows when these receivers get a live token, beside these
-        facts; without `is_ending`, as if none ended the saga.
+        """Return `facts` and those that follow when these receivers get a live token.
+
+        Without `is_ending`, no receiver counts as one that ends the saga.
         """
         for other in going:
             if self._flow.spots[other].need <= 1 and self._lost.is_sure(index, other):
@@ -507,7 +515,8 @@ class MustRun:
         )
 
     def _failed(self, index: int) -> int:
-        """What follows when the node fails, or passes a failure on.
+        """Return the facts that follow when the node fails, or passes a failure on.
+
         The edges out of a loop are its last node's.
         """
         flow, facts = self._flow, 0

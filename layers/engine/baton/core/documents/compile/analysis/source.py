@@ -176,11 +176,11 @@ MAX_HINTS = 20
 
 @dataclass(frozen=True)
 class Within:
-    """What a graph knows of the document around it; `graph` is its name, empty for the document itself.
+    """Context of a graph in its document; `graph` is its name, empty for the document itself.
 
-    `inputs`: by the names of graphs, the schemas of what these take. `outer`: nodes of the document whose
-    outputs it sees. `has_item`: it is
-    started once for each item of a list.
+    `inputs`: by the names of graphs, the schemas of what these take.
+    `outer`: nodes of the document whose outputs it sees.
+    `has_item`: it is started once for each item of a list.
     `seen`: by the node that starts a graph (empty for the failure handler),
     the template of what that sees from there.
     """
@@ -263,7 +263,10 @@ class Source:
 
     @cached_property
     def produced(self) -> AvailableOutputs | None:
-        """What each node can count on; None when there is too much wrong with the edges to say."""
+        """Outputs that each node can count on.
+
+        None if some nodes are missing or changed, or the edges or loops have problems.
+        """
         if not self.is_whole or self.edges.problems or self.edges.circle or self.loops.problems:
             return None
         return AvailableOutputs(self.flow, self.go_on)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def check_bounds(source: Source) -> Iterator[Problem]:
-    """What `guardrails.allowed_transitions`, an agent's `among` and `limits.fan_out` do not allow."""
+    """Yield the violations of `guardrails.allowed_transitions`, an agent's `among` and `limits.fan_out`."""
     yield from _transitions(source)
     for name, node in source.nodes.items():
         if source.kinds[name].chooses and node.branch is not None and node.branch.choose is not None:
@@ -143,7 +143,7 @@ def check_loops(source: Source) -> Iterator[Problem]:
 
 
 def _not_stopped(source: Source, last: int) -> Iterator[Problem]:
-    """Joins that are to stop a loop which goes on for ever, and do not: its `timeout_path` leads elsewhere."""
+    """Yield a problem per join that cannot stop an endless loop: the `timeout_path` leads elsewhere."""
     flow, name = source.flow, source.flow.names[last]
     loop = source.nodes[name].loop
     assert loop is not None
@@ -200,7 +200,7 @@ def _half_meant(source: Source) -> Iterator[Problem]:
 
 
 def always_holds(condition: Condition | None) -> bool:
-    """Whether it certainly does, whatever the values are."""
+    """Return true if the condition holds whatever the values are; false if it is None."""
     return condition is not None and _constant(condition) is True
 
 
@@ -323,7 +323,7 @@ def check_joins(source: Source) -> Iterator[Problem]:
 
 
 class _Exclusions:
-    """For each node, which outcome sets of which branches are not taken when it is ready. One bit for each."""
+    """For each node, the outcome sets of branches that are not taken when it is ready, one bit each."""
 
     def __init__(self, nodes: dict[str, NodeModel], flow: Flow) -> None:
         self._flow = flow
@@ -352,7 +352,7 @@ class _Exclusions:
         return mask
 
     def most_alive(self, index: int) -> tuple[int, str] | None:
-        """How many edges can be alive at most, and because of which node; None when nothing is sure."""
+        """Return the most edges that can be alive, and the node that limits them; None if none does."""
         masks = [self._along(before, index) for before in self._flow.spots[index].before]
         found = None
         for src, ways in self._ways.items():

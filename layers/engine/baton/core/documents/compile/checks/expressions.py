@@ -59,10 +59,9 @@ _MOST_NODES = 500
 
 
 def by_a_when(source: Source, name: str, reader: str) -> str:
-    """What to write so that `name` has given something when `reader`
-    (empty: the end) asks, whatever a `when` says.
+    """Return the change by which `name` has given an output when `reader` asks, whatever a `when` says.
 
-    An empty string where no such change is found.
+    An empty `reader` stands for the end. Return an empty string if no such change is found.
     """
     if len(source.nodes) > _MOST_NODES:
         return ""
@@ -79,8 +78,9 @@ def by_a_when(source: Source, name: str, reader: str) -> str:
 
 
 def by_an_end(produced: AvailableOutputs, name: str, reader: str) -> str:
-    """What the reader (empty: none that can wait) has to wait for, if the
-    saga ends without `name`, but only after a step.
+    """Return a hint to wait for the step after which the saga ends without `name`.
+
+    An empty `reader` cannot wait. Return an empty string if no such step is found.
     """
     last = produced.awaited(reader, name) if reader else ""
     if not last:
@@ -114,15 +114,13 @@ def _with(source: Source, name: str, after: list[str]) -> AvailableOutputs | Non
 
 @dataclass(frozen=True)
 class ExpressionPlace:
-    """Where an expression stands: at which node (none: the saga's output), and what may be named there.
+    """Place of an expression: its node (empty: the saga's output), and the names that are allowed there.
 
     `is_after`: in a `branch` or `loop`, when the node has given its output. `is_condition`: CEL, maybe.
-    `is_failing`:
-    in a failover policy, when an attempt has failed.
+    `is_failing`: in a failover policy, when an attempt has failed.
     `is_failed`: in a rule of `catch`, when the node has.
-    `is_undoing`: in
-    `compensate`, when what the node has done is undone. `is_handling`: in the failure handler, when the saga
-    has failed.
+    `is_undoing`: in `compensate`, when what the node has done is undone.
+    `is_handling`: in the failure handler, when the saga has failed.
     """
 
     node: str
@@ -205,7 +203,7 @@ def _conditions(source: Source) -> Iterator[Problem]:
 
 
 def differ(paths: Iterable[Path]) -> bool:
-    """Whether what is said of these depends on where they stand: a policy may be for many nodes."""
+    """Return true if the problems of these paths depend on the node: a policy may be for many nodes."""
     return any(path.root in {"ctx", "loop", "join"} for path in paths)
 
 
@@ -221,7 +219,10 @@ def _asked_at(
 
 
 def first_of(place: str, names: tuple[str, ...], problems: Iterable[Iterable[Problem]]) -> Iterator[Problem]:
-    """The problem at the first of several nodes that has one, for an expression that stands at none of them."""
+    """Yield the problems at the first node that has any, for an expression that stands at no node.
+
+    For an expression below `/nodes/`, yield all problems.
+    """
     for name, found in zip(names, problems, strict=True):
         told = list(found)
         if told and place.startswith("/nodes/"):
@@ -243,7 +244,7 @@ def _expressions_at(source: Source, place: str, value: Any, where: ExpressionPla
 
 
 def check_path(source: Source, pointer: str, path: Path, where: ExpressionPlace) -> Iterator[Problem]:
-    """What is wrong with an expression where it stands."""
+    """Yield the problems of an expression at its place."""
     check = _check_undoing if where.is_undoing else _CHECK_ROOT.get(path.root, _nothing_wrong)
     problem = check(source, path, where)
     if problem is not None:
@@ -330,7 +331,7 @@ def _around(source: Source, name: str) -> tuple[str, ...]:
 
 
 def _has_loops(source: Source) -> bool:
-    """Whether it is known which nodes are in which loops."""
+    """Return true if the nodes of each loop are known."""
     return source.is_whole and not source.loops.problems and not source.edges.circle
 
 
@@ -439,7 +440,7 @@ def _check_known(source: Source, pointer: str, path: Path, where: ExpressionPlac
 
 
 def _parts_of(text: str, schema: Schema) -> str:
-    """What can be taken of the value that the expression `text` gives."""
+    """Return a hint that names the parts of the value that the expression `text` gives."""
     types = schema.types()
     if "array" in types:
         return f"take an item of the list, such as `${{{text}[0]}}`"

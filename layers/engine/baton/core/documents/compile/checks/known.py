@@ -169,7 +169,7 @@ def _batch(results: dict[str, Any], *more: str) -> dict[str, Any]:
 
 
 def _of_template(value: Any) -> Any:
-    """What a value with expressions in it certainly is, on the outside."""
+    """Return the JSON Schema of a value with expressions: its outermost type, and the names of its fields."""
     if isinstance(value, dict):
         return {"type": "object", "properties": {name: {} for name in value}}
     for kind, name in _TYPES.items():
@@ -234,7 +234,7 @@ def _marked(steps: tuple[str | int, ...], marks: frozenset[int]) -> str:
 
 
 def _is_asked_for(source: Source, text: str, name: str) -> bool:
-    """Whether any condition of the document may see to it that the node runs only with it."""
+    """Return true if any condition of the document may ensure that the node runs only with the field."""
     if text not in source.asked_for:
         source.asked_for[text] = any(_asks(value, text, name) for value in source.asked)
     return source.asked_for[text]

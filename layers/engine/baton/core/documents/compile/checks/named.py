@@ -29,18 +29,18 @@ from baton.errors import Problem
 _Object = dict[str, Any]
 GRAPHS, HANDLER = "graphs", "failure_handler"
 OWN = tuple(GraphModel.model_fields)
-"""What a graph says itself."""
+"""Keys that a graph defines itself."""
 _ONLY_OF_DOCUMENTS = (
     "$schema", "name", "owner", "metadata", "guardrails", GRAPHS, HANDLER, "schedule", "events"
 )  # fmt: skip
 SHARED = tuple(
     {field.alias or name for name, field in WorkflowModel.model_fields.items()} - {*OWN, *_ONLY_OF_DOCUMENTS}
 )
-"""What it has of the document as it is."""
+"""Keys that a graph takes over from the document unchanged."""
 _NOT_OF_A_GRAPH = (*_ONLY_OF_DOCUMENTS, *SHARED)
 _LIFTED = {key for key, kind in BY_KEY.items() if kind.lifted}
 _OUTSIDE = ("after", "when", "branch", "loop", "join", "catch", "limits", "description", "map")
-"""What says where such a node stands; the rest is about one item."""
+"""Keys that describe the place of an agent with `map`; its other keys are about one item."""
 _CTX = re.compile(r"(has\(\s*)?\bctx\.([A-Za-z_][A-Za-z0-9_]*)(\.output\?)?")
 _SEEN = re.compile(r"\b(item|index|last_error)\b")
 _EXPRESSION = re.compile(r"(?<!\$)\$\{([^}]*)\}")
@@ -58,7 +58,7 @@ class GraphPart:
     lifted: dict[str, str] = field(default_factory=dict)
     """By node that has become a graph of one node: the key of its kind."""
     lifted_from: GraphPart | None = None
-    """Where the node stands that this graph has been."""
+    """Part with the node that has become this graph; None for any other graph."""
     at: str = ""
     """Its place, or that of the node."""
 
@@ -183,7 +183,10 @@ class GraphParts:
     # ---- what a graph is started with ------------------------------------------------------------------------
 
     def _users(self, graph: str) -> Iterator[tuple[GraphPart, _Object, bool]]:
-        """Whatever names the graph: where, what it says, and whether it is done for each item of a list."""
+        """Yield each node or failure handler that names the graph.
+
+        The items are (part, node or handler, true if the graph is started for each item of a list).
+        """
         for part in self.all:
             for node in part.nodes.values():
                 if node.get("graph") == graph:
@@ -272,7 +275,7 @@ class GraphParts:
         return seen
 
     def within(self, part: GraphPart) -> Within:
-        """What the compiler is told of a part besides its document."""
+        """Return the context of a part for the compiler, besides its document."""
         if len(self.all) == 1:
             return Within()
         seen = {}
@@ -330,7 +333,7 @@ def _has_lifted(document: _Object) -> bool:
 
 
 def _count(document: _Object) -> int:
-    """How many graphs it comes to."""
+    """Return the number of graphs in a document, agents with `map` included."""
     graphs = document.get(GRAPHS)
     written = list(graphs.values()) if isinstance(graphs, dict) else []
     return len(written) + sum(map(_is_lifted, _nodes_of([document, *written])))
