@@ -116,7 +116,7 @@ def replan_parts(
 
 
 def _asks(spec: ToolSpec, own: ToolSpec, step: Approval | None) -> Approval:
-    """Return the approval of a call in place of a step: at least the step's own, whatever its tool declares."""
+    """Return the approval of a call in place of a step, which is as risky as the step for any tool."""
     step = step or Approval()
     return replace(
         step,
