@@ -78,7 +78,7 @@ class Compiler(KnownInterfaces, Protocol):
         ...
 
     def seen(self, name: str) -> Mapping[str, Any]:
-        """A template of all that a node's graph takes from there besides its input; empty for nothing."""
+        """A template of what the graph of a node takes from there besides its input; empty for nothing."""
         ...
 
     @property
