@@ -28,9 +28,7 @@ _ALIKE = 0.8
 
 
 class Written(NamedTuple):
-    """Where a node of an expansion comes from: the author's node, the key
-    of its kind there, and the rest of its fields.
-    """
+    """Origin of a node of an expansion: the author's node, the key of its kind, and its other fields."""
 
     name: str
     key: str

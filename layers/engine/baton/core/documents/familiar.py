@@ -252,7 +252,7 @@ _OTHER = "such names are words of small letters, digits and `_` with a `.` betwe
 
 
 def right_name(text: str, pattern: str) -> str:
-    """What would be right in place of a text that does not match the pattern of a name."""
+    """Return a suggestion for a text that does not match the pattern of a name."""
     rule, near = _RULES.get(pattern, _OTHER), _nearest(text, pattern)
     return f"write `{near}`: {rule}" if re.fullmatch(pattern, near) else rule
 
@@ -363,7 +363,7 @@ def model_around(location: Sequence[Any]) -> type[BaseModel]:
 
 
 def fields_around(location: Sequence[Any]) -> Mapping[str, FieldInfo]:
-    """The fields that there can be beside the last step of the location, by the keys that a document writes."""
+    """Possible fields beside the last step of the location, by the keys that a document writes."""
     return _fields(model_around(location))
 
 
@@ -372,15 +372,14 @@ def _fields(model: type[BaseModel]) -> Mapping[str, FieldInfo]:
 
 
 def nearest_valid_form(location: Sequence[Any]) -> str:
-    """The known key that the last step of the location nearly is, or stands
-    for elsewhere, or an empty string.
-    """
+    """Return the known key that the location's last step nearly is or means elsewhere; else an empty text."""
     return _meant(str(location[-1]), model_around(location))
 
 
 def belongs(location: Sequence[Any], node: Mapping[str, Any]) -> tuple[str, ...]:
-    """Where in its node the last step of the location belongs, if that is
-    known and not where it stands; empty otherwise.
+    """Return the place in its node where the last step of the location belongs.
+
+    It is empty if the place is not known, or if the step stands there.
 
     A field of the node can stand below the key of its kind, one of the kind
     or of `map` beside that, and a limit at either place.

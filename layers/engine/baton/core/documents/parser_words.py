@@ -115,8 +115,9 @@ OF_JSON = (
 
 
 def of_yaml(message: str, before: str, here: str) -> tuple[str, str]:
-    """What is wrong, and what would be right.
-    `before`: what stands before the place in its line; `here`: behind it.
+    """Return the message and the hint for a parser's error.
+
+    `before`: the text before the place in its line; `here`: the text behind it.
     """
     told = f"{message}\n{before[-1:]}{here[:1]}\n{'behind' if before.strip() else ''}"
     found = ((ours, hint) for pattern, ours, hint in OF_YAML if pattern.search(told))
@@ -124,6 +125,6 @@ def of_yaml(message: str, before: str, here: str) -> tuple[str, str]:
 
 
 def of_json(message: str) -> tuple[str, str]:
-    """What is wrong, and what would be right."""
+    """Return the message and the hint for a parser's error."""
     found = ((ours, hint) for begins, ours, hint in OF_JSON if message.startswith(begins))
     return next(found, ("this cannot be read as JSON", ""))

@@ -112,7 +112,7 @@ def _settled(
 
 
 def faults_of_document(document: _Object) -> Faults:
-    """What is wrong with the shape of a document."""
+    """Return the faults in the shape of a document."""
     return _faults_of(WorkflowModel, document)
 
 
@@ -339,7 +339,7 @@ _EDGES: Mapping[str, Callable[[Any, Collection[str]], Any]] = {
 
 
 def keeps_ways(faults: Faults, document: _Object, written: Written) -> bool:
-    """Whether what is wrong can have nothing to do with the edges between the nodes.
+    """Return true if no fault can concern the edges between the nodes.
 
     A key that is not known, and that no known one stands for, is an edge between nodes only if it names one.
     """
@@ -438,7 +438,7 @@ def as_written(problems: Sequence[Problem], written: Mapping[str, str]) -> tuple
 
 
 def _is_refused(problem: Problem, written: Mapping[str, str]) -> bool:
-    """Whether it is about the whole value under a key that was meant. An item of a list is under none."""
+    """Return true if the problem is about the whole value under a guessed key. A list's item has no key."""
     return not written.get(problem.path, "0").isdigit()
 
 
@@ -495,14 +495,14 @@ def _problem(fault: Any, document: Any, *, has_hint: bool) -> Problem:
 
 
 def _suggestion(location: Sequence[Any], value: Any, document: Any) -> str:
-    """What was meant by a key that is not known."""
+    """Return a suggestion for a key that is not known; empty without one."""
     if near := nearest_valid_form(location):
         return f"did you mean `{near}`?"
     return _advice(location, value) or _of_no_kind(location, document)
 
 
 def _home(location: Sequence[Any], document: Any) -> tuple[str, ...]:
-    """Where in its node a key belongs that stands elsewhere; empty if that is not known."""
+    """Return the place in its node of a key that stands elsewhere; empty if that is not known."""
     if len(location) < 3 or location[0] != "nodes":
         return ()
     node = document["nodes"][location[1]]
@@ -520,7 +520,7 @@ def _elsewhere(location: Sequence[Any], document: Any) -> str:
 
 
 def _nothing_here(location: Sequence[Any]) -> str:
-    """What is there without a value: in YAML that is a line begun and forgotten."""
+    """Return the message for a key without a value, which in YAML is a line begun and forgotten."""
     field = fields_around(location).get(location[-1])
     return NO_VALUE if field is None or field.is_required() else f"{NO_VALUE}, or leave the field out"
 
@@ -536,7 +536,7 @@ def _told(faults: Faults, document: Any) -> list[Any]:
 
 
 def _meant(location: Sequence[Any], value: Any) -> str:
-    """What was meant by something else than an object, where that can be guessed."""
+    """Return a suggestion for a value that must be an object; empty without a guess."""
     if list(location) == ["nodes"]:
         return f"write each node under its name: `nodes: {{first: {{{SIMPLEST}: NAME}}}}`"
     if location[0] != "nodes" or not isinstance(value, str | list):

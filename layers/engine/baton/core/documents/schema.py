@@ -292,7 +292,7 @@ def _own_schema(kind: OwnKind) -> tuple[dict[str, Any], dict[str, Any]]:
 
 @lru_cache(maxsize=1)
 def _made() -> Mapping[str, Any]:
-    """What pydantic makes of the models, by their names."""
+    """Return pydantic's JSON Schemas of the models, by their names."""
     models = (WorkflowModel, LimitsModel)
     _, made = models_json_schema([(model, "validation") for model in models])
     described: Mapping[str, Any] = unwrap_descriptions(made["$defs"])
@@ -341,7 +341,7 @@ def _object(described: Mapping[str, Any], made: Mapping[str, Any]) -> dict[str, 
 
 
 def _clean(fields: Mapping[str, Any], made: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields as pydantic describes them, without what is about Python: null for what is left out, and titles."""
+    """Return pydantic's descriptions of fields without titles, and without null for a field left out."""
     return {name: _clean_one(field, made) for name, field in fields.items()}
 
 

@@ -42,7 +42,7 @@ _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U000100
 
 @dataclass(slots=True)
 class TextPosition:
-    """Where a value begins, counted from 1, and where its items do, by reference token.
+    """Position of a value's beginning, counted from 1, and those of its items, by reference token.
 
     A tree, because one JSON Pointer for each value could take far more memory than the text.
     """
@@ -61,7 +61,7 @@ class Document:
 
     @cached_property
     def place(self) -> TextPosition:
-        """Where the value begins, and its parts."""
+        """Positions of the value and its parts."""
         return self.places()
 
     def locate(self, problem: Problem) -> Problem:
@@ -153,7 +153,7 @@ def _malformed(message: str, line: int, column: int, suggestion: str = "") -> Ma
 
 
 class _Reader:
-    """What both languages share: limits, keys, strings and numbers."""
+    """Base class of the readers of both languages: limits, keys, strings and numbers."""
 
     def __init__(self) -> None:
         self._values = 0

@@ -1,3 +1,4 @@
-"""How each kind of node is written in a document: one file a kind,
-behind one protocol (base.py) and one list (registry.py).
+"""Kinds of nodes as documents write them: one file a kind.
+
+Their protocol is in base.py, their list in registry.py.
 """

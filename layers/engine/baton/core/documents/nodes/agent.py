@@ -1,4 +1,4 @@
-"""How an agent is written: a model, what it is to do, the tools that it may call, and its limits."""
+"""Syntax of an agent: a model, its instructions, the tools that it may call, and its limits."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ MOST_TOKENS = 1_000_000_000
 
 
 class AgentModel(Asking):
-    """Which model, what it is to do, and with which tools."""
+    """Model, instructions and tools of an agent."""
 
     model: ModelName = Field(description="The model, as the deployment knows it: `NAME` or `PROFILE/NAME`.")
     tools: ToolPatterns = Field(

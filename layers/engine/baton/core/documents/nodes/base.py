@@ -1,6 +1,6 @@
-"""How a kind of node is written in documents: `NodeDocument`, and what a kind may ask of the compiler.
+"""Syntax of a kind of node: `NodeDocument`, and `Compiler`, the interface of the compiler for a kind.
 
-The kinds have a file each and are listed in registry.py. What a node does when it is ready is in core/nodes/.
+Each kind has a file and is listed in registry.py. The behaviour of a node that is ready is in core/nodes/.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class KnownInterfaces(Protocol):
 
 
 class Compiler(KnownInterfaces, Protocol):
-    """What a kind may ask of the compiler while a document is checked and built."""
+    """Interface of the compiler for a kind while a document is checked and built."""
 
     @property
     def workflow(self) -> str:
@@ -78,19 +78,17 @@ class Compiler(KnownInterfaces, Protocol):
         ...
 
     def seen(self, name: str) -> Mapping[str, Any]:
-        """A template of what the graph that a node names takes from there
-        besides its input; empty for nothing.
-        """
+        """A template of what the graph of a node takes from there besides its input; empty for nothing."""
         ...
 
     @property
     def risk_rules(self) -> Rules:
-        """What makes a level of risk of a call: the document's rules, or the default ones."""
+        """Rules that give a call its level of risk: those of the document, or the defaults."""
         ...
 
     @property
     def replan(self) -> ReplanModel | None:
-        """What the document says of every task that a model may put something in place of."""
+        """The document's settings for every task that a model may put something in place of; else None."""
         ...
 
     def exists(self, place: str, tool: str) -> Iterator[Problem]:
@@ -103,15 +101,15 @@ class Compiler(KnownInterfaces, Protocol):
 
     @property
     def undoes(self) -> bool:
-        """Whether anything of this workflow is undone."""
+        """True if anything of this workflow is undone."""
         ...
 
     def schema(self, place: str, schema: Any) -> Iterator[Problem]:
-        """What is no JSON Schema."""
+        """Yield the problems of a value that is no JSON Schema."""
         ...
 
     def fits(self, place: str, given: Mapping[str, Any], spec: ToolSpec) -> Iterator[Problem]:
-        """What is wrong with arguments that stand at a place, held against the schema of a tool."""
+        """Yield the problems of the arguments at a place, checked against the schema of a tool."""
         ...
 
     def takes(self, name: str, spec: ToolSpec) -> Iterator[Problem]:
@@ -127,14 +125,16 @@ class Compiler(KnownInterfaces, Protocol):
         ...
 
     def among(self, spec: ToolSpec, patterns: Sequence[str] | None = None) -> dict[str, Any]:
-        """The arguments of a search for tools that neither author nor model
-        chooses: those of the patterns that may run.
+        """The arguments of a search for tools that neither author nor model chooses.
+
+        They limit the search to the tools of the patterns that may run.
         """
         ...
 
     def remedies(self, spec: ToolSpec) -> dict[str, Any]:
-        """The fields of the graph's node about a tool, whichever node calls it:
-        alternatives, and what goes before it.
+        """The fields of the graph's node about a tool, for any node that calls it.
+
+        They are alternatives, and what goes before the tool.
         """
         ...
 
@@ -164,22 +164,22 @@ class NodeDocument:
     """Changes when a document means something else than before."""
     icon: ClassVar[str] = "●"
     outline: ClassVar[tuple[str, str]] = ('["', '"]')
-    """How Mermaid opens and closes its box."""
+    """Opening and closing brackets of its box in Mermaid."""
     runs: ClassVar[bool] = True
-    """Whether this version can run it."""
+    """True if this version can run it."""
     own: ClassVar[tuple[str, ...]] = ()
     """The fields besides `key` that not every kind has."""
     refusal: ClassVar[str] = ""
     """The message about any other field that a node can have."""
     is_idle: ClassVar[bool] = False
-    """Whether no invocation runs while it is open."""
+    """True if no invocation runs while it is open."""
     takes_signals: ClassVar[bool] = False
     most_items: ClassVar[int] = MOST_ITEMS
     """The longest list for whose items it can be done."""
     lifted: ClassVar[bool] = False
-    """Whether such a node with `map` becomes a graph of one node, which runs once for each item."""
+    """True if such a node with `map` becomes a graph of one node, which runs once for each item."""
     ends: ClassVar[bool] = False
-    """Whether the saga ends with it, so that nothing comes after it."""
+    """True if the saga ends with it, so that nothing comes after it."""
     output: ClassVar[Mapping[str, Any]] = {}
     """The JSON Schema of every output of such a node."""
 
@@ -190,13 +190,13 @@ class NodeDocument:
     parts: ClassVar[Mapping[str, type[Model]]] = {}
     """The models of objects under keys of `model`, or in lists there."""
     inside: ClassVar[Words | None] = None
-    """What other tools call the keys of `model`."""
+    """Words of other tools for the keys of `model`."""
     familiar: ClassVar[str] = ""
-    """What other tools call `key`."""
+    """Words of other tools for `key`."""
     advice: ClassVar[Mapping[str, str]] = {}
     """Messages about words without a key, by word."""
     definitions: ClassVar[Mapping[str, dict[str, Any]]] = {}
-    """What `field` and `model` refer to by `defined`."""
+    """Definitions that `field` and `model` refer to by `defined`."""
 
     @property
     def input(self) -> dict[str, Any] | None:
@@ -250,22 +250,22 @@ class NodeDocument:
         )
 
     def nearest_valid_form(self, value: Any) -> str:
-        """What was meant by a text or a list in place of the object under `key`, where that can be guessed."""
+        """Return a suggestion for a text or a list in place of the object under `key`; empty for none."""
         return ""
 
     # ---- meaning
 
     written: ClassVar[bool] = False
-    """Whether the output stands in the document, under `key`."""
+    """True if the output stands in the document, under `key`."""
     chooses: ClassVar[bool] = False
-    """Whether the node itself is asked where to go on: `choose` of its `branch` then leads nowhere else."""
+    """True if the node itself is asked for the next node: the `choose` of its branch leads nowhere else."""
 
     def tool(self, node: NodeModel) -> str:
         """The tool whose attempts can fail and be tried again; empty for kinds without attempts."""
         return ""
 
     def taker(self, known: KnownInterfaces, node: NodeModel) -> ToolSpec | None:
-        """What takes the node's `with`, as far as its parameters are known."""
+        """Return the tool or child that takes the node's `with`; None if its parameters are not known."""
         return None
 
     def gives(self, known: KnownInterfaces, node: NodeModel, declared: Any) -> Any:
@@ -275,9 +275,7 @@ class NodeDocument:
         return declared
 
     def answers(self, node: NodeModel) -> Any:
-        """The JSON Schema of the output of a node that declares none, where the
-        kind itself asks for one; else None.
-        """
+        """The JSON Schema that the kind itself asks of the output of a node that declares none; else None."""
         return None
 
     def starts(self, node: NodeModel) -> str:
@@ -285,7 +283,7 @@ class NodeDocument:
         return ""
 
     def values(self, node: NodeModel) -> Iterator[tuple[str, Any]]:
-        """(JSON Pointer below the node, value) of each value that may have expressions in it, besides `with`."""
+        """Yield (JSON Pointer below the node, value) for each value that may have expressions but `with`."""
         yield f"/{self.key}", self.of(node)
 
     def check(self, compiler: Compiler, name: str, node: NodeModel) -> Iterator[Problem]:
@@ -301,7 +299,7 @@ class NodeDocument:
         raise NotImplementedError
 
     def of(self, node: NodeModel) -> Any:
-        """What the node has under `key`."""
+        """Return the value of the node under `key`."""
         return getattr(node, self.key)
 
     def summary(self, node: Mapping[str, Any], span: Callable[[int | None], str]) -> str:

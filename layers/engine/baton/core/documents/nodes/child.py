@@ -1,4 +1,4 @@
-"""How a child workflow is written: the workflow to start, and its input."""
+"""Syntax of a child workflow: the workflow to start, and its input."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Child(NodeDocument):
     )
 
     def child(self, node: NodeModel) -> str:
-        """What the schema of the child's input is known by."""
+        """Return the reference of the schema of the child's input."""
         return str(self.of(node))
 
     def taker(self, known: KnownInterfaces, node: NodeModel) -> ToolSpec | None:
@@ -155,7 +155,7 @@ class Child(NodeDocument):
 
 
 def _rules(place: str, on_failure: Mapping[str, ReactionModel]) -> Iterator[Problem]:
-    """What only a tool can have done about a failure."""
+    """Yield the problems of reactions to a failure that only a tool can have."""
     for code, reaction in on_failure.items():
         for field in ("hints", "before_retry"):
             if getattr(reaction, field):

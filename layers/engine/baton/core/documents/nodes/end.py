@@ -1,4 +1,4 @@
-"""How the end of a saga with a result is written."""
+"""Syntax of the end of a saga with a result."""
 
 from __future__ import annotations
 

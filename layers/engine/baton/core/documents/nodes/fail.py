@@ -1,4 +1,4 @@
-"""How a failure of the author's own is written: its code, its message, and its class."""
+"""Syntax of a failure of the author's own: its code, its message, and its class."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class FailModel(Model):
-    """Why the saga fails: a code for programs, and a message for people."""
+    """Reason of the failure of the saga: a code for programs, and a message for people."""
 
     code: Annotated[Code, schema_reference("code")] = Field(
         description="The code that the saga fails with: one of the engine's, or one of your own.",

@@ -1,4 +1,4 @@
-"""How a question to a person is written."""
+"""Syntax of a question to a person."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class OptionModel(Model):
 
 
 class TakeoverModel(Model):
-    """What a person takes over by hand."""
+    """Work that a person takes over by hand."""
 
     url: Text = Field(description="Where: an address that begins with https://.")
     picture: Annotated[Text | None, Given] = Field(
@@ -73,7 +73,7 @@ class TakeoverModel(Model):
 
 
 class HumanModel(Model):
-    """What a person is asked, how it can be answered, by whom, and until when."""
+    """Question to a person, with its possible answers, its audience and its expiry."""
 
     type: Annotated[
         Literal["decision", "input", "approval", "takeover", "error"] | None,
@@ -272,7 +272,7 @@ class Human(NodeDocument):
         return f"{node.get('type', '')}: {node.get('title', '')}, at most {span(node.get('expires_ms'))}"
 
     def _says(self, human: HumanModel) -> dict[str, Any]:
-        """What may have expressions in it, and what goes with that, as the document has it."""
+        """Return the fields that may have expressions, and those that go with them, as in the document."""
         names = {"title", "message", "details", "options", "takeover", "to", "risk"}
         said: dict[str, Any] = human.model_dump(include=names, exclude_unset=True)
         said |= {"escalate": [step.said() for step in human.escalate]} if human.escalate else {}

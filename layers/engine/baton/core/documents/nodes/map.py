@@ -1,5 +1,6 @@
-"""How a map is shown.
-It is no kind of its own in documents: `map` makes any node one that can be done for each item of a list.
+"""Display of a map.
+
+A map is no kind of its own in documents: `map` runs a node of another kind once for each item of a list.
 """
 
 from __future__ import annotations

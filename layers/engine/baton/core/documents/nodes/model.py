@@ -1,4 +1,4 @@
-"""How one request to a model is written: a typed answer, without tools."""
+"""Syntax of one request to a model: a typed answer, without tools."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ _NEXT = "output.next"
 
 
 def choice_of(branch: BranchModel | None) -> dict[str, Any] | None:
-    """What the answer has to be where it chooses the next node by `choose:
-    output.next`, and the document has no schema.
+    """Return the JSON Schema of an answer that chooses the next node by `choose: output.next`; else None.
+
+    It applies if the document has no schema.
     """
     if branch is None or (branch.choose or "").strip() != _NEXT:
         return None
@@ -49,7 +50,7 @@ def choice_of(branch: BranchModel | None) -> dict[str, Any] | None:
 
 
 def unlike_choice(name: str, branch: BranchModel | None, schema: Any) -> Iterator[Problem]:
-    """What keeps an `output_schema` of the document's own from naming the nodes that the branch chooses from."""
+    """Yield the problem of an `output_schema` whose `next` does not name the nodes of the branch's choice."""
     if choice_of(branch) is None or branch is None or not is_plain(schema):
         return
     place, among = f"/nodes/{name}/output_schema", list(branch.among)
@@ -86,13 +87,13 @@ _OF_AGENTS = (
 
 
 class ModelModel(Asking):
-    """Which model, and what it is asked."""
+    """Model, and the request to it."""
 
     name: ModelName = Field(description="The model, as the deployment knows it: `NAME` or `PROFILE/NAME`.")
 
 
 class AsksModel(NodeDocument):
-    """What nodes have alike whose steps ask a model."""
+    """Base class of the kinds whose steps ask a model."""
 
     def tool(self, node: NodeModel) -> str:
         return MODEL

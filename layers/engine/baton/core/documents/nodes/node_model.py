@@ -66,4 +66,4 @@ else:
 RESERVED = frozenset(
     (*BY_KIND, *BY_KEY, *(field.alias or name for name, field in NodeModel.model_fields.items()))
 )
-"""What no kind of an application can be called."""
+"""Names that no kind of an application can have."""

@@ -34,7 +34,7 @@ NODE_TYPES: list[NodeDocument] = [
     Agent(),
 ]
 SIMPLEST = Task.key
-"""What a name in place of a node is most likely meant as."""
+"""The key of the kind that a name in place of a node most likely means."""
 HOLDER = Made.key
 """Of a node that can stand in for another: it takes any value and starts nothing."""
 STAND_IN: Mapping[str, Any] = {Wait.key: {"for": 1}}

@@ -1,4 +1,4 @@
-"""How a node names a graph of its own document: like a child workflow, but for where its definition is."""
+"""Syntax of a graph of the same document as a node: like a child workflow, but for its definition's place."""
 
 from __future__ import annotations
 

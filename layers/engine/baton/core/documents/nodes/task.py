@@ -1,4 +1,4 @@
-"""How a task is written: a tool, its arguments, and what happens when an attempt fails."""
+"""Syntax of a task: a tool, its arguments, and the reactions to a failed attempt."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def replan_problems(compiler: Compiler, place: str, replan: ReplanModel, own: To
 def replan_parts(
     compiler: Compiler, kind: str, name: str, replan: ReplanModel, own: ToolSpec, approval: Approval | None
 ) -> ReplanParts:
-    """What stands for it in the graph. `approval`: that of the step."""
+    """Return the parts of the graph for `replan`. `approval`: that of the step."""
     specs = compiler.matching(replan.tools)
     names = [spec.name for spec in specs]
     # Its failures ask no person: what is done about that of the step goes on.
@@ -116,7 +116,7 @@ def replan_parts(
 
 
 def _asks(spec: ToolSpec, own: ToolSpec, step: Approval | None) -> Approval:
-    """What acts in place of a step is as risky as the step, whatever its tool says of itself."""
+    """Return the approval of a call in place of a step, which is as risky as the step for any tool."""
     step = step or Approval()
     return replace(
         step,
@@ -271,7 +271,7 @@ class Task(NodeDocument):
 
 
 def _said(model: ApprovalModel | None) -> dict[str, Any]:
-    """What may have expressions in it, as the document has it."""
+    """Return the fields that may have expressions, as the document has them."""
     if model is None:
         return {}
     said: dict[str, Any] = model.model_dump(include={"title", "message", "to"}, exclude_unset=True)
@@ -294,7 +294,7 @@ def _approval(model: ApprovalModel | None, spec: ToolSpec) -> Approval | None:
 def _approval_problems(
     place: str, model: ApprovalModel | None, spec: ToolSpec, rules: Rules
 ) -> Iterator[Problem]:
-    """A document that seems to switch off what its tool asks for, or decides what only a person may decide."""
+    """Yield the problems of a document that decides what only its tool or a person may decide."""
     if model is not None and model.escalate is not None:
         why = _only_by_a_person(model, spec, rules)
         yield from escalation_problems(
@@ -324,7 +324,7 @@ def _approval_problems(
 
 
 def _only_by_a_person(model: ApprovalModel, spec: ToolSpec, rules: Rules) -> str:
-    """Why no call can be approved without a person, whatever its arguments; empty where some can."""
+    """Return the reason that every call needs a person, whatever its arguments; empty if some do not."""
     if spec.requires_approval:
         said = f"`{spec.name}` requires an approval itself"
     elif spec.risk is None:

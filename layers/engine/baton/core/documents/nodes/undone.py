@@ -1,7 +1,6 @@
-"""What takes back what a node has done, as a graph has it: from
-`compensate`, or from what the tools say of themselves.
+"""Inverses of a node in a graph, from `compensate` or from the declarations of the tools.
 
-Its shape is in parts/failing.py.
+The shape of `compensate` is in parts/failing.py.
 An inverse that a tool names itself needs no permission of the document, as its `verify` needs none.
 """
 
@@ -30,8 +29,9 @@ ATTEMPTS, WITHIN_MS = 5, 600_000
 def undo_problems(
     compiler: Compiler, place: str, model: CompensateModel | None, spec: ToolSpec
 ) -> Iterator[Problem]:
-    """What is wrong with `compensate` at a node whose tool is `spec`.
-    Its expressions are looked at where all are.
+    """Yield the problems of `compensate` at a node whose tool is `spec`.
+
+    Its expressions are checked together with all others.
     """
     if model is None or model.tool == NONE:
         return
@@ -74,7 +74,7 @@ def undo_problems(
 
 
 def only_none(place: str, model: CompensateModel | None, why: str) -> Iterator[Problem]:
-    """What is wrong with `compensate` at a node whose parts say themselves what undoes them."""
+    """Yield the problem of `compensate` at a node whose parts declare their own inverses."""
     if model is not None and model.tool != NONE:
         yield Problem(
             place, f"no other tool takes it back: {why}", "write `compensate: none`, or leave it out"
@@ -89,7 +89,8 @@ def undos(
     model: CompensateModel | None = None,
     others: Iterable[str] = (),
 ) -> dict[str, Undo]:
-    """By tool that may do the work of a node, what takes it back.
+    """Return the inverse of the work of a node, by tool that may do the work.
+
     `others`: tools that are called in place of its own.
     """
     if not compiler.undoes or (model is not None and model.tool == NONE):
@@ -152,7 +153,7 @@ def _in_doubt(acting: ToolSpec, inverse: ToolSpec, model: CompensateModel | None
 
 
 def _kept(given: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """The arguments of the step that is undone that are named; None: all, because they are named as a whole."""
+    """Arguments of the undone step that expressions name; None for all, if the input is named as a whole."""
     found = set[str]()
     for _, path in expressions_in(dict(given)):
         if isinstance(path, Exception) or path.root != "step" or path.steps[0] != "input":

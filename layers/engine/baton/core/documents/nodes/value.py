@@ -1,4 +1,4 @@
-"""How a value is written: any JSON value, with expressions. Graphs and logs call it `pass`."""
+"""Syntax of a value: any JSON value, with expressions. Graphs and logs call it `pass`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a wait is written: a time to pass, a time to come, or a signal and at most a time."""
+"""Syntax of a wait: a time to pass, a time to come, or a signal with an optional time limit."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _until(value: Any) -> str:
 
 
 class WaitModel(Model):
-    """What is waited for: a time to pass (`for`), a time to come (`until`), or a signal and at most a time."""
+    """Wait for a time to pass (`for`), a time to come (`until`), or a signal with an optional time limit."""
 
     model_config = ConfigDict(
         json_schema_extra={

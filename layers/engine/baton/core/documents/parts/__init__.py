@@ -1,3 +1,1 @@
-"""What the models of documents are made of: types of fields, and the
-parts of a node that have a shape of their own.
-"""
+"""Parts of the models of documents: types of fields, and parts of a node with a shape of their own."""

@@ -1,6 +1,6 @@
-"""How far a saga may go: the shapes of `limits` and `guardrails`.
+"""Bounds of a saga: the shapes of `limits` and `guardrails`.
 
-What happens at a limit is on docs/semantics.md. Whether the nodes of a guardrail exist is the compiler's.
+The actions at a limit are on docs/semantics.md. The compiler checks that the nodes of a guardrail exist.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class CostModel(LimitModel):
 
 
 class LimitsModel(Model):
-    """How far it may go, of each thing a number or an object with `max` and `then`."""
+    """Limits of a saga or a node: each is a number or an object with `max` and `then`."""
 
     fan_out: Annotated[CountModel | None, Given] = Field(
         default=None,
@@ -166,9 +166,7 @@ Limits = Annotated[dict[str, LimitModel], BeforeValidator(_limits), Given, schem
 
 
 class GuardrailsModel(Model):
-    """What the saga may do at all, by whichever decision: tools that may
-    run, and transitions that may be taken.
-    """
+    """Tools that the saga may run and transitions that it may take, whatever decides them."""
 
     allowed_tools: Annotated[ToolPatterns | None, Given] = Field(
         default=None,

@@ -51,9 +51,7 @@ def _some(value: Any) -> Any:
 
 
 class BranchModel(Model):
-    """Which of the nodes that it names come next: the first of its `rules`
-    that holds says so, or a value (`choose`).
-    """
+    """Choice of the next nodes from those it names, by the first of its `rules` that holds or by `choose`."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -247,7 +245,7 @@ Rest = Annotated[Literal["cancel", "run"], one_of("cancel", "run"), Given, one_o
 
 
 class Share:
-    """How many failures are tolerated, as a number or as a share."""
+    """Base class of tolerated failures, as a number or as a share."""
 
     tolerated: Any
 

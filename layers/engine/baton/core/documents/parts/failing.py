@@ -1,8 +1,7 @@
-"""What is done when a step fails: the shapes of `retry`, `on_failure`, `failover` and `catch`.
+"""Reactions to a failed step: the shapes of `retry`, `on_failure`, `failover` and `catch`.
 
-What they mean is on docs/failures.md.
-What they become in a graph is core/documents/compile/analysis/source.py's;
-whether the nodes and tools that they name exist is the compiler's.
+Their meaning is on docs/failures.md. Their form in a graph is in core/documents/compile/analysis/source.py.
+The compiler checks that the nodes and tools that they name exist.
 """
 
 from __future__ import annotations
@@ -150,7 +149,7 @@ def _so_many(value: Any) -> str:
 
 
 class RetryModel(Model):
-    """How a failed attempt is tried again: a preset, or what is different from it."""
+    """Retries of a failed attempt: a preset, or the differences from it."""
 
     short: ClassVar[str] = "preset"
 
@@ -183,7 +182,7 @@ class RetryModel(Model):
         return self
 
     def change(self) -> RetryChange:
-        """What it changes of a policy."""
+        """Return the changes to a policy."""
         return RetryChange(
             preset=self.preset or "",
             max_attempts=self.max_attempts,
@@ -227,7 +226,7 @@ def _at_most_model(largest: tuple[tuple[str, int], ...]) -> type[Model]:
 
 
 def _at_most() -> type[Model]:
-    """How often each strategy that there is now is used for one step; 0 leaves it out."""
+    """Return the model of the number of uses of each present strategy for one step; 0 leaves it out."""
     return _at_most_model(tuple((name, one.largest_at_most) for name, one in STRATEGIES.items()))
 
 
@@ -239,7 +238,7 @@ def _times(value: Any) -> dict[str, int]:
 
 
 class ReactionModel(Model):
-    """What is done about one kind of failure, where it differs from the defaults."""
+    """Reaction to one kind of failure, where it differs from the defaults."""
 
     short: ClassVar[str] = "ladder"
 
@@ -273,7 +272,7 @@ def _by_code(value: Any) -> Any:
 
 
 class AttemptModel(Model):
-    """Which attempts: from one number to another, both included."""
+    """Range of the numbers of attempts, both ends included."""
 
     short: ClassVar[str] = "from"
 
@@ -305,7 +304,7 @@ def _values(value: Any) -> Any:
 
 
 class MatchModel(Model):
-    """What a failure must be like for a policy to be taken."""
+    """Conditions on a failure for a policy to be taken."""
 
     node: Annotated[ToolPatterns, Given] = Field(default_factory=list)
     tool: Annotated[ToolPatterns, Given] = Field(default_factory=list)
@@ -319,7 +318,7 @@ class MatchModel(Model):
 
 
 class ActionModel(Model):
-    """What a policy does."""
+    """Action of a policy."""
 
     short: ClassVar[str] = "strategy"
 
@@ -360,7 +359,7 @@ def _named_once(value: list[PolicyModel]) -> list[PolicyModel]:
 
 
 class CatchModel(Model):
-    """Where it goes on when the node has failed, and the failure is like this. What is left out fits all."""
+    """Next nodes after a failed node whose failure matches. A field that is left out matches all failures."""
 
     code: Annotated[_Codes, Given] = Field(default_factory=list)
     class_: Annotated[list[Class], BeforeValidator(_many), Given] = Field(default_factory=list, alias="class")
@@ -369,11 +368,11 @@ class CatchModel(Model):
 
     @property
     def fits_all(self) -> bool:
-        """Whether every failure is like this."""
+        """True if every failure matches."""
         return not self.code and not self.class_ and self.if_ is None
 
     def may_fit(self, code: str, kind: str) -> bool:
-        """Whether it is for failures of this code and class; its `if` may still say no."""
+        """Return true if the code and the class match; its `if` may still exclude the failure."""
         return (not self.code or code in self.code) and (not self.class_ or kind in self.class_)
 
 
@@ -414,7 +413,7 @@ NONE, SEQUENTIAL, PARALLEL = "none", "sequential", "parallel"
 
 
 class CompensateModel(Model):
-    """What takes back what a node has done."""
+    """Inverse of a node."""
 
     short: ClassVar[str] = "tool"
 

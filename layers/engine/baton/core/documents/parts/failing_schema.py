@@ -230,7 +230,7 @@ _MATCH = _object(
 
 
 def _action(strategies: Sequence[Strategy]) -> _Schema:
-    """What a policy does. A strategy that takes something says what, and others do not."""
+    """Return the schema of a policy's action. An action names what its strategy takes, and nothing else."""
     action = _object(
         "What the policy does.",
         {

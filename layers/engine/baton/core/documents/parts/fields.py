@@ -64,7 +64,7 @@ def document_form(value: Any) -> str:
 
 
 def _given(value: Any) -> Any:
-    """What may be left out may not be there without a value: in YAML that is a line begun and forgotten."""
+    """Return the value. Refuse null, which in YAML is a line begun and forgotten."""
     if value is None:
         raise refuse(NO_VALUE)
     return value
@@ -247,9 +247,7 @@ def _one_of(names: tuple[str, ...]) -> str:
 
 
 def _expression() -> str:
-    """What can stand between `${` and `}`, without the spaces around it:
-    core/expressions.py as a regular expression.
-    """
+    """Return the pattern of core/expressions.py for the text between `${` and `}` without outer spaces."""
     name = "[A-Za-z_][A-Za-z0-9_]*"
     key = rf"""(?:\.{name}|\["[^"\\}}]*"\]|\['[^'\\}}]*'\])"""
     index = rf"\[(?:[0-9]{{1,9}}|{PICK})\]"

@@ -261,8 +261,9 @@ def expression_texts(key: str, asking: Asking) -> Iterator[tuple[str, Any]]:
 
 
 def shorter_turns(summary: SummaryModel | None) -> tuple[Alternative, ...]:
-    """What a turn does about a transcript that does not fit, one after the other.
-    The first cut has a `summary` where one is asked for.
+    """Return the alternatives of a turn whose transcript does not fit, in their order.
+
+    The first cut has a `summary` if one is asked for.
     """
     words = {2: "newer half", 4: "newest quarter", 8: "newest eighth"}
     cuts = [

@@ -37,7 +37,7 @@ Text = Annotated[str, StringConstraints(min_length=1)]
 
 
 class AudienceModel(Model):
-    """Who may answer besides operators: one user, the members of a group, or the callers with a role."""
+    """Audience besides operators: one user, the members of a group, or the callers with a role."""
 
     user: Annotated[Text | None, Given] = None
     group: Annotated[Text | None, Given] = None
@@ -83,9 +83,9 @@ AUDIENCE: dict[str, Any] = {
 MAX_STEPS = 5
 MEANWHILE = "What happens while there is no answer, in the order of time."
 FAMILIAR = "escalation escalations escalation_policy reminders remind on_timeout"
-"""What other tools call it."""
+"""Words of other tools for it."""
 SO_MANY: JsonDict = {"minItems": 1, "maxItems": MAX_STEPS}
-"""What the JSON Schema of such a list says besides."""
+"""Bounds of such a list in its JSON Schema."""
 
 
 def _true(value: Any) -> Any:
@@ -165,7 +165,7 @@ _is_amount = re.compile(AMOUNT, re.ASCII).fullmatch
 
 
 class ApprovalModel(Model):
-    """Whether a person is asked before the tool acts, and how: `true`, or the words of the question."""
+    """Approval by a person before the tool acts: `true`, or the words of the question."""
 
     short: ClassVar[str] = "always"
 

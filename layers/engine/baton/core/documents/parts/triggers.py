@@ -95,7 +95,7 @@ class SignalRuleModel(_RuleModel):
 
 
 class EventsModel(Model):
-    """What events from outside do: which start a saga, and which are signals for one that runs."""
+    """Rules for events from outside: those that start a saga, and those that signal one that runs."""
 
     start: list[StartRuleModel] = Field(
         default_factory=list,
@@ -139,9 +139,7 @@ def _timezone(value: Any) -> str:
 
 
 class ScheduleModel(Model):
-    """When sagas of the workflow are started by themselves: at the times of
-    a cron expression, or one after so long.
-    """
+    """Schedule that starts sagas of the workflow, by a cron expression or at a fixed interval."""
 
     short: ClassVar[str] = "cron"
 
