@@ -189,6 +189,14 @@ FOUND = {
     "the log lacks what a worker has asked models for that had no answer to its last entry": Schedule(
         "dollars", 638170001537, faults=(("write", 8, HANG), ("write", 14, HANG))
     ),
+    "a word of a death that lands late is not said again by the next worker, which had missed it": Schedule(
+        "dollars",
+        911030008684,
+        faults=(
+            *(("write", 2, CRASH_BEFORE), ("write", 26, STALL), ("write", 28, FREEZE)),
+            *_died(read_a=21, read_b=30),
+        ),
+    ),
 }
 
 

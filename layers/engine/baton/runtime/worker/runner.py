@@ -73,12 +73,12 @@ class Loader:
         self._p.durations.learn(history.state.origin.graph, entries)
         if lease.dead is not None and history.owes_death:
             # Before the entry: a worker that stood still meanwhile learns from the entry that it is too late.
-            dead = lease.dead
-            holders = (dead.owner, *_silent_deaths(dead, entries))
-            left = await self._p.ledger.revived(
-                history.state, program.graph, dead.until, holders, shares=program.shares
-            )
-            await self._record_death(lease, history, left)
+            silent = _silent_deaths(lease.dead, entries)
+            left = await self._left_by(lease.dead, silent, history, program)
+            while not await self._record_death(lease, history, left):
+                # An entry of the dead worker may have landed late: it says itself what those before it left.
+                silent = silent if history.state.epoch < lease.dead.epoch else ()
+                left = await self._left_by(lease.dead, silent, history, program)
             history.owes_death = False
         await self._check_money(lease, history, program)
         return program
@@ -91,24 +91,31 @@ class Loader:
                 return
             await self._log.news(lease, history)
 
-    async def _record_death(self, lease: Lease, history: History, left: Left) -> None:
-        """Append the death of the last holder.
+    async def _left_by(self, dead: Head, silent: Sequence[str], history: History, program: Program) -> Left:
+        """Free what the dead worker and the `silent` ones before it held, and return what they left."""
+        return await self._p.ledger.revived(
+            history.state, program.graph, dead.until, (dead.owner, *silent), shares=program.shares
+        )
+
+    async def _record_death(self, lease: Lease, history: History, left: Left) -> bool:
+        """Append the death of the last holder, unless the saga has ended. Return false if news came before it.
         This first entry of a revival also fences the old invocation off for good.
         """
         dead = lease.dead
-        while dead is not None and history.state.ended is None:
-            now = self._p.clock.now()
-            death = ev.Revived(
-                dead=dead.owner,
-                dead_epoch=dead.epoch,
-                dead_until=dead.until,
-                at=now,
-                assumed=left.costs,
-                tokens=left.tokens,
-            )
-            if await self._log.append(lease, history, (death,)):
-                return
-            await self._log.news(lease, history)
+        if dead is None or history.state.ended is not None:
+            return True
+        death = ev.Revived(
+            dead=dead.owner,
+            dead_epoch=dead.epoch,
+            dead_until=dead.until,
+            at=self._p.clock.now(),
+            assumed=left.costs,
+            tokens=left.tokens,
+        )
+        if await self._log.append(lease, history, (death,)):
+            return True
+        await self._log.news(lease, history)
+        return False
 
 
 def _gave_up(dead: Head, entries: Sequence[ev.Entry]) -> bool:
