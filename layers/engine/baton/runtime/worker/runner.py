@@ -98,7 +98,7 @@ class Loader:
         )
 
     async def _record_death(self, lease: Lease, history: History, left: Left) -> bool:
-        """Append the death of the last holder, unless the saga has ended. Return false if news came before it.
+        """Append the death of the last holder, unless the saga has ended. Return false if news came first.
         This first entry of a revival also fences the old invocation off for good.
         """
         dead = lease.dead
