@@ -276,7 +276,7 @@ async def attended(
 
 
 def quiet_s(world: World, saga: str) -> float:
-    """How long ago the newest entry of a saga was written."""
+    """Return the seconds since the newest entry of a saga was written."""
     ends = (at for (ref, _), at in world.written.items() if ref.endswith(saga))
     return asyncio.get_running_loop().time() - max(ends, default=0)
 

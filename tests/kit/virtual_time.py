@@ -71,7 +71,7 @@ class SimulationLoop(VirtualLoop):
         return True
 
     def quiet_s(self) -> float:
-        """How long nothing will happen; 0 while something does. What was given up in time happens no more."""
+        """Return the seconds until the next timer; 0 while something is ready. A cancelled timer does not count."""
         timers = self._timers
         super()._begin_round()
         return 0 if self._ready or not timers else timers[0][0] - self._passed

@@ -204,3 +204,24 @@ FOUND = {
 def test_it_breaks_none_any_more(what: str) -> None:
     found = trial(FOUND[what])
     assert found.broken == ()
+
+
+UNDECIDED = {
+    "an account that has less than the logs": Schedule(
+        "ponders",
+        552190005463,
+        is_warm=True,
+        budget=12,
+        faults=(
+            *(("write", 8, THROTTLE), ("write", 11, FREEZE), ("write", 32, STALL), ("write", 38, HANG)),
+            *(("read", 15, CRASH_BEFORE), ("read", 38, HANG), ("read", 51, THROTTLE), ("read", 57, HANG)),
+            ("read", 63, CRASH_BEFORE),
+        ),
+    ),
+}
+
+
+@pytest.mark.xfail(strict=True, reason="not decided yet: the engine's fault, or the oracle's")
+@pytest.mark.parametrize("what", UNDECIDED)
+def test_what_is_found_and_not_decided(what: str) -> None:
+    assert trial(UNDECIDED[what]).broken == ()
