@@ -14,7 +14,7 @@ from baton.web.routes import ROUTES
 from tests.handlers.browsing import HOSTILE, SECRET, VARIABLE, Browser
 from tests.handlers.browsing import PARAMETERS as _PARAMETERS
 from tests.handlers.http import Http
-from tests.handlers.sagas import ADA, GRACE, asking
+from tests.handlers.sagas import ADA, ECHO, GRACE, asking
 from tests.handlers.test_api_schedules import REPORT
 
 PARAMETERS = _PARAMETERS
@@ -182,6 +182,16 @@ def test_a_deed_about_a_user_names_the_role_and_the_path_of_its_route() -> None:
     for deed in USER_DEEDS:
         assert routes[deed.route].path == f"/users/{deed.name}"
         assert routes[deed.route].roles == (deed.role,)
+
+
+def test_a_user_at_work_is_on_the_first_page_where_no_user_has_a_rule(http: Http, browser: Browser) -> None:
+    http.register(ECHO)
+    http.post("/sagas", {"workflow": "echo"})
+    user = http.get("/sagas").body["sagas"][0]["user"]
+    assert [one["user"] for one in http.get("/users").body["users"]] == [user]
+    text = browser.get("/console/users").text
+    assert user in text
+    assert "No saga is at work" not in text
 
 
 def test_a_user_is_blocked_limited_and_unblocked(http: Http, browser: Browser) -> None:

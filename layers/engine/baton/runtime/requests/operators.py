@@ -392,10 +392,9 @@ class UserService:
         self._budgets, self._terms = request.engine.store.budgets, request.engine.ledger_cache.terms
 
     async def page(self, user: str, cursor: str) -> dict[str, Any]:
-        """The next users: those with a rule, and then those whose sagas have not ended, or ended today.
-        `user`: that one alone.
+        """Return the next users: those with a rule, then those whose sagas have not ended or ended today.
 
-        A user of both, or with many sagas, is on several pages.
+        user: return this user alone. A user with a rule and sagas, or with many sagas, is on several pages.
         """
         day = day_of(self._clock.now())
         try:
@@ -408,6 +407,8 @@ class UserService:
         elif kind == _NAMED and (not place or is_user(place)):
             names = list(await self._call(self._budgets.ruled, self._tenant, place, _RULED))
             after = _NAMED + names[-1] if len(names) == _RULED else _SAGAS
+            if not names:
+                names, after = await self._at_work(day, "")
         elif kind == _SAGAS:
             names, after = await self._at_work(day, place)
         else:
