@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef, UniversalAttributeValueTypeDef
 
+    Item: TypeAlias = dict[str, UniversalAttributeValueTypeDef]
+    StoredItem: TypeAlias = Mapping[str, AttributeValueTypeDef]
+
 ATTRIBUTES: Mapping[str, str] = {
     "pk": "partition key",
     "sk": "sort key",
@@ -145,10 +148,6 @@ def labels_in(item: Mapping[str, Any]) -> dict[str, Any]:
     found = _decode(item["labels"]["S"])
     return {"models": found.models, "labels": found.own}
 
-
-if TYPE_CHECKING:
-    Item: TypeAlias = dict[str, UniversalAttributeValueTypeDef]
-    StoredItem: TypeAlias = Mapping[str, AttributeValueTypeDef]
 
 HEAD = "HEAD"
 LIVE = "LIVE"

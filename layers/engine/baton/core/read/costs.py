@@ -16,7 +16,7 @@ from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.folding.workflow_limits import UNANSWERED
 from baton.core.log.state import node_of
-from baton.core.models.usage import Usage as usage_Usage
+from baton.core.models.usage import Usage as ModelUsage
 from baton.core.money import MICRO, NO_RULE, UserRule
 from baton.core.sizes import iso
 
@@ -241,12 +241,12 @@ class ModelCosts:
             if isinstance(event, ev.Revived):
                 for slot, cost in event.assumed.items():
                     read, *written = event.tokens.get(slot) or (0,)
-                    usage = usage_Usage(model=UNANSWERED, input=read, output=sum(written), cost=cost)
+                    usage = ModelUsage(model=UNANSWERED, input=read, output=sum(written), cost=cost)
                     self._add(node_of(slot)[0], usage)
             elif cost := getattr(event, "assumed", 0):
-                self._add(getattr(event, "node", ""), usage_Usage(model=UNANSWERED, cost=cost))
+                self._add(getattr(event, "node", ""), ModelUsage(model=UNANSWERED, cost=cost))
 
-    def _add(self, node: str, usage: usage_Usage, *, is_request: bool = True) -> None:
+    def _add(self, node: str, usage: ModelUsage, *, is_request: bool = True) -> None:
         sums = self._sums.setdefault((usage.model, node), [0] * 5)
         # What was held for a request and comes back is a request less without an answer.
         for index, number in enumerate(

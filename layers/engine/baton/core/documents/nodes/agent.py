@@ -19,7 +19,7 @@ from baton.core.documents.parts.fields import (
     between,
     between_schema,
 )
-from baton.core.documents.parts.fields import Operations as fields_Operations
+from baton.core.documents.parts.fields import Operations as OperationsField
 from baton.core.documents.parts.node import (
     Asking,
     ModelName,
@@ -87,7 +87,7 @@ class AgentModel(Asking):
     tools: ToolPatterns = Field(
         default_factory=list, description="The tools that it may call; `*` stands for any text."
     )
-    operations: fields_Operations = Field(default_factory=dict, description=OPERATIONS_SAY)
+    operations: OperationsField = Field(default_factory=dict, description=OPERATIONS_SAY)
     signal: Annotated[NodeName | None, Given] = Field(
         default=None,
         description="Signals of this name are messages of its user: it hears them with its next turn, and has another turn for "
