@@ -543,9 +543,10 @@ async def left_of(
     saga: str,
     held: Iterable[tuple[Account, str]],
     expire: Callable[[Account, str], Awaitable[Reservation | None]],
+    settled: Mapping[str, Collection[str]],
 ) -> Left:
     """Requests that the dead have left to a saga, by `expire` of each account and holder.
-    Accounts that do not answer are freed by others later.
+    Accounts that do not answer are freed by others later. `settled`: slots, by holder, to leave out.
     """
     found = Left()
     places = {attempt_name(saga, slot): slot for slot in state.tokens}
@@ -556,7 +557,8 @@ async def left_of(
             logger.warning("not freed", exc_info=True, extra={"saga": state.origin.saga})
             continue
         if left is not None and left.is_freed:
-            found.add(left.billed, places)
+            mine = settled.get(holder, ())
+            found.add(left.billed, {name: slot for name, slot in places.items() if slot not in mine})
     return found
 
 

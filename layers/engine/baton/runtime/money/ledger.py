@@ -13,8 +13,9 @@ import functools
 import itertools
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from baton.core.decide.builder import RunStep
@@ -385,6 +386,7 @@ class Ledger:
         graph: Graph,
         dead_until: int,
         dead: Sequence[str] = ("",),
+        settled: Mapping[str, Collection[str]] = MappingProxyType({}),
         *,
         shares: bool = False,
     ) -> Left:
@@ -394,8 +396,8 @@ class Ledger:
         Where no days are counted, on the account of a limit that holds for all
         that the saga does, if it shares one.
 
-        Returns, by slot, what is spent all the same: of this saga's requests
-        that are billed whatever becomes of their caller.
+        Returns, by slot, what is spent all the same: of this saga's requests that are billed whatever becomes
+        of their caller. `settled`: slots, by invocation, whose costs the log has already.
         """
         counts_days, origin = self._cache.terms.counts_days, state.origin
         if not (counts_days or shares or origin.shared_limits) or not _costs(state, graph):
@@ -415,7 +417,7 @@ class Ledger:
                 self._slices.use(self._accounts[account], _key(state))
             return answer.there
 
-        return await left_of(state, _key(state), itertools.product(accounts, dead), expire)
+        return await left_of(state, _key(state), itertools.product(accounts, dead), expire, settled)
 
     def _by_every_clock(self) -> int:
         """A moment that has passed by every clock: a holder whose clock is

@@ -94,7 +94,12 @@ class Loader:
     async def _left_by(self, dead: Head, silent: Sequence[str], history: History, program: Program) -> Left:
         """Free what the dead worker and the `silent` ones before it held, and return what they left."""
         return await self._p.ledger.revived(
-            history.state, program.graph, dead.until, (dead.owner, *silent), shares=program.shares
+            history.state,
+            program.graph,
+            dead.until,
+            (dead.owner, *silent),
+            _settled_by(dead, history.newest),
+            shares=program.shares,
         )
 
     async def _record_death(self, lease: Lease, history: History, left: Left) -> bool:
@@ -132,6 +137,16 @@ def _silent_deaths(dead: Head, entries: Sequence[ev.Entry]) -> tuple[str, ...]:
     """
     last = next((one for one in reversed(entries) if one.epoch), None)
     return (last.invocation,) if last is not None and last.epoch < dead.epoch else ()
+
+
+def _settled_by(dead: Head, newest: ev.Entry | None) -> dict[str, frozenset[str]]:
+    """Return, by its worker, the slots whose costs are in the newest entry: it began nothing after that.
+    Its accounts may still hold for these slots, where they gave it no answer.
+    """
+    if newest is None or (newest.invocation == dead.owner and newest.epoch != dead.epoch):
+        return {}
+    ended = (event for event in newest.events if isinstance(event, ev.StepInterrupted))
+    return {newest.invocation: frozenset(slot_of(one.node, one.iteration, one.item) for one in ended)}
 
 
 logger = logging.getLogger("baton.worker")
