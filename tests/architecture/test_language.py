@@ -1,6 +1,6 @@
-"""Docstrings are imperatives or noun phrases of at most 110 columns, and a public name has one home: offenders only become fewer.
+"""Docstrings and descriptions are imperatives or noun phrases, and a public name has one home: offenders only become fewer.
 
-language.json counts the present ones: docstrings by room of the product, names by the files that define them.
+language.json counts the present ones: docstrings and descriptions by room of the product, names by the files that define them.
 `python -m tests.architecture.test_language` renews it; with the name of a room it prints the offenders there.
 """
 
@@ -17,12 +17,23 @@ from pathlib import Path
 
 import pytest
 
+from baton.settings import ApiSettings
+from baton.web.openapi import describe
+from docs.document_tables import schema_text
 from tests.architecture.test_house_rules import ROOT
 
 GOLDEN = Path(__file__).with_name("language.json")
 BEGINNING = re.compile(
     r"(What|Whatever|Whether|How|Who|Whom|Whose|Which|Where|When|Why|One that|One who|So many|So much)\b"
 )
+# A description states its subject first: "Number of …", not "How many …", "By which …" or "So many …".
+OF_A_DESCRIPTION = re.compile(
+    rf"({BEGINNING.pattern}|(If|So)\b|(At|By|For|From|In|Of|On|To|With) (how|what|which|whom)\b)"
+)
+DESCRIBING = {"description", "help", "short_help", "summary"}
+IN_A_TEMPLATE = re.compile(r"(?m)^ *Description: *(?:>-?\s+)?(.*)$")
+# Their text is in the hash of each graph that calls the tool, or that has the schema.
+HASHED = ("core/pipelines/", "tools/standard/", "core/documents/nodes/model.py")
 MOST_COLUMNS = 110
 MOST_HOMES = 2
 OF_A_PROTOCOL = {
@@ -57,6 +68,33 @@ def docstrings(tree: ast.AST) -> Iterator[ast.Constant]:
                     yield one.value
 
 
+def written(value: ast.expr) -> str:
+    """Text of a literal, `{}` for what an f-string is filled with; empty for any other expression."""
+    if isinstance(value, ast.JoinedStr):
+        return "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in value.values)
+    return str(value.value) if isinstance(value, ast.Constant) else ""
+
+
+def descriptions(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and text of `description=`, `help=` and `summary=`, and of such keys of a literal object."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            pairs = [(one.arg, one.value) for one in node.keywords]
+        elif isinstance(node, ast.Dict):
+            pairs = [(written(key), value) for key, value in zip(node.keys, node.values, strict=True) if key]
+        else:
+            continue
+        yield from ((value.lineno, written(value)) for name, value in pairs if name in DESCRIBING)
+
+
+def templates(root: Path) -> Iterator[tuple[Path, int, str]]:
+    """File, line and text of the descriptions in CloudFormation templates."""
+    for file in sorted(root.glob("*.yaml")):
+        text = file.read_text(encoding="utf-8")
+        for match in IN_A_TEMPLATE.finditer(text):
+            yield file, text.count("\n", 0, match.start()) + 1, match[1].strip('"')
+
+
 def room_of(path: Path) -> str:
     """`core`, `web`, …; files right in `baton/` and those of the application are rooms, too."""
     parts = path.parts
@@ -67,25 +105,37 @@ def found(root: Path) -> dict[str, dict[str, list[str]]]:
     """Offenders as `file:line: text`, by law, then by room or name."""
     wh, wide = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     homes = defaultdict[str, dict[Path, str]](dict)
+    described = defaultdict[str, list[str]](list)
+    for file, number, text in templates(root):
+        if OF_A_DESCRIPTION.match(text):
+            described["templates"].append(f"{file.relative_to(root)}:{number}: {text}")
     for file, tree in trees(root):
         path = file.relative_to(root)
+        source = file.read_text(encoding="utf-8").splitlines()
         for one in docstrings(tree):
             lines = str(one.value).splitlines()
             if BEGINNING.match(str(one.value).lstrip()):
                 wh[room_of(path)].append(f"{path}:{one.lineno}: {lines[0]}")
-            source = file.read_text(encoding="utf-8").splitlines()[one.lineno - 1 : one.end_lineno]
             wide[room_of(path)] += [
                 f"{path}:{number}: {line.strip()}"
-                for number, line in enumerate(source, one.lineno)
+                for number, line in enumerate(source[one.lineno - 1 : one.end_lineno], one.lineno)
                 if len(line) > MOST_COLUMNS
             ]
+        for number, text in descriptions(tree):
+            if OF_A_DESCRIPTION.match(text) and not any(one in path.as_posix() for one in HASHED):
+                described[room_of(path)].append(f"{path}:{number}: {text}")
         for defined in tree.body:
             if not isinstance(defined, DEFINITIONS) or defined.name.startswith("_"):
                 continue
             if OF_A_PROTOCOL.get(defined.name, " ") not in path.as_posix():
                 homes[defined.name][path] = f"{path}:{defined.lineno}"
     many = {name: list(at.values()) for name, at in sorted(homes.items()) if len(at) > MOST_HOMES}
-    return {"wh-words": dict(wh), "wide lines": {room: at for room, at in wide.items() if at}, "names": many}
+    return {
+        "wh-words": dict(wh),
+        "wide lines": {room: at for room, at in wide.items() if at},
+        "descriptions": dict(described),
+        "names": many,
+    }
 
 
 @cache
@@ -97,7 +147,7 @@ def counts() -> dict[str, dict[str, int]]:
     return {law: {key: len(at) for key, at in by.items()} for law, by in now().items()}
 
 
-@pytest.mark.parametrize("law", ["wh-words", "wide lines", "names"])
+@pytest.mark.parametrize("law", ["wh-words", "wide lines", "descriptions", "names"])
 def test_offenders_only_become_fewer(law: str) -> None:
     golden = Counter(json.loads(GOLDEN.read_text(encoding="utf-8"))[law])
     present = Counter(counts()[law])
@@ -106,6 +156,42 @@ def test_offenders_only_become_fewer(law: str) -> None:
         "more than before; `python -m tests.architecture.test_language ROOM` prints all of a room"
     )
     assert golden - present == Counter(), "fewer: run `python -m tests.architecture.test_language`"
+
+
+def published(document: object) -> Iterator[str]:
+    """The descriptions in a JSON Schema or an OpenAPI document."""
+    if isinstance(document, dict):
+        yield from (document[name] for name in DESCRIBING if isinstance(document.get(name), str))
+    inner = document.values() if isinstance(document, dict) else document
+    for one in inner if isinstance(document, dict | list) else ():  # type: ignore[attr-defined]
+        yield from published(one)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [describe(ApiSettings(table="t", bucket="b", worker="w")), json.loads(schema_text())],
+    ids=["OpenAPI", "workflow.schema.json"],
+)
+def test_a_published_description_states_its_subject_first(document: object) -> None:
+    assert sorted({text for text in published(document) if OF_A_DESCRIPTION.match(text)}) == []
+
+
+def test_a_description_is_found_wherever_it_stands(tmp_path: Path) -> None:
+    folder = tmp_path / "layers/engine/baton/web"
+    folder.mkdir(parents=True)
+    (folder / "a.py").write_text(
+        'f(description="By which name", help=f"How {1} is", title="How")\nx = {"summary": "If " "so", "b": "Why"}\n'
+    )
+    (tmp_path / "template.yaml").write_text(
+        'A:\n  Description: "Who calls"\n  Description: >-\n    So many\n'
+    )
+    assert found(tmp_path)["descriptions"] == {
+        "templates": ["template.yaml:2: Who calls", "template.yaml:3: So many"],
+        "web": [
+            f"layers/engine/baton/web/a.py:{at}" for at in ("1: By which name", "1: How {} is", "2: If so")
+        ],
+    }
+    assert [*published({"a": [{"description": "x"}], "summary": "y", "help": {}})] == ["y", "x"]
 
 
 def test_an_offender_is_found(tmp_path: Path) -> None:
@@ -120,6 +206,7 @@ def test_an_offender_is_found(tmp_path: Path) -> None:
         "wide lines": {
             "core": [f'layers/engine/baton/core/{n}.py:8: """Whatsoever: fine. {"x" * 90}"""' for n in "abc"]
         },
+        "descriptions": {},
         "names": {"Held": [f"layers/engine/baton/core/{n}.py:7" for n in "abc"]},
     }
 

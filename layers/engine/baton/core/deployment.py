@@ -117,8 +117,8 @@ class Outside:
         str,
         Meta(
             pattern=_SECRETS,
-            description="Where the credentials of these APIs are: the beginning of names, to which the API's name is added, as with "
-            "`ModelSecrets`. Empty: none, but those of a local run.",
+            description="Beginning of the names of these APIs' credentials, to which the API's name is added, as "
+            "with `ModelSecrets`. Empty: none, but those of a local run.",
         ),
     ] = ""
 
@@ -148,9 +148,10 @@ class ModelEndpoints:
         str,
         Meta(
             pattern=_SECRETS,
-            description="Where the credentials of these providers are: the beginning of names, to which the provider's name is added. "
-            "`/baton/models/` is of parameters of the SSM Parameter Store; `baton/models/`, without the first slash, of secrets of "
-            "Secrets Manager. Empty: none, but those of a local run.",
+            description="Beginning of the names of these providers' credentials, to which the provider's name is "
+            "added. `/baton/models/` is of parameters of the SSM Parameter Store; `baton/models/`, "
+            "without the first slash, of secrets of Secrets Manager. Empty: none, but those of a local "
+            "run.",
         ),
     ] = ""
 
@@ -175,7 +176,7 @@ class SignIn:
         str,
         Meta(
             pattern=r"^(/?([A-Za-z0-9_.-]{1,100}/){1,4})?$",
-            description="Where the client secret is: the beginning of its name, to which `client` is added, as with `ModelSecrets`. "
-            "A new secret ends all sign-ins. Empty: none, but that of a local run.",
+            description="Beginning of the client secret's name, to which `client` is added, as with "
+            "`ModelSecrets`. A new secret ends all sign-ins. Empty: none, but that of a local run.",
         ),
     ] = ""

@@ -103,7 +103,7 @@ _LEAST = 2
     default=50,
     show_default=True,
     type=click.IntRange(1, 1_000),
-    help="So many of each list are read.",
+    help="Number of sagas of each list to read.",
 )
 @click.option("--workflow", default="", help="Only sagas of this workflow.")
 @click.option("--promote", "chosen", metavar="HASH", help="Print the line of Python that makes a tool of it.")

@@ -225,7 +225,7 @@ def _matching(
 @click.option("--all", "everything", is_flag=True, help="All that are pending.")
 @click.option("--dry-run", is_flag=True, help="Only say how many it would be.")
 @click.option("--yes", is_flag=True, help="Do not ask before more than one is discarded.")
-@click.option("--reason", metavar="TEXT", help="Why; it is kept with each letter.")
+@click.option("--reason", metavar="TEXT", help="Reason, which is kept with each letter.")
 @json_option
 @click.pass_obj
 def discard(

@@ -40,7 +40,7 @@ QUESTIONS_LISTED = 50
 @click.option("--with", "given", metavar="JSON", help="With retry: arguments to try again with, an object.")
 @click.option("--output", metavar="JSON", help="With use: what to take in place of the step's output.")
 @click.option("--data", metavar="JSON", help="With submit: the data that the question asks for.")
-@click.option("--comment", metavar="TEXT", help="What there is to say besides; it is kept with the answer.")
+@click.option("--comment", metavar="TEXT", help="Comment, which is kept with the answer.")
 @key_option
 @json_option
 @click.pass_obj

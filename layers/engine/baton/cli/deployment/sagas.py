@@ -50,20 +50,24 @@ input_option = click.option(
     "--input", "given", metavar="JSON", help="The input: JSON, @FILE (JSON or YAML), or - for standard input."
 )
 set_option = click.option(
-    "--set", "pairs", metavar="NAME=VALUE", multiple=True, help="One property of the input; repeat it."
+    "--set",
+    "pairs",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Property of the input; repeat the option for more.",
 )
 label_option = click.option(
     "--label",
     "labels",
     metavar="NAME=VALUE",
     multiple=True,
-    help="A label, by which lists find it; repeat it.",
+    help="Label by which lists find it; repeat the option for more.",
 )
 correlation_option = click.option(
     "--correlation-key",
     "correlation",
     default="",
-    help="By which events from outside find it. There is one saga of the workflow with each.",
+    help="Key by which events from outside find it. The workflow has one saga for each key.",
 )
 
 
@@ -95,7 +99,7 @@ SAGAS_LISTED = 50
 every_option = click.option(
     "--every",
     type=Duration(),
-    help="How often to look. Default: after 1s, and up to 15s while nothing changes.",
+    help="Interval between requests. Default: after 1s, and up to 15s while nothing changes.",
 )
 
 

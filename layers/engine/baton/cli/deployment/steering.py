@@ -15,11 +15,11 @@ from baton.words.text import counted
 
 @click.command(short_help="Cancel a saga.")
 @saga_argument
-@click.option("--reason", default="", help="Why; it is written into the log.")
+@click.option("--reason", default="", help="Reason, which is written into the log.")
 @click.option(
     "--forced", is_flag=True, help="Interrupt running steps at once instead of letting them finish."
 )
-@click.option("--grace", type=Duration(), help="How long running steps may go on, e.g. 10s.")
+@click.option("--grace", type=Duration(), help="Time that running steps may go on, e.g. 10s.")
 @click.option("--undo", is_flag=True, help="Take back what the saga has done before it ends.")
 @json_option
 @click.pass_obj
@@ -42,14 +42,16 @@ def cancel(
 @click.command()
 @saga_argument
 @click.argument("name")
-@click.option("--payload", metavar="JSON", help="What to say: JSON, @FILE, or - for standard input.")
+@click.option(
+    "--payload", metavar="JSON", help="Payload of the signal: JSON, @FILE, or - for standard input."
+)
 @click.option(
     "--fail",
     "code",
     metavar="CODE",
-    help="In place of a payload: what is waited for has failed, with this code.",
+    help="Code of a failure, in place of a payload: the event that the saga waits for has failed.",
 )
-@click.option("--message", metavar="TEXT", help="With --fail: why, for people.")
+@click.option("--message", metavar="TEXT", help="With --fail: reason for people.")
 @key_option
 @json_option
 @click.pass_obj
@@ -83,7 +85,7 @@ def signal(
 @click.option(
     "--budget",
     metavar="DOLLARS",
-    help="So much may it spend in all. Without it, one that was parked for its money may spend as much again.",
+    help="Dollars that the saga may spend in all. Without it, a saga parked by its budget may spend as much again.",
 )
 @json_option
 @click.pass_obj
@@ -99,7 +101,7 @@ def resume(shared: Shared, saga: str, budget: str | None, as_json: bool) -> None
 @click.command(short_help="Go on from an earlier state, in a new branch.")
 @saga_argument
 @click.argument("version", type=Whole(min=1))
-@click.option("--reason", default="", help="Why; it is written into the log.")
+@click.option("--reason", default="", help="Reason, which is written into the log.")
 @key_option
 @json_option
 @click.pass_obj
@@ -119,9 +121,9 @@ def fork(shared: Shared, saga: str, version: int, reason: str, key: str | None, 
     "back_to",
     metavar="VERSION|STEP",
     default="0",
-    help="What was done up to this version of its log, or up to this step, stays.",
+    help="Version of its log, or step, up to which its work stays.",
 )
-@click.option("--reason", default="", help="Why; it is written into the log.")
+@click.option("--reason", default="", help="Reason, which is written into the log.")
 @click.option("--parallel", is_flag=True, help="Undo steps side by side instead of the last first.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask before it is done.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be undone.")

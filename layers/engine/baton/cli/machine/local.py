@@ -103,7 +103,7 @@ def up(
     multiple=True,
     default=("read", "run", "answer"),
     show_default=True,
-    help="What the user may do: read, run, answer or operate; repeat it.",
+    help="Role of the user: read, run, answer or operate; repeat the option for more.",
 )
 @json_option
 @click.pass_obj
@@ -121,7 +121,7 @@ def token(shared: Shared, user: str, groups: tuple[str, ...], roles: tuple[str, 
 
 
 @click.command()
-@click.option("--sagas", type=Whole(4, 200), default=20, show_default=True, help="How many evenings.")
+@click.option("--sagas", type=Whole(4, 200), default=20, show_default=True, help="Number of evenings.")
 @click.option(
     "--evidence",
     type=click.Path(path_type=Path, dir_okay=False),

@@ -315,7 +315,7 @@ _CONDITION: dict[str, Any] = {
         _form("cel", "An expression in CEL that gives true or false.", _CEL),
         _form(
             "jsonpath",
-            "What a query (RFC 9535) finds, held by an operator.",
+            "Result of a query (RFC 9535), judged by an operator.",
             {"type": "string", "maxLength": model.QUERY_LENGTH + 64, "examples": ["$.items[*].amount"]},
             operator={"enum": list(JSONPATH_OPERATORS), "default": "exists"},
             value={"description": "Value that the operator compares with."},

@@ -44,20 +44,20 @@ class GraphModel(Model):
     Retries, reactions, policies, schemas, rules of risk and allowed tools are the document's.
     """
 
-    description: str = Field(default="", description="What it is for. Changes nothing of how it runs.")
+    description: str = Field(default="", description="Purpose of the graph. Changes nothing of how it runs.")
     input: Annotated[dict[str, JsonValue] | None, Given] = Field(
         default=None, description="JSON Schema of its input. Without it any input is accepted."
     )
     timeout: Annotated[Duration | None, Given] = Field(
         default=None, description="The longest time from its start to its end, after which it fails."
     )
-    limits: Limits = Field(default_factory=dict, description="How far it may go.")
+    limits: Limits = Field(default_factory=dict, description="Limits of each saga of the graph.")
     nodes: dict[NodeName, NodeModel] = Field(
         min_length=1, max_length=MAX_NODES, description="The nodes by name."
     )
     output: Value = Field(
         default=None,
-        description="Its result, once every node has ended: the output of the node that names it.",
+        description="Result of the graph, once every node has ended. It is the output of the node that names the graph.",
     )
 
 
@@ -73,7 +73,7 @@ class WorkflowModel(Model):
     schema_: str = Field(
         default="",
         alias="$schema",
-        description="Where an editor finds this schema. Means nothing to the engine.",
+        description="Address at which an editor finds this schema. Means nothing to the engine.",
         examples=["docs/workflow.schema.json"],
     )
     name: WorkflowName = Field(
@@ -81,11 +81,11 @@ class WorkflowModel(Model):
         examples=["dinner"],
     )
     description: str = Field(
-        default="", description="What the workflow is for. Changes nothing of how it runs."
+        default="", description="Purpose of the workflow. Changes nothing of how it runs."
     )
     owner: str = Field(
         default="",
-        description="Who answers for it: a person or a team. Changes nothing of how it runs.",
+        description="Person or team that is responsible for the workflow. Changes nothing of how it runs.",
         examples=["team-payments"],
     )
     metadata: dict[str, str] = Field(
@@ -112,17 +112,17 @@ class WorkflowModel(Model):
     )
     limits: Limits = Field(
         default_factory=dict,
-        description="How far a saga may go.",
+        description="Limits of a saga.",
         examples=[{"hops": 100, "wall_time": "2h", "cost_usd": 1.5}],
     )
     retry: Retry = Field(
         default=None,
-        description="How the attempts of all tasks are tried again, unless a task says otherwise.",
+        description="Retry policy of all tasks, unless a task has its own.",
         examples=["standard"],
     )
     on_failure: OnFailure = Field(
         default_factory=dict,
-        description="What is done when an attempt of any task fails, unless the task says otherwise.",
+        description="Reactions to a failed attempt of any task, unless the task has its own.",
         examples=[{"rate_limited": {"retry": "rate_limited"}, "catastrophic": "escalate"}],
         json_schema_extra={"default": {}},
     )
@@ -139,13 +139,14 @@ class WorkflowModel(Model):
         str, one_of(SEQUENTIAL, PARALLEL, NONE), one_of_schema(SEQUENTIAL, PARALLEL, NONE), Given
     ] = Field(
         default=SEQUENTIAL,
-        description="Whether steps are undone one after the other, the last first, or side by side; `none`: nothing is undone.",
+        description="Order in which steps are undone: one after the other, the last first (`sequential`), or side by side (`parallel`). With `none`, nothing is undone.",
     )
     risk: Annotated[list[RiskRuleModel] | None, Given] = Field(
         default=None,
         max_length=MOST_RULES,
-        description="How risky calls are, by what their tools say of them, in place of the default rules; of all that fit, "
-        "the highest level counts. With none (`[]`) every call is low.",
+        description="Rules for the risk of calls, by what their tools declare, in place of the default rules. "
+        "Of all rules that fit a call, the highest level counts. With an empty list (`[]`) every "
+        "call is low.",
         examples=[[{"action": "payment", "above": 200, "currency": "EUR", "level": "high"}]],
     )
     guardrails: Annotated[GuardrailsModel | None, Given] = Field(
@@ -154,12 +155,12 @@ class WorkflowModel(Model):
     failure_handler: Annotated[HandlerModel | None, Given] = Field(default=None, examples=["tell-the-team"])
     schedule: Annotated[ScheduleModel | None, Given] = Field(
         default=None,
-        description="When sagas of the workflow are started by themselves.",
+        description="Times at which sagas of the workflow start automatically.",
         examples=[{"cron": "0 18 * * fri", "timezone": "Europe/Berlin"}],
     )
     events: Annotated[EventsModel | None, Given] = Field(
         default=None,
-        description="Which events from outside start a saga of the workflow, or reach one that runs.",
+        description="Events from outside that start a saga of the workflow, or reach one that runs.",
         examples=[{"start": [{"type": "payment.settled", "source": "shop"}]}],
     )
     nodes: dict[NodeName, NodeModel] = Field(

@@ -136,7 +136,7 @@ SHARED: dict[str, dict[str, Any]] = {
         "examples": ["500ms", "5s", "10m", "1.5h", "2d", 90],
     },
     "rate": {
-        "description": "One after so long: a duration, `5 minutes` or `rate(5 minutes)`. From a minute to 366 days.",
+        "description": "Interval between ticks: a duration, `5 minutes` or `rate(5 minutes)`. From a minute to 366 days.",
         "type": ["string", "number"],
         "minimum": 60,
         "maximum": LONGEST_S,

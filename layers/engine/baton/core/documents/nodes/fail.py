@@ -25,7 +25,7 @@ class FailModel(Model):
         examples=["out_of_stock"],
     )
     message: Annotated[str, schema_reference("failMessage")] = Field(
-        description="What people read: a text, with expressions. Secrets in it are masked.",
+        description="Message for people: a text, with expressions. Secrets in it are masked.",
         examples=["${ctx.find.output.name} is sold out"],
     )
     class_: Annotated[Class | None, Given, schema_reference("failClass")] = Field(
@@ -50,7 +50,7 @@ class Fail(NodeDocument):
     example: ClassVar[Mapping[str, Any]] = {
         "fail": {"code": "out_of_stock", "message": "${input.wine} is sold out"}
     }
-    output: ClassVar[Mapping[str, Any]] = {"not": {}, "description": "It gives none."}
+    output: ClassVar[Mapping[str, Any]] = {"not": {}, "description": "No output: the saga ends."}
     familiar = "raise throw abort error failure"
     ends = True
     field = (Annotated[FailModel | None, Given], Field(default=None))

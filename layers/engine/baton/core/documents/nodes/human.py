@@ -52,24 +52,31 @@ class OptionModel(Model):
     """One of the answers that a question offers."""
 
     id: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")] = Field(
-        description="What an answer names, and the `answer` of the output."
+        description="Identifier that an answer names, and the `answer` of the output."
     )
     label: Annotated[Text | None, Given] = Field(
-        default=None, description="What a person reads. Without it, the id."
+        default=None, description="Text that a person reads. Without it, the id."
     )
-    description: Annotated[Text | None, Given] = Field(default=None, description="What choosing it means.")
+    description: Annotated[Text | None, Given] = Field(
+        default=None, description="Consequence of choosing this option."
+    )
     default: StrictBool = Field(default=False, description="Taken when the question expires. At most one is.")
-    destructive: StrictBool = Field(default=False, description="It cannot be undone: shown as such.")
+    destructive: StrictBool = Field(
+        default=False, description="Marks an option that cannot be undone; people are shown the mark."
+    )
 
 
 class TakeoverModel(Model):
     """Work that a person takes over by hand."""
 
-    url: Text = Field(description="Where: an address that begins with https://.")
+    url: Text = Field(description="Address of the page to work on. It begins with https://.")
     picture: Annotated[Text | None, Given] = Field(
-        default=None, description="How it looks now: an address that begins with https:// or cas://sha256/."
+        default=None,
+        description="Address of a picture of the page as it is now. It begins with https:// or cas://sha256/.",
     )
-    instructions: Annotated[Text | None, Given] = Field(default=None, description="What is to be done.")
+    instructions: Annotated[Text | None, Given] = Field(
+        default=None, description="Instructions for the person."
+    )
 
 
 class HumanModel(Model):
@@ -86,7 +93,7 @@ class HumanModel(Model):
     )
     title: Text = Field(description="The question in a line.")
     message: Annotated[Text | None, Given] = Field(
-        default=None, description="What the person has to know to answer it."
+        default=None, description="Information that the person needs to answer."
     )
     details: Value = Field(
         default=None,
@@ -104,17 +111,17 @@ class HumanModel(Model):
     )
     takeover: Annotated[TakeoverModel | None, Given] = Field(
         default=None,
-        description="What a person takes over by hand.",
+        description="Work that a person takes over by hand.",
     )
     to: Audience = Field(
         default=None,
-        description="Who may answer besides operators: who has started the saga (`starter`), another user, the members of "
-        "a group, or all callers with a role.",
+        description="Audience that may answer besides operators: the user who started the saga (`starter`), "
+        "another user, the members of a group, or all callers with a role.",
     )
     expires: Duration = Field(
         default=DAY_MS,
-        description="How long the question waits; without it, 24 hours. Then a decision takes its default option, an approval is rejected, "
-        "and any other question fails with `question_expired`.",
+        description="Time until the question expires; without it, 24 hours. Then a decision takes its default "
+        "option, an approval is rejected, and any other question fails with `question_expired`.",
         json_schema_extra={"default": "24h"},
     )
     risk: Annotated[
@@ -122,7 +129,7 @@ class HumanModel(Model):
         one_of(*SEVERITIES),
         Given,
         one_of_schema(*SEVERITIES),
-    ] = Field(default=None, description="How much depends on the answer. People are shown it.")
+    ] = Field(default=None, description="Risk that depends on the answer. People are shown it.")
     escalate: Annotated[list[EscalationModel] | None, Given] = Field(
         default=None,
         description=MEANWHILE,
@@ -166,11 +173,11 @@ class Human(NodeDocument):
             "to": {"group": "hosts"},
             "expires": "4h",
         },
-        "description": "What is rejected fails with `rejected`, which `catch` can go on from.",
+        "description": "A rejected node fails with `rejected`, from which `catch` can go on.",
     }
     is_idle = True
     output: ClassVar[Mapping[str, Any]] = {
-        "description": "What was answered, by whom, and when.",
+        "description": "Answer, with its author and its time.",
         "type": "object",
         "required": ["answer", "data", "comment", "by", "at", "source"],
         "properties": {
@@ -178,7 +185,7 @@ class Human(NodeDocument):
                 "type": "string",
                 "description": "`approve`, `submit`, `done`, or the id of an option.",
             },
-            "data": {"description": "What was submitted; else null."},
+            "data": {"description": "Submitted data; else null."},
             "comment": {"type": ["string", "null"]},
             "by": {"type": ["string", "null"], "description": "The user; null for the default."},
             "at": {"type": "string", "format": "date-time"},

@@ -172,7 +172,9 @@ class Task(NodeDocument):
         "with": {"party": 4, "user": "${saga.user}"},
         "timeout": "10s",
     }
-    output: ClassVar[Mapping[str, Any]] = {"description": "What the tool returns, or the callback brings."}
+    output: ClassVar[Mapping[str, Any]] = {
+        "description": "Value that the tool returns, or that the callback brings."
+    }
     familiar = (
         "task tasks uses action function func call run runs activity resource operator step lambda handler"
     )

@@ -31,7 +31,7 @@ class Made(NodeDocument):
         Value,
         Field(
             default=None,
-            description="What the node gives: any JSON value, with expressions.",
+            description="Output of the node: any JSON value, with expressions.",
             examples=["${ctx.search.output.tables[0]}", {"tables": "${ctx.search.output?}", "rounds": 0}],
         ),
     )

@@ -67,7 +67,7 @@ class WaitModel(Model):
     for_: Annotated[int | str | None, BeforeValidator(_for), Given, schema_reference("waitDuration")] = Field(
         default=None,
         alias="for",
-        description="How long to wait: a duration, or a text with expressions that gives one.",
+        description="Time to wait: a duration, or a text with expressions that gives one.",
         examples=["10m", "${input.pause}"],
     )
     until: Annotated[str | None, BeforeValidator(_until), Given, schema_reference("waitTime")] = Field(

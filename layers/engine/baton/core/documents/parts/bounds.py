@@ -49,7 +49,7 @@ def _why(do: str, goes_with: str) -> Any:
 
 
 _TERMINATE, _THROTTLE, _SUMMARISE = "terminate", "throttle", "summarise"
-_THEN = "What happens at the limit: the saga or node fails (`terminate`)"
+_THEN = "Action at the limit: the saga or node fails (`terminate`)"
 _SLOWED = "or what comes next waits its turn (`throttle`)"
 
 
@@ -122,12 +122,12 @@ class LimitsModel(Model):
 
     fan_out: Annotated[CountModel | None, Given] = Field(
         default=None,
-        description="To how many nodes one node may send on at once: any node of the saga, or this one.",
+        description="Number of nodes to which one node may send on at once: any node of the saga, or this one.",
         examples=[20],
     )
     hops: Annotated[CountModel | None, Given] = Field(
         default=None,
-        description="How often nodes may run, each round of a loop counted: all of the saga together, or this one.",
+        description="Number of runs of nodes, each round of a loop counted: of all nodes of the saga together, or of this one.",
         examples=[100, {"max": 100, "then": "throttle"}],
     )
     wall_time: Annotated[TimeModel | None, Given] = Field(

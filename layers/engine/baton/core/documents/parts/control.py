@@ -39,7 +39,9 @@ class RuleModel(Model):
     """One rule of a branch: when the condition holds, on to these nodes."""
 
     if_: Condition = Field(
-        alias="if", description="What must hold for this rule to be taken.", examples=["output.score >= 80"]
+        alias="if",
+        description="Condition under which the saga takes this rule.",
+        examples=["output.score >= 80"],
     )
     then: Targets = Field(description="The node, or nodes, to go on to.", examples=["book", ["book", "tell"]])
 
@@ -129,7 +131,7 @@ class PauseModel(Model):
     )
     factor: Annotated[float | None, BeforeValidator(_factor), Given, schema_reference("factor")] = Field(
         default=None,
-        description="How many times as long as the one before each further pause is. Without it, 1.",
+        description="Factor by which each further pause is longer than the one before. Without it, 1.",
     )
     most: Annotated[Duration | None, Given] = Field(
         default=None, description="The longest pause. Without it, an hour.", examples=["10m"]
@@ -147,12 +149,12 @@ class LoopModel(Model):
 
     while_: Condition = Field(
         alias="while",
-        description="What must hold for another round to begin.",
+        description="Condition under which another round begins.",
         examples=["output.score < 80", "loop.iteration < 3"],
     )
     max_iterations: Annotated[
         int, between(1, MAX_ITERATIONS), Given, between_schema(1, MAX_ITERATIONS)
-    ] = Field(default=100, description="How many rounds there may be, the first one counted. Without it, 100.", examples=[5])  # fmt: skip
+    ] = Field(default=100, description="Number of rounds that the loop may have, the first one counted. Without it, 100.", examples=[5])  # fmt: skip
     back_to: Annotated[str | None, Given, schema_reference("nodeName")] = Field(
         default=None,
         description="The first node of the loop: an earlier one. Without it the loop is this node alone.",
@@ -176,7 +178,7 @@ class LoopModel(Model):
     )
     initial: Annotated[Value | None, Given] = Field(
         default=None,
-        description="What `${ctx.NODE.previous}` of this node is in the first round, in place of null.",
+        description="Value of `${ctx.NODE.previous}` of this node in the first round, in place of null.",
         examples=[{"cursor": ""}],
     )
 
@@ -185,7 +187,7 @@ class PollModel(Model):
     """The tool is asked again, after a pause, until a condition on its answer holds."""
 
     until: Condition = Field(
-        description="What must hold of the answer: then that is the node's output.",
+        description="Condition on the answer. Once it holds, the answer is the node's output.",
         examples=["output.ready"],
     )
     every: PauseModel = Field(
@@ -194,15 +196,15 @@ class PollModel(Model):
     )
     tries: Annotated[
         int, between(1, MAX_ITERATIONS), Given, between_schema(1, MAX_ITERATIONS)
-    ] = Field(default=100, description="How often it is asked, the first time counted. Then the node fails. Without it, 100.", examples=[50])  # fmt: skip
+    ] = Field(default=100, description="Number of times that the tool is asked, the first time counted. Then the node fails. Without it, 100.", examples=[50])  # fmt: skip
     within: Annotated[Duration | None, Given] = Field(
         default=None,
-        description="How long it is asked, from the first try on. The last try is made then; after that the node fails.",
+        description="Time for which the tool is asked, from the first try on. The last try is made at its end; after that the node fails.",
         examples=["8h"],
     )
     initial: Annotated[Value | None, Given] = Field(
         default=None,
-        description="What `${ctx.NODE.previous}` of this node is at the first try, in place of null.",
+        description="Value of `${ctx.NODE.previous}` of this node at the first try, in place of null.",
         examples=[{"cursor": ""}],
     )
 
@@ -274,13 +276,13 @@ class JoinModel(Share, Model):
     tolerated: Tolerated = Field(
         default=None,
         alias="tolerated_failures",
-        description="How many of the nodes before it may fail, as a number or as a share of them, rounded down. "
-        "Without it, a failure of one fails the saga.",
+        description="Number of the nodes before it that may fail, or a share of them, rounded down. Without "
+        "it, a failure of one fails the saga.",
         examples=[1, "25%"],
     )
     rest: Rest = Field(
         default="cancel",
-        description="What becomes of work that is still under way for this node alone when it need not wait any "
-        "longer: it is stopped (`cancel`), or comes to its end (`run`).",
+        description="Action on work that is still under way for this node alone when the node need not wait "
+        "any longer: the work is stopped (`cancel`), or comes to its end (`run`).",
         examples=["run"],
     )

@@ -424,20 +424,21 @@ class CompensateModel(Model):
     with_: Annotated[dict[str, Value] | None, Given] = Field(
         default=None,
         alias="with",
-        description="Its arguments, in which `${step.input}` and `${step.output}` are what the node got and gave, and `${step.key}` its idempotency key. Without it, each "
-        "parameter gets the field of the same name of the output, else of the input.",
+        description="Arguments of the tool, in which `${step.input}` and `${step.output}` are what the node "
+        "got and gave, and `${step.key}` its idempotency key. Without it, each parameter gets the "
+        "field of the same name of the output, else of the input.",
     )
     retry: Retry = Field(
         default=None,
-        description="As of a node: at most 5 attempts within 10 minutes unless it says otherwise.",
+        description="Retry policy, as of a node: at most 5 attempts within 10 minutes unless it says otherwise.",
     )
     timeout: Annotated[Duration | None, Given] = Field(
         default=None, description="The longest time for one attempt."
     )
     in_doubt: Annotated[Literal["call", "ask"] | None, Given] = Field(
         default=None,
-        description="What is done where it is not known whether the node has acted: `call` it in any case, or `ask` a person. Without it, "
-        "it is called where that [does no harm](failures.md#undoing).",
+        description="Action where it is not known if the node has acted: `call` the tool in any case, or `ask` "
+        "a person. Without it, it is called where that [does no harm](failures.md#undoing).",
     )
 
     @model_validator(mode="after")
@@ -478,13 +479,14 @@ class HandlerModel(Model):
     with_: Annotated[dict[str, Value] | None, Given] = Field(
         default=None,
         alias="with",
-        description="What it gets: values in which `last_error` is the failure, and `ctx.NODE.output?` what a node gave. Without it, a workflow "
-        "gets a report of the failure, and a graph the input of the saga.",
+        description="Input of the handler: values in which `last_error` is the failure, and `ctx.NODE.output?` "
+        "what a node gave. Without it, a workflow gets a report of the failure, and a graph the "
+        "input of the saga.",
         examples=[{"order": "${input.order}", "why": "${last_error.message}"}],
     )
     on_cancel: bool = Field(
         default=False,
-        description="Whether it is started for a saga that was cancelled, too.",
+        description="Starts the handler for a cancelled saga, too.",
         examples=[True],
     )
 

@@ -82,19 +82,19 @@ _CODE: _Schema = {
 _NAMES: _Schema = {"type": "string", "pattern": NAME_PATTERN}
 
 _RETRY = _object(
-    "How a failed attempt is tried again: a preset, and what is different from it.",
+    "Retry policy of a failed attempt: a preset, and its changes.",
     {
         "preset": _enum(PRESETS, "The policy that everything else here is a change of.", examples=["critical"]),
-        "max_attempts": _count(1, MOST_ATTEMPTS, "How often it is tried, the first attempt counted.", examples=[3]),
-        "backoff": _enum(BACKOFFS, "How the pauses grow.", examples=["exponential_jitter"]),
+        "max_attempts": _count(1, MOST_ATTEMPTS, "Number of attempts, the first one counted.", examples=[3]),
+        "backoff": _enum(BACKOFFS, "Growth of the pauses.", examples=["exponential_jitter"]),
         "base": _ref("duration", "The first pause.", examples=["1s"]),
         "multiplier": {
-            "description": "How many times as long each pause is as the one before it.",
+            "description": "Factor by which each pause is longer than the one before it.",
             "type": "number", "minimum": 1, "maximum": MOST_MULTIPLIER, "examples": [2],
         },
         "max_delay": _ref("duration", "The longest pause.", examples=["30s"]),
         "jitter": {
-            "description": "By which share a pause may be shorter or longer by chance.",
+            "description": "Share by which a pause may be shorter or longer by chance.",
             "type": "number", "minimum": 0, "maximum": 1, "examples": [0.3],
         },
         "schedule": {
@@ -121,7 +121,7 @@ _RETRY |= {
 
 def _reaction(strategies: Iterable[Strategy]) -> _Schema:
     return _object(
-        "What is done about one kind of failure, where it differs from the defaults.",
+        "Reaction to one kind of failure, where it differs from the defaults.",
         {
             "class": _ref("failClass", "The class that it counts as.", examples=["transient"]),
             "ladder": _ref(
@@ -130,37 +130,37 @@ def _reaction(strategies: Iterable[Strategy]) -> _Schema:
                 "`ask` or `fail` alone says what comes after retries and other ways.",
             ),
             "at_most": _object(
-                "How often a strategy is used for one step; 0 leaves it out.",
+                "Number of uses of a strategy for one step; 0 leaves it out.",
                 {
                     one.name: _count(0, one.largest_at_most, f"The most uses of `{one.name}`.")
                     for one in strategies
                 },
             ),
-            "retry": _ref("retry", "How it is tried again."),
+            "retry": _ref("retry", "Retry policy for this failure."),
             "hints": _ref(
                 "toolNames",
-                f"What a replan does, one after the other: {', '.join(HINTS)}, or a tool.",
+                f"Hints of a replan, one after the other: {', '.join(HINTS)}, or a tool.",
                 examples=[["fallback_model"]],
             ),
             "before_retry": _ref(
                 "toolNames",
-                f"What is done before each retry: {', '.join(HOOKS)}, or a tool.",
+                f"Actions before each retry: {', '.join(HOOKS)}, or a tool.",
                 examples=["clear_cache"],
             ),
             "message": {
-                "description": "What a person is told, in place of the code's own sentence.",
+                "description": "Message for a person, in place of the code's own sentence.",
                 "type": "string",
                 "examples": ["The bank does not answer."],
             },
             "question": _enum(QUESTIONS, "The kind of question that a person is asked.", examples=["input"]),
-            "severity": _enum(SEVERITIES, "How bad an incident it is.", examples=["high"]),
+            "severity": _enum(SEVERITIES, "Severity of the incident.", examples=["high"]),
             "may_change": _one_or_many(
                 {"type": "string"},
                 "The arguments of the tool that an answer to the question may change; without it, none.",
                 examples=[["date", "time"]],
             ),
             "escalate": {
-                "description": "What happens to the question about the step while there is no answer, in the order of time.",
+                "description": "Actions on the question about the step while it has no answer, in the order of time.",
                 "type": "array",
                 "items": _ref("escalation"),
                 **SO_MANY,
@@ -173,13 +173,13 @@ _WINDOW = _object(
     "A part of the day. One that ends before it begins goes on past midnight.",
     {
         "from": {
-            "description": "When it begins.",
+            "description": "Time of day at which it begins.",
             "type": "string",
             "pattern": TIME_OF_DAY_PATTERN,
             "examples": ["22:00"],
         },
         "to": {
-            "description": "When it ends.",
+            "description": "Time of day at which it ends.",
             "type": "string",
             "pattern": TIME_OF_DAY_PATTERN,
             "examples": ["06:00"],
@@ -199,11 +199,11 @@ _WINDOW = _object(
 
 _ATTEMPT_NUMBER = _count(1, MOST_ATTEMPTS)
 _MATCH = _object(
-    "What a failure must be like: everything that stands here must fit.",
+    "Description of a failure: a failure fits if every field fits.",
     {
         "node": _ref("toolPatterns", "The nodes, by name; `*` stands for any text.", examples=["book*"]),
         "tool": _ref("toolPatterns", "The tools, by name; `*` stands for any text.", examples=["table.*"]),
-        "domain": _one_or_many(_enum(DOMAINS), "What the tool is about.", examples=["external_api"]),
+        "domain": _one_or_many(_enum(DOMAINS), "Domain of the tool.", examples=["external_api"]),
         "code": _ref("codes", "The codes that fit.", examples=[["timeout", "503"]]),
         "class": _ref("failClasses", "The classes that fit.", examples=["transient"]),
         "attempt": {
@@ -216,7 +216,7 @@ _MATCH = _object(
         },
         "time": _one_or_many(
             _ref("failoverWindow"),
-            "When it happens: a part of the day, or several.",
+            "Part of the day in which the failure happens, or several.",
             examples=[{"from": "22:00", "to": "06:00"}],
         ),
         "parameters": {
@@ -224,7 +224,7 @@ _MATCH = _object(
             "type": "object",
             "examples": [{"table.kind": ["window", "terrace"]}],
         },
-        "if": _ref("condition", "What must hold besides; `last_error` is the failure."),
+        "if": _ref("condition", "Further condition; `last_error` is the failure."),
     },
 )
 
@@ -232,10 +232,10 @@ _MATCH = _object(
 def _action(strategies: Sequence[Strategy]) -> _Schema:
     """Return the schema of a policy's action. An action names what its strategy takes, and nothing else."""
     action = _object(
-        "What the policy does.",
+        "Action of a policy.",
         {
             "strategy": _enum([one.name for one in strategies], "The strategy.", default=Action().strategy),
-            "hint": {**_NAMES, "description": "What a replan does.", "examples": ["alternative_source"]},
+            "hint": {**_NAMES, "description": "Hint of the replan.", "examples": ["alternative_source"]},
             "tool": {
                 **_NAMES,
                 "description": "The tool that is called in place.",
@@ -272,32 +272,32 @@ def _alone(strategies: Iterable[Strategy]) -> list[str]:
 
 def _policy(strategies: Iterable[Strategy]) -> _Schema:
     return _object(
-        "What is done about failures of one description.",
+        "Policy: an action for the failures that fit one description.",
         {
             "name": _ref("nodeName", "The policy's name."),
-            "when": _ref("failoverMatch", "What a failure must be like."),
+            "when": _ref("failoverMatch", "Failures that the policy is for."),
             "then": {
-                "description": "What is done.",
+                "description": "Action of the policy.",
                 "anyOf": [_enum(_alone(strategies)), _ref("failoverAction")],
             },
             "message": {
-                "description": "What the saga's user is told when it is taken, or the text of the question that it asks.",
+                "description": "Message for the saga's user when the policy is taken, or the text of the question that it asks.",
                 "type": "string",
             },
-            "at_most": _count(1, MOST_TIMES, "How often it is used for one step.", default=1),
+            "at_most": _count(1, MOST_TIMES, "Number of uses of the policy for one step.", default=1),
         },
         ("name", "then"),
     )
 
 
 _CATCH = _object(
-    "Where it goes on when the node has failed and the failure is like this. What is left out fits all.",
+    "Nodes to go on to when the node has failed and the failure fits. A field that is left out fits all.",
     {
         "code": _ref("codes", "The codes that fit.", examples=["no_tables", ["timeout", 503]]),
         "class": _ref("failClasses", "The classes that fit.", examples=["transient"]),
         "if": _ref(
             "condition",
-            "What must hold besides; `last_error` is the failure.",
+            "Further condition; `last_error` is the failure.",
             examples=["last_error.attempt > 2"],
         ),
         "then": _ref("targets", "The node, or nodes, to go on to.", examples=["tell"]),
@@ -320,7 +320,7 @@ def definitions() -> dict[str, _Schema]:
         "retry": _or_shorter(_enum(PRESETS), _RETRY),
         "reaction": _or_shorter(_ref("ladder"), _reaction(strategies)),
         "onFailure": {
-            "description": "What is done when it fails: by code, by class, or for `any` failure. The code counts most.",
+            "description": "Reaction to a failure: by code, by class, or for `any` failure. The code counts most.",
             "anyOf": [
                 _ref("ladder"),
                 {

@@ -77,24 +77,25 @@ class MapModel(Share, Model):
     )
     concurrency: Annotated[
         int, between(1, MOST_AT_ONCE), Given, between_schema(1, MOST_AT_ONCE)
-    ] = Field(default=AT_ONCE, description=f"How many items are at work at the same time, at most. Without it, {AT_ONCE}.", examples=[5])  # fmt: skip
+    ] = Field(default=AT_ONCE, description=f"Number of items that are at work at the same time, at most. Without it, {AT_ONCE}.", examples=[5])  # fmt: skip
     wait_for: WaitFor = Field(
         default="all",
-        description="How many items have to succeed: `all`, `any` (one), or a number.",
+        description="Number of items that have to succeed: `all`, `any` (one), or a number.",
         examples=["any", 3],
     )
     tolerated: Tolerated = Field(
         default=None,
         alias="tolerated_failures",
-        description="How many items may fail, as a number or as a share of them, rounded down. Without it, and with `wait_for: all`, the "
-        "first that fails fails the node.",
+        description="Number of items that may fail, or a share of them, rounded down. Without it, and with "
+        "`wait_for: all`, the first failed item fails the node.",
         examples=[1, "10%"],
     )
     rest: Rest = Field(
         default="cancel",
-        description="What becomes of the other items once it is known how it ends: those at work are stopped and no more begin (`cancel`), "
-        "or all come to their ends (`run`). With `run` and a number of items to wait for, the saga goes on with the last of these, and "
-        "the other items run beside what follows; otherwise all are done first.",
+        description="Action on the other items once the end of the node is known: those at work are stopped "
+        "and no more begin (`cancel`), or all come to their ends (`run`). With `run` and a number "
+        "of items to wait for, the saga goes on with the last of these, and the other items run "
+        "beside what follows; otherwise all are done first.",
         examples=["run"],
     )
 
@@ -184,9 +185,12 @@ _DOLLARS = {"type": "number", "minimum": 0, "maximum": 10_000}
 PRICE: dict[str, Any] = {
     "type": "object",
     "properties": {
-        "input": {**_DOLLARS, "description": "Of the request."},
-        "output": {**_DOLLARS, "description": "Of the answer, reasoning included."},
-        "cached": {**_DOLLARS, "description": "Of what the provider still has of an earlier request."},
+        "input": {**_DOLLARS, "description": "Price of a million tokens of the request."},
+        "output": {**_DOLLARS, "description": "Price of a million tokens of the answer, reasoning included."},
+        "cached": {
+            **_DOLLARS,
+            "description": "Price of a million tokens that the provider still has of an earlier request.",
+        },
     },
     "required": ["input", "output"],
     "additionalProperties": False,
@@ -195,7 +199,7 @@ PRICE: dict[str, Any] = {
 
 
 class SummaryModel(Model):
-    """By which model older messages are summarised, and how briefly."""
+    "Summary of older messages: the model that writes it, and its length."
 
     model: Annotated[ModelName | None, Given] = Field(
         default=None, description="The model; without it, the agent's own."
@@ -221,10 +225,10 @@ class Asking(Model):
         json_schema_extra={"minItems": 1, "maxItems": 10},
     )
     instructions: Annotated[Text | None, Given, BeforeValidator(_said)] = Field(
-        default=None, description="What the model is to be, and the rules that it has to keep."
+        default=None, description="Role of the model, and the rules that it has to keep."
     )
     prompt: Annotated[Value, BeforeValidator(_said)] = Field(
-        description="What is asked: text, or a value that the model gets as JSON."
+        description="Question to the model: text, or a value that the model gets as JSON."
     )
     max_output: Annotated[int, between(1, MOST_OUTPUT), between_schema(1, MOST_OUTPUT)] | None = Field(
         default=None, description="The most tokens of one answer, reasoning included; without it, 4,096."
@@ -234,7 +238,7 @@ class Asking(Model):
     )
     corrections: Annotated[int, between(0, MOST_CORRECTIONS), between_schema(0, MOST_CORRECTIONS)] = Field(
         default=3,
-        description="How often an answer that is not as `output_schema` has it is asked for again. Then a person is asked.",
+        description="Number of times that the model is asked again after an answer that does not match `output_schema`. Then a person is asked.",
     )
     background: bool = Field(
         default=False,
@@ -242,7 +246,7 @@ class Asking(Model):
     )
     price: Annotated[PriceModel | None, Given, schema_reference("modelPrice")] = Field(
         default=None,
-        description="What the model costs, where the deployment does not know it; a known price that is higher counts.",
+        description="Price of the model, where the deployment does not know it. A known price that is higher counts.",
     )
 
 
@@ -317,26 +321,29 @@ BEST, PERSON = "best", "person"
 
 
 class ReplanModel(Model):
-    """A model suggests what is called in place of a tool that has failed."""
+    "Replan of a failed tool: a model suggests calls in its place."
 
     model: ModelName = Field(description="The model that is asked.")
     tools: ToolPatterns = Field(description="The tools that it may call.")
     operations: Operations = Field(default_factory=dict, description=OPERATIONS_SAY)
     alternatives: Annotated[int, between(1, MOST_ALTERNATIVES), between_schema(1, MOST_ALTERNATIVES)] = Field(
-        default=3, description="The most that it suggests."
+        default=3, description="The most alternatives that the model suggests."
     )
     steps: Annotated[int, between(1, MOST_STEPS), between_schema(1, MOST_STEPS)] = Field(
-        default=1, description="The most calls of one."
+        default=1, description="The most calls of one alternative."
     )
-    within: Annotated[Duration, Given] = Field(default=USUAL_MS, description="None begins later; else `5m`.")
+    within: Annotated[Duration, Given] = Field(
+        default=USUAL_MS, description="Time in which a replan may begin. Without it, `5m`."
+    )
     choose: Annotated[str, one_of(BEST, PERSON), one_of_schema(BEST, PERSON), Given] = Field(
-        default=BEST, description="Whether the best is tried first, or a person chooses one."
+        default=BEST,
+        description="Choice of the alternative: the best is tried first (`best`), or a person chooses one (`person`).",
     )
     max_output: Annotated[int, between(1, MOST_OUTPUT), between_schema(1, MOST_OUTPUT)] | None = Field(
-        default=None, description="As of a `model`."
+        default=None, description="The most tokens of one answer, as of a `model`."
     )
     price: Annotated[PriceModel | None, Given, schema_reference("modelPrice")] = Field(
-        default=None, description="What it costs, if unknown or more."
+        default=None, description="Price of the model, as of a `model`."
     )
 
 
@@ -376,14 +383,14 @@ class NodeModel(Model):
     with_: dict[str, Value] = Field(
         default_factory=dict,
         alias="with",
-        description="What the node gets: the arguments of a tool, or the input of a child workflow. Without it, an "
-        "empty object.",
+        description="Input of the node: the arguments of a tool, or the input of a child workflow. Without it, "
+        "an empty object.",
         examples=[{"city": "${input.city}", "party": 4}],
         json_schema_extra={"default": {}},
     )
     input: Value = Field(
         default=None,
-        description="What the child gets in place of `with`: any JSON value.",
+        description="Input of the child in place of `with`: any JSON value.",
         examples=["${ctx.list.output[0]}"],
     )
     map: Annotated[MapModel | None, Given] = Field(
@@ -413,12 +420,12 @@ class NodeModel(Model):
     )
     retry: Retry = Field(
         default=None,
-        description="How a failed attempt is tried again.",
+        description="Retry policy of a failed attempt.",
         examples=["critical", {"max_attempts": 3, "base": "2s"}],
     )
     on_failure: OnFailure = Field(
         default_factory=dict,
-        description="What is done when an attempt fails: by code, by class, or for `any` failure.",
+        description="Reactions to a failed attempt: by code, by class, or for `any` failure.",
         examples=["rollback", {"timeout": {"retry": "critical"}, "permanent": "escalate"}],
         json_schema_extra={"default": {}},
     )
@@ -436,17 +443,17 @@ class NodeModel(Model):
     )
     replan: Annotated[ReplanModel | None, Given] = Field(
         default=None,
-        description="A model suggests what is called in its place, when nothing else has helped.",
+        description="A model suggests calls in place of the tool, when nothing else has helped.",
         examples=[{"model": "gpt-5-mini", "tools": ["table.*"]}],
     )
     compensate: Annotated[CompensateModel | None, Given] = Field(
         default=None,
-        description="What takes back what the node has done, when the saga is undone. Without it, the tool's own inverse does.",
+        description="Inverse that takes back the node's work when the saga is undone. Without it, the tool's own inverse does.",
         examples=["table.cancel", {"tool": "card.refund", "with": {"id": "${step.output.id}"}}, "none"],
     )
     requires_approval: Annotated[ApprovalModel | None, Given] = Field(
         default=None,
-        description="Whether a person is asked before the tool acts. Without it, the tool says itself when.",
+        description="Approval by a person before the tool acts. Without it, the tool's own declaration decides.",
         examples=[True, {"to": {"group": "finance"}, "expires": "4h"}],
     )
     after: After = Field(
@@ -456,7 +463,7 @@ class NodeModel(Model):
     )
     when: Annotated[Condition | None, Given] = Field(
         default=None,
-        description="Whether the node runs once its turn has come. If it does not hold, the node is skipped.",
+        description="Condition under which the node runs. If it does not hold, the node is skipped.",
         examples=["input.party > 6"],
     )
     branch: Annotated[BranchModel | None, Given] = Field(
@@ -475,8 +482,8 @@ class NodeModel(Model):
     )
     catch: Catch = Field(
         default_factory=list,
-        description="Where it goes on when the node has failed for good, in place of everything else: a node, a list of "
-        "them, or rules, of which the first that fits the failure is taken.",
+        description="Nodes to go on to when the node has failed for good, in place of all others: a node, a "
+        "list of them, or rules, of which the first that fits the failure is taken.",
         examples=["tell", [{"code": "no_tables", "then": "waitlist"}, {"then": ["tell", "clean_up"]}]],
     )
     output_schema: SchemaOrName = Field(
@@ -487,10 +494,10 @@ class NodeModel(Model):
     )
     limits: Limits = Field(
         default_factory=dict,
-        description="How far this node may go.",
+        description="Limits of this node.",
         examples=[{"hops": 20, "cost_usd": 0.25}],
     )
-    description: str = Field(default="", description="What the node is for. Changes nothing of how it runs.")
+    description: str = Field(default="", description="Purpose of the node. Changes nothing of how it runs.")
 
     @model_validator(mode="after")
     def _as_loop(self) -> NodeModel:

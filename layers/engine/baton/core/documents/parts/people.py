@@ -81,7 +81,7 @@ AUDIENCE: dict[str, Any] = {
 
 
 MAX_STEPS = 5
-MEANWHILE = "What happens while there is no answer, in the order of time."
+MEANWHILE = "Actions while there is no answer, in the order of time."
 FAMILIAR = "escalation escalations escalation_policy reminders remind on_timeout"
 """Words of other tools for it."""
 SO_MANY: JsonDict = {"minItems": 1, "maxItems": MAX_STEPS}
@@ -97,11 +97,13 @@ def _true(value: Any) -> Any:
 class EscalationModel(Model):
     """One thing that happens while there is no answer."""
 
-    after: Duration = Field(description="When, from the asking on.")
+    after: Duration = Field(description="Time from the question to this action.")
     remind: Annotated[Literal[True] | None, BeforeValidator(_true), Given] = Field(
-        default=None, description="Its audience is told again."
+        default=None, description="The audience is told again."
     )
-    hand_on: Audience = Field(default=None, description="Who may answer from then on, in their place.")
+    hand_on: Audience = Field(
+        default=None, description="New audience, which may answer from then on in place of the present one."
+    )
     decide: Annotated[Text | None, Given] = Field(
         default=None, description="The answer that closes the question: one that needs no data."
     )
@@ -175,14 +177,15 @@ class ApprovalModel(Model):
     )
     title: Annotated[Text | None, Given] = Field(default=None, description="The question in a line.")
     message: Annotated[Text | None, Given] = Field(
-        default=None, description="What the person has to know. Without it, the risk and its reason."
+        default=None, description="Information that the person needs. Without it, the risk and its reason."
     )
     to: Audience = Field(
-        default=None, description="Who may answer besides operators; else who has started the saga."
+        default=None,
+        description="Audience that may answer besides operators. Without it, the user who started the saga.",
     )
     expires: Duration = Field(
         default=DAY_MS,
-        description="How long the question waits; without it, 24 hours. Then it is rejected.",
+        description="Time until the question expires; without it, 24 hours. Then it is rejected.",
         json_schema_extra={"default": "24h"},
     )
     escalate: Annotated[list[EscalationModel] | None, Given] = Field(
@@ -223,7 +226,7 @@ class RiskRuleModel(Model):
     ] = Field(default=None, description="Only amounts above this one: a number, or its digits as a text.")
     currency: Annotated[
         str, BeforeValidator(_currency), Given, WithJsonSchema({"type": "string", "pattern": f"^{CURRENCY}$"})
-    ] = Field(default=DOLLARS, description="Of `above`: three capital letters of ISO 4217.")
+    ] = Field(default=DOLLARS, description="Currency of `above`: three capital letters of ISO 4217.")
     party_above: Annotated[int | None, between(0, _MOST_PEOPLE), between_schema(0, _MOST_PEOPLE), Given] = (
         Field(default=None, description="Only parties of more people.")
     )

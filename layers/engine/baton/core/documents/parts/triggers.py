@@ -56,12 +56,12 @@ class StartRuleModel(_RuleModel):
 
     correlation_key: Annotated[str, Given] = Field(
         default="",
-        description="By which `signal` rules find the saga. There is one saga of the workflow with each key.",
+        description="Key by which `signal` rules find the saga. The workflow has one saga for each key.",
         examples=["${event.data.order}"],
     )
     input: Value = Field(
         default=DATA,
-        description="What the saga is started with. Without it, the event's data.",
+        description="Input of the saga. Without it, the event's data.",
         examples=[{"order": "${event.data.order}"}],
     )
     labels: dict[str, str] = Field(
@@ -89,7 +89,7 @@ class SignalRuleModel(_RuleModel):
     )
     payload: Value = Field(
         default=DATA,
-        description="What the signal carries. Without it, the event's data.",
+        description="Payload of the signal. Without it, the event's data.",
         examples=["${event.data.amount}"],
     )
 
@@ -150,7 +150,7 @@ class ScheduleModel(Model):
     )
     rate: Annotated[int, _read(read_rate), schema_reference("rate"), Given] = Field(
         default=0,
-        description="One after so long, a minute or more: `5m`, `5 minutes` or `rate(5 minutes)`. Counted from the registration.",
+        description="Interval between ticks, a minute or more: `5m`, `5 minutes` or `rate(5 minutes)`. The first interval begins with the registration.",
         examples=["5m", "rate(1 hour)"],
     )
     timezone: Annotated[str, BeforeValidator(_timezone), Given] = Field(
@@ -160,20 +160,21 @@ class ScheduleModel(Model):
     )
     overlap: Annotated[str, one_of(*OVERLAPS), one_of_schema(*OVERLAPS), Given] = Field(
         default=SKIP,
-        description="What becomes of a tick while a saga of the schedule is still at work: none is started (`skip`), it waits "
-        "for its end (`queue`), or a saga is started beside it (`allow`).",
+        description="Action on a tick while a saga of the schedule is still at work: no saga is started "
+        "(`skip`), the tick waits for its end (`queue`), or a saga is started beside it (`allow`).",
     )
     catch_up: Annotated[int | None, between(0, MOST_CATCH_UP), between_schema(0, MOST_CATCH_UP), Given] = (
         Field(
             default=None,
-            description="How many overdue ticks are started after an outage, or wait in a queue: the newest ones. Without it 1, of a queue "
-            f"{QUEUED}. A tick that is less than five minutes late is always started.",
+            description="Number of overdue ticks that are started after an outage, or wait in a queue: the newest "
+            f"ones. Without it 1, of a queue {QUEUED}. A tick that is less than five minutes late is "
+            "always started.",
             examples=[3],
         )
     )
     input: Value = Field(
         default=None,
-        description="What each saga is started with. `${schedule.time}` is the time of the tick, `${schedule.name}` the workflow's name.",
+        description="Input of each saga. `${schedule.time}` is the time of the tick, `${schedule.name}` the workflow's name.",
         examples=[{"day": "${schedule.time}"}],
     )
 
