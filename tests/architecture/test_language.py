@@ -1,4 +1,4 @@
-"""Docstrings and descriptions are imperatives or noun phrases, and a public name has one home: offenders only become fewer.
+"""A function's docstring is an imperative, any other text a noun phrase, and a public name has one home: offenders only become fewer.
 
 language.json counts the present ones: docstrings and descriptions by room of the product, names by the files that define them.
 `python -m tests.architecture.test_language` renews it; with the name of a room it prints the offenders there.
@@ -25,6 +25,14 @@ from tests.architecture.test_house_rules import ROOT
 GOLDEN = Path(__file__).with_name("language.json")
 BEGINNING = re.compile(
     r"(What|Whatever|Whether|How|Who|Whom|Whose|Which|Where|When|Why|One that|One who|So many|So much)\b"
+)
+# A function's docstring begins with a verb, as "Return …" or "Yield …" do; a property may be a noun phrase.
+NO_VERB = re.compile(
+    r"(?![A-Z][a-z]+\b)|(?!(Pass|Process)\b)[A-Z][a-z]*s\b|"
+    r"(A|After|All|An|Another|Any|At|Before|Both|By|Each|Every|Everything|For|From|If|In|It|Key|Message|More|"
+    r"Most|Name of|No|None|Nothing|Number|Of|On|Once|One|Only|Otherwise|Our|Problem|Schema|Sentence|Several|"
+    r"Since|So|Some|Something|Text|That|The|Their|There|These|They|This|Those|Time|To|True|Two|Until|Value|"
+    r"While|With|Without)\b"
 )
 # A description states its subject first: "Number of …", not "How many …", "By which …" or "So many …".
 OF_A_DESCRIPTION = re.compile(
@@ -53,6 +61,17 @@ def trees(root: Path) -> Iterator[tuple[Path, ast.Module]]:
     """Files of the product."""
     for file in sorted((root / "layers").rglob("*.py")):
         yield file, ast.parse(file.read_text(encoding="utf-8"))
+
+
+def functions(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and docstring of each function and method that is no property."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        decorators = [ast.unparse(one) for one in node.decorator_list]
+        text = ast.get_docstring(node)
+        if text and not any(one.endswith(("property", ".setter")) for one in decorators):
+            yield node.lineno, text
 
 
 def docstrings(tree: ast.AST) -> Iterator[ast.Constant]:
@@ -105,7 +124,7 @@ def found(root: Path) -> dict[str, dict[str, list[str]]]:
     """Offenders as `file:line: text`, by law, then by room or name."""
     wh, wide = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     homes = defaultdict[str, dict[Path, str]](dict)
-    described = defaultdict[str, list[str]](list)
+    described, verbless = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     for file, number, text in templates(root):
         if OF_A_DESCRIPTION.match(text):
             described["templates"].append(f"{file.relative_to(root)}:{number}: {text}")
@@ -121,6 +140,11 @@ def found(root: Path) -> dict[str, dict[str, list[str]]]:
                 for number, line in enumerate(source[one.lineno - 1 : one.end_lineno], one.lineno)
                 if len(line) > MOST_COLUMNS
             ]
+        verbless[room_of(path)] += [
+            f"{path}:{number}: {text.splitlines()[0]}"
+            for number, text in functions(tree)
+            if NO_VERB.match(text)
+        ]
         for number, text in descriptions(tree):
             if OF_A_DESCRIPTION.match(text) and not any(one in path.as_posix() for one in HASHED):
                 described[room_of(path)].append(f"{path}:{number}: {text}")
@@ -134,6 +158,7 @@ def found(root: Path) -> dict[str, dict[str, list[str]]]:
         "wh-words": dict(wh),
         "wide lines": {room: at for room, at in wide.items() if at},
         "descriptions": dict(described),
+        "functions": {room: at for room, at in verbless.items() if at},
         "names": many,
     }
 
@@ -147,7 +172,7 @@ def counts() -> dict[str, dict[str, int]]:
     return {law: {key: len(at) for key, at in by.items()} for law, by in now().items()}
 
 
-@pytest.mark.parametrize("law", ["wh-words", "wide lines", "descriptions", "names"])
+@pytest.mark.parametrize("law", ["wh-words", "wide lines", "descriptions", "functions", "names"])
 def test_offenders_only_become_fewer(law: str) -> None:
     golden = Counter(json.loads(GOLDEN.read_text(encoding="utf-8"))[law])
     present = Counter(counts()[law])
@@ -194,6 +219,26 @@ def test_a_description_is_found_wherever_it_stands(tmp_path: Path) -> None:
     assert [*published({"a": [{"description": "x"}], "summary": "y", "help": {}})] == ["y", "x"]
 
 
+@pytest.mark.parametrize(
+    ("docstring", "is_fine"),
+    [
+        ("Return it.", True),
+        ("Pass it on.", True),
+        ("Yield, by name, each.", True),
+        ("The name.", False),
+        ("Returns it.", False),
+        ("Key of it.", False),
+        ("`GET /sagas`.", False),
+        ("JSON of it.", False),
+        ("host: its name.", False),
+    ],
+)
+def test_a_docstring_of_a_function_begins_with_a_verb(docstring: str, is_fine: bool) -> None:
+    assert (NO_VERB.match(docstring) is None) is is_fine
+    source = f'class A:\n    @property\n    def a(self):\n        """The name."""\n\n    def b(self):\n        """{docstring}"""\n'
+    assert [*functions(ast.parse(source))] == [(6, docstring)]
+
+
 def test_an_offender_is_found(tmp_path: Path) -> None:
     folder = tmp_path / "layers/engine/baton/core"
     folder.mkdir(parents=True)
@@ -207,6 +252,7 @@ def test_an_offender_is_found(tmp_path: Path) -> None:
             "core": [f'layers/engine/baton/core/{n}.py:8: """Whatsoever: fine. {"x" * 90}"""' for n in "abc"]
         },
         "descriptions": {},
+        "functions": {},
         "names": {"Held": [f"layers/engine/baton/core/{n}.py:7" for n in "abc"]},
     }
 

@@ -69,7 +69,7 @@ class ServiceModels(Loader):
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """Keeps the garbage collector still: a description is ten thousand objects that all stay.
+    """Keep the garbage collector off: a description is ten thousand objects that all stay.
 
     With the collector on, it looks at them again and again while they become more.
     """
@@ -183,7 +183,9 @@ _USER_AGENT = f"Baton Botocore/{botocore.__version__} Python/{platform.python_ve
 
 
 def _config(read_timeout_s: float) -> Config:
-    """No retries of botocore's own: they would sleep inside a call and hide throttling from the runner."""
+    """Return a configuration without retries of botocore:
+    they would sleep inside a call and hide throttling from the runner.
+    """
     return Config(
         retries={"total_max_attempts": 1, "mode": "standard"},
         connect_timeout=1,

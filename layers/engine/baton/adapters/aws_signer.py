@@ -25,7 +25,9 @@ class Signer:
     """Signs requests of one caller to one region. Credentials that can expire are renewed when they do."""
 
     def __init__(self, region: str = "") -> None:
-        """Without `region` that of the environment or the profile. Raises `Unauthenticated`."""
+        """Sign for `region`; empty means the region of the environment or the profile.
+        Raises `Unauthenticated`.
+        """
         try:
             session = Session()
             # What the shell says of a session of this process is the shell's business: AWS_PROFILE and the
@@ -41,7 +43,7 @@ class Signer:
             raise Unauthenticated("the AWS region is not known: set AWS_REGION")
 
     def __call__(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> dict[str, str]:
-        """The headers to add to this request, secrets among them. Raises `Unauthenticated`."""
+        """Return the headers to add to this request, secrets among them. Raises `Unauthenticated`."""
         signed = {name: value for name, value in headers.items() if name.lower() in _SIGNED}
         request = AWSRequest(method, url, headers=signed, data=body)
         try:

@@ -32,7 +32,9 @@ class VariableSecrets:
     """`Secrets` in environment variables."""
 
     def __init__(self, read: Callable[[str], str], name: Callable[[str], str]) -> None:
-        """read: the variable for a name. name: what that variable is called."""
+        """Read secrets from variables. `read`: the variable for a name.
+        `name`: the name of that variable in messages.
+        """
         self.read, self.name = read, name
 
     def where(self, name: str) -> str:
@@ -43,7 +45,7 @@ class Credentials:
     """Credentials of a process, of one kind. Each is read at its first use and again after five minutes."""
 
     def __init__(self, secrets: Secrets, clock: Clock, offload: Offload, of: str) -> None:
-        """of: what the names are of, for a message."""
+        """Create the cache of credentials. `of`: noun for the names in messages."""
         self._what = of
         self._secrets, self._clock, self._offload = secrets, clock, offload
         self._known: dict[str, tuple[str, int]] = {}

@@ -43,7 +43,7 @@ class Discreet(logging.Filter):
 
 
 def add_to(logger: logging.Logger) -> None:
-    """To each of its handlers, once."""
+    """Add the filter to each handler of the logger, once."""
     for handler in logger.handlers:
         if not any(isinstance(known, Discreet) for known in handler.filters):
             handler.addFilter(Discreet())

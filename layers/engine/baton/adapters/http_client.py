@@ -17,9 +17,9 @@ class LazyHttpClient:
     def __init__(
         self, hosts: Collection[str] = (), plain: Collection[str] = (), closed: Collection[str] = ()
     ) -> None:
-        """hosts: the allow-list (http_client.py). plain: hosts that are called without TLS, besides loopback.
-
-        closed: addresses, `ip:port`, that are refused whatever the list says.
+        """Create a client that connects when first used. `hosts`: the allow-list (http_client.py).
+        `plain`: hosts that are called without TLS, besides loopback. `closed`: addresses, `ip:port`, that are
+        refused whatever the list says.
         """
         self._hosts = frozenset(hosts)
         self._plain = frozenset(plain)
@@ -27,7 +27,9 @@ class LazyHttpClient:
         self._opened: HttpClient | None = None
 
     async def aclose(self) -> None:
-        """Ends the connections of this event loop. A process that lives as long as its loop need not."""
+        """Close the connections of this event loop.
+        A process that lives as long as its loop need not call it.
+        """
         if self._opened is not None:
             await self._opened.aclose()
 
@@ -78,7 +80,7 @@ class Hosts:
 
 
 def _parted(entry: str) -> tuple[str, int | None]:
-    """Host and port of an entry."""
+    """Return host and port of an entry."""
     if entry.startswith("["):
         host, _, port = entry[1:].partition("]")
         return host, int(port[1:]) if port[1:] else None

@@ -34,7 +34,9 @@ class Body:
     """Takes the bytes of one answer. `most` bounds them as they come, and as they are decoded."""
 
     def __init__(self, encoding: str, most: int, host: str) -> None:
-        """encoding: the answer's `content-encoding`. Raises `StepFailure` for one that is not undone here."""
+        """Prepare for a body with this `content-encoding`.
+        Raises `StepFailure` for an encoding that is not decoded here.
+        """
         names = [name.strip() for name in encoding.lower().split(",")]
         coded = [name for name in names if name not in ("", "identity")]
         if len(coded) > 1 or not _FORMATS.keys() >= set(coded):
@@ -118,8 +120,8 @@ class HttpxClient:
     def __init__(
         self, hosts: Collection[str] = (), plain: Collection[str] = (), closed: Collection[str] = ()
     ) -> None:
-        """hosts: the allow-list. plain: hosts that are called without TLS, `*`
-        for all. closed: `ip:port` refused besides.
+        """Create the client. `hosts`: the allow-list.
+        `plain`: hosts that are called without TLS, `*` for all. `closed`: `ip:port` refused besides.
         """
         self._hosts = Hosts(hosts)
         self._plain = frozenset(plain)
@@ -147,7 +149,7 @@ class HttpxClient:
             raise StepFailure(found.verdict().code, what, unsent=found.unsent) from error
 
     async def aclose(self) -> None:
-        """Ends this loop's connections; the next request opens new ones."""
+        """Close this loop's connections; the next request opens new ones."""
         if self._of is not None and self._of[0] is asyncio.get_running_loop():
             await self._of[1].aclose()
             self._of = None
@@ -200,7 +202,9 @@ class HttpxClient:
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """Once for a process: reading the certificates of everybody's authorities takes its time."""
+    """Create the TLS context once for a process:
+    reading the certificates of all authorities takes its time.
+    """
     return httpx.create_ssl_context()
 
 
@@ -301,7 +305,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _host(url: str) -> str:
-    """The host for a message, and nothing of the address that may be a secret."""
+    """Return the host for a message, and nothing of the address that may be a secret."""
     try:
         return httpx.URL(url).host or "an address without a host"
     except (httpx.InvalidURL, TypeError):

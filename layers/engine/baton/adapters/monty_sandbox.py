@@ -62,7 +62,7 @@ class MontySandbox:
 
 
 def _ask(question: SandboxQuestion) -> SandboxAnswer:
-    """In a new process, which ends with this call. Its environment is empty."""
+    """Run the code in a new process with an empty environment, which ends with this call."""
     timeout_ms = min(question.timeout_ms, MAX_TIMEOUT_MS)
     memory_mb = min(question.memory_mb, MAX_MEMORY_MB)
     limits: ResourceLimits = {
@@ -94,7 +94,7 @@ def _ask(question: SandboxQuestion) -> SandboxAnswer:
 
 
 def _library() -> ModuleType:
-    """Loaded by the first question, for half a tenth of a second."""
+    """Import the library at the first question, for half a tenth of a second."""
     try:
         import pydantic_monty
     except ImportError as error:
@@ -103,7 +103,9 @@ def _library() -> ModuleType:
 
 
 def _program(package: str | None) -> Path | None:
-    """In a layer the package's program is beside the package; None leaves the search to the package."""
+    """Return the package's program, which a layer has beside the package;
+    None leaves the search to the package.
+    """
     beside = Path(package or "").parents[1] / "bin" / "monty"
     return beside if beside.is_file() else None
 
@@ -148,7 +150,7 @@ def _run(session: MontySession, question: SandboxQuestion, timeout_ms: int, memo
 
 
 def _limit_reached(error: MontyError, message: str, timeout_ms: int, memory_mb: int) -> SandboxAnswer | None:
-    """The failure that a limit is to blame for."""
+    """Return the failure that a limit is to blame for, or None."""
     from pydantic_monty import MontyCrashedError, MontyRuntimeError
 
     died = isinstance(error, MontyCrashedError)
@@ -169,7 +171,7 @@ def _limit_reached(error: MontyError, message: str, timeout_ms: int, memory_mb: 
 
 
 def _author_failed(error: MontyError, text: str) -> SandboxAnswer:
-    """The failure of the code itself, by how far it came."""
+    """Return the failure of the code itself, by how far it came."""
     from pydantic_monty import MontyRuntimeError, MontySyntaxError
 
     frames = error.traceback() if isinstance(error, (MontyRuntimeError, MontySyntaxError)) else []

@@ -101,7 +101,7 @@ def _text(value: str) -> MessageAttributeValueTypeDef:
 
 
 def visible(client: SQSClient, url: str) -> int:
-    """About how many messages of a queue could be received now."""
+    """Return the approximate number of messages of a queue that can be received now."""
     with translated():
         answer = client.get_queue_attributes(QueueUrl=url, AttributeNames=["ApproximateNumberOfMessages"])
     return int(answer["Attributes"]["ApproximateNumberOfMessages"])

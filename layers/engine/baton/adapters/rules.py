@@ -25,7 +25,7 @@ class ItemTooLarge(ValueError):
 
 
 def shard_of(saga: str, shards: int) -> int:
-    """The index shard of a saga id: the same in every process and for ever, as `hash()` is not."""
+    """Return the index shard of a saga id: the same in every process and for ever, as `hash()` is not."""
     return zlib.crc32(saga.encode()) % shards
 
 
@@ -40,7 +40,7 @@ def write_units(size: int) -> int:
 
 
 def pack(data: bytes, rest: int, most: int) -> bytes:
-    """Data as it is stored in an item of `most` bytes whose other attributes have `rest` bytes.
+    """Pack data for an item of `most` bytes whose other attributes have `rest` bytes.
 
     JSON objects stay as they are unless zlib saves a write unit. Anything else is always compressed,
     because the first byte tells the two apart. Raises `ItemTooLarge`.
@@ -57,7 +57,7 @@ def pack(data: bytes, rest: int, most: int) -> bytes:
 
 
 def unpack(stored: bytes) -> bytes:
-    """The inverse of `pack`. Raises `CorruptLog`."""
+    """Unpack stored data; the inverse of `pack`. Raises `CorruptLog`."""
     if stored.startswith(_PLAIN):
         return stored
     try:
@@ -67,7 +67,7 @@ def unpack(stored: bytes) -> bytes:
 
 
 def check_delay(seconds: int) -> int:
-    """The delay itself. Raises `ValueError` when the queue would not take it."""
+    """Return the delay. Raises `ValueError` if the queue would refuse it."""
     if not 0 <= seconds <= MAX_DELAY_S:
         raise ValueError(f"a delay of {seconds} s; the queue takes 0 to {MAX_DELAY_S}")
     return seconds

@@ -76,7 +76,7 @@ class OtlpSpans:
 
 
 def spans_body(service: str, spans: Sequence[Span]) -> dict[str, Any]:
-    """The body of a request."""
+    """Return the body of a request that sends spans."""
     return {
         "resourceSpans": [
             {
@@ -176,7 +176,9 @@ class TracedModels:
     def __init__(
         self, models: Models, provider_of: Callable[[str], tuple[Provider, str]], tracer: Tracer
     ) -> None:
-        """provider_of: the provider of a model by its name here, and the name that it has there."""
+        """Trace the requests to models.
+        `provider_of`: the provider of a model by its name here, and the name that it has there.
+        """
         self._models, self._provider_of, self._tracer = models, provider_of, tracer
 
     def price(self, model: str) -> Price | None:

@@ -13,15 +13,15 @@ class BreakerCalls(Calls):
     """Calls of an `Api` for circuit breakers."""
 
     def breakers(self) -> Pages:
-        """`GET /breakers`, all pages."""
+        """Call `GET /breakers` for all pages."""
         return self._pages("/breakers", "breakers", {}, None, None)
 
     async def breaker(self, name: str) -> dict[str, Any]:
-        """`GET /breakers/{name}`."""
+        """Call `GET /breakers/{name}`."""
         return await self._get(path_of("breakers", name), has="state")
 
     async def set_breaker(self, name: str, do: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """`POST /breakers/{name}/open` or `/reset`."""
+        """Call `POST /breakers/{name}/open` or `/reset`."""
         answer = await self._transport.ask("POST", path_of("breakers", name, do), body=body)
         return self._shaped(answer.document or {}, "state")
 
@@ -33,11 +33,11 @@ class CostCalls(Calls):
     """Calls of an `Api` for costs, budgets and error budgets."""
 
     async def cost(self, saga: str) -> dict[str, Any]:
-        """`GET /sagas/{id}/cost`."""
+        """Call `GET /sagas/{id}/cost`."""
         return await self._get_of(saga, "cost", has="usd")
 
     async def costs(self, by: str, day: str | None, of: str = "") -> dict[str, Any]:
-        """`GET /costs`, with the sums of all pages."""
+        """Call `GET /costs` for all pages, and merge their sums."""
         query = {"by": by, **({"day": day} if day else {}), **({"of": of} if of else {})}
         page = await self._get("/costs", query, has="costs")
         sums, left_out = {row["key"]: row for row in page["costs"]}, list(page.get("left_out") or ())
@@ -53,11 +53,11 @@ class CostCalls(Calls):
         return {"day": page["day"], "by": by, "costs": costs, **({"left_out": left_out} if of else {})}
 
     async def budget(self) -> dict[str, Any]:
-        """`GET /budget`."""
+        """Call `GET /budget`."""
         return await self._get("/budget", has="spent_usd")
 
     async def error_budgets(self, day: str | None = None) -> list[dict[str, Any]]:
-        """`GET /error-budgets`, its pages."""
+        """Call `GET /error-budgets` for all pages."""
         pages: list[dict[str, Any]] = []
         query = {"day": day} if day else {}
         while not pages or pages[-1]["next"] is not None:
@@ -73,28 +73,30 @@ class LetterCalls(Calls):
     """Calls of an `Api` for dead letters."""
 
     async def dead_letters(self, filters: Mapping[str, str], limit: int | None, cursor: str | None) -> Pages:
-        """`GET /dead-letters` page by page, as `sagas`."""
+        """Call `GET /dead-letters` page by page, as `sagas`."""
         async for page in self._pages(path_of(_NAME), "dead_letters", filters, limit, cursor):
             yield page
 
     async def dead_letter(self, letter: str) -> dict[str, Any]:
-        """`GET /dead-letters/{id}`."""
+        """Call `GET /dead-letters/{id}`."""
         return await self._letter("GET", path_of(_NAME, letter), None)
 
     async def redrive(self, letter: str, *, force: bool = False) -> dict[str, Any]:
-        """`POST /dead-letters/{id}/redrive`; repeating it changes nothing until the letter dies again."""
+        """Call `POST /dead-letters/{id}/redrive`; repeating
+        it changes nothing until the letter dies again.
+        """
         return await self._letter("POST", path_of(_NAME, letter, "redrive"), {"force": force})
 
     async def redrive_all(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
-        """`POST /dead-letters/redrive`, once: `next` of the answer continues it."""
+        """Call `POST /dead-letters/redrive`, once: `next` of the answer continues it."""
         return await self._letter("POST", path_of(_NAME, "redrive"), wanted, "matched")
 
     async def discard_all(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
-        """`POST /dead-letters/discard`, once: `next` of the answer continues it."""
+        """Call `POST /dead-letters/discard`, once: `next` of the answer continues it."""
         return await self._letter("POST", path_of(_NAME, "discard"), wanted, "matched")
 
     async def discard(self, letter: str, reason: str) -> dict[str, Any]:
-        """`POST /dead-letters/{id}/discard`; repeating it changes nothing."""
+        """Call `POST /dead-letters/{id}/discard`; repeating it changes nothing."""
         return await self._letter("POST", path_of(_NAME, letter, "discard"), {"reason": reason})
 
     async def _letter(
@@ -110,8 +112,8 @@ class EventCalls(Calls):
     """Calls of an `Api` for events from outside."""
 
     async def send_events(self, events: Any) -> dict[str, Any]:
-        """`POST /events` with an event or a list of events. Baton does not repeat the effects of a repeated
-        event.
+        """Call `POST /events` with an event or a list of events.
+        Baton does not repeat the effects of a repeated event.
         """
         kind = _MANY if isinstance(events, list) else _ONE
         text = json.dumps(events, ensure_ascii=False)
@@ -123,12 +125,12 @@ class PeopleCalls(Calls):
     """Calls of an `Api` for questions and incidents."""
 
     async def questions(self, limit: int | None, cursor: str | None) -> Pages:
-        """`GET /questions` page by page, as `sagas`."""
+        """Call `GET /questions` page by page, as `sagas`."""
         async for page in self._pages("/questions", "questions", {}, limit, cursor):
             yield page
 
     async def questions_of(self, saga: str, limit: int) -> list[dict[str, Any]]:
-        """`GET /questions?saga=`."""
+        """Call `GET /questions?saga=`."""
         query = {"limit": str(min(limit, PAGE))}
         answer = await self._named(
             saga, lambda known: self._transport.ask("GET", "/questions", query={"saga": known, **query})
@@ -136,28 +138,28 @@ class PeopleCalls(Calls):
         return list(self._shaped(answer.document or {}, "questions")["questions"])
 
     async def answer(self, saga: str, body: Mapping[str, Any], key: str | None = None) -> dict[str, Any]:
-        """`POST /sagas/{id}/answer`. Without a key, repeating the same answer counts once."""
+        """Call `POST /sagas/{id}/answer`. Without a key, repeating the same answer counts once."""
         return await self._send_to(saga, "answer", body=body, key=key)
 
     async def claim(self, saga: str, ask: str, *, release: bool = False) -> dict[str, Any]:
-        """`POST /sagas/{id}/claim`; with `release`, the question is for all of its audience again."""
+        """Call `POST /sagas/{id}/claim`; with `release`, the question is for all of its audience again."""
         return await self._send_to(saga, "claim", body={"ask": ask, "release": release})
 
     async def remind(self, saga: str, ask: str) -> dict[str, Any]:
-        """`POST /sagas/{id}/remind`."""
+        """Call `POST /sagas/{id}/remind`."""
         return await self._send_to(saga, "remind", body={"ask": ask})
 
     async def incidents(self, filters: Mapping[str, str], limit: int | None, cursor: str | None) -> Pages:
-        """`GET /incidents` page by page, as `sagas`."""
+        """Call `GET /incidents` page by page, as `sagas`."""
         async for page in self._pages("/incidents", "incidents", filters, limit, cursor):
             yield page
 
     async def incident(self, incident: str) -> dict[str, Any]:
-        """`GET /incidents/{id}`"""
+        """Call `GET /incidents/{id}`."""
         return await self._get(path_of("incidents", incident), has="status")
 
     async def set_incident(self, incident: str, do: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """`POST /incidents/{id}/acknowledge` and `resolve`; repeating it changes nothing."""
+        """Call `POST /incidents/{id}/acknowledge` and `resolve`; repeating it changes nothing."""
         return await self._send(path_of("incidents", incident, do), body)
 
 
@@ -176,8 +178,8 @@ class SagaCalls(Calls):
         labels: Mapping[str, str] | None = None,
         correlation_key: str = "",
     ) -> dict[str, Any]:
-        """`POST /sagas`. With a `correlation_key`, no idempotency key is sent: the workflow has one saga for
-        the key.
+        """Call `POST /sagas`.
+        With a `correlation_key`, no idempotency key is sent: the workflow has one saga for the key.
         """
         body = {"workflow": workflow, "input": given, **({"labels": dict(labels)} if labels else {})}
         if correlation_key:
@@ -185,16 +187,16 @@ class SagaCalls(Calls):
         return await self._send("/sagas", body, key=key or new_key())
 
     async def intend(self, words: str, given: Any, key: str | None = None) -> dict[str, Any]:
-        """`POST /intentions`."""
+        """Call `POST /intentions`."""
         return await self._send("/intentions", {"words": words, "input": given}, key=key or new_key())
 
     async def show(self, saga: str) -> dict[str, Any]:
-        """`GET /sagas/{id}`."""
+        """Call `GET /sagas/{id}`."""
         return await self._get_of(saga, has="status")
 
     async def show_changed(self, saga: str, etag: str) -> tuple[dict[str, Any] | None, str]:
-        """`GET /sagas/{id}` if it differs from the version of `etag`, else None; and the ETag for the next
-        call.
+        """Call `GET /sagas/{id}` and return it if it differs from the version of `etag`, else None;
+        and the ETag for the next call.
         """
         answer = await self._of(saga, "GET", etag=etag)
         return answer.document and self._shaped(answer.document, "status"), answer.etag
@@ -229,12 +231,12 @@ class SagaCalls(Calls):
         return page["entries"], answer.etag, page.get("next") is not None
 
     async def sagas(self, filters: Mapping[str, str], limit: int | None, cursor: str | None) -> Pages:
-        """`GET /sagas` page by page, at most `limit` sagas, each page with the cursor of the next."""
+        """Call `GET /sagas` page by page, at most `limit` sagas, each page with the cursor of the next."""
         async for page in self._pages("/sagas", "sagas", filters, limit, cursor):
             yield page
 
     async def value(self, saga: str, digest: str) -> Any:
-        """`GET /sagas/{id}/values/{digest}`, with its parts joined."""
+        """Call `GET /sagas/{id}/values/{digest}`, with its parts joined."""
         page = await self._get_of(saga, "values", digest, has="ref")
         if page["part"] is None:
             return page["value"]
@@ -246,7 +248,7 @@ class SagaCalls(Calls):
         return json.loads("".join(parts))
 
     async def live(self, saga: str) -> dict[str, Any]:
-        """`GET /sagas/{id}/live`."""
+        """Call `GET /sagas/{id}/live`."""
         return await self._get_of(saga, "live", has="texts")
 
     async def way(
@@ -267,7 +269,7 @@ class SagaCalls(Calls):
                 return
 
     async def explain(self, saga: str, node: str) -> dict[str, Any]:
-        """`GET /sagas/{id}/explain/{node}`."""
+        """Call `GET /sagas/{id}/explain/{node}`."""
         return await self._get_of(saga, "explain", node, has="iterations")
 
     async def signal(
@@ -278,14 +280,16 @@ class SagaCalls(Calls):
         key: str | None = None,
         failure: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """`POST /sagas/{id}/signals/{name}`: a payload, or a failure (`code`, `message`) in its place."""
+        """Call `POST /sagas/{id}/signals/{name}` with a payload, or with a failure (`code`,
+        `message`) in its place.
+        """
         body = {"payload": payload} if failure is None else {"failure": dict(failure)}
         return await self._send_to(saga, "signals", name, body=body, key=key or new_key())
 
     async def cancel(
         self, saga: str, reason: str, mode: str, grace_s: float | None = None, *, undo: bool = False
     ) -> dict[str, Any]:
-        """`POST /sagas/{id}/cancel`; repeating it changes nothing."""
+        """Call `POST /sagas/{id}/cancel`; repeating it changes nothing."""
         body: dict[str, Any] = {"reason": reason, "mode": mode}
         if grace_s is not None:
             body["grace_s"] = grace_s
@@ -294,16 +298,16 @@ class SagaCalls(Calls):
         return await self._send_to(saga, "cancel", body=body, key=new_key())
 
     async def fork(self, saga: str, version: int, reason: str, key: str | None = None) -> dict[str, Any]:
-        """`POST /sagas/{id}/forks`."""
+        """Call `POST /sagas/{id}/forks`."""
         body = {"version": version, "reason": reason}
         return await self._send_to(saga, "forks", body=body, key=key or new_key())
 
     async def rollback(self, saga: str, body: Mapping[str, Any], key: str | None = None) -> dict[str, Any]:
-        """`POST /sagas/{id}/rollback`."""
+        """Call `POST /sagas/{id}/rollback`."""
         return await self._send_to(saga, "rollback", body=dict(body), key=key or new_key())
 
     async def resume(self, saga: str, budget_usd: str | None = None) -> dict[str, Any]:
-        """`POST /sagas/{id}/resume`, of a parked saga."""
+        """Call `POST /sagas/{id}/resume` for a parked saga."""
         body = {} if budget_usd is None else {"budget_usd": budget_usd}
         return await self._send_to(saga, "resume", body=body)
 
@@ -315,21 +319,21 @@ class ScheduleCalls(Calls):
     """Calls of an `Api` for schedules."""
 
     def schedules(self) -> Pages:
-        """`GET /schedules`, all pages."""
+        """Call `GET /schedules` for all pages."""
         return self._pages(path_of(_SCHEDULE_NAME), "schedules", {}, None, None)
 
     async def schedule(self, name: str) -> dict[str, Any]:
-        """`GET /schedules/{name}`."""
+        """Call `GET /schedules/{name}`."""
         answer = await self._transport.ask("GET", path_of(_SCHEDULE_NAME, name))
         return self._shaped(answer.document or {}, "state")
 
     async def set_schedule(self, name: str, do: str) -> dict[str, Any]:
-        """`POST /schedules/{name}/pause` or `/resume`."""
+        """Call `POST /schedules/{name}/pause` or `/resume`."""
         answer = await self._transport.ask("POST", path_of(_SCHEDULE_NAME, name, do), body={})
         return self._shaped(answer.document or {}, "state")
 
     async def trigger(self, name: str, key: str) -> dict[str, Any]:
-        """`POST /schedules/{name}/trigger`."""
+        """Call `POST /schedules/{name}/trigger`."""
         answer = await self._transport.ask("POST", path_of(_SCHEDULE_NAME, name, "trigger"), body={}, key=key)
         return self._shaped(answer.document or {}, "id")
 
@@ -341,35 +345,34 @@ class WorkflowCalls(Calls):
     """Calls of an `Api` for workflows, tools, node kinds, and the health of the deployment."""
 
     async def register(self, text: str, *, is_json: bool = False) -> dict[str, Any]:
-        """`POST /workflows` with a document in its original text; repeating it changes nothing.
-
-        Returns the answer, with `new` true if the request made a new version.
+        """Call `POST /workflows` with a document in its original text; repeating it changes nothing.
+        `new` of the answer is true if the request made a new version.
         """
         kind = "application/json" if is_json else "application/yaml"
         answer = await self._transport.ask("POST", "/workflows", text=text, content_type=kind)
         return {**self._shaped(answer.document or {}, "name"), "new": answer.status == _CREATED}
 
     async def workflows(self, limit: int | None, cursor: str | None) -> Pages:
-        """`GET /workflows` page by page, as `sagas`."""
+        """Call `GET /workflows` page by page, as `sagas`."""
         async for page in self._pages("/workflows", "workflows", {}, limit, cursor):
             yield page
 
     async def workflow(self, name: str, version: str | None = None) -> dict[str, Any]:
-        """`GET /workflows/{name}`, or one of its versions."""
+        """Call `GET /workflows/{name}`, or the path of one of its versions."""
         return await self._get(
             path_of("workflows", name, *([] if version is None else [version])), has="nodes"
         )
 
     async def tools(self) -> dict[str, Any]:
-        """`GET /tools`."""
+        """Call `GET /tools`."""
         return await self._get("/tools", has="tools")
 
     async def node_types(self) -> dict[str, Any]:
-        """`GET /node-types`."""
+        """Call `GET /node-types`."""
         return await self._get("/node-types", has="node_types")
 
     async def health(self) -> dict[str, Any]:
-        """`GET /health`."""
+        """Call `GET /health`."""
         return await self._get("/health", has="status")
 
 
@@ -377,7 +380,7 @@ class UserCalls(Calls):
     """Calls of an `Api` for users."""
 
     async def users(self) -> dict[str, Any]:
-        """`GET /users`, with all pages merged: each user once, ordered by spending."""
+        """Call `GET /users` for all pages and merge them: each user once, ordered by spending."""
         page = await self._get("/users", has="users")
         found, day = {row["user"]: row for row in page["users"]}, page["day"]
         while page["next"] is not None:
@@ -386,12 +389,12 @@ class UserCalls(Calls):
         return {"day": day, "users": sorted(found.values(), key=lambda row: (-row["spent_usd"], row["user"]))}
 
     async def user(self, name: str) -> dict[str, Any]:
-        """`GET /users?user=…`, including users without records."""
+        """Call `GET /users?user=…`, including users without records."""
         page = await self._get("/users", {"user": name}, has="users")
         return self._shaped(page["users"][0] if page["users"] else {}, "state")
 
     async def set_user(self, do: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """`POST /users/block`, `/unblock` or `/limit`."""
+        """Call `POST /users/block`, `/unblock` or `/limit`."""
         answer = await self._transport.ask("POST", f"/users/{do}", body=body)
         return self._shaped(answer.document or {}, "state")
 

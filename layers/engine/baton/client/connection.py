@@ -136,7 +136,7 @@ def find_connection(url: str | None, token: str | None, auth: str | None = None)
 
 
 def _check_address(url: str) -> None:
-    """Raises `CommandFailed`."""
+    """Check the address of a deployment. Raises `CommandFailed`."""
     try:
         parts = urlsplit(url)
         is_address = bool(parts.hostname) and parts.scheme in ("http", "https") and parts.port != 0

@@ -204,7 +204,8 @@ USER_DEEDS: Final = (
 
 
 async def users(visit: Visit, error: UserError | None = None) -> Html:
-    """Users with their spending of today and what operators have decided; one user, where it is named.
+    """Show users with their spending of today and the operators' rules; one user,
+    where the query names one.
 
     A name may have slashes, so it stands in the query and in the fields of forms, and not in the path.
     """
@@ -242,7 +243,7 @@ async def users(visit: Visit, error: UserError | None = None) -> Html:
 
 
 def user_deed(deed: Deed) -> Callable[[Visit], Awaitable[Answer]]:
-    """The page that its form is sent to."""
+    """Return the page that receives the form of a deed."""
 
     async def page(visit: Visit) -> Answer:
         body = deed.body(visit)

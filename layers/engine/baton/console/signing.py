@@ -51,7 +51,7 @@ class Issuer:
         self._known: tuple[dict[str, Any], int] = ({}, 0)
 
     async def secret(self) -> str:
-        """The client secret. Raises `Unauthenticated`."""
+        """Return the client secret. Raises `Unauthenticated`."""
         try:
             return await self._secrets.of("client")
         except StepFailure as failure:

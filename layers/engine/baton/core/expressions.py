@@ -147,7 +147,7 @@ def parse(text: str) -> Path:
 
 
 def _step_at(source: str, position: int) -> tuple[str | int | Path, int]:
-    """The step that begins there, and where the next one does. Raises `ExpressionError`."""
+    """Return the step that begins there, and where the next one does. Raises `ExpressionError`."""
     step = _STEP.match(source, position)
     if step is None:
         inner = _PICK.match(source, position)
@@ -228,15 +228,17 @@ class Template(Struct, frozen=True):
 
     @classmethod
     def of(cls, path: Path) -> Template:
-        """The template that is this expression and nothing else."""
+        """Return the template that is this expression and nothing else."""
         return cls(_Text((path,)), (path, *path.picks))
 
     def render(self, lookup: Lookup) -> Any:
-        """The value with every expression replaced. Raises `ExpressionError`."""
+        """Return the value with every expression replaced. Raises `ExpressionError`."""
         return _render(self.value, lookup) if self.paths else self.value
 
     def alone(self) -> Iterator[tuple[tuple[str, ...], Path]]:
-        """Fields of an object, at any depth, that are a single expression: their keys, and the expression."""
+        """Yield the fields of an object, at any depth, that are a single expression: their keys,
+        and the expression.
+        """
         return _alone(self.value, ())
 
     def without(self, fields: Collection[tuple[str, ...]]) -> Template:
@@ -270,7 +272,9 @@ def lone_path(value: Any) -> Path | None:
 
 
 def expressions_in(value: Any, pointer: str = "") -> Iterator[tuple[str, Path | ExpressionError]]:
-    """(JSON Pointer, path) of every expression of a JSON value; the error for a text that does not parse."""
+    """Yield (JSON Pointer, path) of every expression of a JSON value;
+    the error for a text that does not parse.
+    """
     if isinstance(value, str):
         try:
             for path in _paths(_compile(value)):
@@ -286,7 +290,7 @@ def expressions_in(value: Any, pointer: str = "") -> Iterator[tuple[str, Path | 
 
 
 def escape(key: Any) -> str:
-    """One reference token of a JSON Pointer (RFC 6901)."""
+    """Return one reference token of a JSON Pointer (RFC 6901)."""
     return str(key).replace("~", "~0").replace("/", "~1")
 
 
@@ -373,7 +377,7 @@ def _take(part: str | Path, lookup: Lookup) -> Any:
 
 
 def as_text(value: Any) -> str:
-    """A value inside of a text: itself if it is one, else its JSON."""
+    """Return a value inside of a text: a text as it is, any other value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -386,7 +390,9 @@ SHORTEST_S, LONGEST_S = 0.001, LONGEST_MS // 1_000
 
 
 def parse_duration(value: Any) -> int:
-    """Milliseconds, rounded. Raises `ValueError` that says what would be right, whatever the value is."""
+    """Return a duration in milliseconds, rounded.
+    Raises `ValueError` that names the right form, whatever the value is.
+    """
     milliseconds: float
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         # What is out of bounds in seconds must not get into them by being multiplied.
@@ -408,8 +414,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def parse_time(value: Any) -> int:
-    """UTC epoch milliseconds of an ISO 8601 time with its offset.
-    Raises `ValueError` that says what would be right.
+    """Return an ISO 8601 time with its offset as UTC epoch milliseconds.
+    Raises `ValueError` that names the right form.
     """
     example = "write for example 2026-12-01T09:00:00Z"
     try:
@@ -424,7 +430,7 @@ def parse_time(value: Any) -> int:
 
 
 def duration_text(ms: int) -> str:
-    """`340 ms`, `2.5 s`, `3 min 5 s`, `2 h 10 min`, `1 d 3 h`."""
+    """Return a duration as `340 ms`, `2.5 s`, `3 min 5 s`, `2 h 10 min` or `1 d 3 h`."""
     if ms < 1_000:
         return f"{ms} ms"
     if ms < 60_000:
@@ -438,16 +444,16 @@ def duration_text(ms: int) -> str:
 
 
 def closest(name: str, known: Iterable[str]) -> str:
-    """The most similar known name, or an empty string."""
+    """Return the most similar known name, or an empty string."""
     return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)), "")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """`did you mean ...?` for the most similar known name, or an empty string."""
+    """Return `did you mean ...?` for the most similar known name, or an empty string."""
     close = closest(name, known)
     return f"did you mean `{close}`?" if close else ""
 
 
 def with_hint(said: str, hint: str) -> str:
-    """Both as sentences; the hint may be empty."""
+    """Return message and hint as sentences; the hint may be empty."""
     return f"{said}. {hint[:1].upper()}{hint[1:]}".rstrip()

@@ -90,7 +90,8 @@ class Letter(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 def with_messages(
     letter: Letter | None, messages: Sequence[DeadMessage], about: Letter, now: int, skew: int
 ) -> Letter | None:
-    """The letter after these messages have died. None: it knows of all of them.
+    """Return the letter after these messages have died; None if it knows all of them.
+    None: it knows of all of them.
 
     `about` says what the newest of them says, and whom it is about. A message that was sent before the letter
     was redriven
@@ -123,13 +124,13 @@ def with_messages(
 
 
 def redriven(letter: Letter, by: str, now: int) -> Letter:
-    """Once more; what was said when it was discarded is over."""
+    """Return the letter to be processed once more; the reason for discarding it is dropped."""
     changed = _decided(letter, REDRIVEN, by, "", now)
     return replace(changed, redrives=letter.redrives + 1)
 
 
 def discard_letter(letter: Letter, by: str, why: str, now: int) -> Letter:
-    """It is not to be redriven; its record stays until it expires."""
+    """Return the letter as discarded: it is not to be redriven, and its record stays until it expires."""
     return _decided(letter, DISCARDED, by, why, now)
 
 

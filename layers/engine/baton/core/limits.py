@@ -445,7 +445,7 @@ class Limits(
 
     @classmethod
     def of(cls, config: object) -> Limits:
-        """The limits with the values of a configuration.
+        """Return the limits with the values of a configuration.
         Raises `ValueError` for values that cannot go together.
         """
         given: dict[str, Any] = {

@@ -17,7 +17,7 @@ MOST_USD = 1_000_000
 
 
 def amount_of(usd: Any) -> Decimal:
-    """Dollars, exactly as they were written. Raises `ValueError` that says what would be right."""
+    """Return dollars exactly as they were written. Raises `ValueError` that names the right form."""
     if isinstance(usd, bool) or not isinstance(usd, Decimal | str | int | float):
         raise ValueError(f"`{str(usd)[:40]}` is not an amount of dollars; give for example Decimal('0.0123')")
     try:
@@ -47,8 +47,8 @@ def micro_dollars(amounts: Collection[Decimal]) -> int:
 
 
 def usd(amount: float) -> str:
-    """`$1,234.50`, `$0.05`, `$0.000894`: from a dollar on to the cent, below it to the billionth, as far as
-    there are digits.
+    """Write dollars as `$1,234.50`, `$0.05` or `$0.000894`: from a dollar on to the cent,
+    below it to the billionth, as far as there are digits.
     """
     sign, amount = "-" if amount < 0 else "", abs(amount)
     if amount >= 1:
@@ -58,7 +58,7 @@ def usd(amount: float) -> str:
 
 
 def dollars(micro: int) -> str:
-    """`1.5`, `0.000001`, `2`."""
+    """Write micro-dollars as dollars, such as `1.5`, `0.000001` or `2`."""
     text = f"{Decimal(micro) / MICRO:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -104,22 +104,24 @@ NO_RULE: Final = UserRule()
 
 
 def newer(one: UserRule, other: UserRule) -> UserRule:
-    """The later of two; of one version the first."""
+    """Return the later of two rules; of one version the first."""
     return other if other.version > one.version else one
 
 
 def blocking(there: UserRule, by: str, note: str, now: int) -> UserRule:
-    """The user is blocked. A limit of the user is kept for afterwards."""
+    """Return the rule that blocks the user. A limit of the user is kept for afterwards."""
     return _next(there, by, note, now, is_blocked=True, limit=there.limit)
 
 
 def unblocking(there: UserRule, by: str, note: str, now: int) -> UserRule:
-    """The user is not blocked any more."""
+    """Return the rule without the block of the user."""
     return _next(there, by, note, now, is_blocked=False, limit=there.limit)
 
 
 def limiting(there: UserRule, limit: int | None, by: str, note: str, now: int) -> UserRule:
-    """The user has a limit of its own, or (None) that of all users. One that is blocked stays so."""
+    """Return the rule with the user's own limit, or (None) with that of all users.
+    A blocked user stays blocked.
+    """
     return _next(there, by, note, now, is_blocked=there.is_blocked, limit=limit)
 
 

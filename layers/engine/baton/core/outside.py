@@ -69,7 +69,7 @@ def _elsewhere(name: str) -> str:
 
 
 def identity_of(event: Mapping[str, Any]) -> str:
-    """Key of a repeated event: source and id, which CloudEvents requires to be unique together."""
+    """Return the key of a repeated event: source and id, which CloudEvents requires to be unique together."""
     named = msgspec.json.encode([event["source"], event["id"]])
     return hashlib.sha256(named).hexdigest()[:32]
 

@@ -38,7 +38,7 @@ _WELL = "minute hour day-of-month month day-of-week, for example `0 18 * * fri`"
 
 
 def ticks(schedule: Schedule, anchor: int, after: int) -> Iterator[int]:
-    """The ticks after a moment, without end. `anchor`: where rates are counted from."""
+    """Yield the ticks after a moment, without end. `anchor`: where rates are counted from."""
     if schedule.rate:
         tick = anchor + ((after - anchor) // schedule.rate + 1) * schedule.rate
         while True:
@@ -58,7 +58,7 @@ def ticks(schedule: Schedule, anchor: int, after: int) -> Iterator[int]:
 
 
 def next_tick(schedule: Schedule, anchor: int, after: int) -> int:
-    """The first tick after a moment."""
+    """Return the first tick after a moment."""
     return next(ticks(schedule, anchor, after))
 
 
@@ -80,8 +80,8 @@ def zone_names() -> frozenset[str]:
 
 
 def read_rate(value: object) -> int:
-    """Milliseconds of `5m`, `5 minutes` or `rate(5 minutes)`.
-    Raises `ValueError` that says what would be right.
+    """Return the milliseconds of `5m`, `5 minutes` or `rate(5 minutes)`.
+    Raises `ValueError` that names the right form.
     """
     found = _RATE.fullmatch(value) if isinstance(value, str) else None
     if found is None:
@@ -97,7 +97,7 @@ def read_rate(value: object) -> int:
 
 
 def read_cron(value: object) -> str:
-    """The expression, if it is one and ever comes. Raises `ValueError` that says what would be right."""
+    """Return the expression, if it is one and ever comes. Raises `ValueError` that names the right form."""
     if not isinstance(value, str):
         raise ValueError(f"write a cron expression of five fields: {_WELL}")
     if _RATE.fullmatch(value):
@@ -129,7 +129,7 @@ def read_cron(value: object) -> str:
 
 
 def _meant(text: str) -> str:
-    """Five fields that mean the same as six of AWS; empty if none do."""
+    """Return five fields that mean the same as six of AWS; empty if none do."""
     fields = text.split()
     if len(fields) not in (5, 6) or (len(fields) == 6 and fields[5] != "*"):
         return ""
@@ -248,7 +248,7 @@ def _when(schedule: Schedule) -> tuple[str, int, str]:
 
 
 def _next(there: ScheduleRecord, schedule: Schedule | None, now: int) -> ScheduleRecord:
-    """Due at the first tick from now on, unless it is paused."""
+    """Return the record, due at the first tick from now on, unless it is paused."""
     tick = 0
     if schedule is not None and not there.paused:
         tick = next_tick(schedule, there.anchor, now)
@@ -260,14 +260,18 @@ def _due(there: ScheduleRecord, tick: int) -> int:
 
 
 def pause_schedule(there: ScheduleRecord, by: str, now: int) -> ScheduleRecord | None:
-    """No tick is started any more; a tick that was decided already is. None: it is paused."""
+    """Return the paused schedule: no tick is started any more; a tick that was decided already is.
+    None: it is paused already.
+    """
     if there.paused:
         return None
     return _put(there, paused=now, paused_by=by, next=0, due=_due(there, 0))
 
 
 def resume_schedule(there: ScheduleRecord, now: int) -> ScheduleRecord | None:
-    """Goes on with the next tick; those of the pause are not made up for. None: it is not paused."""
+    """Return the resumed schedule, which goes on with the next tick; ticks of the pause are not made up for.
+    None: it is not paused.
+    """
     if not there.paused:
         return None
     return _next(replace(there, paused=0, paused_by=""), there.schedule, now)
@@ -319,12 +323,14 @@ def _missed(there: ScheduleRecord, ticks: list[int]) -> ScheduleRecord:
 
 
 def tick_started(there: ScheduleRecord, saga: str) -> ScheduleRecord:
-    """The tick that was decided has been started."""
+    """Return the record after the start of the tick that was decided."""
     return _closed(there, STARTED, saga, started=there.started + 1, running=_running(there, saga))
 
 
 def put_off(there: ScheduleRecord, why: str, now: int) -> ScheduleRecord:
-    """The start was refused for now. It is tried again until the next tick has come, and then given up."""
+    """Return the record after a start that was refused for now.
+    It is tried again until the next tick has come, and then given up.
+    """
     assert there.opening is not None
     if there.paused or there.schedule is None or 0 < there.next <= now:
         return given_up(there, REFUSED, why)
@@ -333,12 +339,14 @@ def put_off(there: ScheduleRecord, why: str, now: int) -> ScheduleRecord:
 
 
 def given_up(there: ScheduleRecord, what: str, why: str) -> ScheduleRecord:
-    """The tick is not started: REFUSED until the next one had come, or (FAILED) it can never be."""
+    """Return the record after a tick that is not started: REFUSED until the next one had come,
+    or (FAILED) it can never be.
+    """
     return _closed(there, what, why=why[:_LONGEST_WHY], refused=there.refused + 1)
 
 
 def count_manual_start(there: ScheduleRecord, saga: str, now: int) -> ScheduleRecord:
-    """A saga was started by hand."""
+    """Return the record after a start by hand."""
     return _said(there, TickOutcome(now, TRIGGERED, saga), running=_running(there, saga))
 
 
@@ -368,7 +376,7 @@ def _put(there: ScheduleRecord, **changes: Any) -> ScheduleRecord:
 
 
 def given_at(there: ScheduleRecord, tick: int) -> Any:
-    """The input of a tick: the schedule's own, with `${schedule.…}` filled in."""
+    """Return the input of a tick: the schedule's own, with `${schedule.…}` filled in."""
     assert there.schedule is not None
     known = {"time": local_time(there.schedule.timezone, tick), "name": there.workflow}
 
@@ -379,7 +387,7 @@ def given_at(there: ScheduleRecord, tick: int) -> Any:
 
 
 def local_time(timezone: str, tick: int) -> str:
-    """`2026-12-04T18:00:00+01:00`."""
+    """Return a tick as local time, such as `2026-12-04T18:00:00+01:00`."""
     from datetime import UTC, datetime
 
     return datetime.fromtimestamp(tick // 1_000, UTC).astimezone(zone(timezone)).isoformat()

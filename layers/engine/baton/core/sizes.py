@@ -47,6 +47,6 @@ def excess_of(value: Any, most_bytes: int) -> str:
 
 
 def iso(milliseconds: int) -> str:
-    """`2026-11-21T10:00:00.123Z`."""
+    """Return milliseconds as a time, such as `2026-11-21T10:00:00.123Z`."""
     moment = datetime.fromtimestamp(milliseconds / 1_000, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

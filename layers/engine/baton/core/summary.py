@@ -36,7 +36,8 @@ _DETAILS = (
 
 
 def summary_of(value: Any, room: int, size: int, ref: str) -> Any:
-    """A summary of at most `room` bytes, or the shortest there is. `size` and `ref` name the whole of it.
+    """Return a summary of at most `room` bytes, or the shortest there is.
+    `size` and `ref` name the whole of it.
 
     Equal values have equal summaries.
     """
@@ -79,6 +80,6 @@ def _short(value: Any, detail: _Detail, depth: int) -> Any:
 
 
 def _head(value: dict[str, Any], detail: _Detail, depth: int) -> dict[str, Any]:
-    """The first keys of an object. A key of its own that looks like the mark gives way to it."""
+    """Return the first keys of an object. A key of its own that looks like the mark gives way to it."""
     first = islice((pair for pair in value.items() if pair[0] != MARK), detail.keys)
     return {key: _short(part, detail, depth + 1) for key, part in first}

@@ -78,7 +78,7 @@ class Guest:
             await self._api.answer(saga["id"], {"ask": asked["id"], "action": "confirm"})
 
     async def change(self, saga: Mapping[str, Any]) -> None:
-        """Once a table is held, request another one."""
+        """Request another table once one is held."""
         if self._course.changed_ms or not self._answered:
             return
         if not self._child:

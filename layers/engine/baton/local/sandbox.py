@@ -119,7 +119,9 @@ class InvocationResult:
         return self.outcome == "ok"
 
     def document(self) -> Any:
-        """The parsed payload, or None for an answer that is not JSON (awslambdaric lets bytes pass)."""
+        """Return the parsed payload, or None for an answer
+        that is not JSON (awslambdaric lets bytes pass).
+        """
         try:
             return json.loads(self.payload)
         except ValueError:

@@ -129,7 +129,9 @@ class LetterCollector:
         return found
 
     async def _empty(self, run: _Run, queue: DeadQueue) -> None:
-        """A queue is asked how many it has first: that is all that is done where nothing is dead."""
+        """Move all messages of a queue.
+        It is first asked how many it has: that is all that is done where nothing is dead.
+        """
         try:
             count = await self._offload(queue.count)
         except Exception as error:  # noqa: BLE001  # the other queue does not depend on it
@@ -209,7 +211,7 @@ class LetterCollector:
 
 
 def _saga_of(message: DeadMessage) -> tuple[SagaRef | None, int]:
-    """The saga that a message wakes, and the version that it knows."""
+    """Return the saga that a message wakes, and the version that it knows."""
     if message.source == RELAY:
         return None, 0
     try:

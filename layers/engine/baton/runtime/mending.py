@@ -40,8 +40,8 @@ class DeployedBuild:
         self._at: int | None = None
 
     async def tries_before(self) -> int | None:
-        """Steps that were last tried before this time may be mended; None: this
-        process is not to say. Raises engine faults.
+        """Return the time before which the last attempt of a step must lie for the step to be mended; None:
+        this process is not to say. Raises engine faults.
         """
         if not self.build:
             return None
@@ -53,8 +53,8 @@ class DeployedBuild:
         return self._at + (ROLLING_MS if self._clock.now() >= self._at + ROLLING_MS else 0)
 
     async def _since(self) -> int | None:
-        """Since when its code is deployed, which it says if no other has.
-        Read once: what other processes say later is for them.
+        """Return the time since which its code is deployed, which it writes if no other process has.
+        Read once: what other processes write later is for them.
         """
         there = await self._offload(self._entities.get, *_KEY)
         known = None if there is None else msgspec.convert(there.data, Deployed)

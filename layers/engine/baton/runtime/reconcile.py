@@ -116,7 +116,7 @@ class Reconciler:
         return sweep
 
     async def _lane(self, run: _Run, lane: str, span: _Span, act: _Act) -> int:
-        """Do something with all that is due in a lane of the run's shards. How many it was done with."""
+        """Apply `act` to all that is due in a lane of the run's shards. Return the number of successes."""
         slots = asyncio.Semaphore(SIDE_BY_SIDE)
         return sum(
             await asyncio.gather(*(self._each(run, lane, shard, span, act, slots) for shard in run.shards))
@@ -190,8 +190,8 @@ class Reconciler:
         return sent
 
     def _some(self, page: Sequence[Due], now: int) -> Sequence[Due]:
-        """As many as are woken in one run, others in the next: none that cannot
-        be tried keeps the rest from it.
+        """Return as many as are woken in one run, others in the next:
+        no saga that cannot be tried keeps the rest from it.
         """
         most = max(1, MENDED_A_MINUTE * self._period // 60_000 // self._log.limits.due_shards)
         step = max(1, len(page) // most)

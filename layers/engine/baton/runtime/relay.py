@@ -121,7 +121,9 @@ class Relay:
 
 
 def delay_of(wake: Wake, now: int, limits: Limits) -> int | None:
-    """Whole seconds until `wake.at`, rounded up; None when it is further away than a message can wait."""
+    """Return the whole seconds until `wake.at`, rounded up;
+    None when it is further away than a message can wait.
+    """
     if wake.at <= now:
         return 0
     if wake.at - now > limits.timer_by_message_ms:

@@ -57,7 +57,7 @@ class OtherThreads:
 
 
 def _place(frame: FrameType | None) -> _Place:
-    """Its place in each function that it is in."""
+    """Return the place of a frame in each function that it is in."""
     found: list[tuple[object, int]] = []
     while frame is not None:
         found.append((frame.f_code, frame.f_lasti))
@@ -66,7 +66,7 @@ def _place(frame: FrameType | None) -> _Place:
 
 
 def _is_woken(frame: FrameType) -> bool | None:
-    """Of a thread that waits for work, or without a limit for another thread: whether it is to go on.
+    """Return true if a thread that waits for work, or without a limit for another thread, is to go on.
     None for any other.
     """
     name, file, names = frame.f_code.co_name, frame.f_code.co_filename.replace("\\", "/"), frame.f_locals
@@ -224,13 +224,13 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return bool(self._ready)
 
     def _is_real(self) -> bool:
-        """True while a job runs, or a tool is asked and a socket or a thread is at work."""
+        """Return true while a job runs, or while a tool is asked and a socket or a thread is at work."""
         has_sockets = len(self._registered) > OWN_SOCKETS
         return bool(self._jobs or (self.tools_running and (has_sockets or self._threads.are_at_work())))
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """While a tool or a model is asked."""
+        """Mark the time in which a tool or a model is asked."""
         self.tools_running += 1
         try:
             yield
@@ -249,7 +249,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts
     ) -> asyncio.Future[T]:
-        """As always; time does not jump until it is done."""
+        """Run a function in the executor as always; time does not jump until it is done."""
         job = super().run_in_executor(executor, func, *args)
         self._jobs += 1
         job.add_done_callback(self._job_is_done)
@@ -340,7 +340,7 @@ class Blockers:
             self._tell(held)  # at once: it may hold the loop for ever
 
     def check(self) -> None:
-        """Raises `LoopBlocked` for the first of them."""
+        """Raise `LoopBlocked` for the first blocked loop."""
         for call in (held.call for held in self._found if held.call is not None):
             where = f"`{call.tool}` (node `{call.context.node}`)"
             raise LoopBlocked(

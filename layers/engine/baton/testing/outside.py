@@ -143,7 +143,7 @@ class Handovers:
         self._ahead.sort(key=lambda one: one[:2])
 
     def next_moment(self) -> int | None:
-        """Time of the next message, in epoch ms, or None."""
+        """Return the time of the next message, in epoch ms, or None."""
         return self._ahead[0][0] if self._ahead else None
 
     def due(self, now: int) -> tuple[str, str, Said] | None:
@@ -216,7 +216,9 @@ class Post:
         self._task = asyncio.create_task(self._run())
 
     def next_moment(self) -> int | None:
-        """Time of the next signal, in epoch ms. Raises the error with which the last one was refused."""
+        """Return the time of the next signal, in epoch ms.
+        Raises the error with which the last one was refused.
+        """
         if self._task.done():
             self._task.result()
         return self._begin + self.ahead[0].after_ms if self.ahead else None

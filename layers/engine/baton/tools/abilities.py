@@ -58,8 +58,8 @@ class Abilities:
     def fields(
         self, name: str, effect: str, schema: dict[str, Any], hints: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """The fields of the `ToolSpec`.
-        `schema` is that of the parameters, `hints` their types. Raises `ValueError`.
+        """Return the fields of the `ToolSpec`. `schema` is that of the parameters, `hints` their types.
+        Raises `ValueError`.
         """
         takes = schema.get("properties", {})
         carries_out = _carries_out(self.carries_out)
@@ -293,7 +293,7 @@ def _carries_out(said: Names) -> tuple[str, ...]:
 
 
 def _own_name(field: str, name: str, what: str, known: Collection[str]) -> None:
-    """Names of the author's own are fine, as long as they are not meant to be one of these."""
+    """Check a name of the author's own, which must not be a misspelt one of these."""
     if name in known:
         return
     if not NAME.fullmatch(name):

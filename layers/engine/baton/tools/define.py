@@ -53,7 +53,7 @@ class JsonSchemas(GenerateJsonSchema):
     """The generator for the parameters and results of tools, and for the types in a `Workflow`."""
 
     def decimal_schema(self, schema: Any) -> dict[str, Any]:
-        """Schema of a `Decimal`: a decimal text; as input, a number too.
+        """Return the schema of a `Decimal`: a decimal text; as input, a number too.
         Pydantic's own pattern uses look-ahead.
         """
         found: dict[str, Any] = super().decimal_schema(schema)
@@ -82,7 +82,7 @@ def _pattern(schema: Any, *, is_signed: bool) -> str:
 
 
 def core_schema_objects(schema: Any) -> Iterator[Mapping[str, Any]]:
-    """Every object in pydantic's core schema of a type: schemas, fields and configurations."""
+    """Yield every object in pydantic's core schema of a type: schemas, fields and configurations."""
     todo = [schema]
     while todo:
         part = todo.pop()
@@ -276,7 +276,7 @@ def tool(
 
 
 def _where(function: Callable[..., Any]) -> str:
-    """` (search, sagas/order.py:12)`: the function, and its file from the top of its package on."""
+    """Return ` (search, sagas/order.py:12)`: the function, and its file from the top of its package on."""
     code = getattr(function, "__code__", None)
     if code is None:
         return ""
@@ -437,7 +437,9 @@ def _keys_may_meet(part: Mapping[str, Any]) -> bool:
 
 
 def modules_of(module: str) -> Iterator[ModuleType]:
-    """The app and, if it is a package, every module in it whose name does not begin with `_`, imported."""
+    """Import the app and, if it is a package, every module in it whose name does not begin with `_`;
+    yield each.
+    """
     app = importlib.import_module(module)
     yield app
     for inner in pkgutil.iter_modules(getattr(app, "__path__", ()), f"{module}."):

@@ -60,7 +60,7 @@ def check_keys(value: Any) -> None:
 
 
 def _double(value: Any) -> str | None:
-    """A key of a `dict` that another key of it becomes, too."""
+    """Return a key of a `dict` that another key of it becomes, too."""
     if not isinstance(value, dict) or set(map(type, value)) <= _TEXT:
         return None
     known = set[str]()
@@ -73,7 +73,7 @@ def _double(value: Any) -> str | None:
 
 
 def _objects(value: Any) -> Iterator[dict[Any, Any]]:
-    """The dictionaries in a value, without their places: a result may have very many."""
+    """Yield the dictionaries in a value, without their places: a result may have very many."""
     todo = [value]
     while todo:
         part = todo.pop()
@@ -87,7 +87,7 @@ def _objects(value: Any) -> Iterator[dict[Any, Any]]:
 
 
 def _inside(value: Any, pointer: str) -> Iterator[tuple[str, Any]]:
-    """(JSON Pointer, value) of a value and of all in it."""
+    """Yield (JSON Pointer, value) of a value and of all in it."""
     yield pointer, value
     named: Iterable[tuple[Any, Any]] = (
         value.items()
@@ -126,7 +126,7 @@ class RaisedElsewhere(Exception):
 
 
 def bind(tool: Tool, arguments: Mapping[str, Any], context: StepContext) -> dict[str, Any]:
-    """The function's arguments as the types of its hints. Raises `StepFailure`."""
+    """Return the function's arguments as the types of its hints. Raises `StepFailure`."""
     try:
         if tool.reads_json:
             valid = tool.parameters.model_validate_json(_encode(dict(arguments)))
@@ -162,7 +162,7 @@ def plain_json(tool: Tool, value: Any) -> Any:
 
 
 def not_json(tool: str, error: BaseException) -> StepFailure:
-    """The failure of a tool whose result no log can hold."""
+    """Return the failure of a tool whose result no log can hold."""
     is_bytes = isinstance(error, UnicodeDecodeError) or "invalid utf-8" in str(error)
     hint = (
         "; let a model with `ser_json_bytes` and `val_json_bytes` write bytes as base64" if is_bytes else ""
@@ -181,7 +181,8 @@ def evidence_for(error: BaseException) -> Evidence:
 
 
 def tool_failure(error: BaseException, tool: Tool, evidence: Evidence | None = None) -> StepFailure:
-    """The failure of a step whose tool raised this: its code, class and status, and the pause it asks for.
+    """Return the failure of a step whose tool raised this: its code, class and status,
+    and the pause it asks for.
 
     What the tool itself says counts first.
     Of any other error the message says which line of the application raised it.
@@ -215,7 +216,7 @@ def tool_failure(error: BaseException, tool: Tool, evidence: Evidence | None = N
 
 
 def _place(error: BaseException, tool: Tool) -> str:
-    """The innermost line of the tool's own package; empty for the engine's own tools.
+    """Return the innermost line of the tool's own package; empty for the engine's own tools.
 
     The file is named by its module, so that no directory of a machine gets into a log.
     """
@@ -240,17 +241,17 @@ def traceback_of(error: BaseException) -> str:
 
 
 def report(traceback: str, tool: str, context: StepContext) -> None:
-    """The entry holds what was raised. The author finds the traceback in the worker's log."""
+    """Write the traceback to the worker's log, where the author finds it. The entry holds what was raised."""
     logger.warning("a tool raised: %s", traceback, extra=where(tool, context))
 
 
 def where(tool: str, context: StepContext) -> dict[str, Any]:
-    """The fields of a log line about a step."""
+    """Return the fields of a log line about a step."""
     return {"tool": tool, "saga": context.saga, "node": context.node, "attempt": context.attempt}
 
 
 def utf8_text(text: str) -> str:
-    """Text that UTF-8 can hold: messages quote whatever the outside sent."""
+    """Return text that UTF-8 can hold: messages quote whatever the outside sent."""
     return text.encode(errors="replace").decode()
 
 
@@ -367,7 +368,7 @@ class ToolPerformer:
         return plain_json(found, value)
 
     async def _call(self, tool: Tool, call: Mapping[str, Any], context: StepContext) -> Any:
-        """In a test of sagas (testing/deployment.py), otherwise."""
+        """Call the tool. In a test of sagas (testing/deployment.py), otherwise."""
         if tool.is_async:
             return await tool.function(**call)
         return await _in_thread(tool.function, call, self._threads, whose(context))
@@ -380,7 +381,7 @@ class _Threads:
         self._places = Places(most)
 
     def start(self, work: Callable[[], None], who: Whose, now: float) -> None:
-        """`work` ends with a call of `ended`. Raises `NoRoom`."""
+        """Start `work`, which ends with a call of `ended`. Raises `NoRoom`."""
         if not self._places.take(who, now):
             raise NoRoom(f"{self._places.taken} plain functions are running in this process already")
         try:
@@ -396,7 +397,7 @@ class _Threads:
 async def _in_thread(
     function: Callable[..., Any], call: Mapping[str, Any], threads: _Threads, who: Whose
 ) -> Any:
-    """The result of a plain function, from a thread of its own.
+    """Return the result of a plain function, from a thread of its own.
 
     No pool and no queue: waiting for a place would count as the step's own time. A runner that finds no
     place gets `NoRoom` and asks again.

@@ -86,7 +86,7 @@ def cut(text: str, room: int) -> str:
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """`1 saga`, `2 sagas`."""
+    """Write a number with its noun: `1 saga`, `2 sagas`."""
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 

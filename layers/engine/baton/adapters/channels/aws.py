@@ -25,7 +25,7 @@ class EventsClient(Protocol):
     """Calls that are used of the client."""
 
     def put_events(self, *, Entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:  # noqa: N803  # boto3's name
-        """An answer of 200 may say of an entry that it was not taken."""
+        """Put entries. An answer of 200 may still refuse single entries."""
         ...
 
 
@@ -56,7 +56,9 @@ class EventNotices:
 
 
 def cloud_event(telling: Telling) -> dict[str, Any]:
-    """Source and id together name one event; the id is the same when it is sent again."""
+    """Return the notice as a CloudEvent.
+    Source and id together identify an event; the id stays the same when it is sent again.
+    """
     return {
         "specversion": "1.0",
         "id": id_of(telling, EventNotices.name),
@@ -119,7 +121,7 @@ class MailNotices:
 
 
 def address_of(pattern: str, name: str) -> str:
-    """The address of a user or a group, empty when there is none.
+    """Return the address of a user or a group, empty when there is none.
 
     `{name}@a.example` makes one of a name, and takes a name that is an address of that domain already;
     `{name}` takes any name that is an address.

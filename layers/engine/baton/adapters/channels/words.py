@@ -126,7 +126,7 @@ def _offer(option: str | Option) -> str:
 
 
 def notice_data(telling: Telling, *, linked: bool = False) -> dict[str, Any]:
-    """The facts, the message, and the question as far as a program needs it to show and answer it.
+    """Return the facts, the message, and the question as far as a program needs it to show and answer it.
 
     `linked`: with the link that answers it. That is for one receiver, never for all who listen.
     """

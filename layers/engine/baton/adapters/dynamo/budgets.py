@@ -288,7 +288,7 @@ def _sums(item: StoredItem) -> Sums:
 
 
 def _told(item: StoredItem) -> UserRule:
-    """The rule about the user, as the account of a day says it."""
+    """Return the rule about the user, as the account of a day has it."""
     cap = int(item["cap"]["N"]) if "cap" in item else None
     return UserRule(int(item["rule"]["N"]), cap == BLOCKED, None if cap == BLOCKED else cap)
 
@@ -298,7 +298,7 @@ def _rule_key(tenant: str, user: str) -> Item:
 
 
 def _rule(item: StoredItem) -> UserRule:
-    """The rule about a user, as it was decided. Raises `CorruptLog`."""
+    """Return the operator's rule about a user. Raises `CorruptLog`."""
     if not item:
         return NO_RULE
     try:
@@ -329,6 +329,6 @@ def _stale(account: Account, item: StoredItem, now: int) -> list[tuple[str, Rese
 def _found(
     account: Account, item: StoredItem, until: int, *, is_freed: bool
 ) -> list[tuple[str, Reservation]]:
-    """Reservations whose time was over by `until`, those that were freed or the others."""
+    """Return reservations that expired by `until`: those that were freed, or the others."""
     held = ((name, _unpacked(account, name, item)) for name in item if name.startswith(_HELD))
     return [(name, one) for name, one in held if one.until <= until and one.is_freed == is_freed]

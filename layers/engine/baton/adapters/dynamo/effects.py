@@ -244,7 +244,7 @@ class DynamoEntities:
 
 
 def _as_it_stands(item: Any, key: str) -> Written:
-    """The write with this key as it was done before; or a conflict, with the version that is there."""
+    """Return the earlier write with this key; or a conflict, with the stored version."""
     version = int(item["ver"]["N"]) if "ver" in item else 0
     names: Sequence[str] = [one["S"] for one in item.get("keys", {"L": []})["L"]]
     if key in names:

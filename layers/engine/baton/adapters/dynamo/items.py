@@ -124,13 +124,13 @@ _encode = msgspec.json.Encoder().encode
 
 
 def labels_text(models: Mapping[str, tuple[int, int, int]], own: Mapping[str, str]) -> str:
-    """As it is stored: of models, and the saga's own labels."""
+    """Return the models and the saga's own labels as one stored text."""
     return _encode(_Labels(dict(models), dict(own))).decode()
 
 
 def row_filter(equal: Mapping[str, str], own: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-    """The terms of a filter, and their values, for rows whose attributes
-    are these (empty: any) and who have these labels.
+    """Return the terms of a filter, and their values, for rows with these attributes (empty:
+    any) and these labels.
     """
     values = {f":{name}": value for name, value in equal.items() if value}
     terms = [f"#{name[1:]} = {name}" for name in values]
@@ -157,12 +157,12 @@ INBOX_INDEX = "InboxIndex"
 
 
 def saga_pk(ref: SagaRef) -> str:
-    """The partition key of one saga. Messages name the saga by it, too."""
+    """Return the partition key of one saga. Messages name the saga by it, too."""
     return str(ref)
 
 
 def saga_of(pk: str) -> SagaRef:
-    """The inverse. Raises `ValueError`."""
+    """Return the saga of a partition key, the inverse of `saga_pk`. Raises `ValueError`."""
     return SagaRef.parse(pk)
 
 
@@ -222,7 +222,7 @@ def ruled_pk(tenant: str) -> str:
 
 
 def notice_pk(tenant: str, key: str) -> str:
-    """Hashed: a key may be longer than a partition key."""
+    """Return the partition key of a notice, which is hashed: a key may be longer than a partition key."""
     return f"T#{tenant}#NOTICE#{hashlib.sha256(key.encode()).hexdigest()}"
 
 
@@ -280,13 +280,15 @@ def key(pk: str, sk: str) -> Item:
 
 
 def row_item(tenant: str, row: Row) -> Item:
-    """A tool's own row: its attributes as DynamoDB's own types, so that others can query them."""
+    """Return the item of a tool's own row: its attributes as DynamoDB's own types,
+    so that others can query them.
+    """
     attributes = {name: attribute(value) for name, value in row.attributes.items()}
     return {**attributes, **key(f"T#{tenant}#ROW#{row.key}", row.sort)}
 
 
 def attribute(value: Any) -> UniversalAttributeValueTypeDef:
-    """A JSON value as an attribute."""
+    """Return a JSON value as an attribute."""
     if value is None:
         return {"NULL": True}
     if isinstance(value, bool):
@@ -301,7 +303,7 @@ def attribute(value: Any) -> UniversalAttributeValueTypeDef:
 
 
 def names_in(*expressions: str) -> dict[str, str]:
-    """The `ExpressionAttributeNames` of expressions that write an attribute `owner` as `#owner`."""
+    """Return the `ExpressionAttributeNames` of expressions that write an attribute `owner` as `#owner`."""
     found = {name for expression in expressions for name in re.findall(r"#(\w+)", expression)}
     if unknown := found - ATTRIBUTES.keys():
         raise KeyError(f"no attributes of the table: {sorted(unknown)}")
@@ -309,8 +311,8 @@ def names_in(*expressions: str) -> dict[str, str]:
 
 
 def item_size(item: Mapping[str, Any]) -> int:
-    """Bytes of an item by DynamoDB's rule: names, text and binary as they are, two digits of a number
-    to a byte and one more. Only the types that this table uses.
+    """Return the bytes of an item by DynamoDB's rule: names, text and binary as they are,
+    two digits of a number to a byte and one more. Only the types that this table uses.
     """
     size = 0
     for name, value in item.items():
@@ -338,7 +340,7 @@ def wake_text(wake: Wake) -> str:
 
 
 def head_item(head: Head, limits: StoreLimits) -> Item:
-    """A head as it is first put. Raises `ItemTooLarge`."""
+    """Return the item of a new head. Raises `ItemTooLarge`."""
     item = {
         **key(saga_pk(head.ref), HEAD),
         "wf": text_attribute(head.workflow),
@@ -409,7 +411,7 @@ def head_of(item: StoredItem) -> Head:
 
 
 def ttl(moment: int) -> UniversalAttributeValueTypeDef:
-    """DynamoDB's time to live is in whole seconds: not before the moment."""
+    """Return a time to live, which DynamoDB takes in whole seconds, not before the moment."""
     return number(-(-moment // 1_000))
 
 
@@ -423,7 +425,7 @@ def _count(item: StoredItem, name: str) -> int:
 
 
 def listed_of(item: StoredItem) -> Listed:
-    """A row of the status index. Raises `CorruptLog`."""
+    """Return the row of the status index that an item has. Raises `CorruptLog`."""
     try:
         return Listed(
             id=saga_of(item["pk"]["S"]).id,
@@ -439,7 +441,7 @@ def listed_of(item: StoredItem) -> Listed:
 
 
 def record_item(ref: SagaRef, sk: str, record: Record, wake: Wake | None = None) -> Item:
-    """An entry or a snapshot. Raises `ItemTooLarge`."""
+    """Return the item of an entry or a snapshot. Raises `ItemTooLarge`."""
     item = key(saga_pk(ref), sk)
     if wake is not None:
         item["wake"] = text_attribute(wake_text(wake))
@@ -462,7 +464,7 @@ def record_of(item: StoredItem) -> Record:
 
 
 def changing(changes: Mapping[str, Any]) -> tuple[str, Item]:
-    """An update expression that sets each attribute to its value, or removes it where that is None."""
+    """Return an update expression that sets each attribute to its value, or removes it where that is None."""
     sets = [f"#{name} = :{name}" for name, value in changes.items() if value is not None]
     removes = [f"#{name}" for name, value in changes.items() if value is None]
     values = {f":{name}": value for name, value in changes.items() if value is not None}
@@ -470,7 +472,7 @@ def changing(changes: Mapping[str, Any]) -> tuple[str, Item]:
 
 
 def unchanged_condition(seen: Mapping[str, Any]) -> tuple[str, Item]:
-    """A condition that each attribute has the value that was seen, or is absent where that is None."""
+    """Return a condition that each attribute has the value that was seen, or is absent where that is None."""
     terms = [
         f"attribute_not_exists(#{name})" if value is None else f"#{name} = :seen_{name}"
         for name, value in seen.items()
@@ -480,7 +482,7 @@ def unchanged_condition(seen: Mapping[str, Any]) -> tuple[str, Item]:
 
 
 def image_wake(image: Mapping[str, Any]) -> tuple[SagaRef, Wake]:
-    """The saga and the wake of a stream record's new image. Raises `PoisonMessage`."""
+    """Return the saga and the wake of a stream record's new image. Raises `PoisonMessage`."""
     try:
         return saga_of(image["pk"]["S"]), msgspec.json.decode(image["wake"]["S"], type=Wake)
     except (KeyError, TypeError, ValueError) as error:
@@ -488,7 +490,7 @@ def image_wake(image: Mapping[str, Any]) -> tuple[SagaRef, Wake]:
 
 
 def put_new(client: DynamoDBClient, table: str, item: Item) -> bool:
-    """False, and nothing written, when an item has that key already."""
+    """Put an item that has a new key. Return false, and write nothing, if an item has that key already."""
     try:
         with translated():
             client.put_item(TableName=table, Item=item, ConditionExpression="attribute_not_exists(pk)")

@@ -127,5 +127,5 @@ class DynamoLive:
 
 
 def watched_until(item: StoredItem) -> int:
-    """Until when a viewer watches, as this item says; 0 where it does not."""
+    """Return the time until which a viewer watches, as this item says; 0 if none does."""
     return int(item["watched"]["N"]) if "watched" in item else 0

@@ -101,7 +101,7 @@ class DynamoLog:
         self.limits = limits(shards, status_shards or shards)
 
     def table_of(self, ref: SagaRef) -> str:
-        """The table that a saga is in.
+        """Return the table that a saga is in.
         Raises `NotFound` for one of another cell, whose table this deployment does not know.
         """
         if ref.cell != self._cell:
@@ -213,7 +213,7 @@ class DynamoLog:
     def _update(
         self, ref: SagaRef, update: str, condition: str, values: Mapping[str, Any]
     ) -> StoredItem | None:
-        """The head as it was before, or None when the condition did not hold."""
+        """Return the head as it was before the update, or None when the condition did not hold."""
         try:
             with translated():
                 done = self._client.update_item(
@@ -285,7 +285,7 @@ class DynamoLog:
         return items.record_of(newest)
 
     def _is_free(self) -> Any:
-        """Condition that a put replaces only an expired item."""
+        """Return the condition that a put replaces only an expired item."""
         return _IS_FREE | {"ExpressionAttributeValues": {":now": number(self._clock.now() // 1_000)}}
 
     def _between(
@@ -391,7 +391,9 @@ class DynamoLog:
 
 
 def _as_seen(seen: Head) -> tuple[str, Item]:
-    """A condition that a head is as it was: every change of one between two takes changes one of these."""
+    """Return a condition that a head is unchanged:
+    every change between two takes changes one of these attributes.
+    """
     return unchanged_condition(
         {
             "epoch": number(seen.epoch),

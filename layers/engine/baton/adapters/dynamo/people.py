@@ -180,7 +180,7 @@ class DynamoNoticeRecord:
     def _decided(
         self, tenant: str, id: str, expression: str, values: Item, condition: str
     ) -> Incident | None:
-        """The incident, as it is after the write or, where that was refused, as it was."""
+        """Return the incident after the write or, where the condition refused it, as it is stored."""
         place = items.key(items.incident_pk(tenant, id), id)
         try:
             item = self._update(place, expression, values, condition)
@@ -336,7 +336,7 @@ class DynamoQuestions:
     def _shard(
         self, tenant: str, audience: str, shard: int, now: int, limit: int, after: Spot | None
     ) -> tuple[Sequence[QuestionRow], bool]:
-        """The next rows of a part of a list, and whether these are all.
+        """Return the next rows of a part of a list, and true if these are all.
         Of rows that expire at one moment the first shard's come first.
         """
         key, since = text_attribute(items.ask_key(tenant, audience, shard)), now

@@ -387,7 +387,7 @@ class MemoryLog:
             self._due.settle()
 
     def drain(self) -> list[tuple[SagaRef, Wake]]:
-        """The wakes of the stream since the last call, oldest first."""
+        """Return the wakes of the stream since the last call, oldest first."""
         with self._lock:
             stream, self._stream = self._stream, []
         return stream
@@ -404,7 +404,7 @@ class MemoryLog:
             self._due.move(ref, before, after)
 
     def heads(self) -> Sequence[Head]:
-        """Every head. For tests only: no port has it."""
+        """Return every head. For tests only: no port has it."""
         with self._lock:
             return list(self._heads.values())
 
@@ -437,14 +437,14 @@ class MemoryLog:
             self._stream.append((ref, wake))
 
     def _deliver(self) -> None:
-        """Outside the lock, so that listeners may write, too."""
+        """Call the listeners outside the lock, so that they may write, too."""
         if self._on_wake is not None:
             for ref, wake in self.drain():
                 self._on_wake(ref, wake)
 
 
 def _stored(ref: SagaRef, kind: str, record: Record, wake: Wake | None = None) -> Record:
-    """With the size that it has on a table. Raises `ItemTooLarge` where the table would."""
+    """Return the record with the size that it has on a table. Raises `ItemTooLarge` where the table would."""
     place = f"pk{ref}sk{kind}#{record.branch:04d}#{record.version:010d}"
     size = len(place.encode()) + len("d")
     if record.expires:

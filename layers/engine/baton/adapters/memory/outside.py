@@ -134,7 +134,7 @@ class MemoryModels:
     def __init__(
         self, script: Script, clock: Clock, prices: Mapping[str, Price] | Price | None = None
     ) -> None:
-        """prices: by the model's name, or of any."""
+        """Create the fake models. `prices`: by the model's name, or of any."""
         self._script, self._clock, self._prices = script, clock, prices
         self.requests: list[ModelRequest] = []
         self._ids: dict[str, str] = {}
@@ -188,7 +188,7 @@ class MemoryModels:
             self._handed[response][1].cancel()
 
     async def heard(self, profile: str, headers: Mapping[str, str], body: bytes) -> Over | None:
-        """The body is the id of a response, and needs no signature."""
+        """Read the body as the id of a response; no signature is needed."""
         request, answer = self._handed.get(body.decode(), (None, None))
         if request is None or answer is None or not answer.done():
             return None

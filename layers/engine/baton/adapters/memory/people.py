@@ -168,6 +168,6 @@ class MemoryQuestions:
         return left[:limit], left[limit - 1].spot if len(left) > limit else None
 
     def rows(self) -> list[tuple[str, QuestionRow]]:
-        """Every row with its tenant. For looking on: no port has it."""
+        """Return every row with its tenant. For tests only: no port has it."""
         with self._lock:
             return [(tenant, row) for (tenant, _, _), (_, row) in self._rows.items() if row is not None]

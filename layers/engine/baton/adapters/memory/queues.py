@@ -28,7 +28,7 @@ class MemoryQueue:
         return []
 
     def waiting(self) -> Sequence[tuple[int, Message]]:
-        """Everything in it as (visible from, message), in the order of sending."""
+        """Return all messages as (visible from, message), in the order of sending."""
         with self._lock:
             return list(self._messages)
 
@@ -115,7 +115,7 @@ class MemoryInvoker:
             self._invocations.append(tuple(messages))
 
     def drain(self) -> list[tuple[Message, ...]]:
-        """The invocations since the last call, oldest first."""
+        """Return the invocations since the last call, oldest first."""
         with self._lock:
             invocations, self._invocations = self._invocations, []
         return invocations

@@ -176,7 +176,7 @@ class MemoryBudgets:
             return sorted(user for of, user in self._rules if of == tenant and user > after)[:limit]
 
     def spent(self) -> dict[Account, int]:
-        """Spending of each user's account; for tests only, no port has it."""
+        """Return the spending of each user's account. For tests only: no port has it."""
         with self._lock:
             return {account: item.spent for account, item in self._items.items() if account.user}
 
@@ -293,7 +293,7 @@ class MemoryLetters:
         return Outstanding(min(len(pending), MOST_COUNTED), min(pending, default=0))
 
     def all(self) -> list[Letter]:
-        """Every letter, in the order of lists. For looking on: no port has it."""
+        """Return every letter, in the order of lists. For tests only: no port has it."""
         with self._lock:
             there = [one for place in self._letters if (one := self._there(*place)) is not None]
         return sorted(there, key=_place)

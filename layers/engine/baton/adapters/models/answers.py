@@ -37,7 +37,7 @@ class UsageSaid:
         self._figures: dict[str, int] = {}
 
     def see(self, usage: Any) -> None:
-        """A `usage` as it came."""
+        """Take the numbers of a `usage` as it came."""
         if not isinstance(usage, Mapping):
             return
         places = [usage, *(inner for name in _DETAILS if isinstance(inner := usage.get(name), Mapping))]
@@ -169,8 +169,8 @@ class Collected:
     """Takes the parts of one answer."""
 
     def __init__(self, host: str, body: Mapping[str, Any], most_input: int = 0) -> None:
-        """host: for messages. body: of the request, and `most_input` that it
-        reads, for providers that do not count.
+        """Collect an answer. `host`: for messages. `body`: of the request.
+        `most_input`: tokens that it reads, for providers that do not count.
         """
         self._host, self._body, self._most_input = host, body, most_input
         self._id = self._model = self._finish = ""
@@ -199,8 +199,8 @@ class Collected:
         return "".join(self._text)
 
     def answer(self) -> ModelAnswer:
-        """The whole.
-        Raises `StepFailure`: the provider has filtered it, the model has refused, or it has no end.
+        """Return the whole answer.
+        Raises `StepFailure` if the provider has filtered it, the model has refused, or it has no end.
         """
         if self._finish == "content_filter":
             raise self._refused(f"{self._host} has filtered the answer")
@@ -261,7 +261,9 @@ class Collected:
             self._size += len(begun.arguments[-1])
 
     def _begun(self, index: int, call: _Call) -> _Begun:
-        """The call that a part belongs to: of several with its index the one with its id, else the last."""
+        """Return the call that a part belongs to: of several with its index the one with its id,
+        else the last.
+        """
         there = [one for one in self._calls if one.index == index]
         begun = next((one for one in there if call.id and one.id == call.id), there[-1] if there else None)
         if begun is not None and not begun.is_other(call):
@@ -293,7 +295,7 @@ _SAYS: Final = ("message", "detail", "msg")
 
 
 async def as_stream(parts: AsyncIterable[bytes], host: str) -> AsyncIterator[bytes]:
-    """The bytes of an answer as those of a stream: JSON that came whole is a stream of one part.
+    """Yield the bytes of an answer as those of a stream: JSON that came whole is a stream of one part.
 
     Raises `StepFailure` for a page and for any other text: no model has answered.
     """
@@ -328,7 +330,7 @@ async def as_stream(parts: AsyncIterable[bytes], host: str) -> AsyncIterator[byt
 
 
 def error_in(part: Any) -> Mapping[str, Any] | None:
-    """The error that a part is, of a provider that does not put it under `error`."""
+    """Return the error of a part, of a provider that does not put it under `error`."""
     if not isinstance(part, Mapping) or "choices" in part or "usage" in part:
         return None
     text = next((part[name] for name in _SAYS if isinstance(part.get(name), str)), None)
@@ -354,7 +356,7 @@ _SECRET: Final = 6  # a shorter one is no secret, and may stand in any text
 
 
 def answer_without(answer: ModelAnswer, credential: str) -> ModelAnswer:
-    """The answer without the credential, as it is and as JSON writes it."""
+    """Return the answer without the credential, as it is and as JSON writes it."""
     if not any(form in part for form in _forms(credential) for part in _parts(answer)):
         return answer
     calls = tuple(

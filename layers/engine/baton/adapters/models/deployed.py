@@ -46,7 +46,7 @@ class DeployedModels:
         *,
         prices: Callable[[], Prices] | None = None,
     ) -> None:
-        """prices: in place of those that are packaged."""
+        """Create the models of a deployment. `prices`: in place of the packaged ones."""
         self._profiles, self._credentials = profiles, credentials
         self._clock, self._offload = clock, offload
         self._make_prices = prices
@@ -184,7 +184,9 @@ class DeployedModels:
         return self._prices.of(profile, name, self._clock.now())
 
     async def aclose(self) -> None:
-        """Ends the connections of this event loop. A process that lives as long as its loop need not."""
+        """Close the connections of this event loop.
+        A process that lives as long as its loop need not call it.
+        """
         if self._exchange is not None:
             await self._exchange.aclose()
 

@@ -43,7 +43,7 @@ _OWN_FAULT: Final = 500
 
 
 def provider_failure(error: Exception, profile: Profile, model: str, credential: str) -> StepFailure:
-    """The failure. The credential is kept out of its text, whatever the provider has quoted."""
+    """Return the provider's error as a failure, without the credential, whatever the provider has quoted."""
     host = profile.host
     if isinstance(error.__cause__, StepFailure):  # of the transport; the client wraps it
         return error.__cause__
@@ -99,7 +99,7 @@ def _code(error: Exception, known: str, status: int, said: str) -> str:
 
 
 def _number(error: Exception) -> int:
-    """A status in the place of a code, as some providers send it inside of an answer."""
+    """Return a status that stands in the place of a code, as some providers send it inside of an answer."""
     body: Any = getattr(error, "body", None)
     inner = body if isinstance(body, Mapping) else {}
     for found in (
@@ -174,8 +174,8 @@ class OpenAIExchange:
         draft: Draft | None = None,
         most_input: int = 0,
     ) -> ModelAnswer:
-        """Asks once; the text can be read off the `draft` meanwhile.
-        Raises `StepFailure`; one of 401 says that the credential was refused.
+        """Send one request; the text can be read off the `draft` meanwhile.
+        Raises `StepFailure`; status 401 means that the credential was refused.
         """
         collected = Collected(profile.host, body, most_input)
         if draft is not None:
@@ -232,7 +232,9 @@ class OpenAIExchange:
             raise failure from None
 
     async def aclose(self) -> None:
-        """Ends the connections of this event loop. A process that lives as long as its loop need not."""
+        """Close the connections of this event loop.
+        A process that lives as long as its loop need not call it.
+        """
         if self._loop is asyncio.get_running_loop():
             for opened in self._clients.values():
                 await opened.close()
@@ -269,7 +271,9 @@ def _headers(credential: str, key: str) -> dict[str, Any]:
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """Once for a process: reading the certificates of everybody's authorities takes its time."""
+    """Create the TLS context once for a process:
+    reading the certificates of all authorities takes its time.
+    """
     return httpx2.create_ssl_context()
 
 

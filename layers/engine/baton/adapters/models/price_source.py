@@ -85,7 +85,7 @@ def _price(figures: Mapping[str, Any]) -> Price | None:
 
 
 def _at(given: Decimal | source.TieredPrices, start: int) -> int:
-    """Micro-dollars for a million tokens, in a request of more than `start` tokens of input."""
+    """Return the micro-dollars for a million tokens, in a request of more than `start` tokens of input."""
     usd = given if isinstance(given, Decimal) else given.base
     if isinstance(given, source.TieredPrices):
         usd = next((tier.price for tier in reversed(given.tiers) if tier.start <= start), usd)

@@ -36,7 +36,9 @@ class Profiles:
     """Profiles of a deployment."""
 
     def __init__(self, text: str, plain: Collection[str] = ()) -> None:
-        """plain: hosts that are called without TLS, besides loopback; `*` is any. Raises `ValueError`."""
+        """Read the profiles. `plain`: hosts that are called without TLS, besides loopback; `*` is any.
+        Raises `ValueError`.
+        """
         self._named: Mapping[str, Profile] = {
             profile.name: profile for profile in (_read(entry, plain) for entry in reversed(text.split()))
         }
@@ -45,7 +47,7 @@ class Profiles:
         self._first = self._named[text.partition("=")[0].strip()]
 
     def of(self, model: str) -> tuple[Profile, str]:
-        """The profile of a model's name, and the name as the provider knows it.
+        """Return the profile of a model's name, and the name as the provider knows it.
 
         A beginning that names no profile belongs to the model's own name, as in `meta-llama/llama-4`.
         """
@@ -55,7 +57,7 @@ class Profiles:
         return self._first, model
 
     def named(self, name: str) -> Profile:
-        """The profile of this name. Raises `KeyError`."""
+        """Return the profile of this name. Raises `KeyError`."""
         return self._named[name]
 
     def names(self) -> list[str]:

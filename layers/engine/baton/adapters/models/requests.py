@@ -24,7 +24,9 @@ _ENFORCED: Final = frozenset({
 
 
 def body_of(request: ModelRequest, model: str) -> dict[str, Any]:
-    """The body. What the requests of one conversation share comes first, so that their bytes begin alike."""
+    """Return the body of a request.
+    The part that the requests of one conversation share comes first, so that their bytes begin alike.
+    """
     body: dict[str, Any] = {"model": model, "stream": True, "stream_options": {"include_usage": True}}
     if request.tools:
         body["tools"] = [
@@ -135,7 +137,9 @@ def found_in(data: Any, host: str) -> PartialResponse:
 
 
 def background_body_of(request: ModelRequest, model: str) -> dict[str, Any]:
-    """The body. What the requests of one conversation share comes first, so that their bytes begin alike."""
+    """Return the body of a request in the background.
+    The part that the requests of one conversation share comes first, so that their bytes begin alike.
+    """
     body: dict[str, Any] = {"model": model, "background": True, "store": True}
     if request.tools:
         body["tools"] = [
@@ -166,7 +170,7 @@ def background_body_of(request: ModelRequest, model: str) -> dict[str, Any]:
 
 
 def model_answer(found: PartialResponse, host: str) -> ModelAnswer:
-    """The answer of a response that is over. Raises `ModelFailure`."""
+    """Return the answer of a response that has ended. Raises `ModelFailure`."""
     usage = _used(found)
     if found.status == "failed":
         why = found.error or _Why()
@@ -195,7 +199,7 @@ def _names() -> Iterable[str]:
 
 
 def _items(message: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
-    """The items that stand for a message of the chat completions API."""
+    """Yield the items that stand for a message of the chat completions API."""
     if message["role"] == "tool":
         yield {
             "type": "function_call_output",
@@ -275,7 +279,7 @@ def is_signed(headers: Mapping[str, str], body: bytes, secret: str, now: int) ->
 
 
 def over_in(body: bytes) -> str:
-    """The response that an event says is over; empty for any other event."""
+    """Return the id of the response whose end an event announces; empty for any other event."""
     try:
         event = msgspec.json.decode(body, type=_Event)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -40,7 +40,8 @@ _reason = click.option(
 
 @click.group(short_help="List, redrive or discard what could not be delivered or read.")
 def dlq() -> None:
-    """Dead letters: sagas whose wakes no worker could handle, and messages that name no saga.
+    """List, redrive or discard dead letters: sagas whose wakes no worker could handle,
+    and messages that name no saga.
 
     The reconciler moves them here from the dead-letter queues, once a minute.
     """

@@ -92,7 +92,9 @@ _name = click.argument("name")
 
 @click.group(short_help="List schedules; pause, resume or trigger one.")
 def schedule() -> None:
-    """Schedules: workflows that start automatically, because their documents have a `schedule`."""
+    """List, pause, resume or trigger schedules: workflows that start automatically,
+    because their documents have a `schedule`.
+    """
 
 
 @schedule.command("list", short_help="List schedules.")

@@ -61,7 +61,7 @@ _encode = msgspec.json.encode
 
 @lru_cache(maxsize=len(_KINDS))
 def _kind(kind: type) -> Any:
-    """The module that judges conditions of this kind. It has `names`, `faults` and `judge`."""
+    """Return the module that judges conditions of this kind: it has `names`, `faults` and `judge`."""
     return import_module(f"{__name__}.{_KINDS[kind]}")
 
 
@@ -85,7 +85,7 @@ def _decoder() -> Any:
 
 
 def blobs_of(condition: Condition) -> frozenset[str]:
-    """The blobs (`cas://…`) with the condition's schemas and functions."""
+    """Return the blobs (`cas://…`) with the condition's schemas and functions."""
     return frozenset(_references(condition))
 
 

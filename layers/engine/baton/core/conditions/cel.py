@@ -95,7 +95,7 @@ class _Bound:
             raise TooMuch
 
     def of(self, tree: Tree, scope: _Scope) -> ValueShape:
-        """The shape of the expression's value. Raises `TooMuch`."""
+        """Return the shape of the expression's value. Raises `TooMuch`."""
         self._spend(scope, 1)
         shape = self._shape(tree, scope)
         if shape.size > model.CEL_BUILT:

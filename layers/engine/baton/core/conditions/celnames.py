@@ -271,7 +271,9 @@ class Names:
 
 
 def chain(tree: Tree, bound: frozenset[str]) -> tuple[str, Steps] | None:
-    """Root and steps of `ctx.a.output[0]["x"]`; None for an expression that begins with no variable."""
+    """Return root and steps of `ctx.a.output[0]["x"]`;
+    None for an expression that begins with no variable.
+    """
     steps: list[str | int] = []
     while not isinstance(tree, Name):
         if isinstance(tree, CelField) and not tree.is_test:
@@ -426,7 +428,7 @@ _WHOLE_FUNCTIONS = frozenset({"int", "uint", "size"})
 
 
 def unclear_division(tree: Tree) -> tuple[str, str] | None:
-    """Message and suggestion for the first division that may silently drop a fraction."""
+    """Return message and suggestion for the first division that may silently drop a fraction."""
     for call in _divisions(tree):
         kinds = [_kind(arg) for arg in call.args]
         left, right = call.args

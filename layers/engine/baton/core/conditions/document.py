@@ -268,7 +268,7 @@ def _comparing(operator: str) -> str:
 
 
 def _bare(text: str) -> str:
-    """An expression, with or without `${…}` around it."""
+    """Return an expression without the `${…}` around it, if it has that."""
     bare = text.strip()
     path = lone_path(bare)
     return path.text if path else bare
@@ -432,7 +432,7 @@ def _number(schema: Mapping[str, Any]) -> float:
 
 
 def _found(root: Any, ref: str) -> Any:
-    """The target of a reference inside the schema; None for any other reference."""
+    """Return the target of a reference inside the schema; None for any other reference."""
     found = root if ref.startswith("#") else None
     for step in ref.lstrip("#").split("/")[1:]:
         found = found.get(step) if isinstance(found, Mapping) else None

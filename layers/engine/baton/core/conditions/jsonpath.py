@@ -408,7 +408,7 @@ def _hint(text: str) -> str:
 
 
 def _counted(query: JSONPath) -> JSONPath:
-    """The same query, built of parts that count steps."""
+    """Return the same query, built of parts that count steps."""
     segments = []
     for segment in query.segments:
         if isinstance(segment, JSONPathRecursiveDescentSegment):

@@ -170,7 +170,7 @@ class _Count:
         return looks, told
 
     def _most(self, parts: Iterable[Subschema], seen: _Seen) -> tuple[int, int]:
-        """The maximum over parts of which each value is validated against one."""
+        """Return the maximum over parts of which each value is validated against one."""
         each = [(0, 0), *(self.of(part, seen) for part in parts)]
         return max(one for one, _ in each), max(one for _, one in each)
 

@@ -153,7 +153,7 @@ Composite = AllOf | AnyOf | Not
 
 
 def parts(condition: Condition) -> tuple[Condition, ...]:
-    """The direct inner conditions."""
+    """Return the direct inner conditions."""
     if isinstance(condition, (AllOf, AnyOf)):
         return condition.conditions
     return (condition.condition,) if isinstance(condition, Not) else ()

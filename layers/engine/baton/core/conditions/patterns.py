@@ -68,17 +68,17 @@ def weight(pattern: str) -> int:
 
 
 def time_of(pattern: str, length: int) -> int:
-    """Units of work to match a pattern against a text of `length` units."""
+    """Return the units of work to match a pattern against a text of `length` units."""
     return 1 + 4 * weight(pattern) + length * weight(pattern) // 6
 
 
 def pattern_bytes(total: int) -> int:
-    """Estimated bytes of compiled patterns with a total weight."""
+    """Estimate the bytes of compiled patterns with a total weight."""
     return _WEIGHT_BYTES * total
 
 
 def options() -> Any:
-    """The library's options for an engine with linear time and bounded memory."""
+    """Return the library's options for an engine with linear time and bounded memory."""
     import jsonschema_rs  # twelve megabytes, which most cold starts do not need
 
     return jsonschema_rs.RegexOptions(size_limit=PROGRAM_BYTES, dfa_size_limit=MACHINE_BYTES)

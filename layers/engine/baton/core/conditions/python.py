@@ -35,7 +35,7 @@ _SHAPE = "write `def evaluate(output, context):`"
 
 @lru_cache(maxsize=model.PLANS)
 def code_fault(code: str) -> tuple[str, str]:
-    """Message and suggestion for a fault in the source of a function; empty if there is none."""
+    """Return message and suggestion for a fault in the source of a function; empty if there is none."""
     if len(code) > model.CODE_LENGTH:
         return f"the function has more than {model.CODE_LENGTH} characters", "let a tool do it"
     try:
@@ -114,7 +114,9 @@ def _asked(code: str, data: bytes, condition: Python) -> SandboxQuestion:
 
 
 def _context(condition: Python, facts: Facts) -> dict[str, Any]:
-    """The nodes by name, and all other values by root: `context["search"]["output"]`, `context["input"]`."""
+    """Return the nodes by name, and all other values by root: `context["search"]["output"]`,
+    `context["input"]`.
+    """
     paths = [path_of(text) for text in condition.needs]
     for text in condition.needs:  # whatever is left out below, is missed here
         value_of(text, facts.lookup)

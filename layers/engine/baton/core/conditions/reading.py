@@ -18,7 +18,7 @@ path_of = lru_cache(maxsize=4_096)(parse)
 
 
 def expression_text(root: str, steps: Iterable[str | int], optional: bool = False) -> str:
-    """The expression of these steps, as written between `${` and `}`."""
+    """Return the expression of these steps, as written between `${` and `}`."""
     text = root
     for index, step in enumerate(steps):
         if isinstance(step, int):
@@ -54,12 +54,12 @@ def prune(value: Any, wanted: Collection[tuple[str, ...]]) -> Any:
 
 
 def _hollow(value: Any) -> Any:
-    """An empty value of the same type: a condition reads no key of it, but can see its type."""
+    """Return an empty value of the same type: a condition reads no key of it, but can see its type."""
     return type(value)() if isinstance(value, (list, str)) else value
 
 
 def _filled(value: Any, keys: tuple[str, ...], marks: Collection[int], taken: int = 1) -> Any:
-    """The value, with null for the first missing part on this path if that part is optional."""
+    """Return the value, with null for the first missing part on this path if that part is optional."""
     if not keys or not isinstance(value, dict):
         return value
     key = keys[0]
@@ -69,7 +69,7 @@ def _filled(value: Any, keys: tuple[str, ...], marks: Collection[int], taken: in
 
 
 def keys_of(path: Path) -> tuple[str, ...]:
-    """The inner steps up to the first index, which is the limit of pruning."""
+    """Return the inner steps up to the first index, which is the limit of pruning."""
     keys: list[str] = []
     for step in path.inner:
         if not isinstance(step, str):
@@ -79,7 +79,8 @@ def keys_of(path: Path) -> tuple[str, ...]:
 
 
 def gather(paths: Iterable[Path], lookup: Lookup, asked: Iterable[Path] = ()) -> dict[str, Any]:
-    """Values that the paths name, by root and pruned; nodes stand under `ctx`. Missing values are left out.
+    """Return the values that the paths name, by root and pruned; nodes stand under `ctx`.
+    Missing values are left out.
 
     For paths in `asked` only the presence of a value matters; alone, they yield null.
     """

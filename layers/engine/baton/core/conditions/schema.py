@@ -60,7 +60,7 @@ def _told(plan: SchemaPlan, value: Any) -> list[tuple[list[str | int], str]]:
 
 
 def _first(validator: Any, value: Any) -> tuple[list[str | int], str]:
-    """The first violation of a value that has at least one."""
+    """Return the first violation of a value that has at least one."""
     found: Any = None
     try:
         validator.validate(value)
@@ -70,7 +70,7 @@ def _first(validator: Any, value: Any) -> tuple[list[str | int], str]:
 
 
 def input_violations(schema: Any, value: Any) -> tuple[Problem, ...]:
-    """`violations` of a saga's input. An input that is left out is null."""
+    """Return the `violations` of a saga's input. A missing input is null."""
     found = violations(schema, value, "/input")
     if not found or value is not None:
         return found

@@ -39,7 +39,7 @@ class Schema:
     root: Any
 
     def resolved(self) -> Schema:
-        """The target of a reference into `$defs`."""
+        """Return the target of a reference into `$defs`."""
         value = self.value
         for _ in range(_MOST):
             reference = value.get("$ref") if isinstance(value, dict) else None
@@ -51,8 +51,8 @@ class Schema:
         return Schema(None, self.root)
 
     def types(self) -> frozenset[str]:
-        """The types of its values, as JSON Schema names them; all types if the schema does not restrict
-        them.
+        """Return the types of its values, as JSON Schema names them;
+        all types if the schema does not restrict them.
         """
         found: set[str] = set()
         seen: set[int] = set()
@@ -77,7 +77,7 @@ class Schema:
         return tuple(listed) if isinstance(listed, dict) else ()
 
     def inside(self, step: str | int) -> Any:
-        """The schema of a field or an item; None if it is unknown.
+        """Return the schema of a field or an item; None if it is unknown.
         Raises KeyError for a field or item that cannot exist.
         """
         if ("array" if isinstance(step, int) else "object") not in self.types():
@@ -118,20 +118,22 @@ class Schema:
 
 
 def _said(value: Any) -> frozenset[str]:
-    """The types that a schema names itself."""
+    """Return the types that a schema names itself."""
     said = value.get("type") if isinstance(value, dict) else None
     listed = said[: len(TYPES)] if isinstance(said, list) else [said]
     return TYPES.intersection(name for name in listed if isinstance(name, str))
 
 
 def _union(value: Any) -> list[Any]:
-    """The schemas of a union. A value matches at least one of them."""
+    """Return the schemas of a union. A value matches at least one of them."""
     unions = (value.get(key) for key in ("anyOf", "oneOf")) if isinstance(value, dict) else ()
     return next((union[: _MOST + 1] for union in unions if isinstance(union, list)), [])
 
 
 def in_words(types: frozenset[str]) -> str:
-    """`a string or null`. An integer is not distinguished from a number."""
+    """Return the types in words, such as `a string or null`.
+    An integer is not distinguished from a number.
+    """
     told = types - {"integer"} if "number" in types else types
     return " or ".join(words for name, words in _WORDS.items() if name in told)
 
@@ -234,7 +236,7 @@ def _violations(schema: Any, draft: str) -> Iterator[Any]:
 
 
 def _in_words(error: Any, path: list[Any]) -> tuple[str, str]:
-    """Message and suggestion for an error of the library."""
+    """Return message and suggestion for an error of the library."""
     word = next((step for step in reversed(path) if isinstance(step, str)), "")
     kind, value = error.kind.name, error.instance
     if kind == "anyOf" and word == "type":

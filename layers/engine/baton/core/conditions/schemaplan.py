@@ -137,7 +137,7 @@ plan_of = Kept(_compiled, model.COMPILED_BYTES, lambda plan: plan.bytes)
 
 
 def shorten_message(message: str) -> str:
-    """A message of readable length. Messages of the library contain whole values."""
+    """Shorten a message to readable length. Messages of the library contain whole values."""
     is_long = len(message) > model.PROBLEM_LENGTH
     return f"{message[: model.PROBLEM_LENGTH]}…" if is_long else message
 
@@ -299,7 +299,7 @@ class _Places:
 
 
 def _size(literal: Any) -> int:
-    """Number of values in the literal, plus one for each 32 characters of text."""
+    """Return the number of values in the literal, plus one for each 32 characters of text."""
     if isinstance(literal, str):
         return 1 + (len(literal) >> 5)
     if isinstance(literal, dict):

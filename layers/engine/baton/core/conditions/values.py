@@ -45,13 +45,13 @@ class ValueShape:
 
 
 def unknown_operator(operator: str, known: tuple[str, ...], listed: str) -> tuple[str, str]:
-    """Message and suggestion for an unknown operator."""
+    """Return message and suggestion for an unknown operator."""
     hint = f"did you mean `{_MEANT[operator]}`?" if operator in _MEANT else nearest(operator, known)
     return f"there is no operator `{operator[:40]}`", hint or f"there are {listed}"
 
 
 def units(text: str) -> int:
-    """The size of a text."""
+    """Return the size of a text in units of work."""
     return 1 + (len(text) >> _BYTES_OF_A_UNIT)
 
 
@@ -70,7 +70,7 @@ def measure(value: Any) -> ValueShape:
 
 
 def check_size(size: int) -> None:
-    """Raises `ConditionError` for more units than a condition may read."""
+    """Raise `ConditionError` for more units than a condition may read."""
     if size > model.DATA_UNITS:
         raise ConditionError(
             TOO_LARGE,
@@ -82,7 +82,7 @@ def check_size(size: int) -> None:
 def _walk(
     value: dict[str, Any] | list[Any], depth: int, sizes: list[int], widths: list[int], texts: list[int]
 ) -> int:
-    """The size of a list or object; raises the levels below it to what it has there."""
+    """Return the size of a list or object, and add to the sizes of the levels below it."""
     if depth >= model.DATA_DEPTH:
         raise ConditionError(
             TOO_LARGE, f"the data is nested deeper than {model.DATA_DEPTH} levels; name a part of it"
@@ -108,7 +108,7 @@ def _walk(
 
 
 def type_of(value: Any) -> str:
-    """The JSON type, with its article."""
+    """Return the JSON type, with its article."""
     names = {dict: "an object", list: "a list", str: "a text", bool: "a boolean", type(None): "null"}
     return names.get(type(value), "a number")
 
@@ -134,7 +134,7 @@ def equal(left: Any, right: Any) -> bool:
 
 
 def compare_values(left: Any, operator: str, right: Any) -> bool:
-    """By one of `COMPARISONS`. Raises `ConditionError` for an order of what has none."""
+    """Compare by one of `COMPARISONS`. Raises `ConditionError` for an order of values that have none."""
     if operator == "==":
         return equal(left, right)
     if operator == "!=":
@@ -150,7 +150,7 @@ def compare_values(left: Any, operator: str, right: Any) -> bool:
 
 
 def member(left: Any, operator: str, right: Any) -> bool:
-    """By one of `MEMBERSHIPS`: in a list, an object's keys or a text."""
+    """Test membership by one of `MEMBERSHIPS`: in a list, an object's keys or a text."""
     if operator == "contains":
         return _holds(left, right, "contains")
     return _holds(right, left, operator) is (operator == "in")
@@ -189,7 +189,9 @@ class Kept(Generic[K, V]):
         self._misses = 0
 
     def __call__(self, key: K) -> V:
-        """Two threads may make the same; one of the results is kept."""
+        """Return the kept result for a key, or make it.
+        Two threads may make the same; one of the results is kept.
+        """
         found = self._kept.pop(key, None)
         if found is None:
             found = self._make(key)
@@ -208,5 +210,5 @@ class Kept(Generic[K, V]):
             held -= size
 
     def cache_info(self) -> Info:
-        """Misses, number of results and held bytes."""
+        """Return misses, number of results and held bytes."""
         return Info(self._misses, len(self._kept), sum(map(self._size, self._kept.values())))

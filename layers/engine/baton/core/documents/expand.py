@@ -46,7 +46,7 @@ class Expansion:
     """By the author's node, the first of its expansion, where that has another name."""
 
     def for_author(self, problems: Iterable[Problem]) -> tuple[Problem, ...]:
-        """The problems where the author can mend them, each once."""
+        """Return the problems where the author can mend them, each once."""
         return tuple(dict.fromkeys(map(self._at_its_author, problems)))
 
     def _at_its_author(self, problem: Problem) -> Problem:
@@ -69,7 +69,7 @@ class _Refused(Exception):
 
 
 def expand_own_kinds(document: Any, kinds: OwnKinds) -> Expansion:
-    """The document with each node of an own kind replaced by the nodes that it stands for."""
+    """Replace each node of an own kind of the document by the nodes that it stands for."""
     nodes = document.get("nodes") if isinstance(document, dict) else None
     if not kinds or not isinstance(nodes, dict):
         return Expansion(document)
@@ -108,12 +108,12 @@ def expand_own_kinds(document: Any, kinds: OwnKinds) -> Expansion:
 
 
 def _near(key: str, kinds: OwnKinds) -> str:
-    """The own kind that a key nearly is, or an empty string."""
+    """Return the own kind that a key nearly is, or an empty string."""
     return next(iter(get_close_matches(key, kinds, n=1, cutoff=_ALIKE)), "")
 
 
 def _key_of(node: Any, kinds: OwnKinds) -> str:
-    """The key that makes it a node of an own kind, if only nearly."""
+    """Return the key that makes the node one of an own kind, if only nearly."""
     if not isinstance(node, dict):
         return ""
     if own := [key for key in node if key in kinds]:
@@ -257,7 +257,7 @@ def _each(value: Any, first: Mapping[str, str], *keys: str, **more: Callable[[An
 
 
 def _thens(rules: Any, first: Mapping[str, str]) -> Any:
-    """Rules, or names in place of them."""
+    """Return the rules with names in place of them."""
     if isinstance(rules, list):
         return [_thens(rule, first) for rule in rules]
     return _each(rules, first, "then") if isinstance(rules, dict) else _first(rules, first)

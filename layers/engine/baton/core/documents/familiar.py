@@ -236,7 +236,7 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def plainly(word: str) -> str:
-    """A word as the keys of a document are written: `dependsOn` and `depends-on` are `depends_on`."""
+    """Return a word as the keys of a document are written: `dependsOn` and `depends-on` are `depends_on`."""
     return _CAMEL.sub("_", word).replace("-", "_").replace(" ", "_").lower()
 
 
@@ -322,8 +322,8 @@ BELOW: Mapping[str, type[BaseModel]] = {"on_failure": ReactionModel, "graphs": G
 
 
 def existing_part(location: Sequence[Any], document: Any) -> list[Any]:
-    """As much of a location as the document has: `join: 0` has no
-    `wait_for` in it. A missing key is had, too.
+    """Return as much of a location as the document has: `join: 0` has no `wait_for` in it.
+    A missing key counts as had. A missing key is had, too.
 
     A place in a list is none where one thing stands for a list of it.
     """
@@ -339,7 +339,7 @@ def existing_part(location: Sequence[Any], document: Any) -> list[Any]:
 
 
 def deep_copy(value: Any) -> Any:
-    """A copy of a JSON value in which every place has an object of its own.
+    """Copy a JSON value so that every place has an object of its own.
 
     A change at one place is then none at another, nor of what the caller has.
     """
@@ -349,12 +349,12 @@ def deep_copy(value: Any) -> Any:
 
 
 def pointer_of(location: Sequence[Any]) -> str:
-    """A JSON Pointer (RFC 6901)."""
+    """Return a JSON Pointer (RFC 6901)."""
     return "".join(f"/{escape(step)}" for step in location)
 
 
 def model_around(location: Sequence[Any]) -> type[BaseModel]:
-    """The model of the object that has the last step of the location in it."""
+    """Return the model of the object that has the last step of the location in it."""
     in_node = location[0] == "nodes"
     around = [step for step in location[2 if in_node else 0 : -1] if isinstance(step, str)]
     if not around:
@@ -363,7 +363,7 @@ def model_around(location: Sequence[Any]) -> type[BaseModel]:
 
 
 def fields_around(location: Sequence[Any]) -> Mapping[str, FieldInfo]:
-    """Possible fields beside the last step of the location, by the keys that a document writes."""
+    """Return the possible fields beside the last step of the location, by the keys that a document writes."""
     return _fields(model_around(location))
 
 
@@ -403,12 +403,12 @@ def belongs(location: Sequence[Any], node: Mapping[str, Any]) -> tuple[str, ...]
 
 
 def _key(word: str, model: type[BaseModel]) -> str:
-    """The key of an object that is called so, here or elsewhere; an empty string if there is none."""
+    """Return the key of an object that is called so, here or elsewhere; an empty string if there is none."""
     return word if word in _fields(model) else WORDS[model].key(word) if model in WORDS else ""
 
 
 def advice(location: Sequence[Any]) -> str:
-    """The message about a key of another tool that has no counterpart here."""
+    """Return the message about a key of another tool that has no counterpart here."""
     words = WORDS.get(model_around(location))
     return words.advice(plainly(str(location[-1]))) if words is not None else ""
 

@@ -66,7 +66,8 @@ _SOME_CODE = "child_failed"  # that a node of any kind may have
 
 
 def repair(document: _Object, faults: Faults, written: Written) -> tuple[WorkflowModel | None, Faults]:
-    """The document without its faults, and those that come to light only then; None if there are no nodes.
+    """Return the document without its faults, and the faults that come to light only then;
+    None if there are no nodes.
 
     These are where the document would have them if it had the keys that
     were meant, which are added to `written`.
@@ -99,7 +100,7 @@ def repair(document: _Object, faults: Faults, written: Written) -> tuple[Workflo
 def _settled(
     value: Any, faults: Faults, repair: Callable[[Any, Faults], Any], check: Callable[[Any], Faults]
 ) -> tuple[Any, list[Any]]:
-    """The value once nothing is wrong with it, and what came to light meanwhile.
+    """Return the value once nothing is wrong with it, and the faults that came to light meanwhile.
 
     It comes to an end: a repair leaves no key that is unknown, and nothing in a field that was wrong.
     """
@@ -133,7 +134,8 @@ def _faults_of(model: type[WorkflowModel | NodeModel], value: _Object) -> Faults
 
 
 def _rekeyed(value: Any, faults: Faults, written: Written, before: tuple[str, ...] = ()) -> Any:
-    """The value with each unknown key under the one that was meant, if that is free, or else without it.
+    """Return the value with each unknown key under the one that was meant, if that is free,
+    or else without it.
 
     `before` leads to the value in its document. What is moved is added to `written`.
     """
@@ -155,7 +157,8 @@ def _rekeyed(value: Any, faults: Faults, written: Written, before: tuple[str, ..
 
 
 def gather_nodes(document: _Object, written: Written) -> tuple[_Object, list[Problem]]:
-    """The document with its nodes by their names under `nodes`, and the problem of their standing elsewhere.
+    """Return the document with its nodes by their names under `nodes`,
+    and the problem of their standing elsewhere.
 
     What is moved is added to `written`.
     """
@@ -183,8 +186,8 @@ def gather_nodes(document: _Object, written: Written) -> tuple[_Object, list[Pro
 
 
 def _beside(nodes: _Object) -> dict[str, _Object]:
-    """By the name of a node without anything below it: the keys of a node
-    that follow it, as they do in YAML that is not indented.
+    """Return, by the name of a node without anything below it, the keys of a node that follow it,
+    as they do in YAML that is not indented.
     """
     found: dict[str, _Object] = {}
     name = None
@@ -203,7 +206,7 @@ def _listed(keys: Iterable[str]) -> str:
 
 
 def _by_name(nodes: Sequence[Any]) -> _Object:
-    """Nodes of a list by what they call themselves; empty if not each has a name of its own."""
+    """Return the nodes of a list by what they call themselves; empty if not each has a name of its own."""
     named: _Object = {}
     for node in nodes if len(nodes) <= MAX_NODES else ():
         key = next((key for key in ("name", "id", "key") if isinstance(node, dict) and key in node), "")
@@ -228,8 +231,8 @@ def _without(rest: _Object, faults: Faults, *, written: Written) -> _Object:
 
 
 def _schemas(schemas: _Object, broken: Sequence[tuple[str, ...]]) -> _Object:
-    """Those that are broken allow everything, so that they can still be
-    asked for by their names, if these are any.
+    """Return the schemas; broken ones allow everything,
+    so that they can still be referred to by their names, if these are any.
     """
     unnamed = {location[0] for location in broken if location[-1] == "[key]"}
     known = {name: item for name, item in schemas.items() if name not in unnamed}
@@ -295,7 +298,7 @@ def _after(value: Any, names: Collection[str]) -> list[str]:
 
 
 def _branch(value: Any, names: Collection[str]) -> _Object | None:
-    """A branch to the same nodes."""
+    """Return a branch to the same nodes."""
     branch = value if isinstance(value, dict) else {}
     rules = branch.get("rules")
     parts = [branch.get("among"), branch.get("default")]
@@ -305,7 +308,7 @@ def _branch(value: Any, names: Collection[str]) -> _Object | None:
 
 
 def _loop(value: Any, names: Collection[str]) -> _Object | None:
-    """A loop over the same nodes, with the same edges out."""
+    """Return a loop over the same nodes, with the same edges out."""
     if not isinstance(value, dict):
         return None
     condition, back_to = value.get("while"), value.get("back_to")
@@ -319,7 +322,7 @@ def _loop(value: Any, names: Collection[str]) -> _Object | None:
 
 
 def _catch(value: Any, names: Collection[str]) -> list[_Object] | None:
-    """Rules that lead to the same nodes."""
+    """Return rules that lead to the same nodes."""
     rules = value if isinstance(value, list) else [value]
     thens = [rule.get("then") if isinstance(rule, dict) else rule for rule in rules]
     found = (_existing(then, names) for then in thens)
@@ -394,7 +397,7 @@ class Definition(NamedTuple):
 
 
 def read_definition(value: Any) -> Definition:
-    """The definition that a parsed document is."""
+    """Read the definition of a parsed document."""
     if not isinstance(value, dict):
         return Definition(None, (Problem("", "a workflow document is an object with `name` and `nodes`"),))
     twice = tuple(_same_time_twice(value))
@@ -421,7 +424,7 @@ def read_definition(value: Any) -> Definition:
 
 
 def as_written(problems: Sequence[Problem], written: Mapping[str, str]) -> tuple[Problem, ...]:
-    """The problems where the document has them.
+    """Return the problems where the document has them.
     What is wrong with a value under the key that was meant is no other one.
 
     It is told with that key: perhaps something else was meant.
@@ -467,7 +470,7 @@ def _same_time_twice(value: dict[str, Any]) -> Sequence[Problem]:
 
 
 def _problem(fault: Any, document: Any, *, has_hint: bool) -> Problem:
-    """The fault in plain words."""
+    """Return the fault in plain words."""
     location = [step for step in fault["loc"] if step != "[key]"]
     pointer = pointer_of(location)
     kind, suggestion = fault["type"], ""
@@ -526,7 +529,7 @@ def _nothing_here(location: Sequence[Any]) -> str:
 
 
 def _told(faults: Faults, document: Any) -> list[Any]:
-    """Without those that say that a key is missing when it is there, misspelt."""
+    """Return the faults without those of a missing key that is there, misspelt."""
     lacking = {fault["loc"][:-1] for fault in faults if fault["type"] == "missing"}
     unknown = [fault["loc"] for fault in faults if fault["type"] == "extra_forbidden"]
     misspelt = {(*at[:-1], nearest_valid_form(at)) for at in unknown[:MAX_HINTS] if at[:-1] in lacking}
@@ -560,7 +563,7 @@ def _advice(location: Sequence[Any], value: Any) -> str:
 
 
 def _of_no_kind(location: Sequence[Any], document: Any) -> str:
-    """The message about an unknown key of a node without a kind."""
+    """Return the message about an unknown key of a node without a kind."""
     node = document["nodes"][location[1]] if len(location) == 3 and location[0] == "nodes" else {}
     if not 0 < len(node) <= _MOST_KEYS:
         return ""

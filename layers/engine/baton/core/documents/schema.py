@@ -185,7 +185,9 @@ SHARED: dict[str, dict[str, Any]] = {
 
 
 def document_schema(own: OwnKinds = MappingProxyType({})) -> dict[str, Any]:
-    """The JSON Schema of a workflow document, also with an application's own kinds; a new value each time."""
+    """Return the JSON Schema of a workflow document, also with an application's own kinds;
+    a new value each time.
+    """
     made = _made()
     whole = made["WorkflowModel"]
     fields = _clean(whole["properties"], made)
@@ -216,7 +218,7 @@ def document_schema(own: OwnKinds = MappingProxyType({})) -> dict[str, Any]:
 
 
 def node_types(own: OwnKinds = MappingProxyType({})) -> list[dict[str, Any]]:
-    """Every kind of node: its name and drawing, its abilities, and its JSON Schemas.
+    """Return every kind of node: its name and drawing, its abilities, and its JSON Schemas.
 
     `schema` is that of one node, complete in itself; `input` that of its `with`, None for a kind that takes
     none; `output`
@@ -251,7 +253,9 @@ def _node_schema(kind: NodeDocument, made: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _node_of(kind: NodeDocument | OwnKind, field: dict[str, Any], others: Iterable[str]) -> dict[str, Any]:
-    """The schema of a node: the field that makes it one of its kind, and those that other kinds have, too."""
+    """Return the schema of a node: the field that makes it one of its kind,
+    and those that other kinds have, too.
+    """
     return {
         "title": kind.title,
         "description": kind.description,
@@ -281,7 +285,9 @@ def _own_described(kind: OwnKind) -> dict[str, Any]:
 
 
 def _own_schema(kind: OwnKind) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The schema of a node of an application's own kind, and what it refers to besides what all nodes do."""
+    """Return the schema of a node of an application's own kind,
+    and the definitions that it refers to besides those of all nodes.
+    """
     fields = kind.model.model_json_schema(ref_template=f"{_REF}{kind.key}.{{model}}")
     inside = {f"{kind.key}.{name}": part for name, part in fields.pop("$defs", {}).items()}
     return _node_of(kind, fields, FIELDS), inside
@@ -300,7 +306,7 @@ def _made() -> Mapping[str, Any]:
 
 
 def unwrap_descriptions(schema: Any) -> Any:
-    """A JSON Schema made of models, its descriptions without the line breaks of their docstrings."""
+    """Return a JSON Schema made of models, its descriptions without the line breaks of their docstrings."""
     if isinstance(schema, dict):
         return {
             key: _LINE_BREAK.sub(" ", value)
@@ -312,7 +318,7 @@ def unwrap_descriptions(schema: Any) -> Any:
 
 
 def _definitions() -> Mapping[str, Any]:
-    """Everything that a schema may refer to, by its name."""
+    """Return everything that a schema may refer to, by its name."""
     made = _made()
     models: dict[str, type[BaseModel]] = {
         model.__name__: model for model in (*INSIDE.values(), *BELOW.values())
@@ -324,7 +330,7 @@ def _definitions() -> Mapping[str, Any]:
 
 
 def _part(described: Mapping[str, Any], made: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
-    """The schema of an object, or of its short form."""
+    """Return the schema of an object, or of its short form."""
     inside = _object(described, made)
     short = getattr(model, "short", "")
     if not short:
@@ -376,7 +382,7 @@ def _clean_one(field: Mapping[str, Any], made: Mapping[str, Any]) -> dict[str, A
 
 
 def _used_by(schema: Any) -> dict[str, Any]:
-    """The definitions that a schema refers to, directly or through others."""
+    """Return the definitions that a schema refers to, directly or through others."""
     definitions = _definitions()
     names: dict[str, None] = {}
     look_at = [schema]

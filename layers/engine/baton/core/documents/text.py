@@ -65,7 +65,7 @@ class Document:
         return self.places()
 
     def locate(self, problem: Problem) -> Problem:
-        """The problem with the position of its path, or of the nearest value around it."""
+        """Return the problem with the position of its path, or of the nearest value around it."""
         place = self.place
         for token in problem.path.split("/")[1:]:
             if place.items is None or token not in place.items:
@@ -90,7 +90,7 @@ class _NotPlainError(Exception):
 
 
 def _plain_json(text: str) -> Any:
-    """The value of JSON in which nothing needs a closer look. Raises `_NotPlainError`."""
+    """Return the value of JSON in which nothing needs a closer look. Raises `_NotPlainError`."""
     if "\\u" in text or _SURROGATE.search(text):
         raise _NotPlainError
     value = json.loads(
@@ -131,7 +131,7 @@ def _float(word: str) -> float:
 
 
 def _is_json(text: str, *, strict: bool) -> bool:
-    """JSON's own parser has the better messages, so what looks like JSON is checked by it first.
+    """Return true for JSON, which its own parser checks first, because that has the better messages.
 
     False for what may be YAML in flow style. Numbers and constants are left for the reader.
     """
@@ -177,7 +177,7 @@ class _Reader:
         return value
 
     def _number(self, word: str, line: int, column: int) -> int | float | None:
-        """None for a text that is not a number."""
+        """Return the number; None for a text that is not one."""
         match = NUMBER.fullmatch(word)
         if not match:
             return None

@@ -32,7 +32,7 @@ class _Dumper(yaml.SafeDumper):
         return self.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
     def row(self, value: list[Any]) -> yaml.SequenceNode:
-        """On one line if it is short and simple."""
+        """Write a list on one line if it is short and simple."""
         is_flat = not any(isinstance(item, (list, dict)) for item in value)
         is_row = is_flat and sum(len(str(item)) + 2 for item in value) <= _LONGEST_ROW
         return self.represent_sequence("tag:yaml.org,2002:seq", value, flow_style=is_row)
@@ -43,7 +43,7 @@ _Dumper.add_representer(list, _Dumper.row)
 
 
 def write_yaml(value: Any) -> str:
-    """YAML text of a JSON value, keys in their order. `parse_document` gives the same value back."""
+    """Write a JSON value as YAML, keys in their order. `parse_document` gives the same value back."""
     text: str = yaml.dump(
         value,
         Dumper=_Dumper,

@@ -448,12 +448,12 @@ _decode = msgspec.json.Decoder(Graph).decode
 
 
 def encode_graph(graph: Graph) -> bytes:
-    """Deterministic: equal graphs have equal bytes."""
+    """Encode a graph deterministically: equal graphs have equal bytes."""
     return _encode(graph)
 
 
 def decode_graph(data: bytes, kinds: Collection[str]) -> Graph:
-    """The graph, all of whose nodes are of these kinds.
+    """Decode a graph, all of whose nodes are of these kinds.
     Raises `UnknownEntry` for a graph that a newer version compiled.
     """
     try:
@@ -468,7 +468,7 @@ def decode_graph(data: bytes, kinds: Collection[str]) -> Graph:
 
 
 def hash_of(data: bytes) -> str:
-    """SHA-256, hexadecimal: the name of a graph's bytes."""
+    """Return the SHA-256, hexadecimal, that names a graph's bytes."""
     return hashlib.sha256(data).hexdigest()
 
 
@@ -482,19 +482,19 @@ _OF, _IN = ".", "#"
 
 
 def inner_name(workflow: str, graph: str) -> str:
-    """The name under which sagas of a named graph are listed.
+    """Return the name under which sagas of a named graph are listed.
     No workflow can be registered under it: a name has no dot.
     """
     return f"{workflow}{_OF}{graph}"
 
 
 def graph_name(workflow: str) -> str:
-    """The name of the graph in the document; empty for a registered workflow."""
+    """Return the name of the graph in the document; empty for a registered workflow."""
     return workflow.partition(_OF)[2]
 
 
 def starter_of(workflow: str) -> str:
-    """The workflow in whose document a named graph is; a registered workflow itself."""
+    """Return the workflow in whose document a named graph is; a registered workflow itself."""
     return workflow.partition(_OF)[0]
 
 

@@ -59,7 +59,7 @@ class GraphIndex:
         return count
 
     def only_through(self, failed: str, handlers: tuple[str, ...]) -> frozenset[str]:
-        """The handlers, and the nodes that are reached only through them once `failed` has failed."""
+        """Return the handlers, and the nodes that are reached only through them once `failed` has failed."""
         key = (failed, handlers)
         if key not in self._only_through:
             found, open_ = set(handlers), set[str]()
@@ -76,7 +76,7 @@ class GraphIndex:
         return self._only_through[key]
 
     def _closed_to(self, failed: str) -> set[tuple[str, str]]:
-        """The edges to handlers of earlier nodes that cannot have been taken if `failed` was ready.
+        """Return the edges to handlers of earlier nodes that cannot have been taken if `failed` was ready.
 
         A node leads to it through joins that wait for all, and none of the node's own
         handlers does: after a failure of the node that is caught, `failed` is skipped.
@@ -101,7 +101,7 @@ class GraphIndex:
         }
 
     def arriving(self, src: str, dst: str, iteration: tuple[int, ...]) -> tuple[int, ...]:
-        """The iteration of the receiver of a forward edge whose sender is in `iteration`."""
+        """Return the iteration of the receiver of a forward edge whose sender is in `iteration`."""
         depth = len(self.nodes[dst].loops)
         if not depth:
             return ()
@@ -109,7 +109,7 @@ class GraphIndex:
         return iteration[:shared] + (0,) * (depth - shared)
 
     def again(self, tail: str, iteration: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
-        """Header and iteration of the round after this one of the last node of a loop."""
+        """Return header and iteration of the round after this one of the last node of a loop."""
         loop = self.nodes[tail].loop
         assert loop is not None
         inner = len(self.nodes[loop.back_to].loops) - len(iteration)
@@ -126,7 +126,7 @@ class GraphIndex:
         self.inner[node.name] = tuple(inner)
 
     def _find_tolerated(self, graph: Graph) -> frozenset[str]:
-        """The nodes whose failure is one of the joins that every path from them leads to.
+        """Return the nodes whose failure is one of the joins that every path from them leads to.
 
         The first join on a path that can do without the node ends its failure.
         One that cannot fails, and its failure has to be one of the joins further on.
@@ -146,7 +146,8 @@ class GraphIndex:
         return frozenset(found)
 
     def _find_rests(self, graph: Graph) -> dict[str, tuple[tuple[str, int, int], ...]]:
-        """For each node: the joins that stop it when they fire without it. Those to which every path leads.
+        """Return, for each node, the joins that stop it when they fire without it.
+        Those to which every path leads.
 
         With the number of loops around the edges into the join, and of those that begin with it: its slot is
         that of the node's own rounds of the former, in the first round of the latter.

@@ -29,12 +29,12 @@ _FRAME = len("[[],]") - 1  # around messages and what goes with them; the last m
 
 
 def message_text(value: Any) -> str:
-    """A value as a model reads it: text as it is, anything else as JSON."""
+    """Return a value as a model reads it: text as it is, anything else as JSON."""
     return value if isinstance(value, str) else _encode(value).decode()
 
 
 def storable_text(text: str) -> str:
-    """Text that can be stored: half a character, which JSON can write, is replaced."""
+    """Return text that can be stored: half a character, which JSON can write, is replaced."""
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 
@@ -57,7 +57,7 @@ def _within(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
 
 
 def opening(given: Mapping[str, Any]) -> list[Message]:
-    """The first messages: the instructions, if there are any, and the prompt."""
+    """Return the first messages: the instructions, if there are any, and the prompt."""
     first = (
         [{"role": "system", "content": message_text(given["instructions"])}]
         if given.get("instructions")
@@ -69,7 +69,7 @@ def opening(given: Mapping[str, Any]) -> list[Message]:
 def turn(
     ids: Sequence[str], answer: Mapping[str, Any], results: Iterable[Any], names: Mapping[str, str]
 ) -> list[Message]:
-    """The messages of a turn.
+    """Return the messages of a turn.
     `ids` name the calls that it has asked for, `names` are those of the tools on the wire.
     """
     calls = [
@@ -125,7 +125,7 @@ def result_of(messages: Iterable[Message], call: str) -> Any:
 
 
 def split_messages(messages: Sequence[Message], share: int) -> tuple[list[Message], list[Message]]:
-    """The older messages, and the last `1/share`. Nothing of a turn is parted."""
+    """Return the older messages, and the last `1/share`. No turn is split."""
     first = len(messages) - len(messages) // share
     # A result without the call that it is of is refused by providers.
     while first < len(messages) and messages[first]["role"] == "tool":
@@ -159,12 +159,12 @@ def correction(why: str) -> Message:
 
 
 def bytes_of(messages: Sequence[Message]) -> int:
-    """Bytes that these messages have as JSON, each with the comma behind it."""
+    """Return the bytes that these messages have as JSON, each with the comma behind it."""
     return len(_encode(messages)) - 1 if messages else 0
 
 
 def request_bytes(messages: Sequence[Message], more: Any = None, known: int = 0) -> int:
-    """Bytes of a request, and so the most tokens that it can have: none is shorter than a byte.
+    """Return the bytes of a request, and so the most tokens that it can have: none is shorter than a byte.
 
     `known` are those of the messages before these, as `bytes_of` gives them.
     """
@@ -180,7 +180,7 @@ def since_answer(messages: Sequence[Message]) -> Sequence[Message]:
 
 
 def wire_names(tools: Iterable[str]) -> dict[str, str]:
-    """The names under which tools are offered: letters, digits, `_` and `-`, at most 64, each once."""
+    """Return the names under which tools are offered: letters, digits, `_` and `-`, at most 64, each once."""
     names: dict[str, str] = {}
     taken: set[str] = set()
     for tool in tools:
@@ -195,7 +195,9 @@ def wire_names(tools: Iterable[str]) -> dict[str, str]:
 
 
 def _plain(tool: str) -> str:
-    """Providers refuse a request with any other name in it, also where it repeats what a model has called."""
+    """Return a name that providers accept.
+    They refuse a request with any other name in it, also where it repeats what a model has called.
+    """
     return "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in tool)[:60]
 
 

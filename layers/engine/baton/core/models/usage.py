@@ -75,7 +75,7 @@ class Price(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def usage_cost(usage: Usage, price: Price) -> int:
-    """Micro-dollars, rounded up."""
+    """Return the cost in micro-dollars, rounded up."""
     while price.then is not None and usage.input > price.above:
         price = price.then
     cached = min(usage.cached, usage.input)

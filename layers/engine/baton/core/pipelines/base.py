@@ -92,7 +92,7 @@ ANYTHING: Final = FieldShape("any value", {}, lambda value, path, told: value)
 
 
 def checked_shape(shape: FieldShape, make: Callable[[Any], Any]) -> FieldShape:
-    """The shape, and what `make` makes of a value of it. `make` raises `Wrong`."""
+    """Return the shape with `make`, which converts a value of it and raises `Wrong`."""
 
     def read(value: Any, path: str, told: PipelineProblems) -> Any:
         before = len(told)
@@ -123,7 +123,7 @@ def list_of(item: FieldShape, most: int, least: int = 1, says: str = "a list") -
 
 
 def one_or_list_shape(item: FieldShape, most: int, least: int = 1) -> FieldShape:
-    """One of them, or a list."""
+    """Return the shape of one item, or of a list of them."""
     several = list_of(item, most, least)
     says = f"{item.says}, or a list of such"
 
@@ -134,7 +134,7 @@ def one_or_list_shape(item: FieldShape, most: int, least: int = 1) -> FieldShape
 
 
 def by_type(says: str, **shapes: FieldShape) -> FieldShape:
-    """Another shape for each type of JSON: `str`, `list`, `dict`."""
+    """Return another shape for each type of JSON: `str`, `list`, `dict`."""
 
     def read(value: Any, path: str, told: PipelineProblems) -> Any:
         shape = shapes.get(type(value).__name__)
@@ -150,7 +150,7 @@ FLAG: Final = by_type("true or false", bool=FieldShape("true or false", {"type":
 
 
 def object_shape(item: FieldShape, most: int, says: str) -> FieldShape:
-    """An object whose keys are the author's own."""
+    """Return the shape of an object whose keys are the author's own."""
 
     def read(value: Any, path: str, told: PipelineProblems) -> Any:
         if not isinstance(value, dict):
@@ -171,7 +171,7 @@ def object_shape(item: FieldShape, most: int, says: str) -> FieldShape:
 
 
 def record(fields: Sequence[PrimitiveField], says: str) -> FieldShape:
-    """An object with these fields, and no others."""
+    """Return the shape of an object with these fields, and no others."""
     known = {field.name: field for field in fields}
     required = [field.name for field in fields if field.default is REQUIRED]
 
@@ -205,7 +205,7 @@ def record(fields: Sequence[PrimitiveField], says: str) -> FieldShape:
 
 
 def field_schema(field: PrimitiveField) -> dict[str, Any]:
-    """The schema of a field, with what it is for."""
+    """Return the schema of a field, with its purpose."""
     default = {} if field.default is REQUIRED or field.default is None else {"default": _plain(field.default)}
     return {**field.shape.schema, "description": field.says, **default}
 
@@ -316,11 +316,11 @@ class WorkBudget:
             )
 
     def touch(self, values: Sequence[Any]) -> None:
-        """Looks at each value once, at texts by their length."""
+        """Charge for each value once, for a text by its length."""
         self.spend(len(values) + sum(len(value) >> _UNIT for value in values if type(value) is str))
 
     def weigh(self, value: Any) -> None:
-        """Looks at a value and all that is in it."""
+        """Charge for a value and all that is in it."""
         if isinstance(value, str):
             self.spend(1 + (len(value) >> _UNIT))
             return
@@ -334,7 +334,7 @@ class WorkBudget:
                 self.weigh(one)
 
     def make(self, rows: int, columns: int) -> None:
-        """Before a table of this size is made."""
+        """Charge for a table of this size before it is made. Raises `Broken` for one that is too large."""
         if rows > ROWS:
             what = f"this would make {rows:,} rows, and a table has at most {ROWS:,}"
             raise Broken(TOO_LARGE, what, right="filter first, or aggregate")
@@ -364,7 +364,7 @@ class PrimitiveCall:
         return table_rows(self.others[name], f"`{name}`", name)
 
     def column(self, path: str, rows: Rows | None = None) -> list[Any]:
-        """The value of each row, null for none. A field that no row has is noted."""
+        """Return the value of each row, null for none. A field that no row has is noted."""
         rows = self.rows if rows is None else rows
         get = getter(path)
         found = [get(row) for row in rows]
@@ -374,7 +374,7 @@ class PrimitiveCall:
         return found
 
     def _missing(self, path: str, rows: Rows) -> None:
-        """Says so, unless some row has the field with nothing in it."""
+        """Note that no row has the field, unless some row has it with nothing in it."""
         names = dict.fromkeys(name for row in rows[:100] for name in row)
         if path.partition(".")[0] not in names and not any(path in row for row in rows):
             hint = nearest(path, [*names][:FIELDS]) or f"there are {', '.join([*names][:10])}"
@@ -382,7 +382,7 @@ class PrimitiveCall:
 
 
 def table_rows(value: Any, what: str, at: str = "") -> Rows:
-    """The rows. Raises `Broken` for what is no table."""
+    """Return the rows of a table. Raises `Broken` for any other value."""
     if not isinstance(value, list):
         right = "take the list out of it with `transform` first" if isinstance(value, dict) else ""
         raise Broken(DATA, f"{what} must be a list of objects, not {type_of(value)}", at, right)
@@ -453,7 +453,7 @@ def key_of(value: Any, work: WorkBudget) -> Any:
 
 
 def columns(rows: Rows, work: WorkBudget) -> dict[str, None]:
-    """The names of all fields, in order of their first appearance."""
+    """Return the names of all fields, in order of their first appearance."""
     work.spend(sum(map(len, rows)))
     found: dict[str, None] = {}
     for row in rows:
@@ -471,7 +471,7 @@ class Pattern:
     """A compiled pattern."""
 
     def __init__(self, source: str) -> None:
-        """Raises `Wrong`."""
+        """Compile a pattern. Raises `Wrong`."""
         if weight(source) > bounds.PATTERN_WEIGHT:
             raise Wrong("the pattern is too large", "repeat less: {1,1000} counts a thousand times")
         import re2  # half a megabyte, which most cold starts do not need
@@ -489,14 +489,14 @@ class Pattern:
         self.names: tuple[str, ...] = tuple(sorted(self._engine.groupindex, key=self._engine.groupindex.get))
 
     def charge(self, texts: Sequence[str], work: WorkBudget) -> None:
-        """Before it is held against these texts."""
+        """Charge for matching these texts before it is done."""
         shares = _SHARE + self._engine.groups
         work.spend(
             sum(1 + time_of(self._source, units(one)) * shares // (_CHEAPER * _SHARE) for one in texts)
         )
 
     def found(self, text: str) -> dict[str, str | None] | None:
-        """The named groups; without any, the first group or all of it under the empty name.
+        """Return the named groups; without any, the first group or all of it under the empty name.
         None for no match.
         """
         match = self._engine.search(text)

@@ -46,7 +46,7 @@ _MANY = 64
 
 
 def _scalar(value: Any) -> Any:
-    """Raises `Wrong`."""
+    """Check a scalar. Raises `Wrong`."""
     if not isinstance(value, (str, int, float)):
         raise Wrong(f"this must be a text, a number or a boolean, not {type_of(value)}")
     return value
@@ -134,7 +134,7 @@ class PipelineResult(NamedTuple):
 
 
 def schema(*, requests: bool) -> dict[str, Any]:
-    """The JSON Schema of a list of steps."""
+    """Return the JSON Schema of a list of steps."""
     steps = [_schema_of(one) for one in PRIMITIVES.values() if requests or one.run is not None]
     return {"type": "array", "minItems": 1, "maxItems": base.STEPS, "items": {"anyOf": steps}}
 
@@ -154,7 +154,8 @@ def _schema_of(primitive: Primitive) -> dict[str, Any]:
 
 
 def read_pipeline(steps: Any, names: Mapping[str, Any], *, requests: bool = False) -> PipelinePlan:
-    """The plan of a pipeline whose inputs have these names. `requests`: whether it may send any.
+    """Read the plan of a pipeline whose inputs have these names. `requests`: true if it may send any.
+    `requests`: whether it may send any.
 
     Raises `PipelineFailed` with every problem; paths begin at the list of steps.
     """
@@ -296,7 +297,7 @@ def run_pipeline(
 
 
 def _last_uses(plan: PipelinePlan) -> dict[str | int, int]:
-    """The last step that needs each value: behind it, its memory is free."""
+    """Return the last step that needs each value: behind it, its memory is free."""
     return {source: place for place, step in enumerate(plan.steps) for source in step.sources.values()}
 
 
@@ -335,7 +336,7 @@ _encode = json.JSONEncoder(allow_nan=False, ensure_ascii=False).encode
 
 
 def _preview(value: Any, rows: int, level: int = 0) -> Any:
-    """The beginning of a value, for a person or a model to look at."""
+    """Return the beginning of a value, for a person or a model to look at."""
     if isinstance(value, str):
         return value if len(value) <= base.PREVIEW_TEXT else f"{value[: base.PREVIEW_TEXT - 1]}…"
     if isinstance(value, (dict, list)) and level == base.PREVIEW_LEVELS:

@@ -71,7 +71,7 @@ def order_rows(call: PrimitiveCall, keys: Sequence[Any], order: str) -> list[Row
 
 
 def _check(path: str, values: Sequence[Any]) -> None:
-    """Raises `Broken` for values that have no order."""
+    """Raise `Broken` for values that have no order."""
     kinds = set(map(type, values)) - {type(None)}
     if not kinds or any(kinds <= alike for alike in _SORTED):
         return
@@ -244,7 +244,9 @@ class _Reader:
 def _chosen(
     condition: Mapping[str, Any], rows: Sequence[Row], places: list[int], call: PrimitiveCall
 ) -> list[int]:
-    """Those of the places whose row it holds for. What an `and` or `or` does not need is not looked at."""
+    """Return the places whose row satisfies the condition.
+    Values that an `and` or `or` does not need are not read.
+    """
     call.work.spend(1 + len(places))
     if "and" in condition:
         for one in condition["and"]:
@@ -365,14 +367,14 @@ _ON: Final = by_type(
 
 
 def _pairs(on: Any) -> list[tuple[str, str]]:
-    """(field of the input, field of the other)."""
+    """Return the pairs (field of the input, field of the other)."""
     if isinstance(on, dict):
         return list(on.items())
     return [(name, name) for name in ([on] if isinstance(on, str) else on)]
 
 
 def _keys(call: PrimitiveCall, rows: Rows, paths: Sequence[str]) -> list[Any]:
-    """One for each row, null where a part of it is null: such a row equals none."""
+    """Return a key for each row, null where a part of it is null: such a row equals none."""
     found = []
     for values in zip(*(call.column(path, rows) for path in paths), strict=True):
         has_null = any(value is None for value in values)
@@ -399,7 +401,9 @@ def _join(call: PrimitiveCall) -> Any:
 
 
 def _names(call: PrimitiveCall, taken: Mapping[str, None], right: Rows, same: set[str]) -> dict[str, str]:
-    """The fields of the other table, with the names that they get. A key of one name is there already."""
+    """Return the fields of the other table, with the names that they get.
+    A key of one name is there already.
+    """
     others = columns(right, call.work)
     suffix = call.fields["suffix"]
     names = {name: name + suffix if name in taken else name for name in others if name not in same}

@@ -56,7 +56,7 @@ def _extract(call: PrimitiveCall) -> Any:
 
 
 def _add(call: PrimitiveCall, more: int) -> None:
-    """Before rows get so many fields more."""
+    """Charge for rows with so many fields more before they are made."""
     rows = call.rows
     call.work.make(len(rows), max(map(len, rows), default=0) + more)
 
@@ -90,7 +90,7 @@ _DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
 
 
 def _format(given: str) -> str:
-    """Raises `Wrong` for what is no format."""
+    """Check a format. Raises `Wrong`."""
     if given in {ISO, UNIX, UNIX_MS}:
         return given
     found = _DIRECTIVE.findall(given)
@@ -107,7 +107,7 @@ def _format(given: str) -> str:
 
 
 def _zone(name: str) -> tzinfo:
-    """Raises `Wrong` for a name that is not in the IANA's database."""
+    """Return the time zone. Raises `Wrong` for a name that is not in the IANA's database."""
     from zoneinfo import ZoneInfo, available_timezones  # reads files, which most cold starts do not need
 
     try:
@@ -118,7 +118,7 @@ def _zone(name: str) -> tzinfo:
 
 
 def _read_date(value: Any, written: str, zone: tzinfo) -> datetime:
-    """Raises `ValueError`, `OverflowError`."""
+    """Read a date. Raises `ValueError`, `OverflowError`."""
     if written in {UNIX, UNIX_MS}:
         if isinstance(value, str):
             value = float(value)
@@ -189,7 +189,7 @@ DATE = Primitive(
 
 
 def _parsed(source: str) -> Any:
-    """Raises `Wrong`."""
+    """Parse an expression. Raises `Wrong`."""
 
     return Expression(source)
 
@@ -216,7 +216,7 @@ class Expression:
     """A parsed expression."""
 
     def __init__(self, source: str) -> None:
-        """Raises `Wrong`."""
+        """Parse an expression. Raises `Wrong`."""
         try:
             self._tree: Any = Parser().parse(source).parsed
         except RecursionError as error:
@@ -236,7 +236,7 @@ class Expression:
 
 
 def _line(error: Exception) -> str:
-    """Its first line: the others point into the expression, for a terminal."""
+    """Return the first line of an error: the others point into the expression, for a terminal."""
     return str(error).partition("\n")[0][:300]
 
 

@@ -50,7 +50,7 @@ class BillingSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, limits: Limits) -> BillingSettings:
-        """As the engine is set up; the rest as it is."""
+        """Return the settings as the engine is set up; the rest keeps its defaults."""
         return cls(
             worker_mb=limits.worker_memory_mb,
             snapshot_tail=limits.snapshot_tail_bytes,
@@ -77,7 +77,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def units(size: int, of: int = WRITE_BYTES) -> int:
-    """DynamoDB's units for so many bytes: one for each `of` begun, and one at least."""
+    """Return DynamoDB's units for so many bytes: one for each `of` begun, and one at least."""
     return max(1, -(-size // of))
 
 
@@ -112,7 +112,7 @@ class Price(NamedTuple):
     confirmed: str
 
     def usd(self, quantity: float) -> float:
-        """Dollars for so many."""
+        """Return the dollars for a quantity."""
         return quantity * self.usd_per_million / 1_000_000
 
 
@@ -174,7 +174,7 @@ def charge(price: Price, quantity: float) -> Charge:
 
 
 def bill(usage: Usage) -> list[Charge]:
-    """A charge for each thing that has a price, those that were not used included."""
+    """Return a charge for each thing that has a price, unused ones included."""
     return [charge(price, getattr(usage, name)) for name, price in _PRICED]
 
 
@@ -183,7 +183,7 @@ def total_of(charges: Sequence[Charge]) -> float:
 
 
 def per_million_steps(charges: Sequence[Charge], steps: int) -> float:
-    """Dollars for a million steps at the same mix; 0 when nothing was done."""
+    """Return the dollars for a million steps at the same mix; 0 when nothing was done."""
     return total_of(charges) / steps * 1_000_000 if steps else 0.0
 
 
@@ -196,7 +196,8 @@ def cost_view(
     models: Sequence[Mapping[str, Any]] = (),
     agent_steps: int = 0,
 ) -> dict[str, Any]:
-    """The cost of a saga as `GET /sagas/{id}/cost` shows it. An estimate: see `Ledger` for what is in it.
+    """Return the cost of a saga as `GET /sagas/{id}/cost` shows it.
+    An estimate: see `Ledger` for what is in it.
 
     Dollars, to the billionth. `models` is what models were paid, by the prices of that time.
     """
@@ -233,7 +234,7 @@ class ModelCosts:
         """Turns of agents, and the calls that they have made."""
 
     def add(self, entry: ev.Entry) -> None:
-        """The next entry."""
+        """Add the next entry."""
         for event in entry.events:
             self.agent_steps += isinstance(event, ev.Settles) and bool(event.item)
             for usage in getattr(event, "usage", ()):
@@ -255,7 +256,7 @@ class ModelCosts:
             sums[index] += number
 
     def lines(self) -> list[dict[str, Any]]:
-        """One line for each model at each node: a charge, with the tokens that it is made of."""
+        """Return one line for each model at each node: a charge, with the tokens that it is made of."""
         return [
             {
                 "what": model,
@@ -296,8 +297,8 @@ def budget_view(
 
 
 def user_view(user: str, spent: int, reserved: int, rule: UserRule, of_all: int, day: int) -> dict[str, Any]:
-    """A row of `GET /users`: one user's day, and what an operator has decided.
-    `of_all`: what each user may spend on a day.
+    """Return a row of `GET /users`: one user's day, and the operator's rule.
+    `of_all`: limit of each user for a day.
     """
     view = _of_user(spent, reserved, rule, of_all, day)
     is_spent = bool(view["blocked_until"])
@@ -313,7 +314,7 @@ def user_view(user: str, spent: int, reserved: int, rule: UserRule, of_all: int,
 
 
 def _of_user(spent: int, reserved: int, rule: UserRule, of_all: int, day: int) -> dict[str, Any]:
-    """A rule counts where there is a limit of all users."""
+    """Return a user's day. A rule counts where there is a limit of all users."""
     limit = rule.limit if of_all and rule.limit is not None else of_all
     if rule.is_blocked and of_all:
         return {**_sums(spent, reserved, limit, day), "left_usd": 0.0, "blocked_until": None, "blocked": True}
@@ -374,7 +375,7 @@ class ErrorBudgets:
 
 
 def added_up(pages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """One answer of the pages of a day."""
+    """Merge the pages of a day into one answer."""
     first = pages[0]
     budgets = ErrorBudgets(first["percent"] or 0)
     for page in pages:

@@ -21,7 +21,7 @@ class DayCosts:
         self._sums: dict[str, list[float]] = {}
 
     def add(self, workflow: str, user: str, models: Mapping[str, Iterable[float]]) -> None:
-        """The next saga. One that has asked no model is not counted."""
+        """Add the next saga. One that has asked no model is not counted."""
         keys = set()
         for model, numbers in models.items():
             key = (workflow, user, model)[BY.index(self._by)]
@@ -32,7 +32,7 @@ class DayCosts:
                 sums[index] += number
 
     def rows(self) -> list[dict[str, Any]]:
-        """The sums, the highest cost first."""
+        """Return the sums, the highest cost first."""
         from baton.core.money import MICRO  # loads a library
 
         ordered = sorted(self._sums.items(), key=lambda pair: (-pair[1][3], pair[0]))

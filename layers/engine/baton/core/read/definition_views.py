@@ -66,7 +66,7 @@ def control_view(node: Node) -> dict[str, Any]:
 
 
 def _pause(pause: Pause) -> Any:
-    """As a document may have it."""
+    """Return the pause as a document may have it."""
     if pause.of is not None:
         return pause.of
     if pause.factor == 1.0:
@@ -75,12 +75,14 @@ def _pause(pause: Pause) -> Any:
 
 
 def json_form(value: Any) -> Any:
-    """As JSON would give it back: with lists."""
+    """Return the value as JSON would give it back: with lists."""
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def failure_rules(graph: Graph) -> list[str]:
-    """The document's own rules, or the default ones where a tool declares a risk; none where neither is."""
+    """Return the document's own rules, or the default ones where a tool declares a risk;
+    none where neither is.
+    """
     declares = any(node.approval is not None and node.approval.risk is not None for node in graph.work)
     rules = graph.risk if graph.risk is not None else DEFAULT_RULES if declares else ()
     return [rule_in_words(rule) for rule in rules]
@@ -142,7 +144,7 @@ def _kind(sender: Node, receiver: str) -> str:
 
 
 def _limits(limits: Mapping[str, Cap]) -> dict[str, Any]:
-    """Limits by name, with their unit where they have one."""
+    """Return the limits by name, with their unit where they have one."""
     shown: dict[str, Any] = {}
     for name, cap in limits.items():
         shown[UNITS.get(name, name)] = cap_view(name, cap)
@@ -241,7 +243,9 @@ def _classes(program: Program, node: Node) -> dict[str, dict[str, Any]]:
 
 
 def _pauses(entry: PolicyEntry) -> Iterator[int]:
-    """Those before each attempt but the first, where nothing else is done about the failure before."""
+    """Yield the pauses before each attempt but the first,
+    where nothing else is done about the failure before.
+    """
     history, now = History(), 1
     for name in ladder_of(entry, _OWN)[:1]:
         while of(name).repeats and isinstance(
@@ -262,7 +266,7 @@ def _words(program: Program, node: Node, *, handled: bool, last: str) -> str:
 
 
 def _course(program: Program, node: Node, code: str, kind: str, *, handled: bool, last: str) -> str:
-    """The strategy for one failure, and the next one if it does not help."""
+    """Return the strategy for one failure, and the next one if it does not help."""
     catches = _catches(node, code, kind)
     is_caught = any(rule.condition is None for rule in catches)
     goes_on = node.name in program.index.can_fail
@@ -298,13 +302,13 @@ def _undoes(program: Program, node: Node, code: str, kind: str) -> bool:
 
 
 def _then(steps: Steps, end: str) -> str:
-    """A strategy that waits for a decision is the last word."""
+    """Join the strategies and the end in words. A strategy that waits for a decision is the last word."""
     words = [said for _, said in steps]
     return ", then ".join(words if steps and steps[-1][0].parks else [*words, end])
 
 
 def _catches(node: Node, code: str, kind: str) -> list[Catch]:
-    """The rules that may catch it, up to the first that does whatever its condition says: without one."""
+    """Return the rules that may catch it, up to the first without a condition."""
     found = []
     for rule in node.catch:
         if rule.fits(code, kind):
@@ -315,7 +319,7 @@ def _catches(node: Node, code: str, kind: str) -> list[Catch]:
 
 
 def _done(entry: PolicyEntry, code: str) -> Steps:
-    """The steps of the ladder after retries and alternatives, up to the first that ends it."""
+    """Return the steps of the ladder after retries and alternatives, up to the first that ends it."""
     found: Steps = []
     for name in ladder_of(entry, code):
         strategy = of(name)

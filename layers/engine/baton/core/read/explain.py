@@ -199,7 +199,7 @@ def _child(place: Place) -> dict[str, Any]:
 
 
 def _alive(place: Place) -> list[Arrival]:
-    """The edges that it was reached by."""
+    """Return the live edges of a slot."""
     return [arrival for arrival in place.arrivals.values() if arrival.alive and not arrival.late]
 
 
@@ -216,7 +216,7 @@ def _onward(story: Story, place: Place) -> str:
 
 
 def _why(reasons: Reasons, story: Story, name: str, iteration: tuple[int, ...]) -> dict[str, Any]:
-    """One iteration of a node."""
+    """Explain one iteration of a node."""
     place = story.places.get(slot_of(name, iteration)) or Place(name, iteration)
     end = place.end
     causes: Sequence[Cause] = ()
@@ -256,7 +256,7 @@ def _items(reasons: Reasons, story: Story, place: Place) -> list[dict[str, Any]]
 
 
 def _unfinished(reasons: Reasons, place: Place, state: str) -> tuple[str, Sequence[Cause], list[Place]]:
-    """Sentence, causes, and what it waits for, of a slot that has not ended."""
+    """Return the sentence, the causes, and the places that it waits for, of a slot that has not ended."""
     if state == UNREACHED and (causes := reasons.ended_round(place)):
         return f"`{place.slot}` did not run{_because(causes)}", causes, []
     if stopped := reasons.stopped():
@@ -299,7 +299,7 @@ def _answered(event: ev.QuestionClosed) -> str:
 
 
 def _edge(story: Story, arrival: Arrival) -> str:
-    """A live edge: where it came from, and by which choice."""
+    """Describe a live edge: where it came from, and by which choice."""
     if not arrival.cause:
         return "with the start of the saga" + (
             f", by {outside_event_in_words(story.sent)}" if story.sent else ""
@@ -309,7 +309,7 @@ def _edge(story: Story, arrival: Arrival) -> str:
 
 
 def _edges(reasons: Reasons, story: Story, place: Place) -> list[dict[str, Any]]:
-    """The tokens of the edges into the slot. A round after the first has only that of its tail."""
+    """Return the tokens of the edges into the slot. A round after the first has only that of its tail."""
     names = dict.fromkeys(place.arrivals)
     if names.keys().isdisjoint(story.program.index.tails_of.get(place.node, ())):
         names = dict.fromkeys((*story.program.nodes[place.node].before, *names))
@@ -332,7 +332,7 @@ def _edges(reasons: Reasons, story: Story, place: Place) -> list[dict[str, Any]]
 
 
 def _head(reasons: Reasons, story: Story, place: Place) -> str:
-    """The sentence that a slot did not run, with its join's part in it."""
+    """Return the sentence that a slot did not run, with its join's part in it."""
     end, node = end_of(place), story.program.nodes[place.node]
     alive, text = sum(place.heard.values()), f"`{place.slot}` did not run"
     if end.became == DROPPED or end.why:
@@ -346,7 +346,7 @@ def _head(reasons: Reasons, story: Story, place: Place) -> str:
 
 
 def _each(direct: Sequence[Cause]) -> str:
-    """The causes of several edges in one clause; empty if some cause has a cause of its own."""
+    """Return the causes of several edges in one clause; empty if some cause has a cause of its own."""
     texts = list(dict.fromkeys(cause.text for cause in direct))
     if len(texts) < 2 or any(cause.then for cause in direct):
         return ""
@@ -364,7 +364,7 @@ def _because(causes: Sequence[Cause]) -> str:
 
 
 def _some(causes: Sequence[Cause], most: int = MOST_CAUSES) -> Sequence[Cause]:
-    """A chain as it is shown: of a long one its beginning, and the root."""
+    """Shorten a chain of causes: of a long one its beginning, and the root."""
     return causes if len(causes) <= most else [*causes[: most - 1], causes[-1]]
 
 

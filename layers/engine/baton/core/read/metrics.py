@@ -110,7 +110,7 @@ class Tally:
         self.sums[name, about] = self.sums.get((name, about), 0) + value
 
     def note(self, name: str, value: int, about: About = ()) -> None:
-        """One value of a metric of which each counts, for its average and its percentiles."""
+        """Count one value of a metric of which each counts, for its average and its percentiles."""
         self.values.setdefault((name, about), []).append(value)
 
     def fail(self, failure: ev.Failure) -> None:
@@ -133,7 +133,7 @@ class Figures:
         self._tallies: dict[tuple[str, str], Tally] = {}
 
     def heard(self, workflow: str, events: Iterable[ev.Event], now: int) -> None:
-        """The events of an entry that was appended at `now`, to the log of a saga of this workflow."""
+        """Count the events of an entry that was appended at `now`, to the log of a saga of this workflow."""
         tools: dict[str, str] = {}
         for event in events:
             if isinstance(event, ev.StepSucceeded):
@@ -189,7 +189,7 @@ class Figures:
         # Else a person has given it up, or did not answer in time: its last attempt was counted when it failed.
 
     def take(self, now: int, quiet_ms: int, deployment: str) -> list[Document]:
-        """The documents of the figures so far, which are then forgotten.
+        """Return the documents of the figures so far, and forget them.
 
         A tool whose steps all succeeded at once is kept until `quiet_ms` have gone by.
         `deployment` tells several of one account apart.
@@ -209,7 +209,7 @@ class Figures:
 
 
 def _waits_for(event: ev.Event) -> str:
-    """The metric of an event with which a wait begins; empty for any other."""
+    """Return the metric of an event with which a wait begins; empty for any other."""
     if isinstance(event, ev.StepHeld):
         return "Held"
     return "Questions" if isinstance(event, ev.Opens) and event.work().ask is not None else ""
@@ -279,5 +279,5 @@ def metrics_document(now: int, named: Mapping[str, str], values: Mapping[str, in
 
 
 def _dimension(value: str) -> str:
-    """CloudWatch takes ASCII, not empty."""
+    """Return a value as CloudWatch takes it: ASCII, not empty."""
     return value.encode("ascii", "replace").decode().strip()[:LONGEST_DIMENSION] or "none"

@@ -157,12 +157,12 @@ _LONGEST = 120
 
 
 def names_in_words(names: Iterable[str]) -> str:
-    """`a`, `b` and `c`; of many, some."""
+    """Write names as `a`, `b` and `c`; of many, some."""
     return texts_in_words(f"`{name}`" for name in names)
 
 
 def texts_in_words(texts: Iterable[str]) -> str:
-    """The same of texts that are no names."""
+    """Write texts that are no names as `names_in_words` does names."""
     shown = list(texts)
     if len(shown) > _LISTED:
         shown = [*shown[: _LISTED - 1], f"{len(shown) - _LISTED + 1} more"]
@@ -170,17 +170,17 @@ def texts_in_words(texts: Iterable[str]) -> str:
 
 
 def counted(number: int, one: str) -> str:
-    """`1 round`, `2 rounds`."""
+    """Write a number with its noun: `1 round`, `2 rounds`."""
     return f"{number} {one}" if number == 1 else f"{number} {one}s"
 
 
 def code_and_message(failure: ev.Failure) -> str:
-    """A failure's code and message."""
+    """Return a failure's code and message."""
     return f"{failure.code}: {failure.message}" if failure.message else failure.code
 
 
 def outside_event_in_words(event: Sent) -> str:
-    """An event from outside. What its sender has written is shortened."""
+    """Describe an event from outside. Text of its sender is shortened."""
     return f"the event `{event.type}` from `{event.source[:_LONGEST]}` (id `{event.id[:_LONGEST]}`)"
 
 
@@ -216,7 +216,7 @@ def choice(program: Program, place: Place) -> str:
 
 
 def _word(word: str, program: Program, place: Place) -> str:
-    """One word of the log's `way`."""
+    """Return one word for an arrival, from the log's `way`."""
     node, branch = program.nodes[place.node], program.nodes[place.node].branch
     rounds = counted(place.iteration[-1] + 1, "round") if place.iteration else ""
     if word == "again" and node.loop is not None:
@@ -285,7 +285,7 @@ def wait_reason(program: Program, place: Place) -> str:
 
 
 def breaker_wait(event: ev.StepHeld) -> str:
-    """The circuit breaker that a node waits for."""
+    """Return the circuit breaker that a node waits for."""
     return f"breaker `{event.breaker}`, which is {event.state.replace('_', '-')}; next probe at {iso(event.until)}"
 
 
@@ -327,7 +327,7 @@ NOTHING = "nothing to undo: its child had done nothing that can be undone"
 
 
 def see(story: StoryPlaces, event: Seen, when: Moment) -> None:
-    """An event about undoing. That of a step that undoes another is told to `settle`."""
+    """Record an event about undoing. That of a step that undoes another is told to `settle`."""
     if isinstance(event, ev.UndoBegan):
         story.undoing = (event, when)
         for was, end in story.reopened:  # a rollback after the end repeats nothing
@@ -361,7 +361,7 @@ def settle(
     failure: ev.Failure | None,
     when: Moment,
 ) -> None:
-    """A step that undoes another has ended."""
+    """Record the end of a step that undoes another."""
     slot = slot_of(event.node, event.iteration, event.item)
     place = story.places.get(slot)
     if place is None or place.end is not None:
@@ -401,7 +401,7 @@ def _by(story: StoryPlaces, event: ev.UndoStepBegan) -> str:
 
 
 def _undone(story: StoryPlaces, event: ev.UndoStepBegan | ev.ChildUndone | ev.Settles) -> Place | None:
-    """The place of the step that is undone."""
+    """Return the place of the step that is undone."""
     return story.places.get(slot_of(event.node, event.iteration, undone_item(event.item)))
 
 
@@ -415,7 +415,7 @@ _ANSWERS = {
 
 
 def attempts_view(place: Place) -> list[dict[str, Any]]:
-    """The attempts of a slot, in their order; of very many, the first and the last ones."""
+    """Return the attempts of a slot, in their order; of very many, the first and the last ones."""
     shown = place.attempts
     if len(shown) > SHOWN:
         shown = [shown[0], *shown[-SHOWN + 1 :]]
@@ -451,7 +451,9 @@ def _reaction_view(attempt: Attempt, chosen: ev.StrategyChosen) -> dict[str, Any
 
 
 def pause_of(chosen: ev.StrategyChosen) -> int | None:
-    """Milliseconds from a failure to the attempt after it; None where it is not a matter of time."""
+    """Return the milliseconds from a failure to the attempt after it;
+    None where it is not a matter of time.
+    """
     return max(chosen.due_at - chosen.at, 0) if of(chosen.strategy).repeats else None
 
 

@@ -80,7 +80,9 @@ class Story:
         self._come_to(0)
 
     def _come_to(self, branch: int) -> None:
-        """A fork gives a fresh start to what had stopped the saga as a whole, and to the step that did."""
+        """Give a fresh start to what had stopped the saga as a whole, and to the step that did,
+        as a fork does.
+        """
         self._branch, self.state = branch, without_whole_saga_stops(self.state)
         self.failed: SagaFailure | None = None
         self.cancelled: tuple[ev.CancelRequested, Moment] | None = None
@@ -114,7 +116,7 @@ class Story:
                 place.opened = None
 
     def add(self, entry: ev.Entry) -> None:
-        """The next entry of the lineage."""
+        """Add the next entry of the lineage."""
         if entry.branch != self._branch:
             self._come_to(entry.branch)
         when = Moment(entry.version, entry.at)
@@ -286,7 +288,7 @@ class Story:
 
 
 def event_failure(event: ev.Settles) -> ev.Failure | None:
-    """The failure of a node, or why the next nodes are unknown."""
+    """Return the failure of a node, or the reason why the next nodes are unknown."""
     return event.failure if isinstance(event, ev.StepFailed) else event.fault
 
 
@@ -306,7 +308,7 @@ def _try(place: Place, event: ev.AttemptFailed | ev.StrategyChosen | ev.Question
 
 
 def read_story(program: Program, state: State, entries: Iterable[ev.Entry]) -> Story:
-    """The story of a saga's present branch, from all entries of its log."""
+    """Read the story of a saga's present branch, from all entries of its log."""
     story, segments = Story(program), lineage_to(state)
     for entry in entries:
         if any(part.branch == entry.branch and part.first <= entry.version <= part.last for part in segments):
@@ -398,7 +400,7 @@ class Reasons:
     # ---- what did not run
 
     def chain(self, place: Place) -> list[Cause]:
-        """The shortest path from a slot that was skipped or dropped to its cause."""
+        """Return the shortest path from a slot that was skipped or dropped to its cause."""
         ways = [[cause] for cause in self.direct(place)]
         seen = {place.slot}
         while ways:
@@ -591,7 +593,7 @@ class Reasons:
         return JOIN_READY if place.item else self._program.readiness_at(place.node, place.heard, place.errors)
 
     def missing(self, place: Place) -> list[str]:
-        """The nodes whose edges have not arrived."""
+        """Return the nodes whose edges have not arrived."""
         return [src for src in self._program.nodes[place.node].before if src not in place.arrivals]
 
     def held_up_by(self, place: Place) -> list[Place]:

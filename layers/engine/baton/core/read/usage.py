@@ -84,7 +84,7 @@ class DueRow(Struct, kw_only=True):
         self.due = at + self.limits.start_due_ms
 
     def arm(self, until: int) -> None:
-        """A fork keeps it in the index until then; 0: none does."""
+        """Keep the row in the index until then, for a fork; 0 changes nothing."""
         if until:
             self.due = until if self.due is None else min(self.due, until)
 
@@ -175,7 +175,8 @@ class Ledger:
         cuts: Collection[int] | None = None,
         claims: Claims | None = None,
     ) -> None:
-        """`turns` is the saga's program; `claims` knows the tools that may act only once.
+        """Create the ledger. `turns` is the saga's program; `claims` knows the tools that may act only once.
+        `cuts` are the versions at which forks cut the log; None: any may be a cut.
 
         `cuts` are the versions at which forks cut the log; None: any may be a cut.
         Only the past states at cuts are kept in memory.
@@ -207,7 +208,9 @@ class Ledger:
     # ---- entries
 
     def add(self, entry: ev.Entry, data: bytes, size: int) -> None:
-        """The next entry: its `data` as encoded, and the `size` in bytes of the item that it is stored in."""
+        """Add the next entry: its `data` as encoded,
+        and the `size` in bytes of the item that it is stored in.
+        """
         if entry.version == 1:
             self._begin(entry, data)
         elif entry.epoch == 0:
@@ -278,7 +281,7 @@ class Ledger:
             self._asked += 1
 
     def _hold(self, entry: ev.Entry) -> None:
-        """An entry under a lease."""
+        """Count an entry under a lease."""
         turn = self._turn
         if self._news:
             # Each wake was left for the holder, and the put that met the first of them was refused.
@@ -291,7 +294,7 @@ class Ledger:
         turn.state, turn.data, turn.size, turn.armed = self._state, self._data, self._size, self._armed
 
     def _claim(self, event: ev.Event) -> None:
-        """An effect that may happen only once: the write of its claim, and of its result."""
+        """Count an effect that may happen only once: the write of its claim, and of its result."""
         if self._claims.has(event):
             output = event.output if isinstance(event, ev.StepSucceeded) else ev.Value()
             self._writes += 1 + units(stored_bytes(_encode(output), _CLAIM))
@@ -319,7 +322,7 @@ class Ledger:
         self._take(self._turn, is_told=is_told)
 
     def _silent(self, epoch: int) -> _Turn:
-        """A lease under which nothing was written: a look at what fell due, or a death."""
+        """Count a lease under which nothing was written: a check of a saga that fell due, or a death."""
         turn = _Turn(epoch=epoch, owner=self._turn.owner, state=self._state, data=self._data, size=self._size)
         self._take(turn)
         return turn
@@ -363,7 +366,7 @@ class Ledger:
         self._save(turn)
 
     def _save(self, turn: _Turn) -> None:
-        """The snapshot that is written with a release, by the rule of `History.save_snapshot`."""
+        """Count the snapshot that is written with a release, by the rule of `History.save_snapshot`."""
         if turn.data < self._deployment.snapshot_tail or turn.state.ended is not None:
             return
         data = encode_state(turn.state)
@@ -381,7 +384,7 @@ class Ledger:
     # ---- sums
 
     def total(self, takes: int, *, is_held: bool) -> Usage:
-        """Everything so far; the ledger is closed by it.
+        """Return everything so far; the ledger is closed by it.
         `takes`: the head's epoch; `is_held`: by a worker now.
         """
         last = max(takes, self._turn.epoch)
@@ -421,7 +424,7 @@ class Ledger:
         return 1 + self._snapshot + units(self._size, READ_BYTES)
 
     def _wake(self) -> None:
-        """Something was written that the relay turns into a message."""
+        """Count a write that the relay turns into a message."""
         self._passed += 1
         self._messages += 1
 
@@ -439,7 +442,7 @@ def _times(state: State) -> list[int]:
 
 
 def fork_of(entry: ev.Entry) -> ev.Forked | None:
-    """A fork is the last event of the entry that ends its branch."""
+    """Return the fork of an entry: it is the last event of the entry that ends its branch."""
     return next((event for event in entry.events if isinstance(event, ev.Forked)), None)
 
 

@@ -36,7 +36,9 @@ from baton.core.sizes import iso
 def open_question_view(
     state: State, program: Program, tools: Mapping[str, ToolSpec], slot: str, ask: Ask
 ) -> dict[str, Any]:
-    """A question that waits for an answer: for whom it is, and what an answer may change."""
+    """Return a question that waits for an answer: for whom it is,
+    and the arguments that an answer may change.
+    """
     node, iteration = node_of(slot)
     failing = state.failing.get(slot)
     tool = None if failing is None else tools.get(tool_asked_about(program.node_at(state, slot), failing))
@@ -53,7 +55,7 @@ def _person(one: tuple[str, str]) -> dict[str, str]:
 
 
 def _claim(state: State, ask: Ask) -> dict[str, Any] | None:
-    """The user who has claimed it, since when, and whom it was for."""
+    """Return the user who has claimed it, the time of the claim, and the audience before it."""
     if not ask.candidates:
         return None
     by = audience(state, ask.to)[1]
@@ -72,7 +74,7 @@ def _step(state: State, step: Escalation) -> dict[str, Any]:
 
 
 def question_view(node: str, iteration: tuple[int, ...], ask: Ask) -> dict[str, Any]:
-    """A question to a person; `expires_at` None: it waits for ever."""
+    """Return a question to a person; `expires_at` None: it waits for ever."""
     return {
         "id": ask.id,
         "node": node or None,
@@ -143,7 +145,7 @@ OF_UNDOING = frozenset(
 
 
 def undo_view(state: State, program: Program) -> dict[str, Any] | None:
-    """None for a saga that has done nothing that could be undone."""
+    """Return the state of undoing; None for a saga that has done nothing that could be undone."""
     undo, work = state.undo, state.undo.work
     report = None if state.ended is None else state.ended.undone
     if not (program.undoes or undo.head or work is not None or report is not None):
@@ -258,7 +260,7 @@ def saga_view(state: State, program: Program, tools: Mapping[str, ToolSpec] = _N
 
 
 def handler_view(state: State) -> dict[str, Any] | None:
-    """The saga that its failure handler is, or why there is none."""
+    """Return the saga of the failure handler, or the reason why there is none."""
     end = state.ended
     if end is None or not (end.handler or end.unhandled):
         return None
@@ -292,7 +294,7 @@ def _place(state: State, program: Program, slot: str) -> dict[str, Any]:
 
 
 def _failing(state: State, program: Program, slot: str) -> dict[str, Any]:
-    """A step some of whose attempts have failed, and what comes next."""
+    """Return a step some of whose attempts have failed, and what comes next."""
     failing = state.failing[slot]
     return {
         **_place(state, program, slot),
@@ -307,7 +309,7 @@ def _failing(state: State, program: Program, slot: str) -> dict[str, Any]:
 
 
 def failure_view(failure: Failure) -> dict[str, Any]:
-    """A failure of an attempt: what it is, and what that means to a person."""
+    """Return a failure of an attempt: its fields, and its meaning for a person."""
     class_ = failure.kind or class_of(failure.code)
     meant = advice_for(failure.code)
     return {
@@ -374,7 +376,9 @@ def _active(state: State, program: Program, slot: str) -> dict[str, Any]:
 
 
 def _status(state: State, program: Program) -> str:
-    """A saga whose questions all have an answer is suspended no longer: a worker is on its way to it."""
+    """Return the status.
+    A saga whose questions all have an answer is suspended no longer: a worker is on its way to it.
+    """
     status = status_of(state, program)
     if status == "suspended" and next(open_questions(state), None) is None:
         return "running"
@@ -446,7 +450,7 @@ _SELDOM = OF_UNDOING | {
 
 
 def entry_view(entry: Entry) -> dict[str, Any]:
-    """An entry as `GET /sagas/{id}/events` shows it; every field of the log, defaults included."""
+    """Return an entry as `GET /sagas/{id}/events` shows it; every field of the log, defaults included."""
     return asdict(entry) | {"at": iso(entry.at), "events": [_event_view(event) for event in entry.events]}
 
 
@@ -484,7 +488,9 @@ def _event_view(event: Event) -> dict[str, Any]:
 
 
 def _part_view(part: Failure | Ask | Notice | Shown) -> dict[str, Any]:
-    """As in the log, without what has its default, but for the times: null is one that is not there."""
+    """Return a part as the log has it, without fields that have their default, but for the times:
+    null is one that is not there.
+    """
     shown: dict[str, Any] = json_form(part)
     if "escalate" in shown:
         shown["escalate"] = [step | {"at": iso(step["at"])} for step in shown["escalate"]]

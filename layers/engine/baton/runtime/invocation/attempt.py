@@ -43,13 +43,13 @@ Specs = Mapping[str, ToolSpec]
 
 
 def tool_called(step: RunStep) -> str:
-    """The tool that does the step's work in this attempt."""
+    """Return the tool that does the step's work in this attempt."""
     way = step.way
     return way.tool if way is not None and way.tool and not way.first else step.node.tool
 
 
 def key_of_other(key: str, tool: str, *parts: str | int) -> str:
-    """The key of a call that differs from the step's own, which has `key`, by these parts."""
+    """Return the key of a call that differs by these parts from the step's own, which has `key`."""
     return hashlib.sha256(msgspec.json.encode([key, tool, *parts])).hexdigest()[:32]
 
 
@@ -60,7 +60,9 @@ async def carry_out(
     context: StepContext,
     given: dict[str, Any] | None = None,
 ) -> Any:
-    """The result of one attempt. Raises `StepFailure`, `NoRoom`; cancellation passes through.
+    """Perform one attempt and return its result.
+    Raises `StepFailure`, `NoRoom`; cancellation passes through. Raises `StepFailure`, `NoRoom`; cancellation
+    passes through.
 
     Hooks and helpers spend, write rows and fail for the step.
     Each has an idempotency key of its own, and so has the tool where it is called with
@@ -78,8 +80,8 @@ async def carry_out(
 async def prepare_attempt(
     performer: Performer, specs: Specs, step: RunStep, context: StepContext
 ) -> dict[str, Any]:
-    """The first half of an attempt: the arguments for the tool, after all that is called before it.
-    It has not begun.
+    """Perform the first half of an attempt: return the arguments for the tool,
+    after all that is called before it. It has not begun.
     """
     attempt = _AttemptCalls(performer, specs, step, context)
     arguments = dict(step.arguments)
@@ -95,7 +97,9 @@ async def prepare_attempt(
 async def work(
     performer: Performer, specs: Specs, step: RunStep, context: StepContext, arguments: dict[str, Any]
 ) -> Any:
-    """The second half: the tool with the arguments of the first, once or for each part of a context."""
+    """Perform the second half: call the tool with the arguments of the first,
+    once or for each part of a context.
+    """
     attempt, way = _AttemptCalls(performer, specs, step, context), step.way
     if way is None or (way.first and not way.arguments):
         return await attempt.call(arguments)
@@ -117,7 +121,7 @@ async def verify_effect(
 
 
 def as_before(step: RunStep, why: str = "", *, happened: bool | None = None) -> StepFailure:
-    """The failure that a look was about. `why`: what `verify` did not say."""
+    """Return the failure that a look was about. `why`: the reason that `verify` gave no answer."""
     last = step.failure
     assert last is not None, "a look is about a failure"
     # Of a defect, a class would say that the tool itself has given its code.
@@ -127,7 +131,7 @@ def as_before(step: RunStep, why: str = "", *, happened: bool | None = None) -> 
 
 
 async def found_out(spec: ToolSpec, step: RunStep, ask: Callable[[], Awaitable[Any]]) -> Any:
-    """The result of an idempotent call that may have acted, from its `verify`.
+    """Return the result of an idempotent call that may have acted, from its `verify`.
     Raises `StepFailure`: how it had failed, where it has not happened or `verify` cannot tell.
     """
     try:
@@ -172,14 +176,14 @@ class _AttemptCalls:
         return {name: value for name, value in arguments.items() if name in _parameters(spec)}
 
     async def call(self, arguments: Mapping[str, Any], *other: str | int) -> Any:
-        """The tool. `other`: what makes it another call than the step's own."""
+        """Call the tool. `other`: parts that make it another call than the step's own."""
         spec = self._specs.get(self._called)
         is_other = other and (spec is None or spec.effect != ONCE)
         context = self._with_key(*other) if is_other else self._context
         return await self._performer.perform(self._called, arguments, context)
 
     async def helped(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """The arguments after a tool that carries something out has been called."""
+        """Return the arguments after the call of a tool that carries something out."""
         takes = _parameters(self._specs.get(tool))
         known = {**arguments, FAILURE: self._failure(), ARGUMENTS: arguments, TOOL: self._called}
         given = {name: known[name] for name in takes if name in known}
@@ -203,7 +207,7 @@ class _AttemptCalls:
         return arguments | {name: value for name, value in result.items() if name in names}
 
     async def shorter(self, parameter: str, arguments: dict[str, Any]) -> Any:
-        """With a context that is halved until it fits."""
+        """Call with a context that is halved until it fits."""
         value, results = arguments.get(parameter), list[Any]()
         for halvings in range(1, MOST_HALVINGS + 1):
             before, value = value, drop_older_half(value)
@@ -213,7 +217,7 @@ class _AttemptCalls:
         return results[0]
 
     async def in_parts(self, parameter: str, arguments: dict[str, Any]) -> Any:
-        """With the context in two parts, one after the other, each parted again if it does not fit."""
+        """Call with the context in two parts, one after the other, each split again if it does not fit."""
         results: list[Any] = []
 
         async def part(value: Any, path: tuple[int, ...]) -> None:
@@ -257,12 +261,12 @@ class _AttemptCalls:
         return is_once and leaves_doubt(error.code, error.kind, error.happened)
 
     def _with_key(self, *parts: str | int) -> StepContext:
-        """A context that shares all but its key."""
+        """Return a context that differs only in its key."""
         key = key_of_other(self._context.idempotency_key, self._called, *parts)
         return msgspec.structs.replace(self._context, idempotency_key=key)
 
     def _failure(self) -> dict[str, Any]:
-        """The last failure as conditions know it; the parameters are given by themselves."""
+        """Return the last failure as conditions know it; the parameters are given by themselves."""
         failure, node = self._step.failure, self._step.node
         if failure is None:
             return {}
@@ -382,14 +386,15 @@ class Values:
         self._call = context.call
 
     async def value(self, owner: Origin, result: Any) -> Value | None:
-        """A JSON value inline or as a blob, whichever is cheaper; None when it is over the limit."""
+        """Return a JSON value inline or as a blob, whichever is cheaper; None when it is over the limit."""
         data = _encode(result)
         if len(data) > self._limits.result_bytes:
             return None
         return Value(v=result) if len(data) <= self._limits.inline_bytes else await self._blob(owner, data)
 
     def unstored(self, owner: Origin, result: Any) -> tuple[Value, bytes] | None:
-        """A JSON value as `value` would give it, with the bytes of its blob, which is not written yet.
+        """Return a JSON value as `value` would give it, with the bytes of its blob,
+        which is not written yet.
 
         None when it is over the limit; no bytes for a value inline.
         """
@@ -409,7 +414,7 @@ class Values:
         return Value(v=result) if len(data) <= limit else await self._blob(owner, data)
 
     async def blob(self, owner: Origin, result: Any) -> Value:
-        """A JSON value as a blob, however small."""
+        """Return a JSON value as a blob, however small."""
         return await self._blob(owner, _encode(result))
 
     async def _blob(self, owner: Origin, data: bytes) -> Value:
@@ -422,7 +427,9 @@ class Values:
 
 
 async def undo_fields(values: Values, one: AttemptInput, failure: Failure | None) -> dict[str, Any]:
-    """Fields of its outcome; none where nothing undoes the step, or it has not acted."""
+    """Return the fields of the outcome about undoing; none where nothing undoes the step,
+    or it has not acted.
+    """
     undo = one.step.node.undo.get(tool_called(one.step))
     if undo is None or (undo.keeps == () and not undo.keyed):
         return {}
@@ -436,7 +443,7 @@ async def undo_fields(values: Values, one: AttemptInput, failure: Failure | None
 
 
 def _key(one: AttemptInput) -> str:
-    """The key of its call; empty where there are several."""
+    """Return the key of the attempt's call; empty where there are several."""
     way, spec = one.step.way, one.spec
     # Other arguments, or another tool, have keys of their own.
     if way is None or (way.first and not way.arguments) or (spec is not None and spec.effect == ONCE):

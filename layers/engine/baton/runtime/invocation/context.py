@@ -44,7 +44,7 @@ class Alarm:
         self._rings_at = inf
 
     async def within(self, seconds: float, what: Awaitable[T]) -> T:
-        """The result of the call. When its time is over it is cancelled, and `Overdue` is raised."""
+        """Await the result of the call. When its time is over it is cancelled, and `Overdue` is raised."""
         loop = asyncio.get_running_loop()
         task = asyncio.current_task(loop)
         assert task is not None
@@ -109,7 +109,9 @@ class StoreRetrier:
         self._alarm = Alarm()
 
     async def __call__(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """The call's result. A repeated call may have happened before: callers recognise their own writes.
+        """Return the call's result.
+        A repeated call may have happened before: callers recognise their own writes. A repeated call may have
+        happened before: callers recognise their own writes.
 
         Raises `StoreUnavailable` when there is no answer in time. Then the call may still happen.
         """
@@ -173,7 +175,7 @@ class Threads:
 
 
 async def inline(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """The `Offload` for adapters that never wait, such as those in memory."""
+    """Call at once: the `Offload` for adapters that never wait, such as those in memory."""
     return function(*args, **kwargs)
 
 
@@ -210,7 +212,7 @@ class InvocationContext(Struct, frozen=True):
 
 
 def answer(failed: Sequence[str]) -> Mapping[str, object]:
-    """The partial batch response of Lambda for SQS and streams."""
+    """Return the partial batch response of Lambda for SQS and streams."""
     return {"batchItemFailures": [{"itemIdentifier": identifier} for identifier in failed]}
 
 
@@ -274,7 +276,7 @@ class DurationEstimator:
         self._tools: dict[str, float] = {}
 
     def observe(self, graph: str, node: str, tool: str, duration: float) -> None:
-        """A run of this node took `duration` ms."""
+        """Record that a run of this node took `duration` ms."""
         if len(self._nodes) > NODES_KEPT:
             self._nodes.clear()  # a guess is all that is lost
         before = self._nodes.get((graph, node), duration)
@@ -294,11 +296,13 @@ class DurationEstimator:
                     self.cut_off(graph, event.node, event.ended_at - event.started_at)
 
     def cut_off(self, graph: str, node: str, after: float) -> None:
-        """A run of this node was interrupted after `after` ms: it needs at least twice that time."""
+        """Record that a run of this node was interrupted after `after` ms:
+        it needs at least twice that time.
+        """
         self._nodes[graph, node] = max(self._nodes.get((graph, node), 0), 2 * after)
 
     def expected(self, graph: str, node: str, tool: str, timeout: int) -> float:
-        """Milliseconds the next run should be given, never more than its timeout."""
+        """Return the milliseconds that the next run should be given, never more than its timeout."""
         seen = self._nodes.get((graph, node), self._tools.get(tool))
         return min(self._estimate if seen is None else MARGIN * seen, timeout)
 

@@ -62,14 +62,14 @@ class LiveShow:
         self._sagas: dict[str, _Saga] = {}
 
     def hold(self, ref: SagaRef, epoch: int, watched: int) -> None:
-        """From now on this invocation holds the saga.
-        `watched`: until when a viewer watched, as its head said.
+        """Record that this invocation holds the saga from now on.
+        `watched`: the time until which a viewer watched, as its head said.
         """
         self._sagas[str(ref)] = _Saga(ref, epoch)
         self.heard(ref, watched)
 
     def heard(self, ref: SagaRef, watched: int) -> None:
-        """A viewer watches until then."""
+        """Record that a viewer watches until then."""
         if watched <= self._context.clock.now():
             return
         if (saga := self._sagas.get(str(ref))) is not None:
@@ -77,7 +77,7 @@ class LiveShow:
             self._begin(saga)
 
     def drop(self, ref: SagaRef) -> None:
-        """This invocation does not hold the saga any more.
+        """Record that this invocation does not hold the saga any more.
         A write that is under way may land; another holder's replaces it.
         """
         saga = self._sagas.pop(str(ref), None)
@@ -109,7 +109,7 @@ class LiveShow:
             self._begin(saga)  # an answer may have begun after the last look
 
     async def _show(self, saga: _Saga) -> None:
-        """Until all answers have ended, and that is written, or no viewer watches."""
+        """Write the drafts until all answers have ended, and that is written, or no viewer watches."""
         while saga.is_watched and (saga.drafts or saga.last):
             now = self._context.clock.now()
             if (pause := saga.at + EVERY_S * 1_000 - now) > 0:

@@ -38,7 +38,8 @@ class Metrics:
     def __init__(
         self, write: Callable[[str], None] | None = None, deployment: str = "", *, counts_ends: bool = False
     ) -> None:
-        """`write` takes one line without its end; `deployment` names this one among those of the account.
+        """Create the metrics.
+        `write` takes one line without its end; `deployment` names this one among those of the account.
 
         `counts_ends`: of sagas, for an error budget.
         """
@@ -47,7 +48,7 @@ class Metrics:
         self._figures = Figures(counts_ends=counts_ends)
 
     def heard(self, workflow: str, events: Iterable[Event], now: int) -> None:
-        """An entry was appended at `now` (epoch ms) to the log of a saga of this workflow."""
+        """Count an entry that was appended at `now` (epoch ms) to the log of a saga of this workflow."""
         if self._write is not None:
             self._figures.heard(workflow, events, now)
 
@@ -56,7 +57,7 @@ class Metrics:
         self._put(self._figures.take(now, QUIET_MS, self._deployment))
 
     def blocked(self, tool: str, now: int) -> None:
-        """A tool blocks the event loop.
+        """Count a tool that blocks the event loop.
         Written at once, from any thread: the invocation may not live to its end.
         """
         self._say(now, {"LoopBlocked": 1}, tool=tool)
@@ -68,7 +69,9 @@ class Metrics:
         self._say(now, {"DeadMessages": moved, "DeadLetters": pending, "DeadLetterAge": age})
 
     def ticks(self, workflow: str, figures: Mapping[str, int], now: int) -> None:
-        """Ticks of a workflow's schedule that started nothing, by metric. Written at once: they are rare."""
+        """Count ticks of a workflow's schedule that started nothing, by metric.
+        Written at once: they are rare.
+        """
         self._say(now, figures, workflow=workflow)
 
     def events(self, figures: Mapping[str, int], now: int) -> None:
@@ -76,7 +79,9 @@ class Metrics:
         self._say(now, figures)
 
     def opened(self, breaker: str, now: int) -> None:
-        """A circuit breaker has opened. Written at once: it is rare, and people are waiting to know."""
+        """Count a circuit breaker that has opened.
+        Written at once: it is rare, and people are waiting to know.
+        """
         self._say(now, {"BreakerOpened": 1}, breaker=breaker)
 
     def _say(self, now: int, figures: Mapping[str, int], **about: str) -> None:
@@ -115,8 +120,8 @@ class Rounds:
         self._is_told = False
 
     def look(self, now: int, worked: int, *, came_round: bool) -> str:
-        """ASK the loop for another round, WAIT for the one that was asked for,
-        or it is BLOCKED, which is said once.
+        """Return ASK for another round of the loop, WAIT for the one that was asked for, or BLOCKED,
+        which is said once.
 
         A look that comes late although the process has computed nothing shows that it
         stood still as a whole: that time counts for nothing. If it has computed, a call
@@ -182,7 +187,7 @@ class Watch:
         self._vigil: _Vigil | None = None
 
     def over(self, tool: str, context: StepContext) -> WatchedCall:
-        """The call of an `async` tool, to be entered in the task that makes it.
+        """Return the call of an `async` tool, to be entered in the task that makes it.
         The first one wakes the watchdog.
         """
         return WatchedCall(self, tool, context)
@@ -232,7 +237,7 @@ class _Vigil:
         self._stop()
 
     def _look(self) -> None:
-        """In the watchdog's thread."""
+        """Look at the loop, in the watchdog's thread."""
         found = self._rounds.look(self._meter.passed(), self._meter.worked(), came_round=self._came_round)
         if self._is_over or found == WAIT or not self._calls:
             return
@@ -245,7 +250,7 @@ class _Vigil:
             self._loop.call_soon_threadsafe(self._round)
 
     def _round(self) -> None:
-        """In the loop."""
+        """Record a round, in the loop."""
         self._close()
         self._came_round = True
 
@@ -280,7 +285,9 @@ def _at_work(thread: int) -> tuple[WatchedCall | None, list[str]]:
 
 
 def to_log(metrics: Metrics, clock: Clock) -> Callable[[BlockedLoop], None]:
-    """Tells of a blocked loop in one line of the worker's log, and by a metric, at once."""
+    """Return a function that tells of a blocked loop in one line of the worker's log, and by a metric,
+    at once.
+    """
 
     def tell(held: BlockedLoop) -> None:
         call, tool = held.call, held.call.tool if held.call is not None else ""

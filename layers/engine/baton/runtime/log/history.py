@@ -133,7 +133,7 @@ class History:
         cold: bool = False,
         trace: str = "",
     ) -> Entry:
-        """The entry that would follow the state as it is now."""
+        """Return the entry that would follow the state as it is now."""
         return Entry(
             version=self.state.version + 1,
             branch=self.state.lineage.branch,
@@ -172,7 +172,7 @@ class History:
         self.tail_bytes = 0
 
     async def state_at(self, version: int) -> State:
-        """The state right after `version`, whichever branch wrote it.
+        """Return the state right after `version`, whichever branch wrote it.
         Raises `CorruptLog` for no such version.
         """
         if version not in self._past:
@@ -180,7 +180,7 @@ class History:
         return self._past[version]
 
     async def entries_to(self, version: int) -> Sequence[Entry]:
-        """The entry of this version of the saga's history, and those before it that one page has.
+        """Return the entry of this version of the saga's history, and those before it that one page has.
         Raises `CorruptLog` for no such version.
         """
         lineage = self.state.lineage
@@ -250,7 +250,9 @@ class History:
 async def records_of(
     log: Log, call: StoreRetrier, ref: SagaRef, branches: int, after: int, at_once: int
 ) -> AsyncGenerator[Sequence[Record], None]:
-    """The whole log behind a version, over all branches, in the order of versions: `at_once` at a time."""
+    """Yield the whole log behind a version, over all branches, in the order of versions:
+    `at_once` at a time.
+    """
     for branch in range(branches):
         is_full = True
         while is_full:
@@ -290,7 +292,7 @@ class ReadingTime:
         self._until = now + (deadline - now) * _SHARE // _OF
 
     def check(self, what: str, versions: int, came_to: int) -> None:
-        """Asked before each further page. Raises `TooLarge`."""
+        """Check the time before each further page. Raises `TooLarge`."""
         if self._clock.now() >= self._until:
             raise TooLarge(
                 f"the log of this saga is too long to be {what} within one request: of {versions} versions it came "

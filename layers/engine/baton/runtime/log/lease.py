@@ -145,7 +145,7 @@ class Leases:
         """Heads by saga that a dead worker held, until it is known if this worker has taken the saga."""
 
     async def acquire(self, ref: SagaRef, message: Message, *, alone: bool) -> Lease | str:
-        """The lease, or in one word why this wake has nothing to do.
+        """Take the lease, or return in one word why this wake has nothing to do.
 
         An expired lease is only taken by an invocation that works for this saga alone: whatever killed
         its last invocation must not take others along.
@@ -193,7 +193,9 @@ class Leases:
                 )
 
     async def _take(self, head: Head, until: int) -> tuple[Head | None, Head]:
-        """The head that was taken, None where it has changed, and the one that tells who held it last."""
+        """Return the head that was taken, None where it has changed,
+        and the one that tells who held it last.
+        """
         owner, ref = self._invocation.id, head.ref
         due_at = until + self._limits.clock_skew_ms  # when others may take it
         # What is due before that brings another worker even so, which then finds the lease held, or over.

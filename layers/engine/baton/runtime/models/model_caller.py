@@ -100,7 +100,7 @@ class ModelCaller:
         return answer_data(answer, self._step.node.output_schema)
 
     def _agent(self) -> Agent | None:
-        """The agent that the step is a turn or a call of."""
+        """Return the agent that the step is a turn or a call of."""
         work = self._state.open.get(owner_of(self._step.slot))
         return work if isinstance(work, Agent) else None
 
@@ -174,7 +174,7 @@ class ModelCaller:
         summary: tuple[int, ...],
         no_summary: str,
     ) -> dict[str, Any]:
-        """An answer as the log has it. Raises `StepFailure`."""
+        """Return an answer as the log has it. Raises `StepFailure`."""
         check_whole(answer)
         asked = answer.calls[:MOST_CALLS]
         return {

@@ -55,7 +55,7 @@ class UnfinishedError(Exception):
 
 
 async def poll_response(models: Models, work: Callback, context: StepContext, now: int) -> ModelAnswer:
-    """The answer.
+    """Return the answer of a request that the provider works on.
     Raises `UnfinishedError`; and `StepFailure` for a request that has failed, or whose time is over.
     """
     response = work.response
@@ -205,7 +205,7 @@ class ModelAttempt:
         beside: str = "",
         until: int = 0,
     ) -> ModelAnswer | Response:
-        """Its answer, or what the provider works on if the node is asked in the background.
+        """Return the model's answer, or the provider's response if the node is asked in the background.
 
         `given` has the model and its settings. `counted`: so many tokens the beginning of the messages is
         known to have. `known`: so many of the messages, from the first on, have so many bytes as JSON.
@@ -239,7 +239,7 @@ class ModelAttempt:
         return _storable(answer)
 
     async def collect(self, work: Callback, given: Mapping[str, Any], now: int) -> ModelAnswer:
-        """The answer to a request that the provider has. Raises `StepFailure`, `UnfinishedError`."""
+        """Return the answer to a request that the provider has. Raises `StepFailure`, `UnfinishedError`."""
         response = work.response
         assert response is not None, "nothing else is handed over"
         price = self._price(given, response.model)
@@ -269,8 +269,8 @@ class ModelAttempt:
         beside: str,
         until: int,
     ) -> tuple[ModelRequest, Price, int, tuple[int, ...]]:
-        """The request, and the most that it may cost, which is held; and the
-        most tokens, where they are limited.
+        """Return the request, and the most that it may cost, which is held; and the most tokens,
+        where they are limited.
         """
         model, step, context = str(given["model"]), self._step, self._context
         try:  # a policy or a person may have put others in their place
@@ -323,21 +323,23 @@ class ModelAttempt:
         return request, price, most, tokens
 
     async def _shown(self, request: ModelRequest) -> ModelAnswer:
-        """The answer, which viewers see while it is written."""
+        """Return the answer, which viewers see while it is written."""
         origin = self._state.origin
         with self._live.draft(SagaRef(origin.tenant, origin.saga), self._step.slot) as draft:
             return await self._models.answer(msgspec.structs.replace(request, draft=draft))
 
     def _key(self, beside: str) -> str:
-        """After a fork the same attempt may ask something else, and a provider
-        refuses one key with two bodies.
+        """Return the request's key.
+        After a fork the same attempt may ask something else, and a provider refuses one key with two bodies.
         """
         state, step = self._state, self._step
         places = (self._context.saga, str(state.lineage.branch), step.slot, str(step.attempt), beside)
         return "/".join(filter(None, places))
 
     def _with_used(self, tokens: tuple[int, ...]) -> tuple[int, ...]:
-        """With those that this attempt has used before, which no entry has if its worker dies."""
+        """Return the tokens with those that this attempt has used before,
+        which no entry has if its worker dies.
+        """
         used = self._context.usage
         return tokens and (
             tokens[0] + sum(one.input for one in used),
@@ -443,8 +445,8 @@ class Summary:
         model: str,
         how: Mapping[str, Any] | None,
     ) -> None:
-        """written: the agent's settings, whose price is that of its model.
-        model: the one of this turn. how: as the document says.
+        """Prepare a summary. `written`: the agent's settings, whose price is that of its model.
+        `model`: the one of this turn. `how`: the settings of the document.
         """
         self._asking = asking
         self._clock = clock
@@ -455,7 +457,7 @@ class Summary:
         self.failed = ""
 
     async def of(self, messages: list[Message]) -> str:
-        """The text; empty where the document asks for none, or the model gives none."""
+        """Return the text; empty where the document asks for none, or the model gives none."""
         if self._how is None:
             return ""
         given = {
@@ -489,7 +491,7 @@ MOST_SHOWN = 200  # characters of arguments that are no object
 
 
 def calls_of(asked: Sequence[ModelCall], offered: Offered, made: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The calls of an answer as the log has them. `made` are the calls of older turns."""
+    """Return the calls of an answer as the log has them. `made` are the calls of older turns."""
     return [_repeating(_call(call, offered), made) for call in asked]
 
 
@@ -519,7 +521,7 @@ def check_whole(answer: ModelAnswer) -> None:
 
 
 def _call(call: ModelCall, offered: Offered) -> dict[str, Any]:
-    """A call as the log has it: its tool and arguments, or why it is not made."""
+    """Return a call as the log has it: its tool and arguments, or why it is not made."""
     tool, parameters = offered.tools.get(call.name, ("", b""))
     if not tool:
         known = ", ".join(offered.tools) or "none"
@@ -552,7 +554,7 @@ def _unlisted(tool: str, arguments: Mapping[str, Any], offered: Offered) -> str:
 
 
 def _repeating(call: dict[str, Any], made: Mapping[str, str]) -> dict[str, Any]:
-    """A call, and which one of an older turn it repeats: those of newer ones are in the state."""
+    """Return a call, and which one of an older turn it repeats: those of newer ones are in the state."""
     if not made or "error" in call:
         return call
     first = made.get(call_digest(call["tool"], call["arguments"]))

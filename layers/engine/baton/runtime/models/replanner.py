@@ -42,7 +42,9 @@ Specs = Mapping[str, ToolSpec]
 
 
 def asking(given: Mapping[str, Any], specs: Specs) -> list[said.Message]:
-    """The messages of the request. Raises `StepFailure` where a tool that may be called is not deployed."""
+    """Return the messages of the request.
+    Raises `StepFailure` where a tool that may be called is not deployed.
+    """
     own = specs.get(given["tool"])
     prompt = {
         "step": {
@@ -75,7 +77,7 @@ def _offer(specs: Specs, tool: str, operations: Operations) -> dict[str, Any]:
 
 
 def read_plan(answer: ModelAnswer, schema: Any, given: Mapping[str, Any], specs: Specs) -> dict[str, Any]:
-    """The alternatives that can be tried, the best first, and why others were dropped.
+    """Return the alternatives that can be tried, the best first, and why others were dropped.
 
     Raises `StepFailure` for an answer of another form, and where none is left.
     """

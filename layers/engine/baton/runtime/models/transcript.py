@@ -124,7 +124,7 @@ class Transcript:
         return {digest: item for _, part in await self._parts(segments) for digest, item in part.made.items()}
 
     async def kept(self, work: Agent, talk: Talk) -> Talk:
-        """With a new segment, where one is due.
+        """Return the transcript with a new segment, where one is due.
         They are merged like a binary counter: of n turns there are at most log n.
         """
         size = len(work.tail)
@@ -162,7 +162,7 @@ class Transcript:
         )
 
     async def content(self, value: Value) -> Any:
-        """A value, wherever it is kept."""
+        """Return a value, wherever it is kept."""
         return msgspec.json.decode(await self._blob(value.ref)) if value.ref else value.v
 
     async def _written(self, text: _Said, turns: int) -> Segment:

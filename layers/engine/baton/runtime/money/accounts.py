@@ -49,12 +49,12 @@ REST = "rest"
 
 
 def short_name(name: str) -> str:
-    """A name of ten characters for it."""
+    """Return a name of ten characters that stands for a longer one."""
     return base64.urlsafe_b64encode(hashlib.sha256(name.encode()).digest())[:10].decode()
 
 
 def step_of(billed: str) -> str:
-    """The name of the step that a request is of, which is billed under this name: one at a time."""
+    """Return the name of the step that a request is of, which is billed under this name: one at a time."""
     return billed.partition(".")[0]
 
 
@@ -250,7 +250,7 @@ class AccountQueue:
         return max(self._spent - self._counted, 0)
 
     def _next(self) -> _Request | None:
-        """The request for all that is asked for now. None: there is nothing to say."""
+        """Return the request for everything that is asked for now; None if there is nothing to say."""
         before, wishes = self._known, tuple(self._wishes)
         uncounted = self.uncounted - (back := self._back - self._returned)
         amount = self._amount + sum(wish.more for wish in wishes)
@@ -347,11 +347,11 @@ class LedgerCache:
     rules: dict[tuple[str, str], UserRule] = field(default_factory=dict)
 
     def rule(self, account: Account) -> UserRule:
-        """The operator's rule about the user of an account, as far as this process has heard."""
+        """Return the operator's rule about the user of an account, as far as this process has heard."""
         return self.rules.get((account.tenant, account.user), NO_RULE) if self.rules else NO_RULE
 
     def terms_of(self, account: Account) -> SpendingLimits:
-        """The limits, with that of the user."""
+        """Return the limits, with that of the user."""
         rule = self.rule(account)
         return replace(self.terms, user_day=rule.most(self.terms.user_day)) if rule.version else self.terms
 
@@ -431,7 +431,7 @@ class Slices:
         self.tenants: dict[Account, Sums] = {}
 
     def use(self, account: AccountQueue, saga: str) -> None:
-        """The saga may have a part in what the account draws; it is given back once no saga has."""
+        """Let the saga have a part in what the account draws; it is given back once no saga has."""
         if self._limit:
             self._users[account].add(saga)
 
@@ -532,8 +532,8 @@ class Left(msgspec.Struct, frozen=True):
 
 
 def attempt_name(saga: str, slot: str, tokens: Iterable[int] = ()) -> str:
-    """The name of a step, and behind it the tokens that its request may
-    read and write, where they are limited.
+    """Return the name of a step, and behind it the tokens that its request may read and write,
+    where they are limited.
     """
     return ".".join([short_name(f"{saga}/{slot}"), *map(str, tokens)])
 
@@ -545,7 +545,7 @@ async def left_of(
     expire: Callable[[Account, str], Awaitable[Reservation | None]],
     settled: Mapping[str, Collection[str]],
 ) -> Left:
-    """Requests that the dead have left to a saga, by `expire` of each account and holder.
+    """Collect the requests that dead workers have left to a saga, by `expire` of each account and holder.
     Accounts that do not answer are freed by others later. `settled`: slots, by holder, to leave out.
     """
     found = Left()

@@ -60,7 +60,9 @@ class Halting:
     def by_tenant(
         self, state: State, node: str, account: Account, sums: Sums, amount: int = 0, what: str = ""
     ) -> Halted:
-        """The tenant's day has none. Each of its users is told that sagas wait."""
+        """Return the halt of a saga whose tenant's day has nothing left.
+        Each of its users is told that sagas wait.
+        """
         parked = tenant_parked(sums, self._cache.terms, account.day, node, amount, what)
         return self._halted(state, parked, f"budget100/tenant/{account.user}/{account.day}")
 
@@ -111,7 +113,7 @@ class Halting:
     def news(
         self, state: State, account: Account, sums: Sums | None, tenant: Sums | None
     ) -> tuple[ev.Notice, ...]:
-        """The notices that are due by these sums, as far as they are known."""
+        """Return the notices that are due by these sums, as far as they are known."""
         if sums is None and tenant is None:
             return ()
         now, terms, found = self._clock.now(), self._cache.terms_of(account), tuple[ev.Notice, ...]()

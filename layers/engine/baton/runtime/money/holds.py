@@ -138,8 +138,8 @@ def _caps(step: RunStep, name: str) -> Iterator[tuple[Cap, str]]:
 
 
 def _token_limits(state: State, step: RunStep) -> Iterator[tuple[str, str, int, int, str | None]]:
-    """The code of a failure, whose limit it is, how many it allows, how
-    many the log has, and of which owner others use of it.
+    """Yield the code of a failure, whose limit it is, how many it allows, how many the log has,
+    and of which owner others use of it.
     """
     node, work = step.node, state.open.get(owner_of(step.slot))
     if node.agent is not None and node.agent.tokens and isinstance(work, Agent):
@@ -165,14 +165,14 @@ class SharedHolds:
         self._terms, self._clock, self._skew = cache.terms, context.clock, context.limits.clock_skew_ms
 
     def widest(self, state: State, of_saga: Cap | None, *, shares: bool) -> list[Account]:
-        """The account that has all that the saga spends, if any has it: that of
-        the limit which is the furthest above it.
+        """Return the account that has all that the saga spends, if any has it:
+        that of the limit which is the furthest above it.
         """
         found = limits_at(state, None, of_saga, self._terms, kept_until(state), shares=shares)
         return [self._account(state, one) for one in found[-1:]]
 
     def of(self, saga: str, state: State, step: RunStep, spent: list[Decimal]) -> tuple[SharedSpending, ...]:
-        """The accounts for an attempt, the nearest limit first. It holds nothing yet."""
+        """Return the accounts for an attempt, the nearest limit first. It holds nothing yet."""
         day = kept_until(state)
         found = limits_at(state, step.node, step.cap, self._terms, day, shares=step.shares)
         return tuple(

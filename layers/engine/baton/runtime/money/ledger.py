@@ -162,7 +162,7 @@ class Ledger:
         return attempt
 
     def day(self, state: State, step: RunStep) -> int:
-        """The day on which the cost of an attempt under way is counted."""
+        """Return the day on which the cost of an attempt under way is counted."""
         attempt = self._under_way[_key(state)].get(step.slot)
         return attempt.account.account.day if attempt is not None else 0
 
@@ -420,8 +420,8 @@ class Ledger:
         return await left_of(state, _key(state), itertools.product(accounts, dead), expire, settled)
 
     def _by_every_clock(self) -> int:
-        """A moment that has passed by every clock: a holder whose clock is
-        behind still spends until its own says that its time is over.
+        """Return a moment that has passed by every clock:
+        a holder whose clock is behind still spends until its own says that its time is over.
         """
         return self._clock.now() - self._skew
 

@@ -53,7 +53,7 @@ C = TypeVar("C", bound=Claims)
 
 
 async def token_for(context: InvocationContext, secrets: Secrets, about: Claims) -> str:
-    """The token: for the same claims the same. Raises engine faults."""
+    """Return the token: for the same claims the same. Raises engine faults."""
     key = await _key(context, secrets, may_make=True)
     assert key is not None, "it is made where there is none"
     said = _text(msgspec.json.encode(about))
@@ -74,7 +74,7 @@ async def claims_of(context: InvocationContext, secrets: Secrets, kind: type[C],
 
 
 async def _key(context: InvocationContext, secrets: Secrets, *, may_make: bool) -> bytes | None:
-    """Made by the first process that makes a token, and the same for all from then on.
+    """Return the key of tokens, which the first process makes and all others read.
     None: no token was made yet.
     """
     if _FIRST not in secrets:
@@ -122,7 +122,7 @@ class Links:
         self._context, self._secrets, self._url = context, secrets, url
 
     async def to(self, state: State, ask: Ask, now: int) -> str:
-        """The address, with the token behind a `#`: no server that shows the page gets it.
+        """Return the address, with the token behind a `#`: no server that shows the page gets it.
         Raises engine faults.
         """
         about = Confirmation(
@@ -137,8 +137,8 @@ class Links:
 
 
 def seal_of(state: State, ask: Ask) -> str:
-    """Tells apart all that a reader was told of: the question, what an
-    approval is for, and which time it was.
+    """Return a seal that tells apart all that a reader was told of: the question, what an approval is for,
+    and which time it was.
 
     And in which branch: a fork to before the answer asks again, and the link of that answer has been used.
     """

@@ -219,7 +219,9 @@ class Notifier:
         self._task = asyncio.create_task(self._tell(state, pending), name=f"{state.origin.saga}/notices")
 
     def _without_those_who_are_full(self, state: State, pending: PendingNotices, now: int) -> PendingNotices:
-        """Without questions that wait for a place, and their notices; their rows are there."""
+        """Return the notices without questions that wait for a place, and their notices;
+        their rows are there.
+        """
 
         def waits_for_place(ask: Ask) -> bool:
             audience, shown = audience_of(state, ask), state.outbox.rows[ask.id]
@@ -239,7 +241,7 @@ class Notifier:
         self._full.clear()
 
     async def wait(self) -> None:
-        """Until the try is over. It has its own time, which is short."""
+        """Wait until the try is over. It has its own time, which is short."""
         if self._task is not None:
             await asyncio.wait({self._task})
 
@@ -287,7 +289,7 @@ class Notifier:
             self._again = now + self._pause(waited, self._limits.fault_pause_ms)
 
     def _pause(self, waited: int, least: int) -> int:
-        """The longer sending fails, the more seldom it is tried."""
+        """Return the pause before the next try: the longer sending fails, the longer it is."""
         return min(max(least, waited), self._limits.sweep_longest_ms)
 
     def stop(self) -> None:

@@ -71,7 +71,7 @@ class QuestionRows:
         await self._call(self._store.questions.remove, self._ref, question, self._number, until)
 
     async def left(self) -> Sequence[str]:
-        """The questions of this state that no worker has withdrawn."""
+        """Return the questions of this state that no worker has withdrawn."""
         done = await self._call(self._store.questions.removed, self._ref, self._number)
         return [question for question in self._state.outbox.rows if question not in done]
 
@@ -155,8 +155,8 @@ class QuestionRows:
             logger.warning("the next question waits", exc_info=True, extra={"saga": self._ref.id})
 
     async def _make_due(self, ref: SagaRef, now: int) -> None:
-        """Armed, so that a worker that holds it and was refused a place just
-        now does not let it go before it looks again.
+        """Make the saga due, so that a worker that holds it and was refused
+        a place just now does not let it go before it looks again.
         """
         log = self._store.log
         head = await self._call(log.read_head, ref)
@@ -174,12 +174,12 @@ class QuestionRows:
         return Account(self._ref.tenant, person_of(audience), PLACES_DAY)
 
     def _holder(self, ask: str) -> str:
-        """Short, because all that a person has pending is in one item."""
+        """Return a short name of the holder, because all that a person has pending is in one item."""
         return hashlib.sha256(f"{self._ref.id}/{ask}".encode()).hexdigest()[:16]
 
 
 def row_of(state: State, ask: Ask, *, told: bool) -> QuestionRow:
-    """A question as the inbox shows it, cut to what a list needs."""
+    """Return a question as the inbox shows it, cut to what a list needs."""
     actions = ask.actions
     while len(msgspec.json.encode(actions)) > LONGEST_ACTIONS:
         actions = actions[:-1]

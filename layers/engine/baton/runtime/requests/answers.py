@@ -68,7 +68,7 @@ class IncidentService:
         self._by = by
 
     async def page(self, status: str, limit: int, cursor: str) -> dict[str, Any]:
-        """The next incidents, the newest first. A page may be short and yet not be the last."""
+        """Return the next incidents, the newest first. A page may be short and yet not be the last."""
         after = read_cursor(cursor).decode(errors="replace") if cursor else ""
         if cursor and not re.fullmatch(INCIDENT_ID, after):
             raise foreign_cursor()
@@ -83,8 +83,7 @@ class IncidentService:
         return _view_of(id, await self._call(self._incidents.find, self._tenant, id))
 
     async def acknowledge(self, id: str, note: str) -> dict[str, Any]:
-        """The caller has it.
-        The last one counts, and the same again changes nothing.
+        """Record that the caller has the incident. The last one counts, and the same again changes nothing.
         Raises `NotFound`, and `NotAllowedNow` for one that is resolved.
         """
         write, seen = self._incidents.acknowledge, 0
@@ -100,7 +99,9 @@ class IncidentService:
         raise StoreUnavailable(f"the incident {id} was acknowledged {_TRIES} times meanwhile")
 
     async def resolve(self, id: str) -> dict[str, Any]:
-        """The caller has done something about it. Repeated, a no-op. Raises `NotFound`."""
+        """Record that the caller has done something about the incident. Repeated, a no-op.
+        Raises `NotFound`.
+        """
         write, now = self._incidents.resolve, self._clock.now()
         return _view_of(id, await self._call(write, self._tenant, id, self._by, now))
 
@@ -121,7 +122,7 @@ def _view_of(id: str, found: Incident | None) -> dict[str, Any]:
 
 
 def incident_view(incident: Incident) -> dict[str, Any]:
-    """An incident as JSON."""
+    """Return an incident as JSON."""
     return {
         "id": incident.id,
         "status": "resolved" if incident.resolved else "open",
@@ -230,7 +231,7 @@ class Answering(Protocol):
 
 
 async def caller_with(request: Request, token: str) -> Caller:
-    """The caller that a token stands for, in the place of an identity. Raises `NotFound`."""
+    """Return the caller that a token stands for, in the place of an identity. Raises `NotFound`."""
     said = await _read(request, token)
     return replace(request.caller, tenant=said.tenant, user=f"link:{said.to}")
 

@@ -37,7 +37,7 @@ _NONE = "there is no such callback"
 
 
 async def caller_with(request: Request, token: str) -> Caller:
-    """The caller that a token stands for, in the place of an identity. Raises `NotFound`."""
+    """Return the caller that a token stands for, in the place of an identity. Raises `NotFound`."""
     holder = await _holder(request, token)
     return replace(request.caller, tenant=holder.tenant, user=_BY)
 
@@ -83,7 +83,7 @@ async def take_announcement(request: Request, profile: str, headers: Mapping[str
 
 
 async def _hear_end(request: Request, history: History, callback: str, response: str) -> bool:
-    """Wakes the saga, unless it does not wait for this response, or has heard so."""
+    """Wake the saga. Return false if it does not wait for this response, or has heard of it."""
 
     def is_known(state: State) -> bool:
         work = state.open.get(slot_in(callback))
@@ -105,8 +105,9 @@ async def _holder(request: Request, token: str) -> Holder:
 
 
 async def _complete(request: Request, history: History, callback: str, said: Said) -> dict[str, Any]:
-    """Only a success needs the program, for the schema of its output: a
-    failure is taken while the bucket is out of order.
+    """Complete a callback.
+    Only a success needs the program, for the schema of its output: a failure is taken while the bucket is out
+    of order.
     """
     failure = said.failure()
     output = said.output if failure is None else None
@@ -133,8 +134,9 @@ async def _complete(request: Request, history: History, callback: str, said: Sai
 
 
 async def _hear(request: Request, history: History, callback: str) -> dict[str, Any]:
-    """At most one entry for each half of the interval: more often it
-    changes nothing that is not sure already.
+    """Record a heartbeat.
+    There is at most one entry for each half of the interval: more often it changes nothing that is not sure
+    already.
 
     It needs no program: a worker that knows it and works on without the
     bucket must not take for silent what speaks.

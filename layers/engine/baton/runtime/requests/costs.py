@@ -30,7 +30,7 @@ PAGE = 200  # entries read at once, so that a long log is never in memory as a w
 async def saga_cost(
     log: Log, call: StoreRetrier, clock: Clock, opened: Opened, deployment: BillingSettings
 ) -> dict[str, Any]:
-    """The answer of `GET /sagas/{id}/cost`; what it costs is read off the log. See `Ledger`.
+    """Return the answer of `GET /sagas/{id}/cost`, computed from the log. See `Ledger`. See `Ledger`.
 
     The log of a saga that was forked is read twice: first for where.
     Raises `TooLarge` for one that takes too much of the request's time.
@@ -62,7 +62,7 @@ async def saga_cost(
 
 
 async def _records(log: Log, call: StoreRetrier, opened: Opened, time: ReadingTime) -> AsyncIterator[Record]:
-    """No further than the state: what came since may belong to a lease that the head does not know."""
+    """Yield the records up to the state: later ones may belong to a lease that the head does not know."""
     state = opened.history.state
     async with aclosing(records_of(log, call, opened.head.ref, state.lineage.branch + 1, 0, PAGE)) as pages:
         async for page in pages:
@@ -165,7 +165,7 @@ def _read(cursor: str, named: str, parts: int, within: tuple[int, int]) -> tuple
 
 
 def costs_page(day: str, by: str, sums: DayCosts, looked: int, cursor: str | None) -> dict[str, Any]:
-    """A page of `GET /costs`."""
+    """Return a page of `GET /costs`."""
     return {"day": day, "by": by, "costs": sums.rows(), "looked_at": looked, "next": cursor}
 
 
@@ -177,8 +177,8 @@ _AWS_AT_ONCE: Final = 10
 async def aws_costs(
     request: Request, day: int, by: str, cursor: str
 ) -> tuple[DayCosts, int, str | None, list[str]]:
-    """The sums of the next sagas of a day, how many these are, the cursor
-    behind them, and those that could not be read.
+    """Return the sums of the next sagas of a day, how many these are, the cursor behind them,
+    and those that could not be read.
 
     A saga counts on the day of its row, with all that it has cost so far, as its models do.
     """

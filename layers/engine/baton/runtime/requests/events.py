@@ -40,8 +40,8 @@ async def subscribe(
     version: int,
     events: Events,
 ) -> None:
-    """Before the definition is there: a crash in between leaves a workflow
-    that is asked in vain, and loses no event.
+    """Subscribe a workflow to its events, before the definition is there:
+    a crash in between leaves a workflow that is asked in vain, and loses no event.
 
     Raises `InvalidDefinition` where too many workflows have rules for a type.
     """
@@ -57,8 +57,8 @@ async def subscribe(
 async def unsubscribe(
     subscriptions: Subscriptions, call: StoreRetrier, definition: Definition, now: int
 ) -> None:
-    """After the definition is there: its workflow is not asked any more for
-    types that only earlier versions had rules for.
+    """Unsubscribe a workflow, after the new definition is there,
+    from types that only earlier versions had rules for.
 
     A crash in between leaves a workflow that is asked in vain, once: see `drop`.
     """
@@ -211,7 +211,7 @@ class EventService:
     async def _by(
         self, workflow: str, user: str, version: int, event: Mapping[str, Any]
     ) -> list[dict[str, Any]]:
-        """First a start, by the rules of the workflow's newest version, then signals.
+        """Apply first a start, by the rules of the workflow's newest version, then signals.
         `version`: that of the subscription.
         """
         definition = await self._parts.catalog.newest(self._tenant, workflow)
@@ -283,7 +283,9 @@ class EventService:
         return list(found.values())
 
     def _found_by(self, workflow: str, heard: Sequence[str], facts: _Facts) -> set[str]:
-        """The sagas that earlier versions would mean. An event without such a key is for none of them."""
+        """Return the sagas that the rules of earlier versions name.
+        An event without such a key names none of them.
+        """
         found = set()
         for key in heard:
             with suppress(UserError, ExpressionError):

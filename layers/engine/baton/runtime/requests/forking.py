@@ -129,7 +129,7 @@ async def _has_acted(history: History, child: str) -> bool:
 
 
 async def _listed(history: History, back_to: int) -> AsyncIterator[tuple[int, Any]]:
-    """The steps that an undoing comes to, the newest first, with their versions.
+    """Yield the steps that an undoing comes to, the newest first, with their versions.
     Reads a page at a time, as far as it is asked for.
     """
     known: dict[int, Any] = {}
@@ -145,7 +145,7 @@ async def _listed(history: History, back_to: int) -> AsyncIterator[tuple[int, An
 
 
 def _by(program: Program, event: Any) -> str | None:
-    """The tool that undoes it; None: nothing does."""
+    """Return the tool that undoes the step; None if nothing does."""
     node = program.nodes.get(event.node)
     if node is None or getattr(event, "lasting", False):
         return None
@@ -156,12 +156,12 @@ def _by(program: Program, event: Any) -> str | None:
 
 
 async def plan_to(history: History, program: Program, back_to: int, step: str) -> dict[str, Any]:
-    """The plan of a rollback to a version, or to a `step` where one is named. Raises `UserError`."""
+    """Return the plan of a rollback to a version, or to a `step` where one is named. Raises `UserError`."""
     return await rollback_plan(history, program, await version_of(history, step) if step else back_to)
 
 
 async def version_of(history: History, step: str) -> int:
-    """The version at which a step was done last, of those that a rollback comes to.
+    """Return the version at which a step was done last, of those that a rollback comes to.
     A loop's node has the round behind it, `NODE@ROUND`.
 
     Raises `UserError`.
@@ -274,7 +274,7 @@ def check_cut(state: State, at_cut: State) -> None:
 
 
 def _shared(state: State, at_cut: State) -> int:
-    """The last version that the history of both has."""
+    """Return the last version that the history of both has."""
     last = 0
     for one, other in zip(lineage_to(state), lineage_to(at_cut), strict=False):
         if (one.branch, one.first) != (other.branch, other.first):
@@ -380,8 +380,8 @@ async def check_followed(request: Request, state: State) -> None:
 
 
 async def _followers(request: Request, state: State) -> AsyncIterator[State]:
-    """The children that are in its place since, the newest first; also
-    below those that are in the place of its parent.
+    """Yield the children that have replaced it since, the newest first;
+    also below those that have replaced its parent.
     """
     origin = state.origin
     if not origin.parent:

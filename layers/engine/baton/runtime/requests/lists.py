@@ -86,7 +86,8 @@ class Listing:
     async def page(
         self, log: Log, call: StoreRetrier, limit: int, cursor: str
     ) -> tuple[Sequence[Listed], str | None]:
-        """The next sagas, the latest change first, and the cursor of the page after (None: no more).
+        """Return the next sagas, the latest change first, and the cursor of the page after (None:
+        no more).
 
         With a filter a page may hold fewer than `limit`, even none, and still have one after it. What has
         begun or changed since the page before belongs in front of the list: it is on no later page. Raises
@@ -152,7 +153,7 @@ class Listing:
 def _each_once(
     found: Sequence[tuple[Sequence[Listed], Place | None]],
 ) -> Sequence[tuple[Sequence[Listed], Place | None]]:
-    """Without the older of two rows of one saga, which moved to another group while the page was read."""
+    """Drop the older of two rows of one saga, which moved to another group while the page was read."""
     newest: dict[str, tuple[int, int]] = {}
     for index, (rows, _) in enumerate(found):
         for row in rows:
@@ -194,7 +195,9 @@ _decode_question_cursor = msgspec.json.Decoder(_QuestionCursor).decode
 
 
 def inboxes_of(caller: Caller) -> tuple[str, ...]:
-    """The audiences that a caller is one of: the user, the groups, the roles, and on-call for an operator."""
+    """Return the audiences that a caller is one of: the user, the groups, the roles,
+    and on-call for an operator.
+    """
     words = [f"user:{caller.user}", *(f"group:{name}" for name in sorted(caller.groups))]
     words += [f"role:{name}" for name in _OF_QUESTIONS if name in caller.roles]
     return (*words, ON_CALL) if OPERATORS in caller.roles else tuple(words)
@@ -263,14 +266,14 @@ def _question_after(
 
 
 def of_saga(state: State, now: int, limit: int) -> list[dict[str, Any]]:
-    """The open questions of one saga, as its log has them."""
+    """Return the open questions of one saga, as its log has them."""
     rows, unknown = state.outbox.rows, Shown()
     found = [row_of(state, ask, told=rows.get(ask.id, unknown).told) for _, ask in open_questions(state)]
     return [row_view(row) for row in sorted(found, key=lambda row: row.spot) if row.spot[0] > now][:limit]
 
 
 def row_view(row: QuestionRow) -> dict[str, Any]:
-    """A question of a list as JSON."""
+    """Return a question of a list as JSON."""
     kind, _, name = row.to.partition(":")
     return {
         "saga": row.saga,

@@ -44,7 +44,7 @@ class BreakerService:
         self._breakers: Breakers = request.engine.store.breakers
 
     async def page(self, limit: int, cursor: str) -> dict[str, Any]:
-        """The next breakers, by their names."""
+        """Return the next breakers, by their names."""
         try:
             after = read_cursor(cursor).decode() if cursor else ""
         except UnicodeDecodeError as error:
@@ -80,7 +80,7 @@ class BreakerService:
     async def _change(
         self, name: str, seen: Breaker | None, change: Callable[[Breaker], Breaker]
     ) -> dict[str, Any]:
-        """Until no other writer comes between."""
+        """Write a change of a breaker, again until no other writer comes between."""
         there = seen or Breaker()
         while True:
             after = change(there)
@@ -93,7 +93,7 @@ class BreakerService:
 
 
 def breaker_view(name: str, there: Breaker) -> dict[str, Any]:
-    """A breaker as JSON."""
+    """Return a breaker as JSON."""
     probe = there.until if there.state == OPEN else 0
     return {
         "name": name,
@@ -152,7 +152,9 @@ class LetterService:
     # -- looking
 
     async def page(self, wanted: LetterFilter, status: str, limit: int, cursor: str) -> dict[str, Any]:
-        """The next letters of a status, the oldest first. A page may be short and yet not be the last."""
+        """Return the next letters of a status, the oldest first.
+        A page may be short and yet not be the last.
+        """
         found, after = list[Letter](), _place(cursor)
         for _ in range(_PAGES):
             letters, after = await self._next(wanted, status or PENDING, limit - len(found), after)
@@ -169,7 +171,9 @@ class LetterService:
     async def _next(
         self, wanted: LetterFilter, status: str, limit: int, after: Letter | None
     ) -> tuple[Sequence[Letter], Letter | None]:
-        """The next letters, and behind which they go on, if they do. A saga has one."""
+        """Return the next letters, and the letter behind which they go on, if they do.
+        A saga has one letter.
+        """
         if wanted.saga:
             letter = await self._call(self._letters.read, self._tenant, wanted.saga)
             return ([letter] if letter is not None and letter.status == status else []), None
@@ -224,7 +228,7 @@ class LetterService:
         limit: int,
         cursor: str,
     ) -> dict[str, Any]:
-        """Do it to the pending letters that match, side by side; None: count them."""
+        """Apply `do` to the pending letters that match, side by side; None: count them."""
         matched, refused = 0, list[dict[str, str]]()
         after, slots = _place(cursor), asyncio.Semaphore(_SIDE_BY_SIDE)
         async with aclosing(self._pending(wanted, limit, after)) as pages:
@@ -243,7 +247,7 @@ class LetterService:
     async def _pending(
         self, wanted: LetterFilter, limit: int, after: Letter | None
     ) -> AsyncGenerator[tuple[Sequence[Letter], Letter | None], None]:
-        """Pages of pending letters that match, and behind which they go on:
+        """Yield pages of pending letters that match, each with the letter behind which they go on:
         until `limit` match or the time is over.
         """
         left = limit
@@ -281,7 +285,7 @@ class LetterService:
         return letter
 
     async def _make_due(self, letter: Letter) -> int:
-        """The version that the wake has to name.
+        """Make the saga due, and return the version that the wake has to name.
         A worker looks at a saga that is due, whatever the wake knows.
 
         Before the letter is written: a caller that dies in between leaves a saga that is woken once more,
@@ -350,7 +354,7 @@ def _cursor(after: Letter | None) -> str | None:
 
 
 def letter_view(letter: Letter, now: int) -> dict[str, Any]:
-    """A dead letter as JSON."""
+    """Return a dead letter as JSON."""
     return {
         "id": letter.id,
         "status": letter.status,
@@ -420,8 +424,8 @@ class UserService:
         }
 
     async def _at_work(self, day: int, cursor: str) -> tuple[list[str], str]:
-        """Users of the next sagas that can have spent today: of all that have
-        not ended, and those that ended today.
+        """Return users of the next sagas that can have spent today: of all that have not ended,
+        and those that ended today.
         """
         found = set[str]()
 
@@ -442,7 +446,7 @@ class UserService:
         return sorted(found - {""}), _SAGAS + after if after else ""
 
     async def block(self, user: str, note: str) -> dict[str, Any]:
-        """No saga of the user starts, and none goes on to spend.
+        """Block a user: no saga of the user starts, and none goes on to spend.
         Raises `NotAllowedNow` where no day is counted.
         """
         return await self._change(user, partial(blocking, by=self._by, note=note, now=self._clock.now()))
@@ -459,8 +463,8 @@ class UserService:
         return await self._change(user, lambda there: limiting(there, limit, self._by, note, now))
 
     async def _change(self, user: str, change: Callable[[UserRule], UserRule]) -> dict[str, Any]:
-        """Until no other operator comes between; then the accounts of today and
-        tomorrow say it to workers that are at it.
+        """Write a change of a user's rule, again until no other operator comes between;
+        then tell it to workers by the accounts of today and tomorrow.
 
         A change that changes nothing is told all the same: the caller before may not have come so far.
         """

@@ -42,8 +42,8 @@ PART = 1_000_000  # bytes of a large value in one answer: as a text in JSON they
 
 
 async def find_value(log: Log, call: StoreRetrier, clock: Clock, opened: Opened, digest: str) -> Value:
-    """The value of this digest in the saga's state or, where that has let
-    go of it, in its log, over all branches.
+    """Return the value of this digest in the saga's state or, where that has let go of it, in its log,
+    over all branches.
 
     Raises `NotFound`, and `TooLarge` for a log that cannot be read before the end of the request.
     """
@@ -65,8 +65,8 @@ async def find_value(log: Log, call: StoreRetrier, clock: Clock, opened: Opened,
 
 
 def value_page(ref: str, data: bytes, after: int, most: int) -> dict[str, Any]:
-    """The value if an answer has room for it (`most` bytes), else the part
-    of its JSON that begins with byte `after`.
+    """Return the value if an answer has room for it (`most` bytes),
+    else the part of its JSON that begins with byte `after`.
     """
     if len(data) <= most:
         return {"ref": ref, "size": len(data), "value": msgspec.json.decode(data), "part": None, "next": None}
@@ -90,7 +90,7 @@ def _never(_: Story) -> bool:
 async def story_of(
     log: Log, call: StoreRetrier, clock: Clock, opened: Opened, is_enough: Callable[[Story], bool] = _never
 ) -> Story:
-    """The story of the log up to the state that was opened, without branches that a fork left.
+    """Read the story of the log up to the state that was opened, without branches that a fork left.
 
     Reading stops once `is_enough`. That is asked in the present branch only, because a fork undoes what came
     before it. Raises `TooLarge` for a log that takes too much of the request's time.
@@ -186,7 +186,7 @@ class Queries:
     # ---- sagas
 
     async def show(self, saga: str) -> dict[str, Any]:
-        """The saga's view, folded from its log. Raises `NotFound`."""
+        """Return the saga's view, folded from its log. Raises `NotFound`."""
 
         opened = await self._request.open(saga)
         state = opened.history.state
@@ -210,7 +210,8 @@ class Queries:
         return msgspec.json.decode(await self._parts.call(self._engine.blobs.get, self._tenant, value.ref))
 
     async def value(self, saga: str, digest: str, after: int) -> dict[str, Any]:
-        """A value that the saga's log names by its digest, or the part of its JSON behind `after` bytes.
+        """Return a value that the saga's log names by its digest,
+        or the part of its JSON behind `after` bytes.
 
         Raises `NotFound`, `TooLarge`, and `UserError` for an `after` that is none of its parts.
         """
@@ -255,7 +256,7 @@ class Queries:
         return {**_named(opened), **explain(story, node, MAX_SHOWN)}
 
     async def events(self, saga: str, after: int, limit: int) -> dict[str, Any]:
-        """A page of the log, in the order of versions, over all branches. `next` continues it.
+        """Return a page of the log, in the order of versions, over all branches. `next` continues it.
 
         It has at most `limit` entries, and no more than an answer has room for, but at least one.
         """
@@ -285,8 +286,8 @@ class Queries:
         limit: int = 50,
         cursor: str = "",
     ) -> dict[str, Any]:
-        """A page of the tenant's sagas, the latest change first.
-        `next` continues it. `label`: `name=value`, or several with commas.
+        """Return a page of the tenant's sagas, the latest change first. `next` continues it.
+        `label`: `name=value`, or several with commas.
 
         What is shown is what the last release left: a saga that is being worked on is shown as it was taken;
         `show` is exact. It changed when it last began to run, began to wait or ended; `since`: then or later
@@ -302,8 +303,8 @@ class Queries:
         return {"sagas": [_row(row) for row in found], "next": after}
 
     async def incidents(self, *, status: str = "", limit: int = 50, cursor: str = "") -> dict[str, Any]:
-        """A page of the tenant's incidents, the newest first.
-        `next` continues it. `status`: one of `STATUSES`.
+        """Return a page of the tenant's incidents, the newest first. `next` continues it.
+        `status`: one of `STATUSES`.
         """
         _check_limit(limit)
         return await self._incidents().page(status, limit, cursor)
@@ -317,7 +318,7 @@ class Queries:
         return IncidentService(engine.store.notice_record, self._parts.call, engine.clock, self._tenant)
 
     async def questions(self, *, saga: str = "", limit: int = 50, cursor: str = "") -> dict[str, Any]:
-        """A page of the open questions that are for the caller, what expires first in front.
+        """Return a page of the open questions that are for the caller, what expires first in front.
         `next` continues it.
 
         With a `saga`, the first of its questions, whomever they are for, as its log has them.
@@ -337,7 +338,9 @@ class Queries:
     # ---- workflows
 
     async def workflows(self, limit: int = 50, cursor: str = "") -> dict[str, Any]:
-        """A page of the tenant's workflows by name, each with its newest version. `next` continues it."""
+        """Return a page of the tenant's workflows by name, each with its newest version.
+        `next` continues it.
+        """
         _check_limit(limit)
         found, last = await self._parts.catalog.page(self._tenant, _name(cursor), limit)
         after = write_cursor(last.encode()) if last else None
@@ -361,13 +364,13 @@ class Queries:
     # ---- what workflows are made of
 
     async def tools(self) -> dict[str, Any]:
-        """The tools that this engine was started with, and that the tenant may use, by name."""
+        """Return the tools that this engine was started with, and that the tenant may use, by name."""
         tools = tools_for(self._tenant, self._engine.tools)
         return {"tools": [tool_view(tools[name]) for name in sorted(tools)]}
 
     async def node_types(self) -> dict[str, Any]:
-        """The kinds of nodes, each with the schema of its fields and an
-        example, and the whole document's schema.
+        """Return the kinds of nodes, each with the schema of its fields and an example,
+        and the whole document's schema.
         """
         from baton.core.documents.schema import document_schema, node_types  # with all models of documents
 
@@ -414,7 +417,7 @@ def _version(definition: Definition) -> dict[str, Any]:
 
 
 def _name(cursor: str) -> str:
-    """The name that a list goes on after; none without a cursor."""
+    """Return the name that a list goes on after; none without a cursor."""
     name = read_cursor(cursor).decode(errors="replace") if cursor else ""
     if cursor and not re.fullmatch(WORKFLOW_NAME, name):
         raise foreign_cursor()
@@ -422,7 +425,9 @@ def _name(cursor: str) -> str:
 
 
 async def related_sagas(engine: Engine, scope: InvocationScope, ref: SagaRef, state: State) -> dict[str, Any]:
-    """A handler has no parent: the saga that failed does not wait for it. Its status is in its own head."""
+    """Return the sagas related to this one.
+    A handler has no parent: the saga that failed does not wait for it. Its status is in its own head.
+    """
     parent = SagaRef.parse(of).id if (of := state.origin.parent) else None
     is_handler = parent is None and ref.id.endswith(f".{HANDLER}")
     handler, status = handler_view(state), None

@@ -74,7 +74,7 @@ class ScheduleService:
         self._schedules = request.engine.store.schedules
 
     async def page(self, limit: int, cursor: str) -> dict[str, Any]:
-        """The next schedules, by the names of their workflows."""
+        """Return the next schedules, by the names of their workflows."""
         try:
             after = read_cursor(cursor).decode() if cursor else ""
         except UnicodeDecodeError as error:
@@ -92,11 +92,11 @@ class ScheduleService:
         return schedule_view(await self._there(workflow))
 
     async def pause(self, workflow: str) -> dict[str, Any]:
-        """Start nothing more until it is resumed. Repeated, it changes nothing. Raises `NotFound`."""
+        """Pause the schedule: it starts nothing until it is resumed. Repeated, it changes nothing. Raises `NotFound`."""
         return await self._change(workflow, lambda there, now: pause_schedule(there, self._by, now))
 
     async def resume(self, workflow: str) -> dict[str, Any]:
-        """Go on with the next tick. Repeated, it changes nothing. Raises `NotFound`."""
+        """Resume the schedule: it goes on with the next tick. Repeated, it changes nothing. Raises `NotFound`."""
         return await self._change(workflow, resume_schedule)
 
     async def trigger(self, workflow: str, key: str, start: Starts) -> tuple[dict[str, Any], bool]:
@@ -132,7 +132,7 @@ class ScheduleService:
     async def _change(
         self, workflow: str, change: Callable[[ScheduleRecord, int], ScheduleRecord | None]
     ) -> dict[str, Any]:
-        """Until no other writer comes between."""
+        """Write a change of a schedule, again until no other writer comes between."""
         while True:
             there = await self._there(workflow)
             after = change(there, self._clock.now())
@@ -141,7 +141,7 @@ class ScheduleService:
 
 
 def schedule_view(there: ScheduleRecord) -> dict[str, Any]:
-    """A schedule as JSON."""
+    """Return a schedule as JSON."""
     schedule = there.schedule
     assert schedule is not None
     opening = there.opening
@@ -193,7 +193,7 @@ class Ticker:
         self._schedules = engine.store.schedules
 
     async def run(self, ref: SagaRef) -> str:
-        """Deal with all that is due. Return in words how that ended."""
+        """Start the ticks of a schedule that are due. Return in words how that ended."""
         p, looked = self._p, False
         while True:
             try:
@@ -268,7 +268,9 @@ class Ticker:
         )
 
     async def _set_aside(self, ref: SagaRef) -> None:
-        """Otherwise each run of the reconciler would make one more dead letter of it."""
+        """Postpone a schedule that cannot be read: otherwise each run
+        of the reconciler would make one more dead letter of it.
+        """
         now = self._p.clock.now()
         try:
             await self._p.call(self._p.log.postpone, ref, now, now + self._p.limits.unreadable_pause_ms)
@@ -292,5 +294,5 @@ class Ticker:
 
 
 def saga_of(there: ScheduleRecord, tick: int, cell: int) -> str:
-    """The id of the saga that a tick starts."""
+    """Return the id of the saga that a tick starts."""
     return named_id(cell, BY_TICK, there.tenant, there.workflow, tick)

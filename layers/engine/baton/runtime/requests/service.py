@@ -149,9 +149,8 @@ class Service:
         return view, is_new
 
     async def cancel(self, saga: str, reason: str, grace_ms: int, *, undo: bool = False) -> dict[str, Any]:
-        """Cancel: running steps get `grace_ms`, then are stopped. A no-op on a saga that has ended cancelled.
-
-        `undo`: it takes back what it has done before it ends.
+        """Cancel a saga: running steps get `grace_ms`, then are stopped.
+        A no-op on a saga that has ended cancelled. `undo`: the saga takes back its work before it ends.
         """
 
         def make(state: State, now: int) -> Event | None:
@@ -246,7 +245,7 @@ class Service:
         return resumed
 
     async def fork(self, saga: str, cut: int, reason: str, key: str = "") -> dict[str, Any]:
-        """Go on, in a new branch, from the state at version `cut`; also for a saga that has ended.
+        """Continue a saga from its state at version `cut` in a new branch; also one that has ended.
         A repeated key makes no second fork.
         """
         from baton.runtime.requests.forking import fork_saga  # few sagas are forked
@@ -309,6 +308,6 @@ class Service:
         return await answer_by(self.answer, self._request, token, answer)
 
     async def health(self) -> dict[str, str]:
-        """Answers whether the table does. Raises `StoreUnavailable` otherwise."""
+        """Report that the table answers. Raises `StoreUnavailable` otherwise."""
         await self._parts.call(self._engine.log.read_head, SagaRef("-", "-"))
         return {"status": "ok"}

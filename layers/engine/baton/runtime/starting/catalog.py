@@ -141,7 +141,9 @@ class Catalog:
         return heard_after(newest.heard, before, graph.events, now, now + self._limits.saga_days * DAY_MS)
 
     async def find(self, tenant: str, reference: str) -> Definition:
-        """The definition of `name` (newest) or `name@version`. Raises `NotFound` with the nearest name."""
+        """Return the definition of `name` (newest) or `name@version`.
+        Raises `NotFound` with the nearest name.
+        """
         if graph_name(reference):
             whole = starter_of(reference)
             raise NotFound(
@@ -164,7 +166,7 @@ class Catalog:
         raise NotFound(with_hint(f"there is no workflow `{name}`", hint))
 
     async def newest(self, tenant: str, name: str) -> Definition | None:
-        """The newest definition of a name, which may be a second old; None where there is none."""
+        """Return the newest definition of a name, which may be a second old; None where there is none."""
         key, now = (tenant, name), self._clock.now()
         known = self._newest.get(key)
         if known is not None and now - known.asked <= BUSY_MS and now - known.read < NEWEST_KEPT_MS:
@@ -191,13 +193,13 @@ class Catalog:
         return [definition for definition in found if definition is not None], last
 
     async def versions(self, tenant: str, name: str, limit: int) -> list[Definition]:
-        """The newest versions of a workflow, or of a graph in its document."""
+        """Return the newest versions of a workflow, or of a graph in its document."""
         whole, inner = starter_of(name), graph_name(name)
         found = await self._io(self._definitions.versions, tenant, whole, limit)
         return [_inner(one, inner) if inner else one for one in found]
 
     async def shown(self, tenant: str, name: str, version: str = "") -> tuple[Definition, Graph]:
-        """A version of a workflow, or of a graph in its document. Raises `NotFound`."""
+        """Return a version of a workflow, or of a graph in its document. Raises `NotFound`."""
         whole, inner = starter_of(name), graph_name(name)
         definition = await self.find(tenant, f"{whole}@{version}" if version else whole)
         graph = await self.graph(tenant, definition.graph)
@@ -209,7 +211,7 @@ class Catalog:
         return _inner(definition, inner), graph.graphs[inner]
 
     async def document(self, definition: Definition) -> str:
-        """The text that was registered. Raises `CorruptLog` when its blob is gone."""
+        """Return the registered text. Raises `CorruptLog` when its blob is gone."""
         return (await self._io(self._blobs.get, definition.tenant, definition.document)).decode()
 
     async def startable(self, tenant: str, reference: str, by: str) -> tuple[Definition, Graph]:
@@ -229,7 +231,7 @@ class Catalog:
         return (await self.program(tenant, graph_hash)).graph
 
     async def program(self, tenant: str, graph_hash: str) -> Program:
-        """The program of a graph. Raises `MissingGraph` when its blob is gone."""
+        """Return the program of a graph. Raises `MissingGraph` when its blob is gone."""
         key = (tenant, graph_hash)
         program = self._programs.get(key)
         if program is not None:
@@ -267,7 +269,7 @@ def program_of(
     timeout_ms: int = Limits().step_timeout_ms,
     build: str = "",
 ) -> Program:
-    """The program of a graph's bytes, or of the named graph in it."""
+    """Return the program of a graph's bytes, or of the named graph in it."""
     graph = decode_graph(data, KINDS)
     whole = graph.graphs[inner] if inner else graph
     return Program(whole, KINDS, most_hops, skew_ms, graph.graphs, build, timeout_ms)

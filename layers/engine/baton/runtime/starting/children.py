@@ -140,7 +140,9 @@ class Children:
         )
 
     def _shared_limits(self, program: Program, state: State, slot: str = "") -> tuple[SharedLimit, ...]:
-        """The limits of money of the sagas above a child, with those of the place that it is started from."""
+        """Return the limits of money of the sagas above a child,
+        with those of the place that it is started from.
+        """
         node = program.nodes[node_of(slot)[0]] if slot else None
         cap, day = program.graph.limits.get("cost"), kept_until(state)
         return limits_at(state, node, cap, SpendingLimits.of(self._limits), day, shares=program.shares)
@@ -159,8 +161,8 @@ class Children:
 
 
 def _scope(state: State, slot: str) -> str:
-    """The child's place in the sagas above it: another one, once what it
-    had done was undone, and for each try.
+    """Return the child's place in the sagas above it: a new one for each try,
+    and once the child's work was undone.
     """
     generation = state.undo.generation(*node_of(slot), slot)
     again = f"~{generation}" if generation else ""
@@ -176,7 +178,7 @@ def is_news(parent: State, report: ChildReported) -> bool:
 
 
 def fitting_reports(reports: Sequence[ChildReported], room: int) -> list[ChildReported]:
-    """As many reports as one entry has room for; at least one."""
+    """Return as many reports as one entry has room for; at least one."""
     part: list[ChildReported] = []
     for report in reports:
         room -= len(msgspec.json.encode(report))
@@ -187,7 +189,7 @@ def fitting_reports(reports: Sequence[ChildReported], room: int) -> list[ChildRe
 
 
 def report_of(child: State, slot: str) -> ChildReported | None:
-    """The end of a child as its parent records it; None while the child has not ended."""
+    """Return the end of a child as its parent records it; None while the child has not ended."""
     if child.ended is None:
         return None
     return ChildReported(
@@ -263,7 +265,7 @@ def _keys(undone: Sequence[Undoable]) -> Keys | None:
 
 
 def _candidates(origin: Origin, saga: str) -> Iterator[str]:
-    """The ids that it may have, the newest first."""
+    """Yield the ids that the child may have, the newest first."""
     branch, _, place = saga.removeprefix(f"{origin.saga}.").partition(".")
     for parent, newest in (
         (origin.saga, int(branch) - 1),

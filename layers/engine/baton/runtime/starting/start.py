@@ -73,7 +73,7 @@ class StartRequest:
 
 
 def body_hash(body: Any) -> str:
-    """32 hexadecimal digits of a JSON value, whatever the order of its keys."""
+    """Return 32 hexadecimal digits of a JSON value, whatever the order of its keys."""
     return hashlib.sha256(msgspec.json.encode(body, order="deterministic")).hexdigest()[:32]
 
 
@@ -200,7 +200,7 @@ class Starter:
             self._fit.add((request.definition.graph, own.ref))
 
     async def _own(self, tenant: str, value: Value, period: str) -> Value:
-        """A copy of a value of another saga, which this one may outlive."""
+        """Copy a value of another saga, which this one may outlive."""
         if not value.ref:
             return await self._value(tenant, value.v, period)
         if PERIOD not in value.ref:

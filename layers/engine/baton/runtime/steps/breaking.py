@@ -157,7 +157,9 @@ class Breaking:
         )
 
     async def _ask(self, place: Place, known: LocalBreaker, name: str, lasts_ms: int) -> str | Held:
-        """An empty text: it may be made. A name: it is the probe of that name. Else when to ask again."""
+        """Ask the breaker for a call. An empty text: it may be made. A name: it is the probe of that name.
+        Else when to ask again.
+        """
         try:
             is_closed = known.breaker is not None and may_pass(known.breaker)
             # Where failures are known of and it is not open yet, it may open any moment.
@@ -170,7 +172,7 @@ class Breaking:
             return ""
 
     async def _refresh(self, place: Place, known: LocalBreaker) -> None:
-        """Several steps that ask at once share one answer."""
+        """Read the breaker; several steps that ask at once share one answer."""
         task = self._reading.get(place)
         if task is None or task.done():
             task = self._reading[place] = asyncio.create_task(self._look(place, known))
@@ -295,8 +297,8 @@ class Breaking:
 
 
 def verdict_of(outcome: Outcome) -> str | None:
-    """The code of a failure of the target, an empty text if it has
-    answered, None if the attempt says nothing of it.
+    """Return the code of a failure of the target, an empty text if it has answered,
+    None if the attempt says nothing of it.
     """
     failure = outcome.failure
     if outcome.why or (failure is None and outcome.output is None):

@@ -83,7 +83,9 @@ def place_of(effect: Effect) -> tuple[str, str]:
 
 
 def key_of_its_own(effect: Effect) -> str:
-    """The key that keeps an effect's result for its own place, once another place uses the effect's key."""
+    """Return the key that keeps an effect's result for its own place,
+    once another place uses the effect's key.
+    """
     place = hashlib.sha256("\n".join(place_of(effect)).encode()).hexdigest()
     return f"{effect.key}.{place[:16]}"
 
@@ -128,15 +130,15 @@ class EffectRecords:
         self._call = context.call
 
     async def completed(self, claim: Effect, spec: ToolSpec, outcome: Recorded) -> Effect:
-        """The effect with its outcome: in the item, or in a blob if it is large."""
+        """Return the effect with its outcome: in the item, or in a blob if it is large."""
         data, ref = encode(outcome), ""
         if len(data) > 2 * self._limits.inline_bytes:
             data, ref = b"", await self._call(self._blobs.put, claim.tenant, data, self._period(spec))
         return replace(self.ended(claim, COMPLETED, spec), data=data, ref=ref)
 
     def ended(self, claim: Effect, status: str, spec: ToolSpec) -> Effect:
-        """The effect with how it ended: remembered for longer than its saga
-        lasts, shared as long as its tool says.
+        """Return the ended effect: remembered for longer than its saga lasts,
+        shared as long as its tool says.
         """
         now, keep, lasts = self._clock.now(), spec.key.keep_ms, self._lasts(spec)
         return replace(
@@ -153,8 +155,8 @@ class EffectRecords:
         return max(days * DAY_MS, spec.key.keep_ms)
 
     async def value(self, spec: ToolSpec, tenant: str, result: Any) -> Value:
-        """The result as a value.
-        Raises `StepFailure` for one that is too large: the claim stays, for it has happened.
+        """Return the result as a value.
+        Raises `StepFailure` for one that is too large: the claim stays, because the effect has happened.
         """
         data = encode(result)
         if len(data) > self._limits.result_bytes:
@@ -172,7 +174,7 @@ class EffectRecords:
         return period_of(now, now + self._lasts(spec) + life)
 
     async def recorded(self, there: Effect, mine: Effect) -> EffectResult:
-        """The recorded result.
+        """Return the recorded result.
         Only the saga that acted gets the rows: its entry writes them, however often it is tried.
         """
         data = there.data or await self._call(self._blobs.get, there.tenant, there.ref)
@@ -299,7 +301,9 @@ class EffectClaims:
     # -- meeting an effect that is there
 
     async def _meet(self, one: _Try, there: Effect) -> Effect | EffectResult | None:
-        """The effect that is stored after this one was met; None when the claim is ours, and we act."""
+        """Return the effect that is stored after this one was met; None when the claim is ours,
+        and we act.
+        """
         now = self._clock.now()
         is_own = place_of(there) == place_of(one.claim)
         if not is_own and (kept := await self._kept(one)) is not None:
@@ -340,7 +344,7 @@ class EffectClaims:
         raise OfClaim(StepFailure("unknown_outcome", why), there.owner)
 
     async def _kept(self, one: _Try) -> Effect | None:
-        """The earlier result of this place, if its key was used anew since.
+        """Return the earlier result of this place, if its key was used anew since.
         Read once: no other writer adds it.
         """
         if not one.spec.key.keep_ms or one.has_asked:
@@ -374,7 +378,7 @@ class EffectClaims:
         return await self._claim(one) if found is None else found
 
     async def _look(self, one: _Try, there: Effect) -> Effect | EffectResult | None:
-        """An orphaned claim: `verify` says whether the effect has happened, or a person does."""
+        """Ask about an orphaned claim: `verify` says whether the effect has happened, or a person does."""
         if one.verify is None:
             raise unknown(there, "the tool names no `verify` that could look")
         try:
@@ -421,7 +425,7 @@ class EffectClaims:
         return await self._call(self._effects.claim, one.claim)
 
     def _renewed(self, one: _Try, there: Effect) -> Effect:
-        """Our claim, of an effect that was begun when that one was."""
+        """Return our claim, of an effect that was begun when that one was."""
         return replace(one.claim, first=there.first, updated=self._clock.now())
 
     async def _take(self, one: _Try, there: Effect) -> Effect | None:

@@ -130,7 +130,7 @@ class InFlight:
         return self._deadline.fits(at, self._limits.step_estimate_ms)
 
     async def wait(self, until: int) -> None:
-        """Until one is done, there may be room for another, or the time has come."""
+        """Wait until a step is done, there may be room for another, or the time has come."""
         until = until if self._ask_again is None else min(until, self._ask_again)
         left = max(until - self._clock.now(), 0) / 1_000
         if not any(one.task.done() for one in self._running.values()):
@@ -146,7 +146,9 @@ class InFlight:
             self._woken.set_result(None)
 
     def collect(self, state: State) -> list[Outcome]:
-        """The outcomes of all that are done. An engine fault inside a step comes out of `check`."""
+        """Return the outcomes of all steps that are done.
+        An engine fault inside a step comes out of `check`.
+        """
         outcomes = []
         for one in [one for one in self._running.values() if one.task.done()]:
             step = one.step
@@ -191,7 +193,7 @@ class InFlight:
             self._full[tool] = (now + pause, pause)
 
     async def cut_off(self, state: State) -> list[Outcome]:
-        """The invocation ends: interrupt what is running, and keep what finished just now."""
+        """Interrupt the running steps at the end of the invocation, and keep what finished just now."""
         late = await self._interrupt()
         outcomes = self.collect(state)
         now = self._clock.now()
@@ -202,8 +204,8 @@ class InFlight:
         return outcomes
 
     async def rescue(self, state: State) -> list[Outcome]:
-        """After a fault: stop all.
-        What the steps have spent or may have done that did not finish, and the outcomes of others.
+        """Stop all steps after a fault.
+        Return the costs and possible acts of those that did not finish, and the outcomes of others.
         """
         await self._interrupt(self._cancelled)
         finished = self.collect(state)
@@ -279,12 +281,12 @@ class InFlight:
             await asyncio.wait(tasks, timeout=self._deadline.reserve / 6_000 if seconds is None else seconds)
 
     def _costs_of(self, ended: Sequence[_RunningAttempt]) -> list[Outcome]:
-        """The costs of these cancelled attempts, which are then forgotten: the log records them once."""
+        """Return the costs of these cancelled attempts, and forget them: the log records them once."""
         self._cancelled = [one for one in self._cancelled if one not in ended]
         return spent_by(map(self._outcome_of, ended))
 
     def _outcome_of(self, one: _RunningAttempt) -> Outcome:
-        """Its own outcome where it came to one, else that it was interrupted."""
+        """Return the step's own outcome where it came to one, else that it was interrupted."""
         return _result_of(one) or self._interrupted(one)
 
     def _interrupted(self, one: _RunningAttempt) -> Outcome:
@@ -301,13 +303,13 @@ class InFlight:
 
 
 def spent_by(outcomes: Iterable[Outcome]) -> list[Outcome]:
-    """The costs and notices of attempts whose results the saga no longer needs."""
+    """Return the costs and notices of attempts whose results the saga no longer needs."""
     return [replace(one, why=STOPPED, halt=None) for one in outcomes if one.cost or one.usage or one.notices]
 
 
 def undecided_outcome(outcome: Outcome) -> Outcome:
-    """The outcome in place of one that a fault keeps from being decided:
-    the attempt has spent, and runs again.
+    """Return the outcome in place of one that a fault keeps from being decided: the attempt has spent,
+    and runs again.
     """
     left = {
         "cost": max(outcome.cost, 0),

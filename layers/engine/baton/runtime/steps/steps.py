@@ -62,7 +62,7 @@ _PLAIN = KeyRule()
 
 
 def key_for(state: State, step: RunStep, spec: ToolSpec | None, tool: str) -> str:
-    """The key; empty where none is of use. Raises `StepFailure` when it cannot be made."""
+    """Return the key; empty where none is of use. Raises `StepFailure` when it cannot be made."""
     try:
         key = (
             ""
@@ -125,7 +125,7 @@ def has_no_limits(state: State, step: RunStep) -> bool:
 
 
 def step_cost(step: RunStep, specs: Specs, tool: str) -> int:
-    """The most that one call of a tool costs in this step, as far as it is declared."""
+    """Return the most that one call of a tool costs in this step, as far as it is declared."""
     spec = specs.get(tool)
     declared = spec.cost if spec is not None else 0
     # The step's own cost is from when its graph was compiled; the larger of both counts.
@@ -134,7 +134,7 @@ def step_cost(step: RunStep, specs: Specs, tool: str) -> int:
 
 
 def foreseen(step: RunStep, specs: Specs) -> int:
-    """The most that the calls of a whole attempt may cost: hooks are of no use without the tool."""
+    """Return the most that the calls of a whole attempt may cost: hooks are of no use without the tool."""
     if step.node.tool == MODEL:
         return 0  # known when the request is made
     tool = tool_called(step)
@@ -278,7 +278,7 @@ class Steps:
         self._memory: ModelMemory | None = None
 
     def timeout(self, step: RunStep) -> int:
-        """Milliseconds that one attempt of this step may take."""
+        """Return the milliseconds that one attempt of this step may take."""
         usual = TIMEOUT_MS if step.node.tool == MODEL else self._limits.step_timeout_ms
         whole = step.node.timeout_ms or usual
         return min(whole, step.within_ms) if step.within_ms else whole
@@ -291,7 +291,7 @@ class Steps:
         spent: list[Decimal],
         usage: list[Usage] | None = None,
     ) -> Outcome:
-        """The outcome of one attempt.
+        """Run one attempt and return its outcome.
         Cancelling it interrupts the tool; engine faults and `NoRoom` pass through.
 
         What the tool spends is added to `spent`, and what models use to `usage`, also if there is no outcome.
@@ -322,7 +322,7 @@ class Steps:
     async def _attempted(
         self, state: State, step: RunStep, traceparent: str, bill: Bill, spec: ToolSpec | None
     ) -> Outcome:
-        """As `run`, of an attempt that is made."""
+        """Make the attempt and return its outcome, as `run` does."""
         spent, usage = bill
         started = self._clock.now()
         try:
@@ -379,7 +379,7 @@ class Steps:
             await self._guard.drain()
 
     async def _looked(self, one: AttemptInput, work: Callback) -> Outcome:
-        """The end of an attempt whose request a provider of models has, if it has come."""
+        """Return the end of an attempt whose request a provider of models has, if it has come."""
         from baton.runtime.models.model_request import UnfinishedError
 
         state, step = one.state, one.step
@@ -421,7 +421,7 @@ class Steps:
         retry_after_ms: int | None,
         rows: tuple[Row, ...],
     ) -> Outcome:
-        """The outcome of an attempt that has come to its end here."""
+        """Return the outcome of an attempt that has come to its end here."""
         step, spec = one.step, one.spec
         cost = micro_dollars(one.spent)
         return Outcome(
@@ -451,7 +451,7 @@ class Steps:
     async def _attempt(
         self, one: AttemptInput
     ) -> tuple[Value | None, Failure | None, int | None, tuple[Row, ...]]:
-        """Output or failure, the pause that was asked for, and the tool's rows."""
+        """Return the output or the failure, the requested pause, and the tool's rows."""
         node = one.step.node.name
         try:
             context = self._context(one, self._clock.now())
@@ -485,7 +485,9 @@ class Steps:
         return None, failure, None, ()
 
     async def _perform(self, one: AttemptInput, context: StepContext) -> tuple[Value | None, tuple[Row, ...]]:
-        """The output (None when it is too large), and rows. Raises `StepFailure`, `NoRoom`."""
+        """Call the tool; return the output (None when it is too large), and rows.
+        Raises `StepFailure`, `NoRoom`.
+        """
         step, spec, tools = one.step, one.spec, self._tools
         paying = Paying(self._performer, tools, self._ledger, one.state, step)
         is_free = one.is_free
@@ -545,7 +547,7 @@ class Steps:
     async def _unclaimed(
         self, one: AttemptInput, context: StepContext, performer: Performer
     ) -> tuple[Value | None, tuple[Row, ...]]:
-        """As `_perform`, of a tool that may act again: the call is made, or its `verify` looks."""
+        """Call a tool that may act again, or look with its `verify`; else as `_perform`."""
         step, spec = one.step, one.spec
         if step.look and spec is not None and spec.is_verified:
             asked = partial(verify_effect, performer, self._tools, spec.name, step.arguments, context)
@@ -566,9 +568,7 @@ class Steps:
         return self._alarm.within(left / 1_000, what)
 
     async def _settled(self, state: State, step: RunStep, spec: ToolSpec | None, given: Value) -> Outcome:
-        """Records what a person says came of an effect whose outcome was
-        unknown, so that it is not done again.
-        """
+        """Record a person's decision on an effect with an unknown outcome, so that it is not done again."""
         now = self._clock.now()
         if spec is not None and spec.effect == ONCE:
             try:

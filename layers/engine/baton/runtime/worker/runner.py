@@ -187,7 +187,7 @@ class Faults:
             logger.warning("a death will be counted", exc_info=True, extra={"saga": ref.id})
 
     async def rescue(self, run: Run) -> None:
-        """After a fault, append finished outcomes and the costs of stopped steps.
+        """Append finished outcomes and the costs of stopped steps, after a fault.
         Undecidable outcomes count as stopped.
         """
         try:
@@ -298,7 +298,7 @@ class Runner:
             await self._p.steps.drain()
 
     async def _carry(self, run: Run) -> str:
-        """Record, perform, wait, until nothing is left to do here and the lease is given back."""
+        """Record, perform and wait until nothing is left to do here and the lease is given back."""
         while True:
             decision = await self._record(run)
             run.attempts.check()

@@ -66,7 +66,7 @@ class Worker:
     def __init__(
         self, engine: Engine, dead_letters: DeadLetters, invoker: Invoker, queue: Queue | None = None
     ) -> None:
-        """`queue`: of wakes; without one, no saga yields to wakes that wait in it."""
+        """Create the worker. `queue`: of wakes; without one, no saga yields to wakes that wait in it."""
         self._engine = engine
         self._dead_letters = dead_letters
         self._invoker = invoker

@@ -36,7 +36,7 @@ class DescriptionError(Exception):
 
 
 def resolve_references(document: Any, node: Any) -> dict[str, Any]:
-    """An object, behind all references that stand in its place. Raises `DescriptionError`."""
+    """Return an object, behind all references that stand in its place. Raises `DescriptionError`."""
     for _ in range(_MOST_REFERENCES):
         if not isinstance(node, dict):
             raise DescriptionError("where an object is expected, there is none")
@@ -145,7 +145,7 @@ class Apis:
     """APIs of a deployment."""
 
     def __init__(self, text: str = "") -> None:
-        """text: as the setting's pattern has it. Raises `ValueError`."""
+        """Read the APIs of a setting, whose text matches its pattern. Raises `ValueError`."""
         self._named: Mapping[str, NamedApi] = {api.name: api for api in map(_read, text.split())}
         if len(self._named) != len(text.split()):
             raise ValueError("each API is named once")
@@ -242,7 +242,7 @@ class Description:
         return with_hint(f"there is no operation `{name[:100]}`", nearest(name, self._places) or has)
 
     def _operations(self) -> Iterator[tuple[str, tuple[str, str]]]:
-        """Method and path of each operation, by its id; by `GET /orders/{id}` of one that has none."""
+        """Yield method and path of each operation, by its id; by `GET /orders/{id}` of one that has none."""
         for path, item in _objects(self._document.get("paths")):
             for method in METHODS:
                 one = resolve_references(self._document, item).get(method)
@@ -334,7 +334,9 @@ class Description:
         return there.partition("#")[0].partition("?")[0].rstrip("/")
 
     def _security(self, one: Mapping[str, Any]) -> tuple[Scheme | None, bool]:
-        """The first scheme that a single credential is enough for, and whether there may be none."""
+        """Return the first scheme that a single credential is enough for,
+        and true if no credential is needed.
+        """
         wanted = _list(one.get("security", self._document.get("security")))
         names = [list(_object(alternative)) for alternative in wanted]
         if not any(names):
@@ -353,7 +355,7 @@ class Description:
 
 
 def origin(url: str) -> tuple[str, str, int]:
-    """Scheme, host and port. Raises `ValueError`."""
+    """Return scheme, host and port. Raises `ValueError`."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
         raise ValueError("no address of a server")
@@ -383,7 +385,7 @@ def _parameter(key: str, name: str, place: str, said: Mapping[str, Any]) -> tupl
 
 
 def _body(said: Mapping[str, Any]) -> tuple[str, Any, dict[str, tuple[str, bool]]]:
-    """The type that a body is sent as, its schema, and how fields of a form are written.
+    """Return the type that a body is sent as, its schema, and how fields of a form are written.
     JSON if there is a choice.
     """
     kinds = dict(_objects(said.get("content")))

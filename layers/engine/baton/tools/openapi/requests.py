@@ -35,7 +35,7 @@ class OperationRequest(NamedTuple):
     body: bytes
 
     def with_credential(self, scheme: Scheme, credential: str) -> OperationRequest:
-        """The credential stands where the description wants it, whatever the arguments have put there."""
+        """Put the credential where the description wants it, whatever the arguments have put there."""
         if scheme.kind == "query":
             more = urlencode({scheme.name: credential}, quote_via=quote)
             return self._replace(url=f"{self.url}{'&' if '?' in self.url else '?'}{more}")
@@ -65,7 +65,7 @@ def secrets(scheme: Scheme, credential: str) -> list[str]:
 
 
 def _encoded(credential: str) -> str:
-    """As `basic` has it."""
+    """Encode a credential as `basic` has it."""
     return base64.b64encode(credential.encode()).decode()
 
 
@@ -79,7 +79,9 @@ def request_problems(operation: Operation, parameters: Any, body: Any) -> list[P
 
 
 def _lost_ways(operation: Operation, given: Mapping[str, Any]) -> Iterator[Problem]:
-    """Values that would make another path of the path. A server may decode what is encoded here."""
+    """Yield the problems of values that would make another path of the path.
+    A server may decode what is encoded here.
+    """
     for parameter in operation.parameters:
         if parameter.place == "path":
             written = _joined(parameter, _given(parameter, given))
@@ -93,7 +95,7 @@ def _lost_ways(operation: Operation, given: Mapping[str, Any]) -> Iterator[Probl
 
 
 def request(operation: Operation, parameters: Mapping[str, Any], body: Any) -> OperationRequest:
-    """From arguments without problems."""
+    """Build the request from arguments without problems."""
     query, cookies, headers = Pairs(), Pairs(), dict[str, str]()
     for parameter in operation.parameters:
         if parameter.key not in parameters:
@@ -155,7 +157,7 @@ def _given(parameter: Parameter, given: Mapping[str, Any]) -> Any:
 
 
 def _without_null(value: Any) -> Any:
-    """Lists and objects without the nulls in them, which no style has a way to write."""
+    """Return lists and objects without the nulls in them, which no style has a way to write."""
     if isinstance(value, list):
         return [_without_null(one) for one in value if one is not None]
     if isinstance(value, dict):
@@ -178,7 +180,7 @@ def _joined(parameter: Parameter, value: Any) -> str:
 
 
 def _expanded(parameter: Parameter, value: Any) -> str:
-    """A part of a path: `simple`, `label` or `matrix`."""
+    """Return a part of a path: `simple`, `label` or `matrix`."""
     if parameter.is_json:
         return _encoded_text(_json(value))
     first, name = {"label": ".", "matrix": ";"}.get(parameter.style, ""), _encoded_text(parameter.name)
@@ -196,7 +198,7 @@ def _expanded(parameter: Parameter, value: Any) -> str:
 
 
 def _pairs(parameter: Parameter, value: Any) -> Pairs:
-    """Names and values of a query or of cookies."""
+    """Return names and values of a query or of cookies."""
     if parameter.is_json:
         return [(_encoded_text(parameter.name), _encoded_text(_json(value)))]
     return _styled(parameter.name, value, parameter.style, parameter.is_exploded)
@@ -217,8 +219,8 @@ def _styled(name: str, value: Any, style: str, is_exploded: bool) -> Pairs:
 
 
 def _deep(name: str, value: Any, *, is_first: bool = True) -> Pairs:
-    """`name[key]=…`, as deep as it is. Lists of a field have its name, other lists have numbers, as services
-    read them that take more than
+    """Return the pairs `name[key]=…`, as deep as the value is.
+    Lists of a field have its name, other lists have numbers, as services read them that take more than
     OpenAPI says.
     """
     if isinstance(value, dict):

@@ -58,7 +58,7 @@ class Channel:
                 self._connection.sendall(wire.encode(tag, self.call, data))
 
     def receive(self) -> bytes:
-        """The next call. Raises `EOFError` when there will be none."""
+        """Return the next call. Raises `EOFError` when there will be none."""
         while data := self._connection.recv(_CHUNK):
             for frame in self._decoder.feed(data):
                 self.call = frame.call
@@ -109,7 +109,7 @@ class _Spent(list[Decimal]):
 
 
 def import_app(app: str) -> str:
-    """Declares the app's tools. What went wrong, or an empty text."""
+    """Declare the app's tools. Return what went wrong, or an empty text."""
     try:
         load_app(app)
     except (Exception, SystemExit) as error:  # noqa: BLE001  # returned as text
@@ -118,7 +118,7 @@ def import_app(app: str) -> str:
 
 
 def serve(channel: Channel, handler: LogHandler, app: str, *, is_imported: bool) -> None:
-    """Answers calls until there are no more."""
+    """Answer calls until there are no more."""
     if not faulthandler.is_enabled():
         with suppress(OSError, ValueError, AttributeError):  # a standard error that is no file
             faulthandler.enable()
@@ -137,7 +137,7 @@ def serve(channel: Channel, handler: LogHandler, app: str, *, is_imported: bool)
 
 
 def _answer(channel: Channel, app: str, data: bytes) -> tuple[int, bytes]:
-    """The last frame of a call. Whatever the tool raises is in it."""
+    """Return the last frame of a call. Whatever the tool raises is in it."""
     call = json.loads(data)
     # What Lambda's runtime writes into the worker's environment for each invocation, the tool finds here too.
     os.environ.update(call["variables"])  # noqa: TID251  # written, not read: it is the tools' environment
@@ -191,7 +191,7 @@ _TAKE_ME_FIRST: Final = "500"
 
 
 def main(told: str) -> None:
-    """`told`: JSON with `path`, `control`, `app` and `each`, by pool.py."""
+    """Run the forker. `told`: JSON with `path`, `control`, `app` and `each`, by pool.py."""
     given = json.loads(told)
     control = socket.socket(fileno=given["control"])
     control.set_inheritable(False)
@@ -220,7 +220,7 @@ def _can_fork() -> bool:
 
 
 def _inherited_sockets() -> int:
-    """Standard input, output and error may be sockets."""
+    """Return the number of standard input, output and error that are sockets."""
     return sum(_link(Path(f"/proc/self/fd/{number}")).startswith("socket:") for number in range(3))
 
 
@@ -248,7 +248,7 @@ class _Forker:
         self._selector = selectors.DefaultSelector()
 
     def run(self) -> None:
-        """Until the worker has gone."""
+        """Run until the worker has gone."""
         if _LINUX:
             _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what a dead helper has left comes to this process
         signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
@@ -324,7 +324,7 @@ class _Forker:
             os._exit(status)
 
     def _reap(self) -> None:
-        """Reports the end of a helper once every process that it has started has ended, too."""
+        """Report the end of a helper once every process that it has started has ended, too."""
         for pid, status in _dead():
             if pid in self._lives:
                 self._ended[pid] = status
@@ -346,7 +346,7 @@ class _Forker:
 
 
 def _kill(pid: int) -> None:
-    """SIGKILL to a child that has not been waited for, and to its group, if it leads one."""
+    """Send SIGKILL to a child that has not been waited for, and to its group, if it leads one."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
     with suppress(ProcessLookupError):
@@ -354,7 +354,7 @@ def _kill(pid: int) -> None:
 
 
 def _dead() -> Iterator[tuple[int, int]]:
-    """Children that have ended, with their status: whose they are does not matter."""
+    """Yield the children that have ended, with their status: whose they are does not matter."""
     with suppress(ChildProcessError):
         while True:
             pid, status = os.waitpid(-1, os.WNOHANG)

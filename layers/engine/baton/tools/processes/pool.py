@@ -69,7 +69,8 @@ class Helpers:
         self._count = 0  # of all, whatever they are doing
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
-        """The tool's result as plain JSON types. Raises `StepFailure`, `NoRoom`.
+        """Return the tool's result as plain JSON types. Raises `StepFailure`, `NoRoom`.
+        Raises `StepFailure`, `NoRoom`.
 
         Cancelled, it kills the helper; if there was none yet, that is `NoRoom`.
         """
@@ -101,7 +102,9 @@ class Helpers:
         return self._forker
 
     async def close(self) -> None:
-        """Ends all that are not at work, and the process that made them; those at work are killed with it."""
+        """End all helpers that are not at work, and the process that made them;
+        those at work are killed with it.
+        """
         for helper in [*self._idle, *self._starting]:
             await self._end(helper)
         self._idle.clear()
@@ -145,7 +148,9 @@ class Helpers:
         return helper
 
     def _starting_one(self) -> _Helper:
-        """A helper without a caller: it has started meanwhile, or is about to, or is new. Raises `NoRoom`."""
+        """Return a helper without a caller: it has started meanwhile, or is about to, or is new.
+        Raises `NoRoom`.
+        """
         for helper in self._starting:
             helper.read()
         self._starting.sort(key=lambda helper: not helper.has_started)
@@ -227,7 +232,7 @@ class _Helper:
         return bool(self._lost)
 
     async def ask(self, request: bytes, tool: str, context: StepContext) -> wire.Frame:
-        """The frame that ends the call. Raises `_Lost`."""
+        """Return the frame that ends the call. Raises `_Lost`."""
         self._number += 1
         self._tool, self._context, self._end = tool, context, None
         loop = asyncio.get_running_loop()
@@ -338,14 +343,14 @@ class _Forker:
         self.close = weakref.finalize(self, _close, self._control, self._process)
 
     def fork(self, calls: socket.socket, life: socket.socket) -> None:
-        """A helper with these ends, which are closed here. Raises `OSError`."""
+        """Start a helper with these ends, which are closed here. Raises `OSError`."""
         socket.send_fds(self._control, [b"f"], [calls.fileno(), life.fileno()])
         calls.close()
         life.close()
 
 
 def _close(control: socket.socket, process: subprocess.Popen[bytes]) -> None:
-    """Ends a forker, which ends its helpers."""
+    """End a forker, which ends its helpers."""
     control.close()
     try:
         process.wait(DEATH_S)
@@ -381,7 +386,7 @@ def _result_of(end: wire.Frame, tool: str, context: StepContext) -> Any:
 
 
 def _write(line: Mapping[str, Any], extra: Mapping[str, Any]) -> None:
-    """A line of a helper's log as a line of ours, where and when it was written."""
+    """Write a line of a helper's log as a line of ours, with the place and time of its writing."""
     logger = logging.getLogger(line["name"])
     if not logger.isEnabledFor(line["level"]):
         return

@@ -35,9 +35,8 @@ def standard_tools(
     beside: Callable[[], Mapping[str, ToolSpec]] | None = None,
     grants: Grants = NOTHING,
 ) -> Registry:
-    """Their registry. Without services they can be compiled against, and not run.
-
-    beside: all the tools there are; without it these. grants: for which tenants pipelines are kept.
+    """Return the registry of standard tools. Without services they can be compiled against, and not run.
+    `beside`: all tools that exist; without it these. `grants`: the tenants for which pipelines are kept.
     """
     from baton.tools.standard import http, named, notify, openapi, pay, pipelines, search, stored
 
@@ -51,8 +50,8 @@ def standard_tools(
 
 
 def with_standard(app: Registry, services: Services = NOWHERE, grants: Grants = EVERYTHING) -> Registry:
-    """The tools of an application, and those standard tools that are
-    granted and whose names it does not use itself.
+    """Return the tools of an application, and those standard tools
+    that are granted and whose names it does not use itself.
 
     An application's own tool counts: one of its name that comes with a
     later version of the engine breaks nothing.
@@ -103,7 +102,7 @@ class _Both(Registry):
 
 
 def _guarded(tool: Tool, grants: Grants) -> Tool:
-    """The tool, for the tenants that may use it."""
+    """Return the tool for the tenants that may use it."""
 
     def check(call: Mapping[str, Any]) -> None:
         if not grants.allows(tool.spec.name, call[tool.context].tenant):
@@ -154,7 +153,7 @@ def import_tools(module: str) -> None:
 
 
 def load_app(module: str) -> Registry:
-    """The tools of the app. Raises `ToolError` that names the module that is missing."""
+    """Return the tools of the app. Raises `ToolError` that names the module that is missing."""
     try:
         import_tools(module)
     except ModuleNotFoundError as error:

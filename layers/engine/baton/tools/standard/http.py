@@ -129,7 +129,7 @@ async def follow_redirects(
     key: str,
     longest: int | None,
 ) -> HttpAnswer:
-    """The answer at the end of the redirects, of a status that is no failure. Raises `StepFailure`."""
+    """Return the answer at the end of the redirects, of a status that is no failure. Raises `StepFailure`."""
     ends = None if longest is None else services.clock.now() + longest
     redirects = 0
     while True:
@@ -191,7 +191,7 @@ def _whole(base: str, url: str) -> str:
 
 
 def headers_of(given: dict[str, str]) -> dict[str, str]:
-    """In lower case.
+    """Return the headers in lower case.
     Raises `StepFailure` for headers that change where a request goes, what it is or who sends it.
     """
     found = {name.lower(): value for name, value in given.items()}
@@ -216,7 +216,7 @@ def _body(headers: dict[str, str], json: Any, text: str | None) -> bytes:
 
 
 def _read(host: str, answer: HttpAnswer, expect: str) -> Any:
-    """The body as JSON, as text, or as None if there is none. Raises `StepFailure`."""
+    """Return the body as JSON, as text, or as None if there is none. Raises `StepFailure`."""
     kind, _, more = answer.headers.get("content-type", "").lower().partition(";")
     is_json = kind.strip() == "application/json" or kind.strip().endswith("+json")
     if not answer.body and expect != "json":
@@ -237,7 +237,7 @@ def _written(value: Scalar) -> str:
 
 
 def host_of(url: str) -> str:
-    """The host for a message: the rest of an address may be a secret."""
+    """Return the host for a message: the rest of an address may be a secret."""
     try:
         return urlsplit(url).hostname or "an address without a host"
     except ValueError:

@@ -66,7 +66,7 @@ class Services:
     credentials: Credentials = NO_CREDENTIALS
 
     async def stored(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """A call of a synchronous port, off the event loop."""
+        """Call a synchronous port off the event loop."""
         return await self.offload(function, *args, **kwargs)
 
 
@@ -74,7 +74,7 @@ NOWHERE: Final = cast("Services", _Nowhere())
 
 
 def milliseconds(timeout: str | float | None) -> int | None:
-    """A duration as a parameter. Raises `StepFailure`."""
+    """Return a duration as milliseconds. Raises `StepFailure`."""
     try:
         return None if timeout is None else parse_duration(timeout)
     except ValueError as error:
@@ -124,7 +124,9 @@ async def exchange(
 
 
 def response_failure(host: str, answer: HttpAnswer, code: str = "") -> StepFailure:
-    """The failure that an answer of 300 and above is: its code by what the service says and by the status."""
+    """Return the failure for an answer of 300 and above:
+    its code by what the service says and by the status.
+    """
     body = read_json(answer.body)
     evidence = Evidence(services=tuple(_codes(body)), status=answer.status)
     verdict = evidence.verdict(code)
@@ -136,7 +138,7 @@ def response_failure(host: str, answer: HttpAnswer, code: str = "") -> StepFailu
 
 
 def read_json(body: bytes) -> Any:
-    """The JSON in it, or None."""
+    """Return the JSON in the body, or None."""
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

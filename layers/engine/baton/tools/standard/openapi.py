@@ -239,7 +239,7 @@ async def _sent(
 
 
 def _without(answer: HttpAnswer, texts: Iterable[str]) -> HttpAnswer:
-    """The answer of a service that repeats what it was sent."""
+    """Return the answer of a service without texts that it was sent and repeats."""
     body, headers = answer.body, dict(answer.headers)
     for secret in texts:
         body = body.replace(secret.encode(), _HIDDEN.encode())

@@ -163,8 +163,8 @@ class _Desk:
         return await self._finished(made)
 
     async def find(self) -> Payment | None:
-        """The payment of this key, confirmed; None if no money was moved: then
-        nothing is reserved any more, either.
+        """Return the payment of this key, confirmed; None if no money was moved:
+        then nothing is reserved any more, either.
         """
         known = await self._known(self._key)
         for one in known:
@@ -209,7 +209,7 @@ class _Desk:
         )  # fmt: skip
 
     async def _finished(self, made: _Reservation) -> Payment:
-        """The payment, confirmed.
+        """Return the payment, confirmed.
         A service that refuses to confirm it says nothing of the money: that was moved.
         """
         moved = made.status == EXECUTED
@@ -281,7 +281,9 @@ class _Desk:
         return host_of(self._url)
 
     def _same(self, made: _Reservation, wanted: dict[str, Any]) -> None:
-        """A service that gives out another payment's reservation is not to be trusted with money."""
+        """Refuse another payment's reservation: a service
+        that gives it out is not to be trusted with money.
+        """
         if (made.amount, made.currency, made.to) != (wanted["amount"], wanted["currency"], wanted["to"]):
             what = (
                 f"{self._host} has another payment under this key: {made.amount} {made.currency} to {made.to}"
@@ -306,7 +308,7 @@ class _Desk:
 
 
 def _in_doubt(error: StepFailure, what: str = "") -> StepFailure:
-    """The money may have moved, whatever the service says of the rest."""
+    """Return the failure as one that may have moved money, whatever the service says of the rest."""
     return StepFailure(
         error.code,
         what + error.message,
@@ -318,8 +320,8 @@ def _in_doubt(error: StepFailure, what: str = "") -> StepFailure:
 
 
 def _unasked(error: StepFailure) -> StepFailure:
-    """This call has only looked: nothing was sent by it that could move money.
-    Of calls before it that says nothing.
+    """Return the failure as one of a call that has only looked:
+    nothing was sent by it that could move money. Of calls before it that says nothing.
     """
     return StepFailure(
         error.code,
@@ -332,5 +334,5 @@ def _unasked(error: StepFailure) -> StepFailure:
 
 
 def _part(name: str) -> str:
-    """The service's own name for a reservation, as one part of a path."""
+    """Return the service's own name for a reservation, as one part of a path."""
     return quote(name, safe="")

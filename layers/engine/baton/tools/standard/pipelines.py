@@ -39,7 +39,9 @@ class Pipelined(BaseModel):
 def declare(
     registry: Registry, services: Services, remember: Callable[[StepContext, Any, Mapping[str, Any]], str]
 ) -> None:
-    """remember: gives the name of steps that have been run, once they have one (named.py)."""
+    """Declare the pipelines.
+    `remember`: gives the name of steps that have been run, once they have one (named.py).
+    """
 
     # A plain function that is pure: it runs in a thread of the worker, and so holds up no other step.
     @tool("std.pipeline", registry=registry, effect="pure")
@@ -58,7 +60,8 @@ def declare(
     async def pipe_answers(
         steps: StepsWithRequests, context: StepContext, data: Data | None = None, preview: Preview = 5
     ) -> Pipelined:
-        """The same, with steps that send requests by the rules of `std.http`: all of them first, in order.
+        """Run a pipeline with steps that send requests by the rules of `std.http`: all of them first,
+        in order.
 
         Each POST carries an idempotency key of its own, the same for every attempt of the step.
         """
@@ -99,7 +102,7 @@ def _run(
 
 
 async def _answer(registry: Registry, fields: Mapping[str, Any], context: StepContext, place: int) -> Any:
-    """The body of the answer to one request. Raises `StepFailure`, with the step's place."""
+    """Return the body of the answer to one request. Raises `StepFailure`, with the step's place."""
     own = msgspec.structs.replace(context, idempotency_key=f"{context.idempotency_key}-{place}")
     given = {name: value for name, value in fields.items() if name != "as"}
     try:

@@ -49,7 +49,9 @@ def declare(
     beside: Callable[[], Mapping[str, ToolSpec]],
     pipelines: Callable[[StepContext], Mapping[str, Mapping[str, Any]]],
 ) -> None:
-    """beside: all the tools there are. pipelines: those that have a name, for callers who may use them."""
+    """Declare the search. `beside`: all tools that exist.
+    `pipelines`: those that have a name, for callers who may use them.
+    """
 
     @tool(SEARCH, registry=registry, effect="pure")
     def search_tools(query: Query, context: StepContext, limit: Limit = 10, among: Among = None) -> Search:

@@ -305,7 +305,7 @@ def _key(context: StepContext) -> str:
 
 
 def _content(text: str | None, encoded: str | None, json: Any) -> tuple[bytes, str]:
-    """The bytes, and their type if the caller gives none. Raises `StepFailure`."""
+    """Return the bytes, and their type if the caller gives none. Raises `StepFailure`."""
     if sum(one is not None for one in (text, encoded, json)) != 1:
         raise StepFailure("input_invalid", "the content is one of `text`, `base64` and `json`")
     if json is not None:

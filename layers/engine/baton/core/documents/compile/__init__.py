@@ -57,7 +57,8 @@ def compile_document(
     kinds: OwnKinds | None = None,
     has_time: Callable[[], bool] = lambda: True,
 ) -> Graph:
-    """Raises `MalformedDocument` for text that cannot be parsed, `InvalidDefinition` with all problems.
+    """Compile a document to a graph.
+    Raises `MalformedDocument` for text that cannot be parsed, `InvalidDefinition` with all problems.
 
     `children`: what is known of the workflows that this one starts. `kinds`: those of the application's own.
     Where `has_time` says no, the document is refused for
@@ -86,7 +87,7 @@ def _checked(
     has_time: Callable[[], bool],
     within: Within,
 ) -> tuple[Source | None, tuple[Problem, ...]]:
-    """A document, or a graph as one, and all that is wrong with it."""
+    """Return a document, or a graph as one, with all its problems."""
     own = expand_own_kinds(value, kinds)
     model, problems, written, is_whole = read_definition(own.value)
     source = None
@@ -128,7 +129,7 @@ def _problems(source: Source) -> Iterator[Problem]:
 
 
 def refusal_of(problems: Sequence[Problem]) -> InvalidDefinition:
-    """The error that lists these problems, at least one, and tells the first."""
+    """Return the error that lists these problems, at least one, and tells the first."""
     count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
     return InvalidDefinition(
         f"{count}; the first: {problems[0].message} (at {problems[0].path or '/'})", tuple(problems)

@@ -57,7 +57,7 @@ HOUR_MS = 3_600_000
 
 
 def build(source: Source, kept: Callable[[str], dict[str, Any]]) -> Graph:
-    """The graph of a document. `kept`: the fields of a node that are its kind's."""
+    """Build the graph of a document. `kept`: the fields of a node that its kind adds."""
     model = source.model
     limits = _caps(model.limits)
     if model.timeout is not None:
@@ -114,7 +114,7 @@ def _node(source: Source, name: str, kept: dict[str, Any]) -> Node:
 
 
 def attempts(source: Source, name: str, spec: ToolSpec) -> dict[str, Any]:
-    """The fields of a node about failed attempts at its tool."""
+    """Return the fields of a node about failed attempts at its tool."""
     node = source.nodes[name]
     failures = policy_rules(node.retry, node.on_failure)
     changes = (*failures.values(), *source.failures.values())
@@ -191,7 +191,7 @@ def _catch(source: Source, name: str, index: int, rule: CatchModel) -> Catch:
 
 
 def _join(source: Source, name: str, node: NodeModel) -> Join | None:
-    """None for what a node waits for anyway."""
+    """Return the join of a node; None if it is the default one."""
     need, tolerated, cancels = waits_for(node.join, len(source.edges.before[name]))
     join = Join(need=need, tolerated=tolerated, rest="cancel" if cancels else "run")
     return None if join == Join() else join
@@ -228,8 +228,8 @@ def check_kinds(source: Source) -> Iterator[Problem]:
 
 
 def _without_end(source: Source, name: str) -> Iterator[Problem]:
-    """A workflow that starts itself, whatever happens: each saga would
-    start another one, down to the limit of the depth.
+    """Yield a problem for a workflow that starts itself, whatever happens:
+    each saga would start another one, down to the limit of the depth.
     """
     if source.produced is not None and source.produced.has_at_every_end(name):
         message = "every saga of this workflow would start another one, without end"
@@ -240,7 +240,7 @@ def _without_end(source: Source, name: str) -> Iterator[Problem]:
 
 
 def built(source: Source) -> Graph:
-    """The graph of a document without problems."""
+    """Build the graph of a document without problems."""
     compiler, nodes = _Compiler(source), source.nodes
     return build(source, lambda name: source.kinds[name].compile(compiler, name, nodes[name]))
 
@@ -320,8 +320,8 @@ class _Compiler:
         return [spec for name, spec in sorted(self._source.allowed.items()) if may_run(name, patterns)]
 
     def among(self, spec: ToolSpec, patterns: Sequence[str] | None = None) -> dict[str, Any]:
-        """The argument of a search for tools that no author and no model
-        chooses: those that may be called there.
+        """Return the argument that limits a search for tools to those that may be called there;
+        no author and no model chooses it.
         """
         rails = self._source.model.guardrails
         is_any = patterns is None and (rails is None or rails.allowed_tools is None)

@@ -44,7 +44,7 @@ _OWN = ""
 
 
 def check_rules(source: Source) -> Iterator[Problem]:
-    """The rules of the document and of each node."""
+    """Yield the problems of the rules of the document and of each node."""
     yield from _level(source, "", source.model, source.tasks)
     for name, node in source.nodes.items():
         # A child may have failed with any code, and rules of its node are asked about that.
@@ -98,7 +98,7 @@ def _codes(
 
 
 def strange_code(place: str, code: str, more: Collection[str], *, is_tried: bool = True) -> Iterator[Problem]:
-    """A code that no failure has, or (`is_tried`) no failure of an attempt.
+    """Yield a problem for a code that no failure has, or (`is_tried`) no failure of an attempt.
     `more` are the names that may stand there, too.
     """
     if code in UNTRIED and is_tried:
@@ -118,7 +118,7 @@ def strange_code(place: str, code: str, more: Collection[str], *, is_tried: bool
 
 
 def _never(source: Source, name: str, place: str, codes: Sequence[str]) -> Iterator[Problem]:
-    """Codes with which a node of this kind never fails."""
+    """Yield the codes with which a node of this kind never fails."""
     for index, code in enumerate(codes):
         if said := source.kinds[name].never_fails_with(code):
             yield Problem(place + (f"/{index}" if len(codes) > 1 else ""), *said)
@@ -152,7 +152,7 @@ def _idle(
 
 
 def _of_strategies(change: PolicyChange) -> Iterator[tuple[str, str]]:
-    """(place, strategy) of what is said of one.
+    """Yield (place, strategy) of each mention of one.
     An `at_most` is kept to where the strategy is never used, too.
     """
     for name, strategy in STRATEGIES.items():
@@ -169,7 +169,7 @@ def _ladders(source: Source, name: str, code: str) -> Iterator[tuple[str, ...]]:
 
 
 def _failures(code: str, said: Sequence[Rules]) -> Iterator[tuple[str, str]]:
-    """(code, class) of the failures that a rule is for. A code of a tool's own may be of any class."""
+    """Yield (code, class) of the failures that a rule is for. A code of a tool's own may be of any class."""
     own, kinds, known = {code}, tuple(CLASSES), [code] if code in CODES else []
     if code == ANY or code in CLASSES:
         kinds = (code,) if code in CLASSES else kinds
@@ -183,13 +183,13 @@ def _failures(code: str, said: Sequence[Rules]) -> Iterator[tuple[str, str]]:
 
 
 def _on(change: PolicyChange) -> Sequence[str]:
-    """The codes that a rule has tried again."""
+    """Return the codes that a rule has tried again."""
     return (change.retry.on or ()) if change.retry is not None else ()
 
 
 def check_failing(source: Source) -> Iterator[Problem]:
-    """Problems of the names in `retry`, `on_failure`, `failover` and
-    `catch`, and of rules that can do nothing.
+    """Yield the problems of the names in `retry`, `on_failure`, `failover` and `catch`,
+    and of rules that can do nothing.
     """
     yield from check_rules(source)
     yield from _rules(source, "", source.model, source.tasks)
@@ -207,7 +207,7 @@ def check_failing(source: Source) -> Iterator[Problem]:
 def named_tools(
     source: Source, tool: str, changes: Sequence[PolicyChange]
 ) -> tuple[tuple[Alternative, ...], dict[str, str]]:
-    """The alternatives and hooks of a tool with those that rules name by the names of tools."""
+    """Return the alternatives and hooks of a tool with those that rules name by the names of tools."""
     ways, hooks = source.alternatives(tool), source.hooks(tool)
     for change in changes:
         for hint in change.hints or ():
@@ -268,7 +268,7 @@ def _escalation(place: str, code: str, reaction: ReactionModel) -> Iterator[Prob
 
 
 def _argument(source: Source, place: str, argument: str, names: Sequence[str]) -> Iterator[Problem]:
-    """An argument that an answer may change, and that no tool of these nodes takes."""
+    """Yield a problem for an argument that an answer may change, and that no tool of these nodes takes."""
     specs = [source.tools[tool] for name in names if (tool := source.tool(name)) in source.tools]
     taken = [name for spec in specs for name in spec.parameters.get("properties", {})]
     is_closed = all(spec.parameters.get("additionalProperties") is False for spec in specs)
@@ -277,7 +277,7 @@ def _argument(source: Source, place: str, argument: str, names: Sequence[str]) -
 
 
 def _hint(source: Source, place: str, hint: str, names: Sequence[str]) -> Iterator[Problem]:
-    """A hint that cannot be carried out for any of these nodes."""
+    """Yield a problem for a hint that cannot be carried out for any of these nodes."""
     tools = {source.tool(name) for name in names} & source.tools.keys()
     for tool in sorted(tools):
         if any(hint in way.hints or not way.hints for way in source.alternatives(tool)):
@@ -362,7 +362,7 @@ def _named_hint(source: Source, place: str, hint: str, names: Sequence[str]) -> 
 
 
 def _with(source: Source, place: str, policy: PolicyModel, names: tuple[str, ...]) -> Iterator[Problem]:
-    """Expressions in the arguments that a policy gives, at each of its nodes."""
+    """Yield the problems of expressions in the arguments that a policy gives, at each of its nodes."""
     below, given, paths = f"{place}/then/with", policy.then.with_, []
     for pointer, found in expressions_in(given, below):
         if isinstance(found, ExpressionError):
@@ -385,7 +385,9 @@ def _with(source: Source, place: str, policy: PolicyModel, names: tuple[str, ...
 
 
 def _given(source: Source, place: str, policy: PolicyModel, names: Sequence[str]) -> Iterator[list[Problem]]:
-    """For each node: arguments that the policy gives there, and those that its tool lacks."""
+    """Yield, for each node, the problems of arguments that the policy gives there,
+    and of those that its tool lacks.
+    """
     then, known_well = policy.then, set()
     for name in names:
         node, found = source.nodes[name], list[Problem]()

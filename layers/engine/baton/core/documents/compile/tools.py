@@ -30,7 +30,7 @@ _PIPELINES = {"std.pipeline": False, "std.http_pipeline": True}
 
 
 def check_tools(source: Source) -> Iterator[Problem]:
-    """Names of tools under `guardrails` that are none."""
+    """Yield a problem for each unknown name of a tool under `guardrails`."""
     if source.model.guardrails is not None:
         yield from unknown_tools(
             "/guardrails/allowed_tools", source.model.guardrails.allowed_tools or (), source
@@ -38,7 +38,7 @@ def check_tools(source: Source) -> Iterator[Problem]:
 
 
 def exists(source: Source, place: str, tool: str) -> Iterator[Problem]:
-    """A tool that there is not, or that may not run."""
+    """Yield a problem for a tool that does not exist, or that may not run."""
     tools = source.tools
     if tool not in tools:
         known = (
@@ -52,7 +52,7 @@ def exists(source: Source, place: str, tool: str) -> Iterator[Problem]:
 def needs(
     tool: str, parameters: Mapping[str, Any], given: Mapping[str, Any], place: str
 ) -> Iterator[Problem]:
-    """Arguments that a tool, or a child, cannot do without."""
+    """Yield a problem for each argument that a tool, or a child, cannot do without and does not get."""
     for key in parameters.get("required", ()):
         if key not in given:
             yield Problem(place, f"`{tool}` needs `{key}`: write it under `with`")
@@ -63,7 +63,7 @@ def _add(tool: str) -> str:
 
 
 def unknown_tools(place: str, patterns: Iterable[str], source: Source) -> Iterator[Problem]:
-    """Names of tools, without a `*` in them, that are none."""
+    """Yield a problem for each unknown name of a tool, without a `*` in it."""
     for index, pattern in enumerate(patterns):
         if "*" not in pattern and pattern not in source.tools:
             hint = off(pattern) or source.hint(pattern, source.tools)
@@ -71,7 +71,7 @@ def unknown_tools(place: str, patterns: Iterable[str], source: Source) -> Iterat
 
 
 def allows(source: Source, place: str, patterns: Sequence[str]) -> Iterator[Problem]:
-    """Tools that a node may call as it likes: each must exist and be allowed."""
+    """Yield the problems of the tools that a node may call as it likes: each must exist and be allowed."""
     yield from unknown_tools(place, patterns, source)
     for index, pattern in enumerate(patterns):
         meant = [tool for tool in source.tools if may_run(tool, [pattern])]
@@ -84,7 +84,9 @@ def allows(source: Source, place: str, patterns: Sequence[str]) -> Iterator[Prob
 
 
 def takes(source: Source, spec: ToolSpec, given: Mapping[str, Any], below: str) -> Iterator[Problem]:
-    """Arguments that the tool does not take, and wrong ones among those without an expression in them."""
+    """Yield a problem for each argument that the tool does not take,
+    and for wrong ones among those without an expression in them.
+    """
     properties = spec.parameters.get("properties", {})
     for key, value in given.items():
         place = f"{below}/{escape(key)}"
@@ -183,7 +185,9 @@ def _over(source: Source, place: str, name: str, model: MapModel) -> Iterator[Pr
 
 
 def map_fields(source: Source, name: str, kept: dict[str, Any], schema: Any) -> dict[str, Any]:
-    """The fields of the graph's node that are done for each item, as those of one node that does."""
+    """Return the fields of the graph's node with a `map`,
+    as those of one node that does the work of an item.
+    """
     model = source.nodes[name].map
     assert model is not None, "the caller has looked"
     need, _, cancels = waits_for(model, 0)

@@ -27,7 +27,7 @@ MOST_BYTES = 8_192
 
 
 def check_events(source: Source) -> Iterator[Problem]:
-    """All of it."""
+    """Yield the problems of `events`."""
     model = source.model.events
     if model is None:
         return
@@ -43,7 +43,7 @@ def check_events(source: Source) -> Iterator[Problem]:
 
 
 def event_rules(source: Source) -> Events | None:
-    """Those of a document without problems."""
+    """Return the rules for events of a document without problems."""
     model = source.model.events
     if model is None:
         return None
@@ -143,7 +143,7 @@ _SOME_TICK = 1_767_225_600_000
 
 
 def check_schedule(source: Source) -> Iterator[Problem]:
-    """All of it."""
+    """Yield the problems of `schedule`."""
     model = source.model.schedule
     if model is None:
         return

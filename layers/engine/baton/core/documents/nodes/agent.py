@@ -49,7 +49,9 @@ def call_of(
     operations: Operations,
     **more: Any,
 ) -> Node:
-    """As if a node of the document called it. `arguments` are not the model's to say."""
+    """Return the node of a call as if a node of the document made it.
+    `arguments` are not the model's to say.
+    """
     asks = Approval(by_tool=spec.requires_approval, risk=spec.risk) if spec.may_ask else None
     said: dict[str, Any] = {
         "tool": spec.name,
@@ -72,7 +74,7 @@ def call_of(
 
 
 def operations_argument(operations: Operations) -> dict[str, Any]:
-    """The argument that says which operations may be called, where some are listed."""
+    """Return the argument that says which operations may be called, where some are listed."""
     return {OPERATIONS: {api: list(ids) for api, ids in operations.items()}} if operations else {}
 
 
@@ -161,7 +163,9 @@ class Agent(AsksModel):
         return f"write `agent: {{model: {value}, prompt: …}}`" if isinstance(value, str) and value else ""
 
     def check(self, compiler: Compiler, name: str, node: NodeModel) -> Iterator[Problem]:
-        """An agent chooses its tools itself: all that it may call have to be allowed."""
+        """Yield the problems of the node.
+        An agent chooses its tools itself: all that it may call have to be allowed.
+        """
         yield from super().check(compiler, name, node)
         agent: AgentModel = self.of(node)
         yield from compiler.allows(f"/nodes/{name}/agent/tools", agent.tools)

@@ -39,11 +39,11 @@ class Words(NamedTuple):
     said: Mapping[str, str] = {}
 
     def key(self, word: str) -> str:
-        """The key that a word stands for, or an empty string."""
+        """Return the key that a word stands for, or an empty string."""
         return _of(word, ((key, words) for key, words in self.keys.items()))
 
     def advice(self, word: str) -> str:
-        """The message about a word without a key, or an empty string."""
+        """Return the message about a word without a key, or an empty string."""
         return _of(word, ((advice, words) for words, advice in self.said.items()))
 
 
@@ -70,15 +70,17 @@ class Compiler(KnownInterfaces, Protocol):
         ...
 
     def no_such_graph(self, place: str, graph: str) -> Iterator[Problem]:
-        """The problem of a name that no graph of the document has."""
+        """Yield the problem of a name that no graph of the document has."""
         ...
 
     def takers(self, signal: str) -> Iterator[tuple[str, NodeModel]]:
-        """The nodes that take signals of this name."""
+        """Yield the nodes that take signals of this name."""
         ...
 
     def seen(self, name: str) -> Mapping[str, Any]:
-        """A template of what the graph of a node takes from there besides its input; empty for nothing."""
+        """Return a template of the values that the graph of a node
+        takes from its document besides its input; empty for none.
+        """
         ...
 
     @property
@@ -92,11 +94,11 @@ class Compiler(KnownInterfaces, Protocol):
         ...
 
     def exists(self, place: str, tool: str) -> Iterator[Problem]:
-        """A tool that does not exist, or that `guardrails` do not allow."""
+        """Yield a problem for a tool that does not exist, or that `guardrails` do not allow."""
         ...
 
     def allows(self, place: str, tools: Sequence[str]) -> Iterator[Problem]:
-        """The same for a list of patterns of tools, all of which the node may call."""
+        """Yield the problems of a list of patterns of tools, all of which the node may call."""
         ...
 
     @property
@@ -113,37 +115,39 @@ class Compiler(KnownInterfaces, Protocol):
         ...
 
     def takes(self, name: str, spec: ToolSpec) -> Iterator[Problem]:
-        """The problems of a node's `with`, held against the schema of the tool or child."""
+        """Yield the problems of a node's `with`, held against the schema of the tool or child."""
         ...
 
     def fails_with(self, place: str, code: str) -> Iterator[Problem]:
-        """A code that no failure should have: the name of a class, or nearly a known code."""
+        """Yield a problem for a code that no failure should have: the name of a class,
+        or nearly a known code.
+        """
         ...
 
     def matching(self, patterns: Sequence[str]) -> list[ToolSpec]:
-        """The tools that may run and that the patterns name, in the order of their names."""
+        """Return the tools that may run and that the patterns name, in the order of their names."""
         ...
 
     def among(self, spec: ToolSpec, patterns: Sequence[str] | None = None) -> dict[str, Any]:
-        """The arguments of a search for tools that neither author nor model chooses.
+        """Return the arguments of a search for tools that neither author nor model chooses.
 
         They limit the search to the tools of the patterns that may run.
         """
         ...
 
     def remedies(self, spec: ToolSpec) -> dict[str, Any]:
-        """The fields of the graph's node about a tool, for any node that calls it.
+        """Return the fields of the graph's node about a tool, for any node that calls it.
 
         They are alternatives, and what goes before the tool.
         """
         ...
 
     def attempts(self, name: str, spec: ToolSpec) -> dict[str, Any]:
-        """The fields of the graph's node about failed attempts at a tool."""
+        """Return the fields of the graph's node about failed attempts at a tool."""
         ...
 
     def stand_ins(self, name: str) -> Collection[str]:
-        """The tools that rules and policies may call in place of a node's own."""
+        """Return the tools that rules and policies may call in place of a node's own."""
         ...
 
 
@@ -220,11 +224,11 @@ class NodeDocument:
         }
 
     def signal(self, node: NodeModel) -> str:
-        """The signal that the node takes, if any."""
+        """Return the signal that the node takes, if any."""
         return ""
 
     def refuses(self, names: Collection[str]) -> str:
-        """The message about fields that it may not have."""
+        """Return the message about fields that the node may not have."""
         if MAP in names:
             return f"`{MAP}` goes with a `tool`, a `workflow`, a `graph`, a `value`, a `model`, an `agent`, a `human` or a `wait`"
         if "callback" in names:
@@ -261,7 +265,7 @@ class NodeDocument:
     """True if the node itself is asked for the next node: the `choose` of its branch leads nowhere else."""
 
     def tool(self, node: NodeModel) -> str:
-        """The tool whose attempts can fail and be tried again; empty for kinds without attempts."""
+        """Return the tool whose attempts can fail and be tried again; empty for kinds without attempts."""
         return ""
 
     def taker(self, known: KnownInterfaces, node: NodeModel) -> ToolSpec | None:
@@ -269,17 +273,19 @@ class NodeDocument:
         return None
 
     def gives(self, known: KnownInterfaces, node: NodeModel, declared: Any) -> Any:
-        """The JSON Schema of the output; None when nothing is known.
+        """Return the JSON Schema of the output; None when nothing is known.
         `declared`: the node's `output_schema`, or None.
         """
         return declared
 
     def answers(self, node: NodeModel) -> Any:
-        """The JSON Schema that the kind itself asks of the output of a node that declares none; else None."""
+        """Return the JSON Schema that the kind itself asks of the output of a node that declares none;
+        else None.
+        """
         return None
 
     def starts(self, node: NodeModel) -> str:
-        """The workflow that such a node starts as a saga of its own; else an empty text."""
+        """Return the workflow that such a node starts as a saga of its own; else an empty text."""
         return ""
 
     def values(self, node: NodeModel) -> Iterator[tuple[str, Any]]:
@@ -287,15 +293,15 @@ class NodeDocument:
         yield f"/{self.key}", self.of(node)
 
     def check(self, compiler: Compiler, name: str, node: NodeModel) -> Iterator[Problem]:
-        """The problems of a node of this kind whose shape is right."""
+        """Yield the problems of a node of this kind whose shape is right."""
         yield from ()
 
     def never_fails_with(self, code: str) -> tuple[str, str] | None:
-        """(message, suggestion) for a code under `catch` that no failure of such a node has."""
+        """Return (message, suggestion) for a code under `catch` that no failure of such a node has."""
         return None
 
     def compile(self, compiler: Compiler, name: str, node: NodeModel) -> dict[str, Any]:
-        """The fields of the graph's node that are this kind's."""
+        """Return the fields of the graph's node that this kind adds."""
         raise NotImplementedError
 
     def of(self, node: NodeModel) -> Any:
@@ -303,7 +309,7 @@ class NodeDocument:
         return getattr(node, self.key)
 
     def summary(self, node: Mapping[str, Any], span: Callable[[int | None], str]) -> str:
-        """A node of the graph, as `GET /workflows/{name}` shows it, in a few words.
-        `span`: a length of time as one.
+        """Return a node of the graph in a few words, as `GET /workflows/{name}` shows it.
+        `span` writes a length of time.
         """
         return self.key

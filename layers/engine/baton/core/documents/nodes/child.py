@@ -65,7 +65,7 @@ class Child(NodeDocument):
         return str(self.of(node))
 
     def taker(self, known: KnownInterfaces, node: NodeModel) -> ToolSpec | None:
-        """The child's input as parameters, where it is known to be an object."""
+        """Return the child's input as parameters, where it is known to be an object."""
         child = self.child(node)
         if not isinstance(schema := known.children.get(child), dict):
             return None
@@ -99,7 +99,9 @@ class Child(NodeDocument):
             yield "/input", node.input
 
     def check(self, compiler: Compiler, name: str, node: NodeModel) -> Iterator[Problem]:
-        """Problems: inputs that the child misses or does not take, and rules that are not for children."""
+        """Yield the problems of inputs that the child misses or does not take,
+        and of rules that are not for children.
+        """
         yield from self.check_rules(name, node)
         if inner_name("", self.child(node)) in compiler.children:
             message = (
@@ -124,14 +126,16 @@ class Child(NodeDocument):
             yield from compiler.takes(name, spec)
 
     def check_rules(self, name: str, node: NodeModel) -> Iterator[Problem]:
-        """Problems of what is done about a failure of the child."""
+        """Yield the problems of the rules about a failure of the child."""
         yield from only_none(
             f"/nodes/{name}/{COMPENSATE}", node.compensate, "the child undoes what it has done"
         )
         yield from _rules(f"/nodes/{name}/on_failure", node.on_failure)
 
     def never_fails_with(self, code: str) -> tuple[str, str] | None:
-        """Codes with which something in the child may fail, and never the node that has started it."""
+        """Return (message, suggestion) for codes with which something in the child may fail,
+        and never the node that has started it.
+        """
         if code in ENGINE or code == TIMEOUT:
             return None
         message = f"this never fits: a child that fails is `child_failed` here, also when a step of it failed with `{code}`"

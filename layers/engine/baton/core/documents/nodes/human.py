@@ -293,7 +293,9 @@ def _answers(human: HumanModel) -> list[str]:
 
 
 def _only_by_a_person(human: HumanModel) -> dict[str, tuple[str, str]]:
-    """The answers that no escalation may give, each with why not, and what to write instead."""
+    """Return the answers that no escalation may give, each with the reason,
+    and with what to write instead.
+    """
     if human.asks != APPROVAL or human.risk in HARMLESS:
         return {}
     said = "it has none" if human.risk is None else f"it is {human.risk}"

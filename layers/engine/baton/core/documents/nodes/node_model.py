@@ -23,12 +23,12 @@ _FIELDS = {kind.key: {kind.key, *(_NAMES.get(name, name) for name in kind.fields
 
 
 def kind_named(kind: str) -> NodeDocument:
-    """The kind of this name; the simplest for one that only a newer version knows."""
+    """Return the kind of this name; the simplest for one that only a newer version knows."""
     return BY_KIND.get(kind, NODE_TYPES[0])
 
 
 def kind_of(node: parts.NodeModel) -> NodeDocument:
-    """The kind whose field the node has."""
+    """Return the kind whose field the node has."""
     (key,) = node.model_fields_set & BY_KEY.keys()
     return BY_KEY[key]
 

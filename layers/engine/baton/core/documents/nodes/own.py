@@ -21,7 +21,9 @@ class Expands(Protocol):
     """The fields of one node of such a kind, as its model has read them."""
 
     def nodes(self, step: Step) -> Mapping[str, Mapping[str, Any]]:
-        """Nodes of built-in kinds by names of their own. The first begins; the last gives the output."""
+        """Return nodes of built-in kinds by names of their own.
+        The first begins; the last gives the output.
+        """
         ...
 
 

@@ -47,7 +47,7 @@ CORRECTIONS = 3
 
 
 def replan_problems(compiler: Compiler, place: str, replan: ReplanModel, own: ToolSpec) -> Iterator[Problem]:
-    """At a node whose tool is `own`."""
+    """Yield the problems of a `replan` at a node whose tool is `own`."""
     problems = list(compiler.allows(f"{place}/tools", replan.tools))
     specs = compiler.matching(replan.tools)
     problems += list_problems(place, specs, replan.operations)
@@ -127,7 +127,7 @@ def _asks(spec: ToolSpec, own: ToolSpec, step: Approval | None) -> Approval:
 
 
 def _answer(replan: ReplanModel) -> dict[str, Any]:
-    """The JSON Schema of what the model answers."""
+    """Return the JSON Schema of the model's answer."""
     share = {"type": "number", "minimum": 0, "maximum": 1}
     ratio = {"type": "number", "minimum": 0}
     call = {"tool": {"type": "string"}, "arguments": {"type": "object"}}
@@ -198,7 +198,9 @@ class Task(NodeDocument):
             yield f"/requires_approval/{name}", value
 
     def check(self, compiler: Compiler, name: str, node: NodeModel) -> Iterator[Problem]:
-        """A tool that does not exist or may not run, its arguments, and more time than any invocation has."""
+        """Yield the problems of the node: a tool that does not exist or may not run, its arguments,
+        and more time than any invocation has.
+        """
         yield from compiler.exists(f"/nodes/{name}/tool", self.of(node))
         if node.poll is not None and "loop" in node.model_fields_set:
             message = "a node that is asked again by `poll` is a loop by itself"

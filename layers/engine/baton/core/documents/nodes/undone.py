@@ -110,7 +110,7 @@ def undos(
 def undo_of(
     kind: str, name: str, acting: ToolSpec, inverse: ToolSpec, model: CompensateModel | None = None
 ) -> Undo:
-    """The step at node `name` that calls `inverse`, for what `acting` has done."""
+    """Return the inverse step at node `name`, which calls `inverse` for what `acting` has done."""
     retry = RetryChange(max_attempts=ATTEMPTS, budget_ms=WITHIN_MS)
     if model is not None and model.retry is not None:
         said = model.retry.change()
@@ -143,7 +143,9 @@ def undo_of(
 
 
 def _in_doubt(acting: ToolSpec, inverse: ToolSpec, model: CompensateModel | None, read: list[Any]) -> str:
-    """`call` where the inverse is called although it is not known whether there is something to undo."""
+    """Return `call` where the inverse is called although
+    it is not known whether there is something to undo.
+    """
     if said := (model.in_doubt if model is not None else None) or acting.in_doubt:
         return CALL if said == CALL and "output" not in read else ""
     is_harmless = all(
@@ -153,7 +155,9 @@ def _in_doubt(acting: ToolSpec, inverse: ToolSpec, model: CompensateModel | None
 
 
 def _kept(given: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """Arguments of the undone step that expressions name; None for all, if the input is named as a whole."""
+    """Return the arguments of the undone step that expressions name; None for all,
+    if the input is named as a whole.
+    """
     found = set[str]()
     for _, path in expressions_in(dict(given)):
         if isinstance(path, Exception) or path.root != "step" or path.steps[0] != "input":

@@ -163,7 +163,7 @@ class Wait(NodeDocument):
         return "write `wait: {for: 5s}` or `wait: {signal: NAME}`"
 
     def gives(self, known: KnownInterfaces, node: NodeModel, declared: Any) -> Any:
-        """A payload, or that its time is over."""
+        """Return the schema of a payload, or of the sign that its time is over."""
         if declared is None or self.of(node).timeout is None:
             return declared
         properties = declared.get("properties") if isinstance(declared, dict) else None

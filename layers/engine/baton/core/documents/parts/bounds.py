@@ -33,7 +33,7 @@ LEAST_USD, MOST_USD = 0.000001, MOST // MICRO
 
 
 def _micro_dollars(value: Any) -> int:
-    """Dollars as the document spells them, in millionths; never by way of a multiplied float."""
+    """Read dollars as the document spells them, in millionths; never by way of a multiplied float."""
     if not is_number(value):
         raise refuse(f"`{document_form(value)}` is not an amount of dollars; write for example 1.5")
     if not LEAST_USD <= value <= MOST_USD:

@@ -115,7 +115,7 @@ def _factor(value: Any) -> Any:
 
 
 def _first(value: Any) -> Any:
-    """A duration in milliseconds, or a template of one."""
+    """Read a duration in milliseconds, or a template of one."""
     is_template = isinstance(value, str) and any(True for _ in expressions_in(value))
     return value if is_template else parse_duration(value)
 
@@ -209,7 +209,7 @@ class PollModel(Model):
     )
 
     def as_loop(self) -> LoopModel:
-        """The loop that it is."""
+        """Return the loop that the poll stands for."""
         return LoopModel.model_construct(
             _fields_set=None,
             while_={"not": self.until},

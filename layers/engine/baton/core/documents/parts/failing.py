@@ -72,7 +72,7 @@ _CODE = re.compile(CODE_PATTERN)
 
 
 def _code(value: Any) -> Any:
-    """A code as it is spelled in the engine. A status may be a number."""
+    """Read a code as the engine spells it. A status may be a number."""
     text = str(int(value)) if is_number(value) and value == value // 1 else value
     if not isinstance(text, str) or not _CODE.fullmatch(text):
         raise refuse(
@@ -202,13 +202,15 @@ class RetryModel(Model):
 
 
 def _ladder(value: Any) -> str | list[str]:
-    """One word, or a list of strategies. What a word stands for is compile/analysis/source.py's."""
+    """Read one word, or a list of strategies. compile/analysis/source.py
+    knows the strategies that a word stands for.
+    """
     names = _LADDER.validate_python(_many(value))
     return _each_once(_steps(names)) if isinstance(value, list) else names[0]
 
 
 def _steps(value: list[str]) -> list[str]:
-    """The strategies of a list, in which `ask` and `fail` may stand, too."""
+    """Read the strategies of a list, in which `ask` and `fail` may stand, too."""
     if value == []:
         raise refuse("name at least one strategy")
     if FAIL in value[:-1]:
@@ -256,7 +258,7 @@ class ReactionModel(Model):
 
 
 def _by_code(value: Any) -> Any:
-    """One reaction stands for that to any failure."""
+    """Read one reaction as that to any failure."""
     if isinstance(value, (str, list)):
         return {ANY: value}
     known: set[str] = set()
@@ -381,7 +383,7 @@ class HandlersModel(CatchModel):
 
 
 def _rules(value: Any) -> Any:
-    """One name, a list of names, a rule, a list of rules: a list of rules."""
+    """Read one name, a list of names, a rule or a list of rules as a list of rules."""
     many = _many(value)
     if not many:
         raise refuse("name at least one node")

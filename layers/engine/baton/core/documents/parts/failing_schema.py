@@ -64,7 +64,7 @@ def _one_or_many(schema: _Schema, description: str = "", **more: Any) -> _Schema
 
 
 def _or_shorter(short: _Schema, whole: _Schema) -> _Schema:
-    """An object, or its short form, described once."""
+    """Return the schema of an object, or of its short form, described once."""
     inside = {key: item for key, item in whole.items() if key != "description"}
     return {"description": whole["description"], "anyOf": [short, inside]}
 
@@ -266,7 +266,7 @@ def _action(strategies: Sequence[Strategy]) -> _Schema:
 
 
 def _alone(strategies: Iterable[Strategy]) -> list[str]:
-    """Those that a policy can name without saying more."""
+    """Return the strategies that a policy can name without saying more."""
     return [one.name for one in strategies if not one.takes]
 
 
@@ -307,7 +307,7 @@ _CATCH = _object(
 
 
 def definitions() -> dict[str, _Schema]:
-    """By the names that schemas refer to them by, with the strategies that there are now."""
+    """Return the definitions by the names that schemas refer to, with the present strategies."""
     strategies = [*STRATEGIES.values()]
     step = _enum([*(one.name for one in strategies), ASK, FAIL])
     return {

@@ -54,12 +54,12 @@ _EXPRESSION = re.compile(rf"[{SPACE}]*\$\{{([^}}]*)\}}[{SPACE}]*")
 
 
 def refuse(message: str, suggestion: str = "") -> PydanticCustomError:
-    """Raised by a validator that knows what would be right."""
+    """Return the error that a validator raises, with the right form as its suggestion."""
     return PydanticCustomError("refused", "{message}", {"message": message, "suggestion": suggestion})
 
 
 def document_form(value: Any) -> str:
-    """The value as a document writes it, as much of it as fits into a message."""
+    """Write the value as a document does, as much of it as fits into a message."""
     return (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))[:40]
 
 
@@ -71,7 +71,7 @@ def _given(value: Any) -> Any:
 
 
 def schema_reference(name: str) -> WithJsonSchema:
-    """Stands in the models' JSON Schema for the definition of this name in documents/schema.py."""
+    """Refer in the models' JSON Schema to the definition of this name in documents/schema.py."""
     return WithJsonSchema({DEFINED: name})
 
 
@@ -87,7 +87,7 @@ Condition = Annotated[JsonValue, Given, schema_reference("condition")]
 
 
 def check_time(value: Any) -> None:
-    """Raises `ValueError` for a text that is no time with its offset from UTC."""
+    """Raise `ValueError` for a text that is no time with its offset from UTC."""
     if not isinstance(value, str) or not _TIME.fullmatch(value):
         raise refuse(
             f"`{document_form(value)}` is not a time with its offset; write for example 2026-12-01T09:00:00Z"
@@ -130,7 +130,7 @@ def _no_text_of_many(value: Any) -> Any:
 
 
 def as_list(text: str) -> str:
-    """The list that a text with commas in it is meant as."""
+    """Return the list that a text with commas in it is meant as."""
     return f"`[{', '.join(part.strip() for part in text.split(',') if part.strip())}]`"
 
 
@@ -166,7 +166,7 @@ Operations = Annotated[
 
 
 def _choose(value: Any) -> Any:
-    """The text between `${` and `}`, or the text itself without them."""
+    """Return the text between `${` and `}`, or the text itself without them."""
     match = _EXPRESSION.fullmatch(value) if isinstance(value, str) else None
     return match[1] if match else value
 
@@ -178,12 +178,12 @@ Choose = Annotated[str, BeforeValidator(_choose), schema_reference("expression")
 
 
 def is_number(value: Any) -> bool:
-    """JSON's idea of a number: `true` is none."""
+    """Return true if the value is a number in JSON: `true` is none."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def whole(value: Any, low: int, high: int) -> int:
-    """A whole number; `5.0` is one, as it is in JSON Schema."""
+    """Read a whole number; `5.0` is one, as it is in JSON Schema."""
     if not is_number(value) or value != value // 1:
         raise refuse(f"`{document_form(value)}` is not a whole number")
     if not low <= value <= high:
@@ -192,17 +192,19 @@ def whole(value: Any, low: int, high: int) -> int:
 
 
 def between(low: int, high: int) -> BeforeValidator:
-    """A field that is a whole number."""
+    """Make the validator of a field that is a whole number."""
     return BeforeValidator(lambda value: whole(value, low, high))
 
 
 def between_schema(low: int, high: int) -> WithJsonSchema:
-    """The JSON Schema of `between`."""
+    """Return the JSON Schema of `between`."""
     return WithJsonSchema({"type": "integer", "minimum": low, "maximum": high})
 
 
 def one_of(*words: str, why: Callable[[Any], str] = lambda _: "") -> BeforeValidator:
-    """One of some words. `why` says of another value what is to be said besides."""
+    """Make the validator of a field that is one of some words.
+    `why` adds to the message about another value.
+    """
 
     def read(value: Any) -> str:
         if isinstance(value, str) and value in words:
@@ -216,7 +218,7 @@ def one_of(*words: str, why: Callable[[Any], str] = lambda _: "") -> BeforeValid
 
 
 def one_of_schema(*words: str) -> WithJsonSchema:
-    """The JSON Schema of `one_of`."""
+    """Return the JSON Schema of `one_of`."""
     return WithJsonSchema({"type": "string", "enum": list(words)})
 
 
@@ -241,7 +243,7 @@ _LITERAL = r"[^$]|\$\$+\{|\$+[^${]"
 
 
 def _one_of(names: tuple[str, ...]) -> str:
-    """A step that is one of some names, in each of its three spellings."""
+    """Write a step that is one of some names, in each of its three spellings."""
     either = "|".join(names)
     return rf"""(?:\.(?:{either})|\["(?:{either})"\]|\['(?:{either})'\])"""
 

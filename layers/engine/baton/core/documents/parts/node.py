@@ -155,7 +155,7 @@ ModelName = Annotated[str, BeforeValidator(_name), WithJsonSchema({"type": "stri
 
 
 def _dollars(value: Any) -> int:
-    """Dollars for a million tokens, in millionths of a dollar."""
+    """Read dollars for a million tokens as millionths of a dollar."""
     if not is_number(value) or not 0 <= value <= 10_000:
         raise refuse(
             f"`{document_form(value)}` is no price; write dollars for a million tokens, for example 0.25"
@@ -210,7 +210,7 @@ class SummaryModel(Model):
 
 
 def _said(value: Any) -> Any:
-    """Something has to be said: a request without it is refused by providers, or answered at random."""
+    """Refuse an empty request: providers refuse it, or models answer at random."""
     if value in (None, {}, []) or (isinstance(value, str) and not value.strip()):
         raise refuse("it is empty", "write what the model is told: text, or a value that it gets as JSON")
     return value
@@ -291,7 +291,7 @@ def step_of(
     context: str = "",
     ways: tuple[Alternative, ...] = (),
 ) -> dict[str, Any]:
-    """The fields of the graph's node whose step asks the model.
+    """Return the fields of the graph's node whose step asks the model.
     `context`: the argument that can be shortened.
     """
     spec = model_tool(tuple(asking.fallbacks or ()), context)
@@ -501,7 +501,7 @@ class NodeModel(Model):
 
     @model_validator(mode="after")
     def _as_loop(self) -> NodeModel:
-        """A poll is a loop of one node: all that is known of loops is known of it."""
+        """Set the loop of a poll: a poll is a loop of one node, so that the rules for loops hold for it."""
         if self.poll is not None and self.loop is None:
             self.__dict__["loop"] = self.poll.as_loop()
         return self

@@ -115,7 +115,7 @@ class EscalationModel(Model):
         return self
 
     def said(self) -> dict[str, Any]:
-        """As a graph has it; there may be expressions in it."""
+        """Return the escalation as a graph has it; there may be expressions in it."""
         step = self.model_dump(exclude_unset=True)
         step["after_ms"] = step.pop("after")
         return step
@@ -130,8 +130,8 @@ def escalation_problems(
     expires: int = 0,
     expiry: str = "",
 ) -> Iterator[Problem]:
-    """Problem of the steps of a question that `expires` after so many
-    milliseconds; `expiry` names what decides that. 0: it waits for its steps.
+    """Yield the problems of the steps of a question that `expires` after so many milliseconds;
+    `expiry` names the setting that decides that. With 0, the question waits for its steps.
 
     `answers`: those that need no data. `refused`: those of them that only a person may give, each with why
     not, and what
@@ -194,7 +194,7 @@ class ApprovalModel(Model):
 
 
 def _amount(value: Any) -> Any:
-    """Digits, exactly as the document writes them."""
+    """Read digits, exactly as the document writes them."""
     text = f"{Decimal(repr(value)):f}" if is_number(value) else value
     if not isinstance(text, str) or not _is_amount(text):
         raise refuse(f"`{document_form(value)}` is not an amount; write for example 500 or '12.50'")

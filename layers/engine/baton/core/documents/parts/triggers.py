@@ -183,7 +183,7 @@ class ScheduleModel(Model):
     )
 
     def schedule(self) -> Schedule:
-        """As the graph has it."""
+        """Return the schedule as the graph has it."""
         usual = QUEUED if self.overlap == QUEUE else 1
         return Schedule(
             cron=self.cron,

@@ -26,7 +26,7 @@ class AvailableOutputs:
     """For each node of a flow without circles: what it can read."""
 
     def __init__(self, flow: Flow, go_on: Callable[[], None]) -> None:
-        """`go_on` is asked at each node, and raises when it takes too long."""
+        """Prepare for a flow. `go_on` is called at each node, and raises when the analysis takes too long."""
         self._flow, self._go_on = flow, go_on
         self._ended = Ended(flow)
         self._lost = Lost(flow, go_on, self._ended.tolerated)
@@ -72,14 +72,16 @@ class AvailableOutputs:
         )
 
     def _ending_by(self, by_then: int) -> int:
-        """Of the nodes behind which the saga ends, and of the ends, those whose
-        turn has come once these have ended.
+        """Return, of the nodes behind which the saga ends and of the ends,
+        those whose turn has come once these nodes have ended.
         """
         late = sum(1 << end for end, before in self._late.items() if not before & ~by_then)
         return self._doomed & by_then | late
 
     def _has(self, ended_by_then: int, reader: str, node: str, is_failed: bool) -> bool:
-        """The same, if of the nodes behind which the saga ends these have ended by then."""
+        """Return true if `reader` has the output of `node` when these nodes have ended,
+        of those behind which the saga ends.
+        """
         if ended_by_then not in self._knowing:
             sure, lost = self._read(ended_by_then)
             self._knowing[ended_by_then] = OutputsAt(self._flow, self._ended, lost, sure, self._go_on)
@@ -88,8 +90,8 @@ class AvailableOutputs:
         return bool(found & self._ended.before[at[reader]] & 1 << at[node])
 
     def awaited(self, reader: str, node: str) -> str:
-        """A node that the reader would have to come after, so that it does not
-        begin before the saga ends without `node`.
+        """Return a node that the reader would have to come after,
+        so that it does not begin before the saga ends without `node`.
 
         Empty if there is none, or waiting for it does not help.
         """
@@ -119,8 +121,8 @@ class AvailableOutputs:
         return bool(self._sure.start >> self._flow.at[node] & 1)
 
     def has_at_every_end(self, node: str) -> bool:
-        """The same, also in a saga that ends with an `end` or a `fail` of the
-        document: it comes after the node.
+        """Return true if the node's output is there at the end,
+        also of a saga that ends with an `end` or a `fail` of the document.
         """
         ends = self._flow.ends
         known = self._at_ends if ends else self
@@ -132,7 +134,8 @@ class AvailableOutputs:
         return len(self._flow.spots[receiver].before) == 1 or all(receiver in way for way in spot.outcomes)
 
     def lost_by(self, node: str) -> tuple[str, bool]:
-        """A node whose failure, once it is caught, keeps this one from running, and whether it always does.
+        """Return a node whose failure, once it is caught, keeps this one from running,
+        and true if it always does.
 
         Empty if there is none.
         """
@@ -220,5 +223,5 @@ class OutputsAt:
 
 
 def in_all(masks: list[int]) -> int:
-    """Intersection of the sets; empty if there are none."""
+    """Return the intersection of the sets; empty if there are none."""
     return in_most(masks, len(masks))

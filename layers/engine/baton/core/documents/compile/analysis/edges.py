@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def listed_names(place: str, names: list[str]) -> Iterator[tuple[str, str]]:
-    """(JSON Pointer, name) of a field that is one name or a list of them."""
+    """Yield (JSON Pointer, name) of a field that is one name or a list of them."""
     for index, name in enumerate(names):
         yield (f"{place}/{index}" if len(names) > 1 else place), name
 
 
 def chosen(name: str, node: NodeModel) -> Iterator[tuple[str, str]]:
-    """(JSON Pointer, name) of every node that a `branch` names."""
+    """Yield (JSON Pointer, name) of every node that a `branch` names."""
     if node.branch is not None:
         place = f"/nodes/{name}/branch"
         for index, rule in enumerate(node.branch.rules):
@@ -33,14 +33,14 @@ def chosen(name: str, node: NodeModel) -> Iterator[tuple[str, str]]:
 
 
 def left_by(name: str, node: NodeModel) -> Iterator[tuple[str, str]]:
-    """(JSON Pointer, name) of every node that `break_path` and `timeout_path` name."""
+    """Yield (JSON Pointer, name) of every node that `break_path` and `timeout_path` name."""
     if node.loop is not None:
         yield from listed_names(f"/nodes/{name}/loop/break_path", node.loop.break_path)
         yield from listed_names(f"/nodes/{name}/loop/timeout_path", node.loop.timeout_path)
 
 
 def catch_targets(name: str, node: NodeModel) -> Iterator[tuple[str, str]]:
-    """(JSON Pointer, name) of every node that a `catch` names."""
+    """Yield (JSON Pointer, name) of every node that a `catch` names."""
     for index, rule in enumerate(node.catch):
         is_short = isinstance(rule, HandlersModel)
         place = f"/nodes/{name}/catch" if is_short else f"/nodes/{name}/catch/{index}/then"
@@ -95,8 +95,9 @@ class Edges:
         self.order, self.circle = self._ordered()
 
     def _ordered(self) -> tuple[list[str], set[str]]:
-        """Node names in the one topological order that is the same for every spelling of a document, and
-        those that stand on a circle or behind one."""
+        """Return node names in the one topological order that is the same for every spelling of a document,
+        and those that stand on a circle or behind one.
+        """
         missing = {name: len(names) for name, names in self.before.items()}
         ready = [name for name, count in missing.items() if not count]
         heapify(ready)
@@ -111,7 +112,7 @@ class Edges:
         return order, missing.keys() - set(order)
 
     def _drop_exits_that_lead_back(self, exits: Mapping[tuple[str, str], str]) -> None:
-        """A circle that an exit of a loop or a handler closes gets a problem of its own."""
+        """Drop exits of loops and handlers that lead back, each with a problem of its own."""
         wrong = [(src, dst) for src, dst in exits if self._leads_to(dst, src, exits)]
         for src, dst in wrong:
             place = self.written.pop((src, dst))

@@ -108,7 +108,7 @@ class Flow:
             self.behind.append(mask)
 
     def without_ends(self) -> Flow:
-        """The same, where no node ends the saga."""
+        """Return the same flow in which no node ends the saga."""
         flow = copy(self)
         flow.spots, flow.ends = [replace(spot, ends=False, at_once=False) for spot in self.spots], set()
         return flow
@@ -125,7 +125,9 @@ class Flow:
         return True
 
     def shared(self, first: int, second: int) -> int:
-        """Number of loops around both nodes, without the first one's own loop, which all its edges leave."""
+        """Return the number of loops around both nodes, without the first one's own loop,
+        which all its edges leave.
+        """
         mine = self.spots[first].around
         mine = mine[:-1] if self.spots[first].is_tail else mine
         count = 0
@@ -136,7 +138,7 @@ class Flow:
         return count
 
     def level(self, index: int) -> int:
-        """Number of loops around the followers of a node that leaves no loop but its own."""
+        """Return the number of loops around the followers of a node that leaves no loop but its own."""
         spot = self.spots[index]
         return len(spot.around) - spot.is_tail
 
@@ -175,7 +177,9 @@ def is_always(condition: object) -> bool:
 
 
 def always(node: NodeModel, receivers: Iterable[str]) -> set[str]:
-    """The receivers that neither `branch` nor `timeout_path` decides about, and that are no handlers."""
+    """Return the receivers that neither `branch` nor `timeout_path` decides about,
+    and that are no handlers.
+    """
     decided = set(choices(node, least=False, flat=True)[0]) if node.branch is not None else set()
     decided.update(*caught_ways(node))
     if node.loop is not None:
@@ -208,22 +212,28 @@ def _ways(node: NodeModel, receivers: Iterable[str], *, least: bool) -> list[set
 
 
 def least_ways(node: NodeModel, receivers: Iterable[str]) -> list[set[str]]:
-    """Sets of receivers: whatever happens when the node is done, those of one of them get a live token."""
+    """Return sets of receivers: whatever happens when the node is done,
+    those of one of them get a live token.
+    """
     return _ways(node, receivers, least=True)
 
 
 def most_ways(node: NodeModel, receivers: Iterable[str]) -> list[set[str]]:
-    """Sets of receivers: whatever happens when the node is done, only those of one set get a live token."""
+    """Return sets of receivers: whatever happens when the node is done,
+    only those of one set get a live token.
+    """
     return _ways(node, receivers, least=False)
 
 
 def caught_ways(node: NodeModel) -> list[set[str]]:
-    """Sets of receivers: when the node has failed and is caught, those of one of them get a live token."""
+    """Return sets of receivers: when the node has failed and is caught,
+    those of one of them get a live token.
+    """
     return [set(rule.then) for rule in node.catch]
 
 
 def members(mask: int) -> Iterator[int]:
-    """The numbers in a set."""
+    """Yield the numbers in a set."""
     while mask:
         last = mask & -mask
         yield last.bit_length() - 1
@@ -231,7 +241,7 @@ def members(mask: int) -> Iterator[int]:
 
 
 def in_most(masks: list[int], least: int) -> int:
-    """Members of at least `least` of the sets."""
+    """Return the members of at least `least` of the sets."""
     if least <= 1:
         found = 0
         for mask in masks:
@@ -278,7 +288,7 @@ class Ended:
         """
 
     def by(self, index: int) -> int:
-        """The nodes that have ended when this one's tokens reach its receivers."""
+        """Return the nodes that have ended when this one's tokens reach its receivers."""
         return self._early.get(index, self.before[index]) | 1 << index
 
     def can_fail_early(self, index: int) -> bool:
@@ -313,7 +323,9 @@ class Ended:
         return found
 
     def _stop_loops(self, found: dict[int, tuple[int, ...]]) -> None:
-        """A join that stops the last node of a loop ends the round, whatever else is under way in it."""
+        """Record that a join that stops the last node of a loop ends the round,
+        whatever else is under way in it.
+        """
         for last, (_, body) in self._flow.loops.items():
             for join in found.get(last, ()):
                 for index in members(body & ~self.before[join]):
@@ -330,7 +342,7 @@ class Ended:
         return found
 
     def _ended_when_left(self, last: int) -> int:
-        """Nodes of a loop that have certainly ended when a round ends."""
+        """Return the nodes of a loop that have certainly ended when a round ends."""
         flow = self._flow
         _, body = flow.loops[last]
         ended = self.by(last)

@@ -39,7 +39,7 @@ class Loops:
                 self._check_ways_out(name)
 
     def around(self, name: str) -> tuple[str, ...]:
-        """The last nodes of the loops around a node, outermost first."""
+        """Return the last nodes of the loops around a node, outermost first."""
         return tuple(self._flow.names[index] for index in self._flow.spots[self._flow.at[name]].around)
 
     def _tell(self, place: str, message: str, hint: str) -> None:
@@ -73,7 +73,7 @@ class Loops:
         flow.spots[last].is_tail = True
 
     def _nest(self) -> None:
-        """The larger around the smaller.
+        """Put the larger loops around the smaller.
         Two that overlap have a node in common where one follows on the other.
         """
         flow = self._flow
@@ -152,7 +152,7 @@ class Loops:
             self._check_choice(name, [other for other in rule.then if (name, other) in self._edges.written])
 
     def _check_choice(self, name: str, way: list[str]) -> None:
-        """A loop is left or it is not."""
+        """Report a choice that both leaves a loop and stays in it."""
         flow = self._flow
         level = {other: flow.shared(flow.at[name], flow.at[other]) for other in way}
         if len(set(level.values())) > 1:

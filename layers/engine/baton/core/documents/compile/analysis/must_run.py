@@ -73,12 +73,12 @@ class Lost:
                     self.into[index] |= self._along(src, index)
 
     def without(self, ending: int) -> Lost:
-        """The same, where these causes lose nothing either; itself, if they lose nothing anyway."""
+        """Return the facts in which these causes lose nothing either; itself, if they lose nothing anyway."""
         lossy = in_most(self._own, 1) & ending
         return Lost(self._flow, self._go_on, self._tolerated, self._ending | lossy) if lossy else self
 
     def _along(self, src: int, dst: int) -> int:
-        """Causes that may be on the edge."""
+        """Return the causes that may be on the edge."""
         flow = self._flow
         if dst in self._handlers.get(src, ()):
             return 0
@@ -94,7 +94,7 @@ class Lost:
         return found
 
     def _passed_on(self, index: int) -> int:
-        """Causes for which the node may be skipped and that it then passes on."""
+        """Return the causes for which the node may be skipped and that it then passes on."""
         spot, found = self._flow.spots[index], self.into[index]
         if spot.tolerated >= 0 and not spot.need:
             return 0
@@ -115,8 +115,8 @@ class Lost:
         )
 
     def _follows(self, cause: int) -> int:
-        """Nodes that are sure to be done if the saga goes on once this has
-        happened: handlers, and nodes that simply follow.
+        """Return the nodes that are sure to be done if the saga goes on after this cause: handlers,
+        and nodes that simply follow.
         """
         if cause not in self._following:
             self._go_on()
@@ -188,7 +188,7 @@ class Lost:
         return None
 
     def through(self, cause: int) -> int:
-        """The handlers, and the nodes that are reached only through them once the node has failed."""
+        """Return the handlers, and the nodes that are reached only through them once the node has failed."""
         if cause not in self._through:
             self._go_on()
             failed, handlers = self.causes[cause]
@@ -208,7 +208,7 @@ class Lost:
         return self._through[cause]
 
     def _spared_by(self, failed: int) -> int:
-        """Earlier nodes with handlers, none of which can have been chosen if the node was ready."""
+        """Return earlier nodes with handlers, none of which can have been chosen if the node was ready."""
         flow, needed = self._flow, 1 << failed
         behind, around = flow.behind[failed] | needed, flow.spots[failed].around
         for index in range(failed, -1, -1):
@@ -224,8 +224,8 @@ class Lost:
         return found
 
     def _not_chosen(self, src: int, dst: int) -> int:
-        """The nodes in the same loops that do not become ready where this edge
-        is alive: another choice leads to them.
+        """Return the nodes in the same loops that do not become ready where this edge is alive:
+        another choice leads to them.
         """
         if (src, dst) not in self._other_ways:
             flow, found = self._flow, 0
@@ -252,7 +252,7 @@ class Lost:
         return not spot.before or (spot.tolerated >= 0 and (not spot.need or bool(spot.caught)))
 
     def _only_behind(self, index: int, *, has_failed: bool = False) -> int:
-        """The nodes that become ready, or fail, only if the node was done:
+        """Return the nodes that become ready, or fail, only if the node was done:
         every path to them leads through its success.
 
         `has_failed`: or through its failure.
@@ -271,8 +271,8 @@ class Lost:
         return self._behind[index, has_failed]
 
     def losing(self, cause: int, can_be_stopped: Container[int]) -> Iterator[tuple[int, int]]:
-        """Sender and receiver of edges that are sure to be lost by a cause, and
-        not to be rescued where they lead to.
+        """Yield sender and receiver of edges that are sure to be lost by a cause,
+        and not to be rescued where they lead to.
 
         Those of nodes that may be stopped before they say so are left out.
         """
@@ -289,7 +289,7 @@ class Lost:
                     todo += self._inside(dst)
 
     def _first_lost(self, cause: int) -> list[tuple[int, int]]:
-        """The node's own edges, or all that lead out of a loop that is left."""
+        """Return the node's own edges, or all that lead out of a loop that is left."""
         flow, (failed, level) = self._flow, (self.causes[cause][0], self._levels[cause])
         around = flow.spots[failed].around
         if level == len(around):
@@ -298,7 +298,7 @@ class Lost:
         return [(src, dst) for src in members(body) for dst in flow.spots[src].after if not body >> dst & 1]
 
     def _inside(self, src: int) -> list[tuple[int, int]]:
-        """Its edges that lead out of no loop."""
+        """Return the node's edges that lead out of no loop."""
         flow = self._flow
         return [
             (src, dst)
@@ -325,7 +325,7 @@ class MustRun:
     def __init__(
         self, flow: Flow, ended: Ended, lost: Lost, go_on: Callable[[], None], ended_by_then: int = -1
     ) -> None:
-        """`ended_by_then`: the nodes that have ended when the facts are asked for.
+        """Prepare the facts. `ended_by_then`: the nodes that have ended when the facts are asked for.
 
         All nodes (-1) have ended when the saga is complete.
         """
@@ -440,7 +440,7 @@ class MustRun:
         return found
 
     def _caught(self, index: int, spot: FlowNode) -> int:
-        """Facts that follow when the node fails and a rule of its `catch` fits."""
+        """Return the facts that follow when the node fails and a rule of its `catch` fits."""
         after = _NEVER
         for rule, way in enumerate(spot.caught):
             level, going = self._flow.going(index, way)
@@ -472,7 +472,7 @@ class MustRun:
         return self.calls[dst].get(src, 0) if dst in self.calls else 0
 
     def _losing(self, index: int, rule: int) -> int:
-        """Facts that follow from the lost edges when this rule of the node's `catch` fits."""
+        """Return the facts that follow from the lost edges when this rule of the node's `catch` fits."""
         facts, cause = 0, self._lost.first_of[index] + rule
         for src, dst in self._lost.losing(cause, self._may_be_stopped):
             spot = self._flow.spots[dst]
@@ -504,8 +504,8 @@ class MustRun:
         return self._closed(facts)
 
     def _calls_to_come(self, index: int, last: int) -> int:
-        """The calls of joins in a loop that cannot have fired before the node
-        ended, and never will in this round.
+        """Return the calls of joins in a loop that cannot have fired before the node ended,
+        and never will in this round.
         """
         body, before = self._flow.loops[last][1], self._ended.before
         return _union(
@@ -531,7 +531,7 @@ class MustRun:
         return self._closed(facts)
 
     def _out_of(self, last: int) -> int:
-        """Facts that follow when a loop is left on any way, or stopped by a join behind it."""
+        """Return the facts that follow when a loop is left on any way, or stopped by a join behind it."""
         facts = self._left[last]
         body = self._flow.loops[last][1]
         for index in members(body):
@@ -541,7 +541,9 @@ class MustRun:
         return facts
 
     def _kept(self, index: int, facts: int) -> int:
-        """The facts that still hold if a node is only known to have been called: it may yet be stopped."""
+        """Return the facts that still hold if a node is only known to have been called:
+        it may yet be stopped.
+        """
         around = self._flow.spots[index].around
         for join in self._ended.stopped_by.get(index, ()):
             instead = self._called[join] | self._voices.get(join, 0) | self._calls_stopped.get(join, 0)
@@ -555,7 +557,7 @@ class MustRun:
         return facts
 
     def _closed(self, facts: int) -> int:
-        """With the joins that have enough voices."""
+        """Return the facts, with the joins that have enough voices."""
         is_growing = bool(facts & self._all_voices)
         while is_growing:
             is_growing = False

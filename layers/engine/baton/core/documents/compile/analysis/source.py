@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 def policy_rules(
     retry: RetryModel | None, on_failure: Mapping[str, ReactionModel]
 ) -> dict[str, PolicyChange]:
-    """The rules of a node or a document.
+    """Return the rules of a node or a document.
     Its `retry` holds for any failure, unless `on_failure` says otherwise.
     """
     rules = {code: _change_of(code, reaction) for code, reaction in on_failure.items()}
@@ -55,7 +55,7 @@ def policy_rules(
 
 
 def ladder_of_word(word: str) -> tuple[str, ...]:
-    """The strategies that one word stands for: its own, and those after it."""
+    """Return the strategies that one word stands for: its own, and those after it."""
     if STRATEGIES[word].parks:
         # The operator who decides about the incident can still let the saga undo what it has done.
         return (word, *(name for name, strategy in STRATEGIES.items() if strategy.undoes))
@@ -89,7 +89,7 @@ def _change_of(code: str, model: ReactionModel) -> PolicyChange:
 def policies_of(
     models: Sequence[PolicyModel], read: Callable[[int, Any], Condition | None]
 ) -> tuple[Policy, ...]:
-    """The policies.
+    """Return the policies.
     `read` makes the condition at a place of the list, as it stands in the document, a condition.
     """
     return tuple(
@@ -151,7 +151,7 @@ def strange_names(
     tools: Collection[str],
     meant: Callable[[str, Iterable[str]], str] = nearest,
 ) -> Iterator[tuple[str, str, str]]:
-    """Unknown hints and hooks: neither the engine's own nor a tool of the application.
+    """Yield unknown hints and hooks: neither the engine's own nor a tool of the application.
 
     Of each the place below `on_failure`, what is wrong, and what may have
     been meant, which `nearest_valid_form` says.
@@ -236,16 +236,16 @@ class Source:
         return {name: kind_of(node) for name, node in self.nodes.items()}
 
     def tool(self, name: str) -> str:
-        """The tool whose attempts can fail at a node, or an empty string."""
+        """Return the tool whose attempts can fail at a node, or an empty string."""
         return self.kinds[name].tool(self.nodes[name])
 
     def hint(self, name: str, known: Iterable[str]) -> str:
-        """The nearest known name, for the first few problems."""
+        """Return the nearest known name, for the first few problems."""
         self.hints_left -= 1
         return nearest(name, known) if self.hints_left >= 0 else ""
 
     def go_on(self, place: str = "") -> None:
-        """Asked at each node and each condition. Raises `OutOfTime`."""
+        """Check the time at each node and each condition. Raises `OutOfTime`."""
         if not self.has_time():
             raise OutOfTime(place)
 
@@ -287,7 +287,7 @@ class Source:
         return [value for _, value, _, _ in (*_conditions(self.nodes), *self._conditions_of_policies())]
 
     def condition(self, place: str) -> Condition | None:
-        """The condition that stands there, if it can be read."""
+        """Return the condition at this place, if it can be read."""
         return self.read[place].condition
 
     # ---- failures ----------------------------------------------------------------------------------------------
@@ -347,13 +347,13 @@ class Source:
                 yield f"{place}/when/if", policy.when.if_, "last_error", names
 
     def alternatives(self, tool: str) -> tuple[Alternative, ...]:
-        """Alternatives for the work of a tool, by tools that may run."""
+        """Return alternatives for the work of a tool, by tools that may run."""
         if tool not in self._ways:
             self._ways[tool] = ways_of(tool, self.allowed)
         return self._ways[tool]
 
     def hooks(self, tool: str) -> dict[str, str]:
-        """By hook, the tool that carries it out for this one."""
+        """Return, by hook, the tool that carries it out for this one."""
         if tool not in self._hooks:
             self._hooks[tool] = hooks_of(tool, self.allowed)
         return self._hooks[tool]
@@ -394,7 +394,7 @@ def may_run(tool: str, patterns: Iterable[str] | None) -> bool:
 
 
 def _conditions(nodes: Mapping[str, NodeModel]) -> Iterable[tuple[str, Any, str, tuple[str, ...]]]:
-    """(JSON Pointer, condition, what it is about if it does not say, where it is asked)."""
+    """Yield (JSON Pointer, condition, default subject of the condition, nodes where it is asked)."""
     for name, node in nodes.items():
         if node.when is not None:
             yield f"/nodes/{name}/when", node.when, "input", (name,)
@@ -409,7 +409,7 @@ def _conditions(nodes: Mapping[str, NodeModel]) -> Iterable[tuple[str, Any, str,
 
 
 def check_schemas(source: Source) -> Iterator[Problem]:
-    """Schemas that are none, and names of schemas that are nowhere."""
+    """Yield a problem for each invalid schema, and for each unknown name of one."""
     model = source.model
     if model.input is not None:
         yield from schema_problems("/input", model.input)
@@ -426,7 +426,7 @@ def check_schemas(source: Source) -> Iterator[Problem]:
 
 
 def output_schema(source: Source, name: str) -> Any:
-    """The schema that a node's output has to match; None when it says none."""
+    """Return the schema that a node's output has to match; None when it declares none."""
     node = source.nodes[name]
     schema = node.output_schema
     if schema is None:

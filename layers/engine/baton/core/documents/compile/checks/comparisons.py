@@ -114,7 +114,7 @@ def _plain(types: frozenset[str]) -> frozenset[str]:
 
 
 def _hint(left: _Side, right: _Side) -> str:
-    """For a literal of the wrong type."""
+    """Suggest a spelling for a literal of the wrong type."""
     literal, other = (left, right) if left.is_literal else (right, left)
     value = literal.values[0] if literal.values else None
     wanted = _plain(other.types)
@@ -199,7 +199,7 @@ def _in_tree(
 def _in_list(
     source: Source, one: Tree, items: tuple[Tree, ...], node: str, bound: frozenset[str]
 ) -> Iterator[tuple[str, _Side, _Side]]:
-    """`x in [a, b]`, if it holds for no item."""
+    """Yield `x in [a, b]`, if it holds for no item."""
     left = _of_tree(source, one, node, bound)
     sides = [_of_tree(source, item, node, bound) for item in items]
     if all(side.is_literal and _told("==", left, side) is not None for side in sides):

@@ -52,7 +52,7 @@ def _transitions(source: Source) -> Iterator[Problem]:
 
 
 def _outside_of_among(source: Source, name: str, node: NodeModel) -> Iterator[Problem]:
-    """An agent chooses where the saga goes on: no other edge may follow it."""
+    """Yield a problem for an edge besides those of an agent that chooses where the saga goes on."""
     assert node.branch is not None
     named = {*node.branch.among, *node.branch.default}.union(*caught_ways(node))
     for dst in source.edges.after[name]:
@@ -65,7 +65,7 @@ def _outside_of_among(source: Source, name: str, node: NodeModel) -> Iterator[Pr
 
 
 def _fan_out(source: Source, name: str, node: NodeModel) -> Iterator[Problem]:
-    """To how many nodes it sends at the very least."""
+    """Yield a problem for a node that sends on to more nodes than `fan_out` allows, whatever happens."""
     count = min(map(len, least_ways(node, source.edges.after[name])))
     for place, limits in ((f"/nodes/{name}/limits", node.limits), ("/limits", source.model.limits)):
         limit = limits.get("fan_out")
@@ -78,7 +78,7 @@ def _fan_out(source: Source, name: str, node: NodeModel) -> Iterator[Problem]:
 
 
 def circular_graphs(graphs: Sequence[tuple[str, Source | None]]) -> Iterator[tuple[str, Problem]]:
-    """A problem for each circle of two graphs or more, at the first graph of it."""
+    """Yield a problem for each circle of two graphs or more, at the first graph of it."""
     starts = {name: dict(_starts(source)) for name, source in graphs if name and source is not None}
     told = set[str]()
     for name in starts:
@@ -93,7 +93,7 @@ def circular_graphs(graphs: Sequence[tuple[str, Source | None]]) -> Iterator[tup
 
 
 def _starts(source: Source) -> Iterator[tuple[str, str]]:
-    """The graphs that it starts whatever happens, with the node that does."""
+    """Yield the graphs that a document starts whatever happens, with the node that does."""
     for name, node in source.nodes.items():
         graph = graph_name(source.kinds[name].starts(node))
         if (
@@ -106,7 +106,7 @@ def _starts(source: Source) -> Iterator[tuple[str, str]]:
 
 
 def _circle(starts: Mapping[str, Mapping[str, str]], first: str) -> list[str]:
-    """The shortest way from a graph back to itself; empty for none."""
+    """Return the shortest way from a graph back to itself; empty for none."""
     ways = [[first]]
     seen = set[str]()
     for way in ways:
@@ -120,7 +120,7 @@ def _circle(starts: Mapping[str, Mapping[str, str]], first: str) -> list[str]:
 
 
 def check_loops(source: Source) -> Iterator[Problem]:
-    """Problems of loops: their edges in and out, and those that have no end."""
+    """Yield the problems of loops: their edges in and out, and loops without an end."""
     yield from source.loops.problems
     yield from _half_meant(source)
     flow = source.flow
@@ -159,7 +159,7 @@ def _not_stopped(source: Source, last: int) -> Iterator[Problem]:
 
 
 def _joins(flow: Flow, last: int) -> list[int]:
-    """The joins behind the loop that stop what leads to them alone."""
+    """Return the joins behind the loop that stop what leads to them alone."""
     spot = flow.spots[last]
     handlers = {other for way in spot.caught for other in way}
     return [
@@ -176,7 +176,7 @@ def _to(source: Source, name: str, index: int) -> str:
 
 
 def _left(flow: Flow) -> set[int]:
-    """The last nodes of the loops that another of their nodes may leave."""
+    """Return the last nodes of the loops that another of their nodes may leave."""
     found: set[int] = set()
     for index, spot in enumerate(flow.spots):
         if spot.around:
@@ -186,7 +186,9 @@ def _left(flow: Flow) -> set[int]:
 
 
 def _half_meant(source: Source) -> Iterator[Problem]:
-    """Nodes that say they come after a loop, which then leads to them only when its rounds are used up."""
+    """Yield a problem for nodes that say they come after a loop,
+    which then leads to them only when its rounds are used up.
+    """
     for name, node in source.nodes.items():
         if node.loop is None:
             continue
@@ -205,7 +207,7 @@ def always_holds(condition: Condition | None) -> bool:
 
 
 def _constant(condition: Condition) -> bool | None:
-    """The answer of a constant condition; None for one that depends on a value, or breaks."""
+    """Return the answer of a constant condition; None for one that depends on a value, or breaks."""
     if isinstance(condition, AllOf):
         return _of_all(map(_constant, condition.conditions))
     if isinstance(condition, AnyOf):
@@ -239,7 +241,7 @@ _LONGEST = 56
 
 
 def _handlers(source: Source, name: str, node: NodeModel) -> Iterator[Problem]:
-    """Handlers to which the node leads besides, and rules that are never asked."""
+    """Yield a problem for handlers to which the node leads besides, and for rules that are never asked."""
     otherwise = {to for _, to in (*chosen(name, node), *left_by(name, node))}
     for place, to in catch_targets(name, node):
         between = _free(f"to_{to}", source)
@@ -264,13 +266,13 @@ def _handlers(source: Source, name: str, node: NodeModel) -> Iterator[Problem]:
 
 
 def _free(name: str, source: Source) -> str:
-    """A name for a new node."""
+    """Return an unused name for a new node."""
     names = (name[:_LONGEST] + f"_{number}" * (number > 1) for number in count(1))
     return next(one for one in names if one not in source.nodes)
 
 
 def check_edges(source: Source) -> Iterator[Problem]:
-    """Unknown names, circles, and edges that mean something else."""
+    """Yield the problems of edges: unknown names, circles, and edges that mean something else."""
     nodes, edges = source.nodes, source.edges
     for name, node in nodes.items():
         named = [*listed_names(f"/nodes/{name}/after", node.after), *chosen(name, node), *left_by(name, node)]
@@ -299,7 +301,7 @@ def check_edges(source: Source) -> Iterator[Problem]:
 
 
 def check_joins(source: Source) -> Iterator[Problem]:
-    """Joins that wait for too much."""
+    """Yield a problem for each join that waits for too much."""
     flow, ruled_out = source.flow, None
     for index, (name, spot) in enumerate(zip(flow.names, flow.spots, strict=True)):
         node, count = source.nodes[name], len(spot.before)

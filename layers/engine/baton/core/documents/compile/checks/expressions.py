@@ -41,7 +41,7 @@ _NODES_ELSEWHERE = frozenset(("steps", "step", "nodes", "node", "tasks", "task",
 
 
 def root_hint(source: Source, error: ExpressionError) -> str:
-    """For an expression that begins with a node's name or with a root that is not quite one."""
+    """Return a hint for an expression that begins with a node's name or with a misspelt root."""
     if not isinstance(error, UnknownRoot):
         return ""
     root, dot, rest = error.source.partition(".")
@@ -92,7 +92,9 @@ def by_an_end(produced: AvailableOutputs, name: str, reader: str) -> str:
 
 
 def _candidates(source: Source, name: str) -> Iterator[tuple[str, str]]:
-    """(node with a `when`, node that comes directly after it) on the paths to `name`, the nearest first."""
+    """Yield (node with a `when`, node that comes directly after it) on the paths to `name`,
+    the nearest first.
+    """
     flow: Flow = source.flow
     behind = flow.behind[flow.at[name]]
     for index in range(flow.at[name] - 1, -1, -1):
@@ -134,7 +136,7 @@ class ExpressionPlace:
 
 
 def check_expressions(source: Source) -> Iterator[Problem]:
-    """All expressions and conditions, wherever they stand."""
+    """Yield the problems of all expressions and conditions, wherever they stand."""
     for name, node in source.nodes.items():
         source.go_on(f"/nodes/{name}")
         for place, value, where in _values(source, name, node):
@@ -155,7 +157,7 @@ def check_expressions(source: Source) -> Iterator[Problem]:
 
 
 def _values(source: Source, name: str, node: NodeModel) -> Iterator[tuple[str, Any, ExpressionPlace]]:
-    """(JSON Pointer, value, place) of everything at a node that may have expressions in it."""
+    """Yield (JSON Pointer, value, place) of everything at a node that may have expressions in it."""
     kind, place = source.kinds[name], f"/nodes/{name}"
     here = ExpressionPlace(name, has_item=node.map is not None)
     if node.with_:
@@ -398,7 +400,9 @@ def _check_origin(source: Source, path: Path, where: ExpressionPlace) -> Wrong:
 
 
 def _check_undoing(source: Source, path: Path, where: ExpressionPlace) -> Wrong:
-    """Long after the step, only its own entry and what a saga always has can be read."""
+    """Check an expression of an inverse: long after the step,
+    only its own entry and the values that every saga has can be read.
+    """
     if path.root in {"step", "input", "saga"}:
         return None
     if path.root == "loop":
@@ -452,8 +456,8 @@ def _parts_of(text: str, schema: Schema) -> str:
 def types(
     source: Source, name: str, given: Mapping[str, Any], spec: ToolSpec, below: str
 ) -> Iterator[Problem]:
-    """An argument that is one expression keeps its type, which must be one
-    that the tool takes, and must be there.
+    """Check the type of an argument that is one expression: the tool must take the type,
+    and the value must be there.
     """
     properties = spec.parameters.get("properties", {})
     for key, value in given.items():

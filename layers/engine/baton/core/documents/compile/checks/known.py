@@ -50,8 +50,8 @@ _MOST_STEPS = 20
 
 
 def follow_path(source: Source, path: Path, node: str) -> tuple[Schema, int]:
-    """The schema of what a path at `node` names, as far as it leads, and
-    how many of its steps could be taken.
+    """Return the schema of the value that a path at `node` names, as far as it leads,
+    and how many of its steps could be taken.
     """
     length, steps = len(path.inner), known_steps(path)
     if len(steps) < length:
@@ -82,7 +82,7 @@ def follow_path(source: Source, path: Path, node: str) -> tuple[Schema, int]:
 
 
 def known_steps(path: Path) -> tuple[str | int, ...]:
-    """The inner steps of a path, up to the first that is known only when the saga runs."""
+    """Return the inner steps of a path, up to the first that is known only when the saga runs."""
     found: list[str | int] = []
     for step in path.inner:
         if isinstance(step, Path):
@@ -92,7 +92,7 @@ def known_steps(path: Path) -> tuple[str | int, ...]:
 
 
 def _inside(value: Any, steps: tuple[str | int, ...]) -> tuple[Any, int]:
-    """As far as the steps lead into a value as it is written, and how many that are."""
+    """Follow the steps into a value as it is written; return the part, and how many steps led there."""
     for taken, step in enumerate(steps):
         is_part = step in value if isinstance(value, dict) else isinstance(step, int) and _has(value, step)
         if not is_part:
@@ -106,15 +106,15 @@ def _has(value: Any, index: int) -> bool:
 
 
 def _written(source: Source, name: str) -> str:
-    """The field of the node that its output stands in, or an empty string."""
+    """Return the field of the node that its output stands in, or an empty string."""
     kind = source.kinds.get(name)
     is_plain = kind is not None and kind.written and source.nodes[name].map is None
     return kind.key if kind and is_plain and source.nodes[name].output_schema is None else ""
 
 
 def _of(source: Source, path: Path, name: str, node: str) -> Schema:
-    """The schema of the value that the path goes into: a node's output, the
-    saga's input, or a value of the engine.
+    """Return the schema of the value that the path goes into: a node's output, the saga's input,
+    or a value of the engine.
     """
     if path.root == "input":
         return Schema(source.model.input, source.model.input)
@@ -138,7 +138,7 @@ def _of(source: Source, path: Path, name: str, node: str) -> Schema:
 
 
 def _of_items(given: Any, many: MapModel) -> dict[str, Any]:
-    """The schema of what a node gives that is done for each item of a list."""
+    """Return the schema of the output of a node that is done for each item of a list."""
     # What a schema refers to inside itself is not there any more.
     output = given if isinstance(given, dict) and "$ref" not in str(given) else {}
     if not many.tells_all:
@@ -163,7 +163,7 @@ def _join(names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _batch(results: dict[str, Any], *more: str) -> dict[str, Any]:
-    """The schema of what became of several things."""
+    """Return the schema of the results of several things."""
     counts = {key: {"type": "integer"} for key in (SUCCEEDED, FAILED, STOPPED, NOT_BEGUN, *more)}
     return {"type": "object", "properties": {**counts, "results": results}}
 
@@ -187,8 +187,8 @@ _TYPES = {list: "array", str: "string", bool: "boolean", int: "integer", float: 
 def check_argument(
     source: Source, place: str, path: Path, taker: str, key: str, *, takes_null: bool
 ) -> Iterator[Problem]:
-    """An argument that is needed, and one expression that gives nothing, or
-    null, when the input has no such field.
+    """Yield a problem for a required argument that is one expression, which gives nothing, or null,
+    when the input has no such field.
     """
     steps = known_steps(path)
     parts = list(_may_be_missing(source, path)) if path.root == "input" else []
@@ -210,7 +210,9 @@ def check_argument(
 
 
 def _may_be_missing(source: Source, path: Path) -> Iterator[tuple[int, Any]]:
-    """The parts of the path that the input may be without: how many steps lead to each, and its schema."""
+    """Yield the parts of the path that the input may be without: how many steps lead to each,
+    and its schema.
+    """
     root = source.model.input
     here = Schema(root, root).resolved()
     for taken, step in enumerate(path.inner, 1):
@@ -224,7 +226,7 @@ def _may_be_missing(source: Source, path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _marked(steps: tuple[str | int, ...], marks: frozenset[int]) -> str:
-    """The expression with `?` behind what may be missing."""
+    """Return the expression with `?` behind the parts that may be missing."""
     texts = [expression_text("input", steps[:taken]) for taken in range(len(steps) + 1)]
     marked = (
         text.removeprefix(before) + "?" * (taken in marks)

@@ -85,8 +85,8 @@ class GraphPart:
         return frozenset(root for text in self.text for root in _SEEN.findall(text))
 
     def for_author(self, problem: Problem) -> Problem | None:
-        """The problem where its author can mend it; None where it is about what
-        the graph has of the document.
+        """Return the problem where its author can mend it;
+        None where it is about what the graph has of the document.
         """
         _, *steps = problem.path.split("/")
         if steps[:1] == ["nodes"] and steps[2:3] == ["graph"] and len(steps) > 3:
@@ -162,7 +162,7 @@ class GraphParts:
             yield name, {key: value for key, value in graph.items() if key not in _NOT_OF_A_GRAPH}
 
     def _lift(self, part: GraphPart, whole: _Object, names: set[str]) -> None:
-        """Each agent with `map` becomes a graph of its own, which has one node of the same name."""
+        """Make a graph of its own of each agent with `map`; the graph has one node of the same name."""
         made = {}
         for name, node in part.nodes.items():
             if not _is_lifted(node):
@@ -196,7 +196,7 @@ class GraphParts:
             yield self.all[0], handler, False
 
     def _input(self, part: GraphPart) -> Any:
-        """The schema of its input, as far as it is known; None for any value."""
+        """Return the schema of the graph's input, as far as it is known; None for any value."""
         if not part.name or "input" in part.value:
             return part.value.get("input")
         if part.name in self._inputs:
@@ -295,11 +295,11 @@ class GraphParts:
         )
 
     def declared(self, part: GraphPart) -> Any:
-        """The schema that the graph itself says its input has."""
+        """Return the schema that the graph itself says its input has."""
         return None if part.name in self._inputs else part.value.get("input")
 
     def hidden(self) -> Iterator[tuple[GraphPart, Problem]]:
-        """Nodes of a graph that hide one of the document from another graph that it starts."""
+        """Yield the nodes of a graph that hide one of the document from another graph that it starts."""
         for part in self.all[1:]:  # the document itself hides nothing
             for name, node in part.nodes.items():
                 if name in part.lifted:
@@ -314,7 +314,7 @@ class GraphParts:
 
 
 def _as_document(whole: _Object, graph: _Object) -> _Object:
-    """The graph as a document that can be compiled alone."""
+    """Return the graph as a document that can be compiled alone."""
     name = whole.get("name")
     shared = {key: whole[key] for key in SHARED if key in whole}
     rails = whole.get("guardrails")
@@ -357,8 +357,8 @@ def _texts(value: Any, *, is_condition: bool = False) -> Iterator[str]:
 
 
 def _named(texts: Iterable[str]) -> dict[str, bool]:
-    """The nodes whose outputs are named, and whether these have to be
-    there: no `?` is behind one, and nothing asks whether it is there.
+    """Return the nodes whose outputs are named, and true for those that have to be there:
+    no `?` is behind one, and nothing asks whether it is there.
     """
     needed: dict[str, bool] = {}
     asked = set()
@@ -370,7 +370,7 @@ def _named(texts: Iterable[str]) -> dict[str, bool]:
 
 
 def told_of(parts: GraphParts, found: Sequence[tuple[GraphPart, Sequence[Problem]]]) -> list[Problem]:
-    """All problems, where their author can mend them.
+    """Return all problems, where their author can mend them.
     One of what graphs have of the document is one where it is one in all of them.
     """
     told = [*parts.problems, *(one for part, problem in parts.hidden() if (one := part.for_author(problem)))]
@@ -386,7 +386,7 @@ def told_of(parts: GraphParts, found: Sequence[tuple[GraphPart, Sequence[Problem
 
 
 def whole_of(parts: GraphParts, graphs: Sequence[tuple[GraphPart, Graph]]) -> Graph:
-    """The graph of the document, with those that it names."""
+    """Return the graph of the document, with those that it names."""
     (_, whole), *others = graphs
     if not others:
         return whole

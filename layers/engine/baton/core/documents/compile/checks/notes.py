@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def shared_keys(graph: Graph, tools: Tools) -> Iterator[str]:
-    """A sentence for each key that several steps of one saga have, whatever its values are."""
+    """Yield a sentence for each key that several steps of one saga have, whatever its values are."""
     groups: dict[bytes, list[Node]] = {}
     mapped = {node.name for node in graph.nodes if node.each is not None}
     for node in graph.work:
@@ -53,7 +53,7 @@ def shared_keys(graph: Graph, tools: Tools) -> Iterator[str]:
 
 
 def _made_of(spec: ToolSpec, arguments: Any) -> Any:
-    """The templates of the values in the key."""
+    """Return the templates of the values in the key."""
     parameters, names = parameters_of(spec.key, arguments, spec.parameters), parameter_names(spec.key)
     if names is None:
         return canonical(parameters)
@@ -75,7 +75,7 @@ def _is_same_for_each(spec: ToolSpec, node: Node) -> bool:
 
 
 def _words(rule: KeyRule) -> str:
-    """The rule in short: how the author of the tool has begun it, and how long it holds."""
+    """Return the rule in short: how the author of the tool has begun it, and how long it holds."""
     times = [f"each {duration_text(rule.window_ms)}"] if rule.window_ms else []
     times += [f"for {duration_text(rule.keep_ms)}"] if rule.keep_ms else []
     return ", ".join((f"`Key.{rule.strategy}`", *times))
@@ -88,9 +88,9 @@ _NEAR = 0.7
 def notes_of(
     graph: Graph, tools: Tools, *, invocation_ms: int, unknown: Mapping[str, str] | None = None
 ) -> tuple[str, ...]:
-    """A sentence for each. `invocation_ms`: what an invocation of the worker has.
-
-    `unknown`: by reference, what is said of children that there are not.
+    """Return the notes on a graph, a sentence for each.
+    `invocation_ms`: the time of an invocation of the worker. `unknown`: by reference, the note on children
+    that do not exist.
     """
     said = unknown or {}
     found = list(_notes_of(graph, tools, invocation_ms, said))
@@ -113,15 +113,15 @@ def _notes_of(graph: Graph, tools: Tools, invocation_ms: int, said: Mapping[str,
 
 
 def _unused(graph: Graph) -> Iterator[str]:
-    """Named graphs that nothing starts."""
+    """Yield the named graphs that nothing starts."""
     used = {node.workflow for one in (graph, *graph.graphs.values()) for node in one.work}
     used |= set() if graph.handler is None else {graph.handler.workflow}
     return (name for name, inner in graph.graphs.items() if inner.name not in used)
 
 
 def children_of(graph: Graph) -> tuple[str, ...]:
-    """The registered workflows that a graph starts, as nodes refer to them,
-    each once; those that its named graphs start, too.
+    """Return the registered workflows that a graph starts, as nodes refer to them, each once;
+    those that its named graphs start, too.
     """
     handler = () if graph.handler is None else (graph.handler.workflow,)
     graphs = (graph, *graph.graphs.values()) if graph.graphs else (graph,)
@@ -130,14 +130,14 @@ def children_of(graph: Graph) -> tuple[str, ...]:
 
 
 def no_such_child(reference: str, known: Collection[str]) -> str:
-    """The note about a child whose name is not known."""
+    """Return the note about a child whose name is not known."""
     near = get_close_matches(reference.partition("@")[0], known, n=1, cutoff=_NEAR)
     hint = f"did you mean `{near[0]}`?" if near else "register it before a saga comes there"
     return f"there is no workflow of that name; {hint}"
 
 
 def _skippable(graph: Graph) -> Iterator[str]:
-    """Failures without a handler when the conditions of their handlers do not hold."""
+    """Yield failures without a handler when the conditions of their handlers do not hold."""
     asking = {node.name for node in graph.nodes if node.when is not None}
     for node in graph.nodes:
         for then in dict.fromkeys(rule.then for rule in node.catch):
@@ -171,7 +171,7 @@ def _left_standing(graph: Graph) -> Iterator[str]:
 
 
 def _before(graph: Graph, name: str) -> set[str]:
-    """The nodes that are over when this one runs, and itself: its own failure leaves nothing of it."""
+    """Return the nodes that are over when this one runs, and itself: its own failure leaves nothing of it."""
     before, found, left = {node.name: node.before for node in graph.nodes}, {name}, [name]
     while left:
         news = set(before[left.pop()]) - found
@@ -185,7 +185,9 @@ def _fails(rules: Rules) -> bool:
 
 
 def _too_long(graph: Graph, invocation_ms: int) -> Iterator[str]:
-    """One for each time that is too long: often it is that of one tool, which many nodes call."""
+    """Yield a sentence for each time that is too long: often it is that of one tool,
+    which many nodes call.
+    """
     by_timeout: dict[int, list[str]] = {}
     for node in graph.work:
         if node.timeout_ms > invocation_ms and not node.workflow:
