@@ -232,6 +232,7 @@ def variable_of(name: str) -> str:
 
 
 def is_required(field: Field[Any]) -> bool:
+    """Return true if the variable has no default."""
     return field.default is MISSING
 
 

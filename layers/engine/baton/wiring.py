@@ -283,7 +283,7 @@ def make_api() -> tuple[Engine, settings.ApiSettings, Rates, HttpClient, Credent
 
 
 def make_relay() -> Relay:
-    """Return the relay."""
+    """Create the relay of a deployment, as its function uses it."""
     from baton.runtime.relay import Relay
 
     config = settings.read_settings(settings.RelaySettings)

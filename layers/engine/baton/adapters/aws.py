@@ -54,7 +54,7 @@ class _Files(JSONFileLoader):
 
 
 class ServiceModels(Loader):
-    """Knows the services it is made for, and finds their descriptions where botocore's own loader does.
+    """Loader of the descriptions of the services it is made for, where botocore's own loader has them.
 
     That one lists the folder of every service there is, twice, to find out whether one of them exists.
     """
@@ -125,7 +125,7 @@ class ConditionFailed(Exception):
 
 
 class Missing(Exception):
-    """The object that was asked for is not there."""
+    """Error for a requested object that does not exist."""
 
 
 @contextmanager

@@ -22,7 +22,7 @@ _SIGNED = frozenset({"content-type", "idempotency-key"})
 
 
 class Signer:
-    """Signs requests of one caller to one region. Credentials that can expire are renewed when they do."""
+    """Signer of one caller's requests to one region. Credentials that can expire are renewed when they do."""
 
     def __init__(self, region: str = "") -> None:
         """Sign for `region`; empty means the region of the environment or the profile.

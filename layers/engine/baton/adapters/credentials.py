@@ -94,19 +94,19 @@ _MISSING: Final = frozenset({"ParameterNotFound", "ResourceNotFoundException"})
 
 
 class SSMClient(Protocol):
-    """Calls that are used of the client."""
+    """The methods of boto3's client for SSM that the engine calls."""
 
     def get_parameter(self, *, Name: str, WithDecryption: bool) -> Mapping[str, Any]: ...  # noqa: N803  # boto3's names
 
 
 class SecretsManagerClient(Protocol):
-    """Calls that are used of the client."""
+    """The methods of boto3's client for Secrets Manager that the engine calls."""
 
     def get_secret_value(self, *, SecretId: str) -> Mapping[str, Any]: ...  # noqa: N803  # boto3's name
 
 
 class ParameterSecrets:
-    """Parameters, as a rule of the type SecureString."""
+    """`Secrets` in the SSM Parameter Store, as a rule of the type SecureString."""
 
     def __init__(self, client: SSMClient, prefix: str) -> None:
         self._client, self._prefix = client, prefix
@@ -122,7 +122,7 @@ class ParameterSecrets:
 
 
 class ManagerSecrets:
-    """Secrets that are text."""
+    """`Secrets` in Secrets Manager, as text."""
 
     def __init__(self, client: SecretsManagerClient, prefix: str) -> None:
         self._client, self._prefix = client, prefix

@@ -16,12 +16,13 @@ _PLAIN: Final = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime
 
 
 class Discreet(logging.Filter):
-    """Lets every record through, each without its secrets.
+    """Log filter that removes secrets from each record.
 
     The engine's own lines below WARNING quote nothing of the outside, and pass as they are.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
+        """Remove secrets from the record, and let it through."""
         if record.name.startswith("baton.") and record.levelno < logging.WARNING and not record.exc_info:
             return True
         from baton.core.failures.secret_names import REDACTED, is_secret

@@ -12,7 +12,7 @@ from baton.ports.outside import HttpAnswer, HttpClient, HttpRequest
 
 
 class LazyHttpClient:
-    """The `HttpClient` of a process."""
+    """The `HttpClient` of a process, which loads its library with the first request."""
 
     def __init__(
         self, hosts: Collection[str] = (), plain: Collection[str] = (), closed: Collection[str] = ()
@@ -48,7 +48,7 @@ ANY: Final = "*"
 
 
 class Hosts:
-    """The allow-list, read."""
+    """The parsed allow-list of hosts."""
 
     def __init__(self, entries: Iterable[str]) -> None:
         self._names: set[tuple[str, int | None]] = set()

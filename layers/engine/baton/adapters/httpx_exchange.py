@@ -31,7 +31,7 @@ _FORMATS: Final = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "
 
 
 class Body:
-    """Takes the bytes of one answer. `most` bounds them as they come, and as they are decoded."""
+    """Collector of the bytes of one answer. `most` bounds them as received, and as decoded."""
 
     def __init__(self, encoding: str, most: int, host: str) -> None:
         """Prepare for a body with this `content-encoding`.
@@ -111,7 +111,7 @@ for _name in ("httpx", "httpcore"):
 
 
 class AddressRefused(Exception):
-    """An address that is not called from here."""
+    """Error for an address that the allow-list does not permit."""
 
 
 class HttpxClient:

@@ -52,7 +52,9 @@ _log = logging.getLogger(__name__)
 
 
 class MontySandbox:
-    """`offload` runs the waiting for a process; how many threads it has is how many run at a time."""
+    """`Sandbox` that runs code in processes of the package's program.
+    `offload` waits for them; its number of threads limits how many run at a time.
+    """
 
     def __init__(self, offload: Offload) -> None:
         self._offload = offload

@@ -17,7 +17,7 @@ _PLAIN = b"{"  # what every JSON object begins with, and no zlib stream does
 
 
 class ItemTooLarge(ValueError):
-    """An item that the store would refuse. The caller should have kept its data in a blob."""
+    """Error for an item that the store would refuse. The caller should have kept its data in a blob."""
 
     def __init__(self, size: int, most: int) -> None:
         super().__init__(f"the item has {size} bytes; the table takes {most}")

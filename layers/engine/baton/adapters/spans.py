@@ -27,7 +27,7 @@ _ERROR = 2
 
 
 class OtlpSpans:
-    """To one address. `service` is the name of the function."""
+    """Sender of spans to one address as OTLP. `service` is the name of the function."""
 
     def __init__(self, url: str, service: str, http: HttpClient) -> None:
         self._url, self._service, self._http = url, service, http

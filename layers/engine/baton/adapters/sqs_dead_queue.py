@@ -19,7 +19,7 @@ _HIDDEN_S = 120  # longer than a run that has received a message
 
 
 class SqsDeadQueue:
-    """`DeadQueue` on one SQS queue. `source`: whose messages end there."""
+    """`DeadQueue` on one SQS queue. `source`: the function whose messages end there."""
 
     def __init__(self, client: SQSClient, url: str, source: str = WAKES) -> None:
         self._client = client

@@ -87,6 +87,7 @@ def copy_finished(made: Collector, path: str, value: Any) -> Any:
 
 
 def raise_if(problems: list[Problem]) -> None:
+    """Raise `InvalidDefinition` if there are problems."""
     if problems:
         from baton.core.documents.compile import refusal_of
 
@@ -244,7 +245,7 @@ def python(
 
 
 def condition(made: Collector, path: str, value: Any) -> Any:
-    """Write any condition."""
+    """Write a condition of any kind."""
     if path.count("/") >= DEEPEST:
         return made.replace(path, f"nested deeper than {DEEPEST} levels")
     if isinstance(value, Condition):

@@ -183,12 +183,12 @@ def _by_key(made: Collector, path: str, value: Any) -> Any:
 
 
 def compensation(made: Collector, path: str, value: Any) -> Any:
-    """Write `compensate`."""
+    """Write the field `compensate`."""
     return failure_fields(made, path, value) if isinstance(value, Mapping) else made.tool(path, value)
 
 
 def by_code(made: Collector, path: str, value: Any) -> Any:
-    """Write `on_failure`."""
+    """Write the field `on_failure`."""
     return made.members(path, value, failure_fields)
 
 

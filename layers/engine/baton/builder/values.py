@@ -59,7 +59,7 @@ class Collector:
         return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"
 
     def value(self, path: str, value: Any) -> Any:
-        """Return the JSON value."""
+        """Return the value as JSON; record a problem if it is none."""
         if isinstance(value, Reference):
             return self._reference(path, value)
         if isinstance(value, (Mapping, list, tuple)) and value and path.count("/") >= DEEPEST:
@@ -130,12 +130,14 @@ class Collector:
     # ---- times -----------------------------------------------------------------------------------------------
 
     def duration(self, path: str, value: Any) -> Any:
+        """Return the value as a duration of a document; record a problem if it is none."""
         if isinstance(value, timedelta):
             milliseconds = round(value / _MILLISECOND)
             return f"{milliseconds}ms" if milliseconds % 1_000 else f"{milliseconds // 1_000}s"
         return self.value(path, value)
 
     def time(self, path: str, value: Any) -> Any:
+        """Return the value as a time of a document; record a problem if it is none."""
         if not isinstance(value, datetime):
             return self.value(path, value)
         if value.tzinfo is None:

@@ -13,15 +13,15 @@ class BreakerCalls(Calls):
     """Calls of an `Api` for circuit breakers."""
 
     def breakers(self) -> Pages:
-        """Call `GET /breakers` for all pages."""
+        """Return all circuit breakers: `GET /breakers`, page by page."""
         return self._pages("/breakers", "breakers", {}, None, None)
 
     async def breaker(self, name: str) -> dict[str, Any]:
-        """Call `GET /breakers/{name}`."""
+        """Return a circuit breaker: `GET /breakers/{name}`."""
         return await self._get(path_of("breakers", name), has="state")
 
     async def set_breaker(self, name: str, do: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Call `POST /breakers/{name}/open` or `/reset`."""
+        """Open or reset a circuit breaker: `POST /breakers/{name}/open` or `/reset`."""
         answer = await self._transport.ask("POST", path_of("breakers", name, do), body=body)
         return self._shaped(answer.document or {}, "state")
 
@@ -33,11 +33,11 @@ class CostCalls(Calls):
     """Calls of an `Api` for costs, budgets and error budgets."""
 
     async def cost(self, saga: str) -> dict[str, Any]:
-        """Call `GET /sagas/{id}/cost`."""
+        """Return the cost of a saga: `GET /sagas/{id}/cost`."""
         return await self._get_of(saga, "cost", has="usd")
 
     async def costs(self, by: str, day: str | None, of: str = "") -> dict[str, Any]:
-        """Call `GET /costs` for all pages, and merge their sums."""
+        """Return the costs of a day, with the sums of all pages: `GET /costs`."""
         query = {"by": by, **({"day": day} if day else {}), **({"of": of} if of else {})}
         page = await self._get("/costs", query, has="costs")
         sums, left_out = {row["key"]: row for row in page["costs"]}, list(page.get("left_out") or ())
@@ -53,11 +53,11 @@ class CostCalls(Calls):
         return {"day": page["day"], "by": by, "costs": costs, **({"left_out": left_out} if of else {})}
 
     async def budget(self) -> dict[str, Any]:
-        """Call `GET /budget`."""
+        """Return the caller's budget of today: `GET /budget`."""
         return await self._get("/budget", has="spent_usd")
 
     async def error_budgets(self, day: str | None = None) -> list[dict[str, Any]]:
-        """Call `GET /error-budgets` for all pages."""
+        """Return the error budgets of a day, from all pages: `GET /error-budgets`."""
         pages: list[dict[str, Any]] = []
         query = {"day": day} if day else {}
         while not pages or pages[-1]["next"] is not None:
@@ -73,12 +73,12 @@ class LetterCalls(Calls):
     """Calls of an `Api` for dead letters."""
 
     async def dead_letters(self, filters: Mapping[str, str], limit: int | None, cursor: str | None) -> Pages:
-        """Call `GET /dead-letters` page by page, as `sagas`."""
+        """Return dead letters page by page: `GET /dead-letters`, as `sagas`."""
         async for page in self._pages(path_of(_NAME), "dead_letters", filters, limit, cursor):
             yield page
 
     async def dead_letter(self, letter: str) -> dict[str, Any]:
-        """Call `GET /dead-letters/{id}`."""
+        """Return a dead letter: `GET /dead-letters/{id}`."""
         return await self._letter("GET", path_of(_NAME, letter), None)
 
     async def redrive(self, letter: str, *, force: bool = False) -> dict[str, Any]:
@@ -125,12 +125,12 @@ class PeopleCalls(Calls):
     """Calls of an `Api` for questions and incidents."""
 
     async def questions(self, limit: int | None, cursor: str | None) -> Pages:
-        """Call `GET /questions` page by page, as `sagas`."""
+        """Return open questions page by page: `GET /questions`, as `sagas`."""
         async for page in self._pages("/questions", "questions", {}, limit, cursor):
             yield page
 
     async def questions_of(self, saga: str, limit: int) -> list[dict[str, Any]]:
-        """Call `GET /questions?saga=`."""
+        """Return the open questions of a saga: `GET /questions?saga=`."""
         query = {"limit": str(min(limit, PAGE))}
         answer = await self._named(
             saga, lambda known: self._transport.ask("GET", "/questions", query={"saga": known, **query})
@@ -146,16 +146,16 @@ class PeopleCalls(Calls):
         return await self._send_to(saga, "claim", body={"ask": ask, "release": release})
 
     async def remind(self, saga: str, ask: str) -> dict[str, Any]:
-        """Call `POST /sagas/{id}/remind`."""
+        """Notify the audience of a question again: `POST /sagas/{id}/remind`."""
         return await self._send_to(saga, "remind", body={"ask": ask})
 
     async def incidents(self, filters: Mapping[str, str], limit: int | None, cursor: str | None) -> Pages:
-        """Call `GET /incidents` page by page, as `sagas`."""
+        """Return incidents page by page: `GET /incidents`, as `sagas`."""
         async for page in self._pages("/incidents", "incidents", filters, limit, cursor):
             yield page
 
     async def incident(self, incident: str) -> dict[str, Any]:
-        """Call `GET /incidents/{id}`."""
+        """Return an incident: `GET /incidents/{id}`."""
         return await self._get(path_of("incidents", incident), has="status")
 
     async def set_incident(self, incident: str, do: str, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -187,11 +187,11 @@ class SagaCalls(Calls):
         return await self._send("/sagas", body, key=key or new_key())
 
     async def intend(self, words: str, given: Any, key: str | None = None) -> dict[str, Any]:
-        """Call `POST /intentions`."""
+        """Start the workflow for intentions with a person's words: `POST /intentions`."""
         return await self._send("/intentions", {"words": words, "input": given}, key=key or new_key())
 
     async def show(self, saga: str) -> dict[str, Any]:
-        """Call `GET /sagas/{id}`."""
+        """Return the state of a saga: `GET /sagas/{id}`."""
         return await self._get_of(saga, has="status")
 
     async def show_changed(self, saga: str, etag: str) -> tuple[dict[str, Any] | None, str]:
@@ -248,7 +248,7 @@ class SagaCalls(Calls):
         return json.loads("".join(parts))
 
     async def live(self, saga: str) -> dict[str, Any]:
-        """Call `GET /sagas/{id}/live`."""
+        """Return the texts that models are writing for a saga: `GET /sagas/{id}/live`."""
         return await self._get_of(saga, "live", has="texts")
 
     async def way(
@@ -269,7 +269,7 @@ class SagaCalls(Calls):
                 return
 
     async def explain(self, saga: str, node: str) -> dict[str, Any]:
-        """Call `GET /sagas/{id}/explain/{node}`."""
+        """Explain the state of a node: `GET /sagas/{id}/explain/{node}`."""
         return await self._get_of(saga, "explain", node, has="iterations")
 
     async def signal(
@@ -298,16 +298,16 @@ class SagaCalls(Calls):
         return await self._send_to(saga, "cancel", body=body, key=new_key())
 
     async def fork(self, saga: str, version: int, reason: str, key: str | None = None) -> dict[str, Any]:
-        """Call `POST /sagas/{id}/forks`."""
+        """Continue a saga from `version` of its log in a new branch: `POST /sagas/{id}/forks`."""
         body = {"version": version, "reason": reason}
         return await self._send_to(saga, "forks", body=body, key=key or new_key())
 
     async def rollback(self, saga: str, body: Mapping[str, Any], key: str | None = None) -> dict[str, Any]:
-        """Call `POST /sagas/{id}/rollback`."""
+        """Undo effects of a saga: `POST /sagas/{id}/rollback`."""
         return await self._send_to(saga, "rollback", body=dict(body), key=key or new_key())
 
     async def resume(self, saga: str, budget_usd: str | None = None) -> dict[str, Any]:
-        """Call `POST /sagas/{id}/resume` for a parked saga."""
+        """Resume a parked saga: `POST /sagas/{id}/resume`."""
         body = {} if budget_usd is None else {"budget_usd": budget_usd}
         return await self._send_to(saga, "resume", body=body)
 
@@ -319,21 +319,21 @@ class ScheduleCalls(Calls):
     """Calls of an `Api` for schedules."""
 
     def schedules(self) -> Pages:
-        """Call `GET /schedules` for all pages."""
+        """Return all schedules: `GET /schedules`, page by page."""
         return self._pages(path_of(_SCHEDULE_NAME), "schedules", {}, None, None)
 
     async def schedule(self, name: str) -> dict[str, Any]:
-        """Call `GET /schedules/{name}`."""
+        """Return a schedule: `GET /schedules/{name}`."""
         answer = await self._transport.ask("GET", path_of(_SCHEDULE_NAME, name))
         return self._shaped(answer.document or {}, "state")
 
     async def set_schedule(self, name: str, do: str) -> dict[str, Any]:
-        """Call `POST /schedules/{name}/pause` or `/resume`."""
+        """Pause or resume a schedule: `POST /schedules/{name}/pause` or `/resume`."""
         answer = await self._transport.ask("POST", path_of(_SCHEDULE_NAME, name, do), body={})
         return self._shaped(answer.document or {}, "state")
 
     async def trigger(self, name: str, key: str) -> dict[str, Any]:
-        """Call `POST /schedules/{name}/trigger`."""
+        """Start a saga of a schedule now: `POST /schedules/{name}/trigger`."""
         answer = await self._transport.ask("POST", path_of(_SCHEDULE_NAME, name, "trigger"), body={}, key=key)
         return self._shaped(answer.document or {}, "id")
 
@@ -353,7 +353,7 @@ class WorkflowCalls(Calls):
         return {**self._shaped(answer.document or {}, "name"), "new": answer.status == _CREATED}
 
     async def workflows(self, limit: int | None, cursor: str | None) -> Pages:
-        """Call `GET /workflows` page by page, as `sagas`."""
+        """Return workflows page by page: `GET /workflows`, as `sagas`."""
         async for page in self._pages("/workflows", "workflows", {}, limit, cursor):
             yield page
 
@@ -364,15 +364,15 @@ class WorkflowCalls(Calls):
         )
 
     async def tools(self) -> dict[str, Any]:
-        """Call `GET /tools`."""
+        """Return the tools: `GET /tools`."""
         return await self._get("/tools", has="tools")
 
     async def node_types(self) -> dict[str, Any]:
-        """Call `GET /node-types`."""
+        """Return the kinds of nodes and the document's schema: `GET /node-types`."""
         return await self._get("/node-types", has="node_types")
 
     async def health(self) -> dict[str, Any]:
-        """Call `GET /health`."""
+        """Return the health of the deployment: `GET /health`."""
         return await self._get("/health", has="status")
 
 
@@ -394,7 +394,7 @@ class UserCalls(Calls):
         return self._shaped(page["users"][0] if page["users"] else {}, "state")
 
     async def set_user(self, do: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Call `POST /users/block`, `/unblock` or `/limit`."""
+        """Block or unblock a user, or set the user's limit: `POST /users/block`, `/unblock` or `/limit`."""
         answer = await self._transport.ask("POST", f"/users/{do}", body=body)
         return self._shaped(answer.document or {}, "state")
 

@@ -76,7 +76,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Share of the total time."""
+    """Share of one activity of the total time."""
 
     kind: str
     ms: int

@@ -152,7 +152,7 @@ class Html:
 
 @dataclass(frozen=True)
 class Unchanged:
-    """An answer for a browser that has the present content of the page."""
+    """Answer 304 for a browser that has the present content of the page."""
 
 
 @dataclass(frozen=True)

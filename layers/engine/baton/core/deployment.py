@@ -158,7 +158,7 @@ class ModelEndpoints:
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class SignIn:
-    """Issuer that signs people in to the console."""
+    """Identity provider that signs people in to the console."""
 
     console_issuer: Annotated[
         str,

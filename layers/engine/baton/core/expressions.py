@@ -46,7 +46,7 @@ class ExpressionError(Exception):
 
 
 class UnknownRoot(ExpressionError):
-    """An expression that begins with something else; `source` is what stands between the braces."""
+    """Error for an expression whose root is unknown; `source` is the text between the braces."""
 
     def __init__(self, source: str, message: str = "") -> None:
         super().__init__(message or f"`{source}` must begin with one of {', '.join(ROOTS)}")

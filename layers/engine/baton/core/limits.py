@@ -15,7 +15,7 @@ from msgspec import Meta
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Failing:
-    """Retries of a failed step."""
+    """Limits of retries of a failed step."""
 
     retry_inside_ms: Annotated[
         int,
@@ -48,7 +48,7 @@ class Failing:
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class LastResort:
-    """Treatment of a failed step after retries and alternatives."""
+    """Settings of a failed step after retries and alternatives."""
 
     on_failure: Annotated[
         str,
@@ -73,7 +73,7 @@ DAY_MS = 86_400_000
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Execution:
-    """Use of an invocation's time."""
+    """Settings of the use of an invocation's time."""
 
     step_timeout_ms: Annotated[
         int,
@@ -159,7 +159,7 @@ class Execution:
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Effects:
-    """Retention of the results of tools that may act only once."""
+    """Settings of the retention of results of tools that may act only once."""
 
     effect_ttl_days: Annotated[
         int,
@@ -186,7 +186,7 @@ _USD = r"^(0|[1-9][0-9]{0,5})(\.[0-9]{1,6})?$"  # up to 999,999.999999 dollars
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Money:
-    """Money that tools may spend; 0: any amount."""
+    """Limits of the money that tools may spend; 0: any amount."""
 
     saga_budget_usd: Annotated[
         str,
@@ -205,7 +205,7 @@ class Money:
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Liveness:
-    """Intervals between looks at an unfinished saga to which nothing happens."""
+    """Intervals between checks of an unfinished saga to which nothing happens."""
 
     sweep_shortest_ms: Annotated[
         int,
@@ -252,7 +252,7 @@ class Lifetime:
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Values:
-    """Size of the values that steps return."""
+    """Limits of the size of the values that steps return."""
 
     inline_bytes: Annotated[
         int,
@@ -269,7 +269,7 @@ class Values:
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class SignalLimits:
-    """Signals that a saga keeps."""
+    """Limits of the signals that a saga keeps."""
 
     signals_kept: Annotated[
         int,
@@ -281,7 +281,7 @@ class SignalLimits:
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class People:
-    """Questions to people."""
+    """Limits of questions to people."""
 
     pending_per_person: Annotated[
         int,
@@ -295,7 +295,7 @@ class People:
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Tenants:
-    """Shares of one tenant, which leave capacity to the others."""
+    """Limits of one tenant, which leave capacity to the others."""
 
     tenant_sagas: Annotated[
         int,
@@ -375,7 +375,8 @@ class Limits(
     Estimates,
     Code,
 ):
-    """The sections, and what is the same everywhere. Times in ms, sizes in bytes.
+    """All limits of a deployment: the sections above, and constants. Times in ms, sizes in bytes.
+    Times in ms, sizes in bytes.
 
     start_due: time until a started saga is due. busy_sweep: first look at a saga that may have missed more
     than a wake. compile: a document that takes longer is refused. fork_deadline: how long a caller has for a

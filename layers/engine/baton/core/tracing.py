@@ -29,7 +29,7 @@ _CHOSEN = re.compile("[ta][0-9]+-[0-9]+")
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Tracing:
-    """Destination of spans."""
+    """Port to which finished spans are sent."""
 
     traces_url: Annotated[
         str,
@@ -42,7 +42,7 @@ class Tracing:
 
 
 class Span(Struct, frozen=True, kw_only=True):
-    """Something that took its time, in epoch milliseconds. `error`: the code of its failure."""
+    """A timed operation, in epoch milliseconds. `error`: the code of its failure."""
 
     trace: str
     parent: str

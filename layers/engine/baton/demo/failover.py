@@ -59,7 +59,7 @@ class Case:
 
     @property
     def given(self) -> dict[str, Any]:
-        """Return the input of its saga."""
+        """Input of the case's saga."""
         return {"city": self.city, "party": PARTY, "at": AT}
 
 

@@ -26,6 +26,7 @@ def watch(lines: Iterable[bytes]) -> set[int]:
 
 
 def main() -> None:
+    """End the processes of a run once the run itself has gone."""
     for group in watch(sys.stdin.buffer):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signal.SIGKILL)

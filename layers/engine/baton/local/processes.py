@@ -260,6 +260,7 @@ def bind(port: int, what: str) -> socket.socket:
 
 
 def address(listener: socket.socket) -> str:
+    """Return the URL of a listening socket."""
     host, port = listener.getsockname()[:2]
     return f"http://{host}:{port}"
 

@@ -116,6 +116,7 @@ class InvocationResult:
 
     @property
     def ok(self) -> bool:
+        """True if the invocation succeeded."""
         return self.outcome == "ok"
 
     def document(self) -> Any:

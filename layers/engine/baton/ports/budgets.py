@@ -53,6 +53,9 @@ class Reservation(msgspec.Struct, frozen=True):
 
     @property
     def is_mark(self) -> bool:
+        """True if the reservation is a mark: its holder leaves it,
+        so that no reservation that arrives later takes anything.
+        """
         return self.number < 0
 
 

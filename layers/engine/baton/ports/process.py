@@ -20,6 +20,8 @@ T = TypeVar("T")
 
 
 class Clock(Protocol):
+    """Clock of the machine."""
+
     def now(self) -> int:
         """Return UTC epoch milliseconds."""
         ...

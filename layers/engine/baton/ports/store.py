@@ -46,7 +46,7 @@ class Store(Protocol):
 
     @property
     def definitions(self) -> Definitions:
-        """Registered workflows."""
+        """Port to the registered workflows."""
         ...
 
     @property
@@ -61,12 +61,12 @@ class Store(Protocol):
 
     @property
     def rates(self) -> Rates:
-        """Requests of tenants."""
+        """Port to the numbers of requests of tenants."""
         ...
 
     @property
     def breakers(self) -> Breakers:
-        """Circuit breakers."""
+        """Port to the circuit breakers."""
         ...
 
     @property

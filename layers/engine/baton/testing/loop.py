@@ -300,7 +300,7 @@ class LoopClock:
 
 
 class CountedEntropy:
-    """Names that are the same in every run; they need not be hard to guess."""
+    """`Entropy` whose names are the same in every run; they need not be hard to guess."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -323,7 +323,7 @@ class LoopBlocked(Exception):
 
 
 class Blockers:
-    """The watchdog of a run.
+    """Watchdog of a run that collects blocked loops.
     Tools are watched; what plain functions and the engine do in the loop counts for nothing.
     """
 

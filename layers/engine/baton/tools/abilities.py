@@ -35,7 +35,7 @@ Names = str | Sequence[str]
 
 @dataclass(frozen=True, kw_only=True)
 class Abilities:
-    """The keywords of `@tool` as they were written."""
+    """The keyword arguments of `@tool` as written."""
 
     domain: str
     cost_usd: Decimal | str | float | None

@@ -50,7 +50,9 @@ _EXPONENT = "([eE][+-]?[0-9]+)?"
 
 
 class JsonSchemas(GenerateJsonSchema):
-    """The generator for the parameters and results of tools, and for the types in a `Workflow`."""
+    """Generator of JSON Schemas for the parameters and results of tools,
+    and for the types in a `Workflow`.
+    """
 
     def decimal_schema(self, schema: Any) -> dict[str, Any]:
         """Return the schema of a `Decimal`: a decimal text; as input, a number too.
@@ -102,7 +104,7 @@ _is_code = re.compile(CODE_PATTERN).fullmatch
 
 
 class ToolError(Exception):
-    """A tool is declared wrongly; raised while its module is imported."""
+    """Error for a wrong declaration of a tool; raised while its module is imported."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,7 @@ class Registry(Mapping[str, Tool]):
         self._tools[tool.spec.name] = tool
 
     def specs(self) -> Mapping[str, ToolSpec]:
+        """Return the declarations of the tools by name."""
         return {name: tool.spec for name, tool in self._tools.items()}
 
     def check(self) -> None:

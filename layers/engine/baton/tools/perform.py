@@ -116,9 +116,7 @@ _may_hide_nan = re.compile(rb'null|"-?(?:None|nan|NaN|inf|Inf)').search
 
 
 class RaisedElsewhere(Exception):
-    """The cause of a step's failure whose tool ran in another process: what
-    was known there of what it raised.
-    """
+    """Cause of a step's failure whose tool ran in another process, with the text of what it raised."""
 
     def __init__(self, evidence: Evidence) -> None:
         super().__init__(*evidence.exceptions[:1])
@@ -269,6 +267,7 @@ WANTED_FOR_S = Limits().room_pause_longest_ms / 1_000 + 0.5
 
 
 def whose(context: StepContext) -> Whose:
+    """Return the tenant and the saga of a step."""
     return context.tenant, context.saga
 
 
@@ -311,6 +310,7 @@ class Places:
 
     @property
     def taken(self) -> int:
+        """Number of places in use."""
         return self._sagas.total()
 
     def _has(self, who: Whose) -> tuple[int, int]:

@@ -171,6 +171,7 @@ class UnsignedRequestLimiter:
             )
 
     def refused(self, address: str) -> None:
+        """Count a refused request of an address."""
         known = self._known(address)
         self._refused[known] = self._refused.get(known, 0) + 1
 

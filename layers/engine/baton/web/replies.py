@@ -116,6 +116,7 @@ def _errors(problems: Iterable[Problem]) -> Iterator[dict[str, Any]]:
 
 
 def of_user_error(error: UserError) -> Response[str]:
+    """Return the problem document of an error that the caller can correct."""
     answer = problem(error.status, error.code, error.title, error.detail, error.problems)
     if isinstance(error, TooManyRequests):
         answer.headers["Retry-After"] = str(error.retry_after_s)
@@ -123,4 +124,5 @@ def of_user_error(error: UserError) -> Response[str]:
 
 
 def of_status(status: HTTPStatus, code: str, detail: str) -> Response[str]:
+    """Return a problem document with this status, code and detail."""
     return problem(status.value, code, status.phrase, detail)

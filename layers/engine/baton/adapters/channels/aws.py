@@ -22,7 +22,7 @@ _FOR_EVER = frozenset({"InvalidArgument", "MalformedDetail"})
 
 
 class EventsClient(Protocol):
-    """Calls that are used of the client."""
+    """The methods of boto3's client for EventBridge that the engine calls."""
 
     def put_events(self, *, Entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:  # noqa: N803  # boto3's name
         """Put entries. An answer of 200 may still refuse single entries."""

@@ -156,7 +156,7 @@ _GIVE_UP = "SET #ver = :version, #ttl = :ttl REMOVE #user"
 
 
 class DynamoSubscriptions:
-    """The subscriptions of one deployment, in its own table."""
+    """`Subscriptions` of one deployment, in its own table."""
 
     def __init__(self, client: DynamoDBClient, table: str) -> None:
         self._client, self._table = client, table

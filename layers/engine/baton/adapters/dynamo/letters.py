@@ -44,7 +44,7 @@ _decode_letter = msgspec.json.Decoder(Letter).decode
 
 
 class DynamoLetters:
-    """The letters of one deployment, in its own table."""
+    """`Letters` of one deployment, in its own table."""
 
     def __init__(self, client: DynamoDBClient, table: str, clock: Clock = SYSTEM) -> None:
         self._client = client

@@ -96,7 +96,7 @@ _decode_schedule = msgspec.json.Decoder(ScheduleRecord).decode
 
 
 class DynamoSchedules:
-    """The schedules of one deployment, in its own table. `shards`: of the due index."""
+    """`Schedules` of one deployment, in its own table. `shards`: of the due index."""
 
     def __init__(self, client: DynamoDBClient, table: str, shards: int) -> None:
         self._client, self._table, self._shards = client, table, shards

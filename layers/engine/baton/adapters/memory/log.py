@@ -269,7 +269,7 @@ class MemoryLog:
     # -- entries and snapshots
 
     def leave_word(self, head: Head, until: int) -> bool:
-        """Implement `Live.leave_word`."""
+        """Leave a wake in a saga's inbox; see `Live.leave_word`."""
 
         def change(found: Head) -> Head | None:
             return None if found.owner or found.wake else msgspec.structs.replace(found, watched=until)

@@ -33,7 +33,7 @@ class _Kept:
 
 
 class MemoryEntities:
-    """`Entities`."""
+    """`Entities` in memory."""
 
     def __init__(self) -> None:
         self.stored: dict[tuple[str, str, str], _Kept] = {}
@@ -89,7 +89,7 @@ class MemoryEntities:
 
 
 class MemoryObjects:
-    """`Objects`."""
+    """`Objects` in memory."""
 
     def __init__(self) -> None:
         self.stored: dict[tuple[str, str, str], tuple[bytes, str]] = {}

@@ -25,7 +25,7 @@ class _Claim(Struct):
 
 
 class MemoryNoticeRecord:
-    """`NoticeRecord`."""
+    """`NoticeRecord` in memory."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -116,7 +116,7 @@ class MemoryNotices:
 
     @property
     def said(self) -> list[Notice]:
-        """The notices alone."""
+        """The notices that were to be sent, without their tenants and sagas."""
         return [telling.notice for telling in self.told]
 
     def reaches(self, telling: Telling) -> bool:
@@ -129,8 +129,8 @@ class MemoryNotices:
 
 
 class MemoryQuestions:
-    """Rows of questions; one lock makes every call atomic.
-    `puts` and `removals` count those that would cost a write.
+    """`Questions` in memory; one lock makes every call atomic.
+    `puts` and `removals` count the calls that would cost a write.
     """
 
     def __init__(self) -> None:

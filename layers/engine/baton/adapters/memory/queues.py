@@ -102,7 +102,7 @@ class MemoryDeadLetters:
 
 
 class MemoryInvoker:
-    """Records each invocation instead of starting one."""
+    """`Invoker` that records each invocation instead of starting one."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

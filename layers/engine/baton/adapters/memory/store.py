@@ -39,7 +39,7 @@ from baton.ports.triggers import schedule_ref
 
 
 class MemoryBreakers:
-    """Records by tenant and target. `writes` counts the ones that were made."""
+    """`Breakers` in memory, by tenant and target. `writes` counts the writes that took effect."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -90,7 +90,9 @@ class _Item:
 
 
 class MemoryBudgets:
-    """Accounts; one lock makes every call atomic. `calls` counts those that would cost a request."""
+    """`Budgets` in memory; one lock makes every call atomic.
+    `calls` counts the calls that would cost a request.
+    """
 
     def __init__(self, most_open: int = OPEN_RESERVATIONS) -> None:
         self._most_open = most_open
@@ -182,7 +184,7 @@ class MemoryBudgets:
 
 
 class MemoryDefinitions:
-    """Registered workflow documents."""
+    """`Definitions` in memory."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -213,7 +215,9 @@ class MemoryDefinitions:
 
 
 class MemoryRates:
-    """Sums by tenant and window, of the newest window. `calls` counts those that would cost a request."""
+    """`Rates` in memory: sums by tenant, of the newest window.
+    `calls` counts the calls that would cost a request.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -310,7 +314,7 @@ def _place(letter: Letter) -> tuple[int, str]:
 
 
 class MemoryLive:
-    """`Live`."""
+    """`Live` in memory."""
 
     def __init__(self, log: MemoryLog) -> None:
         self._log = log

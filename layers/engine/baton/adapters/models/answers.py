@@ -29,8 +29,8 @@ _DETAILS: Final = (
 
 
 class UsageSaid:
-    """The figures of one answer.
-    A stream may say them several times, sums so far or only a part of them: the highest counts.
+    """Token counts of one answer.
+    A stream may report them several times, as sums so far or in part: the highest counts.
     """
 
     def __init__(self) -> None:
@@ -166,7 +166,7 @@ class _Begun:
 
 
 class Collected:
-    """Takes the parts of one answer."""
+    """Collector of the parts of one answer."""
 
     def __init__(self, host: str, body: Mapping[str, Any], most_input: int = 0) -> None:
         """Collect an answer. `host`: for messages. `body`: of the request.

@@ -159,7 +159,9 @@ for _name in ("openai", "httpx2", "httpcore2"):
 
 
 class OpenAIExchange:
-    """The client of a process. Connections belong to an event loop, so a new loop has new ones."""
+    """Client of a process for the chat completions API.
+    Connections belong to an event loop, so a new loop has new ones.
+    """
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -31,6 +31,7 @@ _BEYOND: Final = ("requests_kcount", "output_reasoning_mtok", "input_mchars", "a
 
 
 def price_table() -> PriceTable:
+    """Return the table of prices from the installed package."""
     providers = tuple(
         Provider(
             id=one.id,

@@ -48,7 +48,9 @@ class NamePattern(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Dated(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Price from a day on (ISO 8601), or between two times of each day (UTC, milliseconds since midnight)."""
+    """Price that is valid from a day on (ISO 8601), or between two times of each day (UTC,
+    milliseconds since midnight).
+    """
 
     price: Price
     since: str = ""
@@ -65,7 +67,7 @@ class Dated(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Model(msgspec.Struct, frozen=True):
-    """`prices`: the last one that holds counts, and the first where none does."""
+    """Prices of one model. The last of `prices` that is valid counts, and the first where none is."""
 
     names: NamePattern
     prices: tuple[Dated, ...]
@@ -93,6 +95,7 @@ class PriceTable(msgspec.Struct, frozen=True):
 
 
 def write(table: PriceTable) -> bytes:
+    """Encode the table as the package stores it."""
     return msgspec.json.encode(table)
 
 
@@ -104,7 +107,7 @@ _DATED: Final = re.compile("(?<=-)(20[0-9]{2})(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3
 
 
 class Prices:
-    """Lookups, each made once."""
+    """Prices by model, each looked up once."""
 
     def __init__(self, table: PriceTable) -> None:
         self._table = table

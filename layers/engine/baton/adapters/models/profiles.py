@@ -16,7 +16,7 @@ NAME = re.compile("[a-z][a-z0-9_]{0,31}")
 
 
 class Profile(NamedTuple):
-    """A provider. `url` has no slash at its end; `host` is for messages."""
+    """A provider of models. `url` has no slash at its end; `host` is for messages."""
 
     name: str
     url: str
@@ -29,6 +29,7 @@ class Profile(NamedTuple):
 
     @property
     def has_path(self) -> bool:
+        """True if the URL has a path besides its version."""
         return bool(urlsplit(self.url).path)
 
 

@@ -103,7 +103,7 @@ class _Why(msgspec.Struct):
 
 
 class PartialResponse(msgspec.Struct):
-    """A response, as far as it is read."""
+    """The fields of a provider's response that the engine reads."""
 
     id: str
     status: str
@@ -116,6 +116,7 @@ class PartialResponse(msgspec.Struct):
 
     @property
     def is_over(self) -> bool:
+        """True if the provider no longer works on the response."""
         return self.status not in _UNDER_WAY
 
     @property

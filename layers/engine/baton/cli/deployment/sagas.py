@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Start(click.Command):
-    """Command with a hint for misplaced arguments such as `name=Ada`."""
+    """Command `start`, with a hint for misplaced arguments such as `name=Ada`."""
 
     allow_extra_args = True
 

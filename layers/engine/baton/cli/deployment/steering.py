@@ -106,7 +106,9 @@ def resume(shared: Shared, saga: str, budget: str | None, as_json: bool) -> None
 @json_option
 @click.pass_obj
 def fork(shared: Shared, saga: str, version: int, reason: str, key: str | None, as_json: bool) -> None:
-    """Continue from VERSION of a saga's log in a new branch. The earlier branch is kept."""
+    """Continue a saga from VERSION of its log, a number of `baton events`, in a new branch.
+    The earlier branch is kept.
+    """
     answer = shared.call(lambda api: api.fork(saga, version, reason, key))
     if as_json:
         print_json(answer)

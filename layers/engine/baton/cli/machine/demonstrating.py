@@ -48,7 +48,7 @@ REFUSING = {MODELS: ("--busy-every", "3")}
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Options of the command line."""
+    """Options of `baton demo`."""
 
     root: Path
     plan: DemoPlan

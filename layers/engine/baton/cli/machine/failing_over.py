@@ -27,7 +27,7 @@ TENANT, USER, WORKFLOW = "failover", "ada", "dinner"
 
 
 async def run_failover(root: Path, cases: Sequence[Case], console: Console, *, as_json: bool) -> bool:
-    """Run the cases and return true if each passed."""
+    """Run the cases of `baton failover` and return true if each passed."""
     load_app("sagas", root)
     console.print("Starting the embedded AWS, what template.yaml declares, and two services …", style="dim")
     async with Services(root) as services:

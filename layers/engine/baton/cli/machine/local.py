@@ -159,7 +159,7 @@ def demo(sagas: int, evidence: Path | None, as_json: bool) -> None:
 )
 @json_option
 def failover(only: str, as_json: bool) -> None:
-    """Run a dinner for each fault of a service, and show the path of each.
+    """Run the demonstration of failover: a dinner for each fault of a service, with the path that each took.
 
     Takes about half a minute. Each dinner is in a city where table-stack has another fault: it times out,
     answers 503, is full, is slow, answers nonsense or refuses the login. The document defines the alternative

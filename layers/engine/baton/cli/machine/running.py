@@ -45,7 +45,7 @@ FIRST = "dinner"  # the example of this project, whose services are started with
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A workflow to start, and its input as the only item. None if no valid input is known."""
+    """A first workflow to try, and its input as the only item. None if no valid input is known."""
 
     workflow: str
     given: tuple[Any] | None
@@ -282,7 +282,7 @@ if __name__ == "__main__":
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """Options of the command line."""
+    """Options of `baton up`."""
 
     root: Path
     port: int

@@ -50,7 +50,7 @@ key_option = click.option(
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Options before the command's name."""
+    """Options of the command line before the command's name."""
 
     url: str | None
     token: str | None

@@ -59,7 +59,7 @@ _CONVERT = {"string", "bytes", "int", "uint", "double", "timestamp", "duration",
 
 
 class TooMuch(Exception):
-    """The upper bound of an expression's work exceeds the limit of a condition."""
+    """Error for an expression whose upper bound of work exceeds the limit of a condition."""
 
 
 def check_work(tree: Tree, shapes: Mapping[tuple[str, Steps], ValueShape]) -> None:

@@ -35,7 +35,7 @@ class Name:
 
 @dataclass(frozen=True)
 class CelField:
-    """`operand.name`, or `has(operand.name)`."""
+    """Selection of a field: `operand.name`, or `has(operand.name)`."""
 
     operand: Tree
     name: str
@@ -52,7 +52,9 @@ class CelCall:
 
 @dataclass(frozen=True)
 class Items:
-    """A list, or an object as alternating keys and values. `message` names a protobuf message."""
+    """Literal of a list, or of an object as alternating keys and values.
+    `message` names a protobuf message.
+    """
 
     items: tuple[Tree, ...]
     message: str = ""
@@ -249,7 +251,9 @@ Steps = tuple[str | int, ...]
 
 
 class Refused(Exception):
-    """An expression that CEL allows and a condition does not. The arguments are message and suggestion."""
+    """Error for an expression that CEL allows and a condition does not.
+    The arguments are message and suggestion.
+    """
 
 
 @dataclass

@@ -26,7 +26,7 @@ _FEW = 100_000  # bytes of the value times places of the schema: there is less t
 
 
 class TooMuch(Exception):
-    """A value that is too large or too deep for its schema, with the remedy."""
+    """Error for a value that is too large or too deep for its schema, with the remedy."""
 
 
 @dataclass(slots=True, eq=False)

@@ -117,7 +117,7 @@ CODES = (INVALID, MISSING, TYPE, NOT_BOOLEAN, TOO_LARGE, ERROR, TIMEOUT, MEMORY)
 
 
 class ConditionError(Exception):
-    """A condition that broke. It counts neither as true nor as false."""
+    """Error for a condition that broke. It counts neither as true nor as false."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -126,7 +126,7 @@ class ConditionError(Exception):
 
 
 class Unanswered(Exception):
-    """The condition cannot be judged before the sandbox answers these questions."""
+    """Questions that the sandbox must answer before the condition can be judged."""
 
     def __init__(self, questions: frozenset[SandboxQuestion]) -> None:
         super().__init__(f"{len(questions)} questions are open")

@@ -35,7 +35,7 @@ _ENCODED = re.compile("(?:%[0-9A-Fa-f]{2})+")
 
 
 class SchemaError(Exception):
-    """The schema itself is not valid, or exceeds a limit."""
+    """Error for a schema that is not valid, or exceeds a limit."""
 
 
 class NoSchema(SchemaError):

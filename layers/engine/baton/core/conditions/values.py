@@ -22,7 +22,7 @@ _BYTES_OF_A_UNIT = 5  # as a shift: 32
 
 @dataclass(frozen=True)
 class ValueShape:
-    """The largest there is at each depth of a value, which itself is depth 0.
+    """Upper bounds of a value by depth; the value itself is depth 0.
 
     `sizes` in units, `widths` in items of one list or object, `texts` in units of one text.
     """
@@ -173,7 +173,7 @@ V = TypeVar("V")
 
 
 class Info(NamedTuple):
-    """As `lru_cache` tells it, with the bytes that are held."""
+    """Statistics of a cache, as those of `lru_cache`, with the held bytes."""
 
     misses: int
     currsize: int
@@ -181,7 +181,7 @@ class Info(NamedTuple):
 
 
 class Kept(Generic[K, V]):
-    """A function of one argument whose results are kept. `size` estimates the bytes of one."""
+    """Cache of the results of a function of one argument. `size` estimates the bytes of one result."""
 
     def __init__(self, make: Callable[[K], V], most: int, size: Callable[[V], int]) -> None:
         self._make, self._most, self._size = make, most, size

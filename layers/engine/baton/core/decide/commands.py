@@ -47,7 +47,7 @@ class JudgeConditions(Command, frozen=True):
 
 
 class LookAtStanding(Command, frozen=True):
-    """Find out for how long the time of these children, by id, has stood still."""
+    """Measure how long the time of these children, by id, has stood still."""
 
     when: ClassVar[When] = "first"
     children: tuple[str, ...]
@@ -93,13 +93,13 @@ class RunSteps(Command, frozen=True):
 
 
 class TendChildren(Command, frozen=True):
-    """Make sure that children (slot, child) exist; existing children are asked if they have ended."""
+    """Start children (slot, child) that do not exist, and ask the existing ones if they have ended."""
 
     children: tuple[tuple[str, Child], ...]
 
 
 class UndoChildren(Command, frozen=True):
-    """Have children (slot, id) undo their effects; the results of those that have are read."""
+    """Have children (slot, id) undo their effects, and read the results of those that have done so."""
 
     children: tuple[tuple[str, str], ...]
 

@@ -39,7 +39,9 @@ from baton.errors import CorruptLog
 
 
 class LackingError(Exception):
-    """Missing data: blobs and entries to fetch, questions to ask. Never leaves the core."""
+    """Missing data that a decision needs: blobs and entries to fetch, questions to ask.
+    Never leaves the core.
+    """
 
     def __init__(
         self,

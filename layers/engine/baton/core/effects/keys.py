@@ -258,7 +258,7 @@ def about(rule: KeyRule, parameters: Any) -> str:
 
 
 class KeyIncomplete(ValueError):
-    """A part of the key is missing. The text names it; the step fails with `key_incomplete`."""
+    """Error for a missing part of the key. The text names it; the step fails with `key_incomplete`."""
 
 
 def key_of(

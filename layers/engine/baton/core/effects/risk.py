@@ -95,7 +95,7 @@ DEFAULT_RULES: Final = (
 
 
 class Assessed(msgspec.Struct, frozen=True):
-    """A level, and its reason in words."""
+    """An assessed level of risk, and its reason in words."""
 
     level: str
     why: str

@@ -116,7 +116,7 @@ PATTERN: Final = f"^({_WORD}( {_WORD})*)?$"
 
 
 class Grants(msgspec.Struct, frozen=True):
-    """The granted standard tools. `tools` has the tenants of each name, None for all of them."""
+    """The granted standard tools. `tools` has the tenants of each tool, None for all of them."""
 
     tools: Mapping[str, frozenset[str] | None]
 
@@ -149,7 +149,7 @@ EVERYTHING: Final = Grants({ALL: None, NAMED_PIPELINE: None})
 
 
 class OfTenants(Mapping[str, ToolSpec]):
-    """Tools that not every tenant may use."""
+    """Tools by name, of which some are for single tenants only."""
 
     @abstractmethod
     def for_tenant(self, tenant: str) -> Mapping[str, ToolSpec]:

@@ -67,7 +67,7 @@ class FailureReport(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Move(msgspec.Struct, frozen=True, array_like=True):
-    """A change of the state, and its reason. `by`: the operator, or the invocation."""
+    """A change of a breaker's state, and its reason. `by`: the operator, or the invocation."""
 
     at: int
     to: str
@@ -76,7 +76,7 @@ class Move(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Probe(msgspec.Struct, frozen=True, array_like=True):
-    """A call that was let through. It is over at `until`, with any outcome."""
+    """A call that an open breaker let through. It is over at `until`, with any outcome."""
 
     by: str
     until: int

@@ -13,7 +13,7 @@ from baton.core.graph.graph import Graph, Node
 
 
 class GraphIndex:
-    """The edges of a graph, and where they lead. Immutable after construction."""
+    """The edges of a graph, and the nodes they lead to. Immutable after construction."""
 
     def __init__(self, graph: Graph) -> None:
         self.nodes: Mapping[str, Node] = {node.name: node for node in graph.nodes}

@@ -323,7 +323,7 @@ class Token(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
 
 
 class Root(msgspec.Struct, frozen=True, tag_field="kind", omit_defaults=True, kw_only=True):
-    """Root of the tagged union."""
+    """Base class of all events, the root of the tagged union."""
 
     made: ClassVar[tuple[str, ...]] = ()
     """Fields with values that the engine makes: each is a value, or a mapping of values by name."""
@@ -332,7 +332,7 @@ class Root(msgspec.Struct, frozen=True, tag_field="kind", omit_defaults=True, kw
 
 
 class About(Root, frozen=True, omit_defaults=True, kw_only=True):
-    """Root of the events about one slot.
+    """Base class of the events about one slot.
 
     `item`: the part of the node's work that the event is about, if it is not the node itself.
     """
@@ -343,8 +343,8 @@ class About(Root, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Settles(About, frozen=True, omit_defaults=True, kw_only=True):
-    """An event that settles a node: it consumes the tokens waiting at (node, iteration) and emits the next
-    ones.
+    """Base class of the events that settle a node: they consume the tokens waiting at (node,
+    iteration) and emit the next ones.
 
     `errors` go on along its edges; see state.py.
 
@@ -379,7 +379,7 @@ class Settles(About, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Gives(Settles, frozen=True, omit_defaults=True, kw_only=True):
-    """An event of a node that is done.
+    """Base class of the events of a node that is done.
 
     `keep` False: no node reads its output any more, so the state does not hold it. `full`: the full value, if
     the output is a summary of it.

@@ -400,7 +400,7 @@ MADE_REMEMBERED = 200
 
 
 class Made(msgspec.Struct, frozen=True, array_like=True):
-    """A call that has succeeded: its slot and its output."""
+    """A call of a model that has succeeded: its slot and its output."""
 
     slot: str
     output: Value
@@ -442,7 +442,9 @@ class AlternativeBegan(About, frozen=True, tag="alternative_began", omit_default
 
 
 class ReplanEnded(About, frozen=True, tag="replan_ended", omit_defaults=True, kw_only=True):
-    """No alternative is left, or no time for one: the step's failure handling goes on. `why`: for people."""
+    """A replan ended: no alternative is left, or no time for one. The step's failure handling goes on.
+    `why`: for people.
+    """
 
     at: int
     why: str

@@ -286,7 +286,7 @@ class Counts(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Money(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """Amounts in millionths of a dollar."""
+    """Spending of a saga, in millionths of a dollar."""
 
     spent: int = 0
     """Cost that tools and children reported."""
@@ -297,7 +297,7 @@ class Money(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Outbox(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """Notices to people."""
+    """Notices to people that are not sent yet, and rows of the inbox."""
 
     due: tuple[Notice, ...] = ()
     sent: tuple[str, ...] = ()
@@ -433,7 +433,7 @@ WAITING = frozenset({"waiting", "suspended", "paused", "parked", "reflecting"})
 
 
 class Turns(Protocol):
-    """Knowledge of the readiness of nodes: `Program`."""
+    """Interface of `Program` for `status_of`: the readiness of nodes."""
 
     def has_come(self, state: State, slot: str) -> bool:
         """Return true if all that the join at `slot` waits for has arrived."""

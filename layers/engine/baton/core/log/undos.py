@@ -135,15 +135,15 @@ class Undoing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Earlier(msgspec.Struct, frozen=True, array_like=True):
-    """A saga that was in the place of this one before a fork above them, and its newest branch."""
+    """A saga that an ancestor's fork has replaced by this one, and its newest branch."""
 
     saga: str
     branch: int = 0
 
 
 class Keys(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """Effects that the earlier sagas in a place have and have not undone: the first get new keys, the others
-    keep theirs.
+    """Effects of the sagas that this one replaces, undone and not undone: the undone get new keys,
+    the others keep theirs.
 
     The fields are as in `Undoable`.
     """

@@ -80,7 +80,7 @@ class Failed(Struct, frozen=True):
 
 
 class Granted(Struct, frozen=True):
-    """A person has approved the node's request: the node is asked again how it begins, after `first`."""
+    """A person has approved the node's request: the node is begun again, after the event `first`."""
 
     first: ev.QuestionClosed
 
@@ -92,7 +92,7 @@ class Ended(Struct, frozen=True):
 
 
 class Moved(Struct, frozen=True):
-    """The node goes on within itself, as the event says, and is asked again.
+    """The node continues with another part of its own work, as the event says, and is asked again.
 
     `begins`: the items that begin after the event.
     """
@@ -114,8 +114,8 @@ class Run(Struct, frozen=True):
 
 
 class Completed(Struct, frozen=True):
-    """An attempt that went on elsewhere has ended, with its `callback` if any: exactly one of output and
-    failure.
+    """An attempt that was handed over has ended, with its `callback` if any:
+    exactly one of output and failure.
     """
 
     callback: str = ""
@@ -126,7 +126,7 @@ class Completed(Struct, frozen=True):
 
 
 class Later(Struct, frozen=True):
-    """The node's open work is checked again at this moment."""
+    """The node's open work is to be checked again at this moment."""
 
     at: int
 
@@ -170,7 +170,7 @@ class NodeContext(Protocol):
 
     @property
     def now(self) -> int:
-        """UTC epoch milliseconds."""
+        """Time of the decision in UTC epoch milliseconds."""
 
     @property
     def state(self) -> State:

@@ -35,7 +35,9 @@ CALLED_OFF = "cancelled"
 
 
 class ChildKind(Kind):
-    """A child saga. It has an id before it exists, so that starting it twice makes one child."""
+    """Kind of a node that starts a child saga.
+    The child has an id before it exists, so that starting it twice makes one child.
+    """
 
     name = "workflow"
     load = CHILD

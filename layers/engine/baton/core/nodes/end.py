@@ -10,7 +10,7 @@ from baton.core.nodes.base import Activation, Ended, Kind, Next, NodeContext
 
 
 class EndKind(Kind):
-    """An end. It runs nothing."""
+    """Kind of a node that ends the saga. It runs nothing."""
 
     name = "end"
     lasts = False

@@ -11,7 +11,7 @@ from baton.core.nodes.base import Activation, Failed, Kind, Next, NodeContext, U
 
 
 class FailKind(Kind):
-    """A failure without an attempt: it has no reaction."""
+    """Kind of a node that fails the saga without an attempt: no reaction follows."""
 
     name = "fail"
     lasts = False

@@ -52,7 +52,7 @@ def part_of(node: Node, parts: ReplanParts, work: Replanning, item: str) -> Node
 
 
 def begin_replan(at: Activation, context: NodeContext) -> Next | None:
-    """Begin an item."""
+    """Begin an item of a replan: the request to the model, or a call that it suggested."""
     if at.item == CHOICE:
         return _choice(at, context)
     if at.item == PLAN:

@@ -16,7 +16,7 @@ from baton.core.nodes.child import ChildKind
 
 
 class GraphKind(ChildKind):
-    """A child workflow in all but its definition, which is that of its starter."""
+    """Kind of a node that runs a named graph: a child workflow whose definition is that of its starter."""
 
     name = "subgraph"
     shown = "graph"

@@ -10,7 +10,7 @@ from baton.core.nodes.base import Activation, Done, Kind, Next, NodeContext
 
 
 class ValueKind(Kind):
-    """A value. It runs nothing."""
+    """Kind of a node that gives a value. It runs nothing."""
 
     name = "pass"
     shown = "value"

@@ -18,9 +18,10 @@ REQUIRED: Final[Any] = object()
 
 
 class PipelineProblems(list[Problem]):
-    """Faults found so far."""
+    """Faults of a pipeline found so far."""
 
     def wrong(self, path: str, message: str, right: str = "") -> None:
+        """Record a fault at a place, with a suggestion."""
         self.append(Problem(path, message, right))
 
 
@@ -54,6 +55,8 @@ class PrimitiveField(NamedTuple):
 
 
 def text_shape(most: int, says: str = "a text") -> FieldShape:
+    """Return the shape of a text of at most `most` characters."""
+
     def read(value: Any, path: str, told: PipelineProblems) -> Any:
         if not isinstance(value, str) or not value:
             told.wrong(path, f"this must be {says}, not {'empty' if value == '' else type_of(value)}")
@@ -65,6 +68,7 @@ def text_shape(most: int, says: str = "a text") -> FieldShape:
 
 
 def whole_shape(least: int, most: int) -> FieldShape:
+    """Return the shape of a whole number between two bounds."""
     says = f"a whole number from {least} to {most}"
 
     def read(value: Any, path: str, told: PipelineProblems) -> Any:
@@ -77,6 +81,7 @@ def whole_shape(least: int, most: int) -> FieldShape:
 
 
 def one_of_shape(*words: str) -> FieldShape:
+    """Return the shape of one of some words."""
     says = f"one of {', '.join(words)}"
 
     def read(value: Any, path: str, told: PipelineProblems) -> Any:
@@ -109,6 +114,8 @@ def checked_shape(shape: FieldShape, make: Callable[[Any], Any]) -> FieldShape:
 
 
 def list_of(item: FieldShape, most: int, least: int = 1, says: str = "a list") -> FieldShape:
+    """Return the shape of a list with `least` to `most` items."""
+
     def read(value: Any, path: str, told: PipelineProblems) -> Any:
         if not isinstance(value, list):
             told.wrong(path, f"this must be {says}, not {type_of(value)}")
@@ -293,7 +300,7 @@ def _line(problem: Problem) -> str:
 
 
 class Broken(Exception):
-    """Raised by a primitive. `at` is the field of the step that it is about."""
+    """Error of a primitive on its data. `at` is the field of the step that it is about."""
 
     def __init__(self, code: str, message: str, at: str = "", right: str = "") -> None:
         super().__init__(message)
@@ -361,6 +368,7 @@ class PrimitiveCall:
         return table_rows(self.value, "its input")
 
     def other(self, name: str) -> Rows:
+        """Return the rows of a further input of the step."""
         return table_rows(self.others[name], f"`{name}`", name)
 
     def column(self, path: str, rows: Rows | None = None) -> list[Any]:
@@ -468,7 +476,7 @@ _SHARE = 5  # so many groups take as long again as the pattern without them: eac
 
 
 class Pattern:
-    """A compiled pattern."""
+    """A compiled RE2 pattern."""
 
     def __init__(self, source: str) -> None:
         """Compile a pattern. Raises `Wrong`."""

@@ -213,7 +213,7 @@ TRANSFORM = Primitive(
 
 
 class Expression:
-    """A parsed expression."""
+    """A parsed CEL expression of a pipeline's step."""
 
     def __init__(self, source: str) -> None:
         """Parse an expression. Raises `Wrong`."""

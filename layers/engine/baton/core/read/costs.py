@@ -170,6 +170,7 @@ class Charge(msgspec.Struct, frozen=True):
 
 
 def charge(price: Price, quantity: float) -> Charge:
+    """Return the charge of a quantity at a price."""
     return Charge(price.what, quantity, price.unit, price.usd(quantity))
 
 
@@ -179,6 +180,7 @@ def bill(usage: Usage) -> list[Charge]:
 
 
 def total_of(charges: Sequence[Charge]) -> float:
+    """Return the dollars of all charges."""
     return sum(line.usd for line in charges)
 
 
@@ -226,7 +228,9 @@ def _dollars(usd: float) -> float:
 
 
 class ModelCosts:
-    """Sums over a log, whatever branch an entry is in: requests of an abandoned branch are paid for, too."""
+    """Costs of models, summed over a log with all its branches:
+    requests of an abandoned branch are paid for, too.
+    """
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, str], list[int]] = {}
@@ -336,7 +340,7 @@ _ROLLED_BACK = ("rolled_back", "rollback_failed")
 
 
 class ErrorBudgets:
-    """Sums by workflow. `percent` of its sagas may fail; 0: there is no budget."""
+    """Numbers of sagas by workflow. `percent` of them may fail; 0: there is no budget."""
 
     def __init__(self, percent: float) -> None:
         self._percent = percent

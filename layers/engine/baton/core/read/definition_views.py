@@ -152,6 +152,7 @@ def _limits(limits: Mapping[str, Cap]) -> dict[str, Any]:
 
 
 def cap_view(name: str, cap: Cap) -> dict[str, Any]:
+    """Return a limit as `GET /workflows/{name}` shows it."""
     return {"most": cap.most / MICRO if name == "cost" else cap.most, "then": cap.then}
 
 

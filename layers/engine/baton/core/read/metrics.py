@@ -126,7 +126,7 @@ class Tally:
 
 
 class Figures:
-    """Sums of the figures of entries until they are taken."""
+    """Metrics of log entries, summed up until they are taken."""
 
     def __init__(self, *, counts_ends: bool = False) -> None:
         self._counts_ends = counts_ends

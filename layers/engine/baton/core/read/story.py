@@ -342,7 +342,7 @@ def end_of(place: Place) -> End:
 
 
 class Reasons:
-    """Questions about one story."""
+    """Answers to why-questions about one story."""
 
     def __init__(self, story: Story) -> None:
         self._story = story

@@ -51,7 +51,7 @@ class Caller:
 
     @property
     def by(self) -> str:
-        """Name for the log."""
+        """Name of the caller in the log."""
         return f"{self.user}/{self.session}" if self.session else self.user
 
 
@@ -253,6 +253,7 @@ def read_cursor(cursor: str) -> bytes:
 
 
 def foreign_cursor() -> UserError:
+    """Return the error for a cursor of another list."""
     return UserError("the cursor is not one that a list has answered with; leave it out to begin anew")
 
 

@@ -122,7 +122,7 @@ class Run(Struct):
 
 
 class Superseded(Exception):
-    """Another invocation holds this saga now, or the time of this one is over."""
+    """Error that ends work on a saga: another invocation holds it now, or the time of this one is over."""
 
 
 class LogWriter:

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Overdue(TimeoutError):
-    """The time of a call is over. No other `TimeoutError` is one, such as a socket's."""
+    """Error for a call whose time is over. No other `TimeoutError` is one, such as a socket's."""
 
 
 class _Call(Struct, eq=False):

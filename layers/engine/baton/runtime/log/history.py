@@ -281,7 +281,9 @@ _OF, _SHARE = 3, 2  # two thirds of the time; the answer to a log takes less tha
 
 
 class ReadingTime:
-    """From now on, for a request that must be answered by `deadline` (epoch ms)."""
+    """Time limit for reading a log, from now on,
+    for a request that must be answered by `deadline` (epoch ms).
+    """
 
     def __init__(self, clock: Clock, deadline: int) -> None:
         now = clock.now()

@@ -133,7 +133,7 @@ def _has_ended_anew(before: Head, state: State, status: str) -> bool:
 
 
 class Leases:
-    """The lease protocol for one invocation."""
+    """Leases of one invocation: taking, extending and giving back."""
 
     def __init__(self, context: InvocationContext) -> None:
         self._log = context.log

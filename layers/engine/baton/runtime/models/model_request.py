@@ -51,7 +51,7 @@ CANCEL_S = 2.0
 
 
 class UnfinishedError(Exception):
-    """A look has found that the request is not over, or has found out nothing. It is looked at again."""
+    """Error of a poll: the provider still works on the request, or did not answer. It is polled again."""
 
 
 async def poll_response(models: Models, work: Callback, context: StepContext, now: int) -> ModelAnswer:
@@ -171,7 +171,7 @@ USUAL_OUTPUT = 4_096
 
 
 class ModelAttempt:
-    """A model is asked for one attempt of a step."""
+    """One attempt of a step that asks a model."""
 
     def __init__(
         self,
@@ -431,7 +431,7 @@ _worker_logger = logging.getLogger("baton.worker")
 
 
 class Summary:
-    """The one of a turn. Its request is held, counted and limited as the turn's own.
+    """The summary of older messages for one turn. Its request is held, counted and limited as the turn's own.
 
     `tokens`: what it has used, as its provider says. `failed`: why there is none; the transcript is then only
     cut.

@@ -332,7 +332,7 @@ class AccountQueues(dict[Account, AccountQueue]):
 
 @dataclass
 class LedgerCache:
-    """Lives as long as a process: the accounts, their limits, and what is known of today.
+    """Cache of a process: the accounts, their limits, and the known sums of today.
 
     `blocked` have spent their day's money, or are blocked, which only a later rule undoes (a tenant without a
     user); `told` are keys of notices that this process has asked for. `rules`: what operators have decided

@@ -20,7 +20,7 @@ from baton.runtime.money.accounts import AttemptSpending, LedgerCache, Slices
 
 
 class Halt(Struct, frozen=True):
-    """The attempt comes no further: the saga has to be parked, and the notices are to be sent."""
+    """Result of an attempt without money: the saga has to be parked, and the notices are to be sent."""
 
     parked: ev.Parked
     notices: tuple[ev.Notice, ...]
@@ -41,7 +41,7 @@ class Halted(NoRoom):
 
 
 class Halting:
-    """Decisions about a saga from the sums of its accounts."""
+    """Decisions to halt a saga, from the sums of its accounts."""
 
     def __init__(self, cache: LedgerCache, clock: Clock) -> None:
         self._cache = cache

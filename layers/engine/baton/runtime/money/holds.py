@@ -155,7 +155,7 @@ PREFIX = "tree/"
 
 
 class SharedHolds:
-    """The accounts of one invocation."""
+    """Accounts of the limits that the sagas of one invocation share with others."""
 
     def __init__(self, context: InvocationContext, cache: LedgerCache) -> None:
         until = context.invocation.leases_until(context.limits)

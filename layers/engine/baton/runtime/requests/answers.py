@@ -147,7 +147,7 @@ Check = Callable[[State, Ask, int], None]
 async def give(
     request: Request, incidents: IncidentService, saga: str, answer: Answer, key: str, check: Check | None
 ) -> dict[str, Any]:
-    """See `Service.answer`."""
+    """Give an answer; see `Service.answer`."""
     opened = await request.open(saga)
     if len(msgspec.json.encode(answer.arguments)) > MAX_ARGUMENTS:
         raise TooLarge(f"the arguments of an answer have at most {MAX_ARGUMENTS} bytes")
@@ -223,7 +223,7 @@ _NONE = "there is no such question"
 
 
 class Answering(Protocol):
-    """`Service.answer`."""
+    """Type of `Service.answer`."""
 
     async def __call__(
         self, saga: str, answer: Answer, key: str, check: Callable[[State, Ask, int], None]
@@ -237,7 +237,7 @@ async def caller_with(request: Request, token: str) -> Caller:
 
 
 async def answer_by(answering: Answering, request: Request, token: str, answer: Answer) -> dict[str, Any]:
-    """See `Service.confirm`."""
+    """Give the answer of a link; see `Service.confirm`."""
     said = await _read(request, token)
     if said.tenant != request.caller.tenant:
         raise NotFound(_NONE)
@@ -269,7 +269,7 @@ Rule = Callable[[State, str, Ask, Person, int], Sequence[Event]]
 
 
 class Append(Protocol):
-    """Puts what `make` says as one entry, with a wake: a worker tells, or has the inbox follow."""
+    """Appender of the events of `make` as one entry, with a wake for a worker."""
 
     def __call__(
         self, opened: Opened, make: Callable[[State, int], Sequence[Event]]
@@ -298,7 +298,7 @@ class QuestionService:
         return await self._note(saga, ask, release)
 
     async def remind(self, saga: str, ask: str) -> dict[str, Any]:
-        """Have those whom the question is for told again.
+        """Notify the audience of a question again.
         Raises as `claim`; `NotAllowedNow` with the time when it can be done.
         """
         return await self._note(saga, ask, remind_audience)

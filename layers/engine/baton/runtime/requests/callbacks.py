@@ -43,7 +43,7 @@ async def caller_with(request: Request, token: str) -> Caller:
 
 
 async def complete_callback(request: Request, token: str, said: Said) -> dict[str, Any]:
-    """See `Service.callback`."""
+    """Complete a callback; see `Service.callback`."""
     holder = await _holder(request, token)
     if holder.tenant != request.caller.tenant:
         raise NotFound(_NONE)
@@ -59,9 +59,7 @@ async def complete_callback(request: Request, token: str, said: Said) -> dict[st
 
 
 async def take_announcement(request: Request, profile: str, headers: Mapping[str, str], body: bytes) -> bool:
-    """See `Service.announced`.
-    What is announced is no answer: a worker fetches that, as it does when nothing is announced.
-    """
+    """Take a provider's announcement that a response has ended; see `Service.announced`."""
     models = request.engine.models
     try:
         over = await models.heard(profile, headers, body) if models is not None else None

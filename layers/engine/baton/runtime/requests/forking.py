@@ -20,10 +20,7 @@ from baton.runtime.log.history import History
 
 
 async def fork_saga(request: Request, opened: Opened, cut: int, reason: str, key: str) -> dict[str, Any]:
-    """See `Service.fork`.
-
-    The head is armed first: an ended saga is in no index, and the wake of the entry may be lost.
-    """
+    """Fork a saga; see `Service.fork`."""
     history, clock = opened.history, request.engine.clock
     remembered = FORK_KEY + key
     armed = 0

@@ -79,6 +79,7 @@ class Listing:
 
     @property
     def fingerprint(self) -> str:
+        """Digest of the filter, so that a cursor of another list is refused."""
         return body_hash(
             [self.tenant, self.status, self.workflow, self.since, *([self.labels] if self.labels else [])]
         )[:_FILTER_DIGITS]
@@ -266,7 +267,7 @@ def _question_after(
 
 
 def of_saga(state: State, now: int, limit: int) -> list[dict[str, Any]]:
-    """Return the open questions of one saga, as its log has them."""
+    """Return the views of the open questions of one saga, as its log has them."""
     rows, unknown = state.outbox.rows, Shown()
     found = [row_of(state, ask, told=rows.get(ask.id, unknown).told) for _, ask in open_questions(state)]
     return [row_view(row) for row in sorted(found, key=lambda row: row.spot) if row.spot[0] > now][:limit]

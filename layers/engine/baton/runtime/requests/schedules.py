@@ -37,7 +37,7 @@ from baton.runtime.starting.start import body_hash
 
 
 class Starts(Protocol):
-    """`Service.start`."""
+    """Type of `Service.start`."""
 
     async def __call__(
         self, workflow: str, given: Any, key: str, *, said: Any = None, labels: Mapping[str, str] = NO_LABELS
@@ -92,11 +92,11 @@ class ScheduleService:
         return schedule_view(await self._there(workflow))
 
     async def pause(self, workflow: str) -> dict[str, Any]:
-        """Pause the schedule: it starts nothing until it is resumed. Repeated, it changes nothing. Raises `NotFound`."""
+        """Pause the schedule until it is resumed. Repeated, it changes nothing. Raises `NotFound`."""
         return await self._change(workflow, lambda there, now: pause_schedule(there, self._by, now))
 
     async def resume(self, workflow: str) -> dict[str, Any]:
-        """Resume the schedule: it goes on with the next tick. Repeated, it changes nothing. Raises `NotFound`."""
+        """Resume the schedule from its next tick on. Repeated, it changes nothing. Raises `NotFound`."""
         return await self._change(workflow, resume_schedule)
 
     async def trigger(self, workflow: str, key: str, start: Starts) -> tuple[dict[str, Any], bool]:
@@ -186,7 +186,7 @@ _A_LOOK_MS = 2_000  # none begins later than that before the end
 
 
 class Ticker:
-    """Looks at schedules for one invocation."""
+    """Handler of due schedules for one invocation."""
 
     def __init__(self, engine: Engine, scope: InvocationScope) -> None:
         self._engine, self._p = engine, scope

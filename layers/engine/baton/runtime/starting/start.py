@@ -39,7 +39,7 @@ from baton.runtime.invocation.context import InvocationContext
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartRequest:
-    """All that entry 1 is made of.
+    """Content of entry 1 of a saga.
 
     `body_hash` tells a repeated request from a different one. `handled`: a saga above goes on from this one's
     failure. `expires`: when the saga above does, which refers to the values of this one. `is_part`: this one
@@ -84,7 +84,7 @@ def refuse_another_body(there: Head, hashed: str) -> None:
 
 
 class Starter:
-    """Starts sagas."""
+    """Starter of sagas for one invocation."""
 
     def __init__(self, context: InvocationContext) -> None:
         self._log = context.log

@@ -77,7 +77,9 @@ class LocalBreaker:
 
 
 class Breaking:
-    """Lets calls through, holds them back, and reports what became of them."""
+    """Circuit breakers of one invocation: they let calls through, hold them back,
+    and count their outcomes.
+    """
 
     def __init__(
         self,

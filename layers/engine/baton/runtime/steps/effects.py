@@ -103,6 +103,7 @@ def check_about(there: Effect, about: str) -> None:
 
 
 def unknown(there: Effect, why: str, is_sure: bool = False) -> StepFailure:
+    """Return the failure of a step whose effect may have happened."""
     begun = f"an attempt of saga {there.saga} at `{there.slot}` began at {iso(there.updated)}"
     if is_sure:
         return StepFailure(
@@ -212,7 +213,7 @@ class _Try(Struct):
 
 
 class EffectClaims:
-    """Once-only effects for one invocation."""
+    """Claims of once-only effects, for one invocation."""
 
     def __init__(self, context: InvocationContext) -> None:
         self._effects = context.store.effects

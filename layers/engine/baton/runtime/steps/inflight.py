@@ -74,6 +74,7 @@ class InFlight:
 
     @property
     def slots(self) -> KeysView[str]:
+        """Slots with a running attempt."""
         return self._running.keys()
 
     @property

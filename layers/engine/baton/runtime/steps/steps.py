@@ -148,7 +148,7 @@ def foreseen(step: RunStep, specs: Specs) -> int:
 
 
 class Paying:
-    """A performer that makes no call for which there is no money: then it raises `NoRoom`, or `Halted`."""
+    """Performer that makes no call for which there is no money: then it raises `NoRoom`, or `Halted`."""
 
     def __init__(
         self, performer: Performer, specs: Specs, ledger: Ledger, state: State, step: RunStep
@@ -171,7 +171,7 @@ class Paying:
 
 
 class Unapproved(NoRoom):
-    """A call that a person has to approve first: it was not made."""
+    """Error for a call that a person has to approve first: it was not made."""
 
     def __init__(self, request: ApprovalRequest) -> None:
         super().__init__(f"`{request.tool}` waits for an approval")
@@ -179,7 +179,7 @@ class Unapproved(NoRoom):
 
 
 class Approved:
-    """A performer that makes no call which has to be approved and is not: then it raises `Unapproved`."""
+    """Performer that makes no call which needs an approval and has none: then it raises `Unapproved`."""
 
     def __init__(self, performer: Performer, specs: Specs, step: RunStep) -> None:
         self._performer = performer

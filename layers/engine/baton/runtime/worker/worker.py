@@ -61,7 +61,7 @@ class Delivery(Struct, frozen=True):
 
 
 class Worker:
-    """Handler of the worker function."""
+    """Handler of the worker function: runs the sagas of a batch of wakes."""
 
     def __init__(
         self, engine: Engine, dead_letters: DeadLetters, invoker: Invoker, queue: Queue | None = None

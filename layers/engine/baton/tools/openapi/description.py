@@ -32,7 +32,7 @@ _PLAIN: Final = frozenset((
 
 
 class DescriptionError(Exception):
-    """A description cannot be used; the message says why."""
+    """Error for a description that cannot be used; the message gives the reason."""
 
 
 def resolve_references(document: Any, node: Any) -> dict[str, Any]:
@@ -413,6 +413,7 @@ def _encodings(media: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, bool]
 
 
 def is_json(kind: str) -> bool:
+    """Return true if a media type is JSON."""
     plain = kind.partition(";")[0].strip().lower()
     return plain in ("application/json", "application/*") or plain.endswith("+json")
 

@@ -32,21 +32,24 @@ _HEADER: Final = struct.Struct("!BII")
 
 
 class Garbled(Exception):
-    """Bytes that no helper of ours sends."""
+    """Error for bytes that no helper of ours sends."""
 
 
 class Frame(NamedTuple):
+    """Message between a worker and a helper process."""
+
     tag: int
     call: int
     data: bytes
 
 
 def encode(tag: int, call: int, data: bytes) -> bytes:
+    """Return the bytes of a frame."""
     return _HEADER.pack(tag, call, len(data)) + data
 
 
 class Decoder:
-    """Frames from bytes as they come. `most` is the length of the longest."""
+    """Decoder of frames from bytes as they arrive. `most` is the length of the longest."""
 
     def __init__(self, most: int) -> None:
         self._most = most

@@ -214,6 +214,7 @@ class CancelBody(Body):
 
     @property
     def grace_ms(self) -> int:
+        """Milliseconds that running steps may finish in."""
         return self.grace_s if self.mode == "graceful" else 0
 
 
@@ -506,6 +507,7 @@ class RollbackBody(Body):
 
     @property
     def step(self) -> str:
+        """Step to roll back to. Empty if the body names a version."""
         return self.to if isinstance(self.to, str) else ""
 
 

@@ -33,7 +33,7 @@ POLL = "poll"
 
 
 class Words(NamedTuple):
-    """Of one object: the words of other tools for its keys, and messages about words without a key."""
+    """Words of other tools for the keys of one object, and messages about words without a key."""
 
     keys: Mapping[str, str]
     said: Mapping[str, str] = {}
@@ -53,7 +53,7 @@ def _of(word: str, found: Iterable[tuple[str, str]]) -> str:
 
 
 class KnownInterfaces(Protocol):
-    """Known besides the document: the tools, and by reference the schema of each child's input."""
+    """Interfaces outside the document: the tools, and by reference the schema of each child's input."""
 
     @property
     def tools(self) -> Mapping[str, ToolSpec]: ...

@@ -18,7 +18,7 @@ Step = Callable[[str], str]
 
 
 class Expands(Protocol):
-    """The fields of one node of such a kind, as its model has read them."""
+    """One node of an application's own kind: its fields, as its model has read them."""
 
     def nodes(self, step: Step) -> Mapping[str, Mapping[str, Any]]:
         """Return nodes of built-in kinds by names of their own.
@@ -28,7 +28,9 @@ class Expands(Protocol):
 
 
 class OwnKind(NamedTuple):
-    """`key` is its field in a document. `model` has the fields under it and `nodes` of `Expands`."""
+    """A kind of node that an application defines.
+    `model` has the fields under it and `nodes` of `Expands`.
+    """
 
     key: str
     model: type[BaseModel]

@@ -145,7 +145,7 @@ class PauseModel(Model):
 
 
 class LoopModel(Model):
-    """Stands at the last node of a loop and says whether it goes round again."""
+    """Loop, written at its last node: the condition of another round, and the limits."""
 
     while_: Condition = Field(
         alias="while",
@@ -184,7 +184,7 @@ class LoopModel(Model):
 
 
 class PollModel(Model):
-    """The tool is asked again, after a pause, until a condition on its answer holds."""
+    """Poll: the tool is called again, after a pause, until a condition on its answer holds."""
 
     until: Condition = Field(
         description="Condition on the answer. Once it holds, the answer is the node's output.",

@@ -379,7 +379,7 @@ class CatchModel(Model):
 
 
 class HandlersModel(CatchModel):
-    """A `catch` that is only names."""
+    """A `catch` that only names nodes."""
 
 
 def _rules(value: Any) -> Any:

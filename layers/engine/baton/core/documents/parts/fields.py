@@ -226,7 +226,7 @@ def one_of_schema(*words: str) -> WithJsonSchema:
 
 
 class Model(BaseModel):
-    """An object of a document. What it does not know is refused."""
+    """Base class of the objects of a document. Unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
     # The field that a value which is no object stands for: `join: any` is `join: {wait_for: any}`.
@@ -270,6 +270,7 @@ _PLACED = rf"\$\{{{_SPACE}{_expression()}{_SPACE}\}}"
 
 
 def ref(name: str) -> dict[str, Any]:
+    """Return a reference to a definition of the schema."""
     return {"$ref": f"#/$defs/{name}"}
 
 

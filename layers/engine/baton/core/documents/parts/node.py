@@ -65,8 +65,8 @@ def _list(value: Any) -> Any:
 
 
 class MapModel(Share, Model):
-    """The node is done once for each item of a list: `${item}` is the item,
-    `${index}` its place in the list, from 0.
+    """Map: the node is done once for each item of a list.
+    `${item}` is the item, `${index}` its place in the list, from 0.
     """
 
     short: ClassVar[str] = "over"

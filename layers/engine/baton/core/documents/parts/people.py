@@ -95,7 +95,7 @@ def _true(value: Any) -> Any:
 
 
 class EscalationModel(Model):
-    """One thing that happens while there is no answer."""
+    """One action while there is no answer."""
 
     after: Duration = Field(description="Time from the question to this action.")
     remind: Annotated[Literal[True] | None, BeforeValidator(_true), Given] = Field(
@@ -115,7 +115,7 @@ class EscalationModel(Model):
         return self
 
     def said(self) -> dict[str, Any]:
-        """Return the escalation as a graph has it; there may be expressions in it."""
+        """Return the action as a graph has it; there may be expressions in it."""
         step = self.model_dump(exclude_unset=True)
         step["after_ms"] = step.pop("after")
         return step
@@ -210,7 +210,7 @@ def _currency(value: Any) -> Any:
 
 
 class RiskRuleModel(Model):
-    """A level for the calls that fit all that it says."""
+    """Rule for a level of risk. It is for the calls that fit all of its fields."""
 
     level: Annotated[str, one_of(*LEVELS), one_of_schema(*LEVELS), Given] = Field(
         description="`high` and `critical` ask a person first."

@@ -11,6 +11,8 @@ _HOUR_MS = 3_600_000
 
 
 class AskUser(Strategy):
+    """Ask the saga's user about the failed step."""
+
     name = "ask_user"
     says = "Ask a person, and wait for the answer."
     most = 3

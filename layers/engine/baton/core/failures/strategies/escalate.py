@@ -6,6 +6,8 @@ from baton.core.failures.strategies.base import ESCALATED, ON_CALL, Strategy, St
 
 
 class Escalate(Strategy):
+    """Open an incident for the people on call, and wait for their decision."""
+
     name = "escalate"
     says = "Open an incident, tell the person on call, and wait for a decision."
     most = 3

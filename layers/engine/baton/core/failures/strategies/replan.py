@@ -23,6 +23,8 @@ from baton.core.failures.strategies.base import (
 
 
 class Replan(Strategy):
+    """Repeat the step in another way: another tool, other arguments, or a smaller context."""
+
     name = "replan"
     says = "Try it another way: carry out one of the hints."
     most = 3

@@ -10,6 +10,8 @@ from baton.core.failures.strategies.base import Strategy
 
 
 class Rollback(Strategy):
+    """Fail the step, and the saga unless its graph goes on, and undo the saga's effects."""
+
     name = "rollback"
     says = "Undo what was done, and end."
     largest_at_most = 1

@@ -96,8 +96,7 @@ _OVER = "/"  # before the code with which one ended: no fingerprint begins so
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """A report of work elsewhere: `status` is SUCCESS, FAILURE or HEARTBEAT.
-
+    """A report of external work: `status` is SUCCESS, FAILURE or HEARTBEAT.
     `retryable` None: as its code says.
     """
 

@@ -23,7 +23,7 @@ _MOST_TRIES = 3
 
 
 class AvailableOutputs:
-    """For each node of a flow without circles: what it can read."""
+    """Outputs that each node of a flow without circles can read."""
 
     def __init__(self, flow: Flow, go_on: Callable[[], None]) -> None:
         """Prepare for a flow. `go_on` is called at each node, and raises when the analysis takes too long."""
@@ -144,7 +144,7 @@ class AvailableOutputs:
 
 
 class OutputsAt:
-    """For each node: what is known along the edges, of what is sure."""
+    """Outputs that are certain at each node, from the facts along its edges."""
 
     def __init__(
         self, flow: Flow, ended: Ended, lost: Lost, sure: MustRun, go_on: Callable[[], None]

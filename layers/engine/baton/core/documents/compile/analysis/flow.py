@@ -265,7 +265,7 @@ _MOST_WORK = 20_000
 
 
 class Ended:
-    """Facts about every node of a flow, by its number."""
+    """Nodes that have ended before each node of a flow, by its number."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow = flow

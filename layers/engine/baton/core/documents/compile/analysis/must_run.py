@@ -30,7 +30,8 @@ from baton.core.documents.compile.analysis.flow import Ended, Flow, FlowNode, in
 
 
 class Lost:
-    """For each node of a flow, by its number: the *causes* that may be on its edges.
+    """Causes, by node of a flow and its number, that may be on the node's edges.
+    A cause is a rule of a node's `catch`, as a bit.
 
     A cause is a rule of a node's `catch`, as a bit.
     A flow without handlers has none.
@@ -320,7 +321,7 @@ _NEVER = -1
 
 
 class MustRun:
-    """For each node, by its number, what follows from its being done."""
+    """Facts that follow once a node is done, by the node's number."""
 
     def __init__(
         self, flow: Flow, ended: Ended, lost: Lost, go_on: Callable[[], None], ended_by_then: int = -1

@@ -193,7 +193,7 @@ class Within:
 
     @property
     def names(self) -> list[str]:
-        """Those of all graphs of the document."""
+        """Names of all graphs of the document."""
         return [graph_name(graph) for graph in self.inputs]
 
 
@@ -201,7 +201,7 @@ ALONE = Within()
 
 
 class OutOfTime(Exception):
-    """The document takes too long to compile. `place`: where that was found."""
+    """Error for a document that takes too long to compile. `place`: the part that was under way."""
 
     def __init__(self, place: str = "") -> None:
         super().__init__(place)
@@ -232,7 +232,7 @@ class Source:
 
     @cached_property
     def kinds(self) -> dict[str, NodeDocument]:
-        """By node, its kind."""
+        """Kind of each node."""
         return {name: kind_of(node) for name, node in self.nodes.items()}
 
     def tool(self, name: str) -> str:
@@ -251,14 +251,17 @@ class Source:
 
     @cached_property
     def edges(self) -> Edges:
+        """The edges between the nodes."""
         return Edges(self.nodes)
 
     @cached_property
     def flow(self) -> Flow:
+        """The nodes and edges without circles."""
         return Flow(self.nodes, self.edges)
 
     @cached_property
     def loops(self) -> Loops:
+        """The loops around each node."""
         return Loops(self.nodes, self.edges, self.flow)
 
     @cached_property
@@ -273,7 +276,7 @@ class Source:
 
     @cached_property
     def read(self) -> dict[str, Read]:
-        """All conditions, by their places."""
+        """All conditions that can be read, by their places."""
         found = {}
         for place, value, of, names in (*_conditions(self.nodes), *self._conditions_of_policies()):
             self.go_on(place)
@@ -283,7 +286,7 @@ class Source:
 
     @cached_property
     def asked(self) -> list[Any]:
-        """All conditions, as they are written."""
+        """All conditions as written."""
         return [value for _, value, _, _ in (*_conditions(self.nodes), *self._conditions_of_policies())]
 
     def condition(self, place: str) -> Condition | None:
@@ -318,7 +321,7 @@ class Source:
 
     @cached_property
     def hinted(self) -> dict[str, PolicyChange]:
-        """By node, the hints that policies name for it."""
+        """Hints that policies name for each node."""
         found: dict[str, PolicyChange] = {}
         for _, policy, names in self.policies:
             if (hint := policy.then.hint) is not None:
@@ -368,8 +371,8 @@ class Source:
 
 
 class Read(NamedTuple):
-    """A condition, if it can be read, and what is wrong with it; what it is
-    about, and at which nodes it is asked.
+    """A condition, if it can be read, with its faults, its default subject,
+    and the nodes at which it is asked.
     """
 
     condition: Condition | None
@@ -379,7 +382,7 @@ class Read(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """A policy, where it stands, and the nodes that it is for."""
+    """A failover policy, its place in the document, and the nodes that it is for."""
 
     place: str
     policy: PolicyModel

@@ -105,7 +105,7 @@ class GraphPart:
 
 
 class GraphParts:
-    """The document and its graphs, the document first."""
+    """The document and its named graphs as parts to compile, the document first."""
 
     def __init__(self, document: Any) -> None:
         self.problems: list[Problem] = []
