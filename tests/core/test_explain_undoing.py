@@ -6,7 +6,7 @@ from typing import Any
 
 from baton.core.log import events as ev
 from baton.core.read.explain import explain, way
-from baton.core.read.places import Moment, see
+from baton.core.read.places import Moment, see_undo_event
 from baton.core.read.story import Reasons
 from tests.core.build import Saga, done, failed, program, task
 from tests.core.test_undoing import AT_ONCE, undoable
@@ -108,12 +108,12 @@ def test_a_child_and_what_the_story_does_not_know_are_told_too(says: Says) -> No
         ev.ChildUndone(node="e", item="undo-t1", child="k1"),
         ev.UndoPassed(node="e", item="t9", version=3),
     ):
-        see(known, event, now)
+        see_undo_event(known, event, now)
     says((known.places["b"].fate, known.places["b#undo"].said))
     assert known.places["e#undo-t1"].said == "by no tool"
     known.places["b"].label = "turn 1"
-    see(known, ev.UndoStepBegan(node="b", item="undo", at=0, version=3, child="k1"), now)
-    see(known, ev.ChildUndone(node="b", item="undo", child="k1"), now)
+    see_undo_event(known, ev.UndoStepBegan(node="b", item="undo", at=0, version=3, child="k1"), now)
+    see_undo_event(known, ev.ChildUndone(node="b", item="undo", child="k1"), now)
     assert (known.places["b"].fate, known.places["b#undo"].label) == (
         "undone by child k1",
         "undo of turn 1",

@@ -12,7 +12,7 @@ from baton.core.conditions.matches import TooMuch, check_work
 from baton.core.conditions.patterns import weight
 from baton.core.conditions.schema import check_schema, violations
 from baton.core.conditions.schemaplan import SchemaError, plan_for, plan_of
-from baton.core.conditions.values import Kept
+from baton.core.conditions.values import ResultCache
 from baton.errors import Problem
 from tests.core.apart import tried_apart
 from tests.core.build import problems_of
@@ -246,7 +246,7 @@ def test_what_is_kept_of_compiled_schemas_is_bounded_in_bytes_and_the_oldest_goe
         made.append(key)
         return key * 10
 
-    kept = Kept(make, 49, len)
+    kept = ResultCache(make, 49, len)
     for key in ("a", "b", "a", "ccc", "a", "b"):
         assert kept(key) == key * 10
     assert (made, kept.cache_info()) == (["a", "b", "ccc", "b"], (4, 2, 20))
@@ -262,7 +262,7 @@ def test_what_two_threads_make_at_once_is_kept_once() -> None:
         calls.append(key)
         return kept(key) if len(calls) == 1 else "x"  # another is faster with the same
 
-    kept: Kept[int, str] = Kept(make, 50, len)
+    kept: ResultCache[int, str] = ResultCache(make, 50, len)
     assert (kept(1), kept.cache_info()) == ("x", (2, 1, 1))
 
 

@@ -13,7 +13,7 @@ from baton.core.failures.alternatives import Alternative
 from baton.core.failures.strategies.base import History
 from baton.core.log import events as ev
 from baton.core.log.records import Paused
-from baton.core.log.scopes import Made
+from baton.core.log.scopes import MadeCall
 from baton.core.log.snapshots import SHAPE, decode_state, encode_moved, encode_state, moved_to
 from baton.core.log.state import (
     FINISHED,
@@ -158,7 +158,7 @@ def busy() -> State:
         closed={"b": ("w",)},
         approved={"b": ("digest", "other")},
         items={"c#a": ev.Value(v=1), "c#b": None},
-        made={"d": Made("c#a", ev.Value(v=1))},
+        made={"d": MadeCall("c#a", ev.Value(v=1))},
         admitted=("c",),
         begun={"b": 7},
         first_started_at={"b": 8},

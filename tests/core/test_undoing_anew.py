@@ -9,7 +9,7 @@ from baton.core.graph.graph import Catch, Loop, Node
 from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.state import UNKNOWN_OUTCOME, status_of
-from baton.core.log.undos import Earlier, Keys
+from baton.core.log.undos import Keys, ReplacedSaga
 from tests.core.asked import steps_of
 from tests.core.build import Saga, done, failed, program, task
 from tests.core.graphs_of import again
@@ -125,7 +125,7 @@ def test_what_could_not_be_undone_is_tried_once_after_a_fork_to_before_it_was_tr
 
 
 def test_a_saga_does_anew_what_the_one_in_its_place_has_undone_and_nothing_else() -> None:
-    before = (Earlier("s0.0.a", 1),)
+    before = (ReplacedSaga("s0.0.a", 1),)
     keys = Keys(rounds={"a": ((),), "b": ((),)}, standing={"b": 1})
     saga = Saga(program(undoable("a"), undoable("b"), task("c")), before=before, keys=keys)
     assert saga.state.origin.before == before

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from baton.adapters.discreet import Discreet
+from baton.adapters.discreet import SecretFilter
 from baton.settings import FUNCTIONS
 from tests.handlers.deployment import Deployment
 
@@ -19,6 +19,6 @@ def test_the_log_of_a_function_is_without_secrets(function: str, deployment: Dep
     logging.getLogger().addHandler(handler)
     try:
         with deployment.function(function):
-            assert [type(known) for known in handler.filters] == [Discreet]
+            assert [type(known) for known in handler.filters] == [SecretFilter]
     finally:
         logging.getLogger().removeHandler(handler)

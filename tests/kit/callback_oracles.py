@@ -22,7 +22,7 @@ from baton.core.log.events import (
     StepFailed,
     StepSucceeded,
 )
-from baton.core.log.folding.received import CALLBACK, FAILURE, HEARTBEAT, SUCCESS, Said
+from baton.core.log.folding.received import CALLBACK, FAILURE, HEARTBEAT, SUCCESS, CallbackReport
 from baton.core.log.state import owner_of, slot_of
 from baton.errors import CallbackOver, NotAllowedNow
 from tests.kit.virtual_time import EPOCH
@@ -35,9 +35,9 @@ _Ends = AttemptFailed | StepFailed | StepSucceeded
 MADE_AT_THE_END = frozenset({"output_unbound", "output_too_large"})
 """What a saga fails with in which all is done."""
 TOO_LATE = (
-    Said(status=HEARTBEAT),
-    Said(status=SUCCESS, output="too late"),
-    Said(status=FAILURE, code="late"),
+    CallbackReport(status=HEARTBEAT),
+    CallbackReport(status=SUCCESS, output="too late"),
+    CallbackReport(status=FAILURE, code="late"),
 )
 
 
@@ -144,7 +144,7 @@ def _goes_to_its_end(events: list[Event]) -> bool:
 def unheard(entries: list[Entry], said: Acknowledged) -> str:
     """What was acknowledged of a callback, and the log does not say; empty if it does."""
     one = read(entries)[0].get(said.key, Handed(said.key))
-    what: Said = said.payload
+    what: CallbackReport = said.payload
     if what.status == HEARTBEAT:
         often = one.opened.heartbeat_ms if one.opened is not None else 0
         is_known = not often or any(at > said.at - often / 2 for at in one.signs)

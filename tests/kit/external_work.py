@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from baton import Context, tool
-from baton.core.log.folding.received import FAILURE, HEARTBEAT, SUCCESS, Said
+from baton.core.log.folding.received import FAILURE, HEARTBEAT, SUCCESS, CallbackReport
 from baton.errors import CallbackOver, EngineFault, NotAllowedNow
 from baton.runtime.requests.service import Service
 from baton.tools.define import Registry
@@ -184,7 +184,7 @@ class Telling:
 
     async def tell(self, **said: Any) -> None:
         await self.luck.is_on_its_way()
-        await asyncio.gather(*(self._tell_once(Said(**said)) for _ in range(self.luck.copies())))
+        await asyncio.gather(*(self._tell_once(CallbackReport(**said)) for _ in range(self.luck.copies())))
 
     async def report(self) -> None:
         """That it is done. It gives signs of life until that is heard, for which the API may need a service that is out of order."""
@@ -199,8 +199,8 @@ class Telling:
     async def _beat(self) -> None:
         while True:
             await asyncio.sleep(BEAT_S)
-            await self._tell_once(Said(status=HEARTBEAT))
+            await self._tell_once(CallbackReport(status=HEARTBEAT))
 
-    async def _tell_once(self, said: Said) -> None:
+    async def _tell_once(self, said: CallbackReport) -> None:
         with suppress(CallbackOver):  # it is not waited for any more
             await self.say(lambda service: service.callback(self.job.token, said))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from baton.core.effects.toolspec import ONCE
-from baton.core.log.folding.received import CALLBACK, Said
+from baton.core.log.folding.received import CALLBACK, CallbackReport
 from baton.core.log.questions import Answer, answer_key
 from baton.errors import NotAllowedNow, Throttled
 from baton.ports import Message, SagaRef, StepContext
@@ -170,7 +170,7 @@ class RememberingService(Service):
         self.world.acknowledged.append(said)
         return view
 
-    async def callback(self, token: str, said: Said) -> dict[str, Any]:
+    async def callback(self, token: str, said: CallbackReport) -> dict[str, Any]:
         began = VirtualClock().now()
         view = await super().callback(token, said)
         about = msgspec.json.decode(urlsafe_b64decode(token.partition(".")[0] + "=="))

@@ -148,7 +148,7 @@ def a_new_child_is_given_what_was_undone() -> Iterator[None]:
     """Undo row: the child that is started after a fork has the keys of the one before it, whatever that has undone."""
 
     async def left_to(*_: Any) -> Any:
-        return children.Left()
+        return children.EarlierChildren()
 
     with replaced(children, "left_to", left_to):
         yield

@@ -17,9 +17,9 @@ from baton.adapters.models import price_source
 from baton.adapters.models.deployed import DeployedModels
 from baton.adapters.models.prices import (
     FILE,
-    Dated,
-    Model,
+    DatedPrice,
     NamePattern,
+    PricedModel,
     Prices,
     PriceTable,
     Provider,
@@ -143,23 +143,23 @@ CHEAP, DEAR = Price(input=1, output=1), Price(input=2, output=2)
 @pytest.mark.parametrize(
     ("dated", "now", "cost"),
     [
-        (Dated(DEAR, since="2026-11-23"), NOW, DEAR),
-        (Dated(DEAR, since="2026-11-24"), NOW, CHEAP),
-        (Dated(DEAR, hours=(11 * HOUR, 13 * HOUR)), NOW, DEAR),
-        (Dated(DEAR, hours=(13 * HOUR, 14 * HOUR)), NOW, CHEAP),
-        (Dated(DEAR, hours=(22 * HOUR, 13 * HOUR)), NOW, DEAR),
-        (Dated(DEAR, hours=(22 * HOUR, 2 * HOUR)), NOW, CHEAP),
+        (DatedPrice(DEAR, since="2026-11-23"), NOW, DEAR),
+        (DatedPrice(DEAR, since="2026-11-24"), NOW, CHEAP),
+        (DatedPrice(DEAR, hours=(11 * HOUR, 13 * HOUR)), NOW, DEAR),
+        (DatedPrice(DEAR, hours=(13 * HOUR, 14 * HOUR)), NOW, CHEAP),
+        (DatedPrice(DEAR, hours=(22 * HOUR, 13 * HOUR)), NOW, DEAR),
+        (DatedPrice(DEAR, hours=(22 * HOUR, 2 * HOUR)), NOW, CHEAP),
     ],
 )
-def test_a_price_holds_from_its_day_on_or_in_its_hours(dated: Dated, now: int, cost: Price) -> None:
-    models = (Model(NamePattern(equals="m"), (Dated(CHEAP), dated)),)
+def test_a_price_holds_from_its_day_on_or_in_its_hours(dated: DatedPrice, now: int, cost: Price) -> None:
+    models = (PricedModel(NamePattern(equals="m"), (DatedPrice(CHEAP), dated)),)
     table = PriceTable("1", (Provider("p", "https://p.example", models),))
     assert Prices(table).of(Profiles("p=https://p.example").of("m")[0], "m", now) == cost
 
 
 def test_a_model_that_another_provider_lists_has_that_ones_price() -> None:
     own = Provider("a", "https://a.example", (), others=("b", "gone"))
-    other = Provider("b", "https://b.example", (Model(NamePattern(equals="m"), (Dated(DEAR),)),))
+    other = Provider("b", "https://b.example", (PricedModel(NamePattern(equals="m"), (DatedPrice(DEAR),)),))
     assert (
         Prices(PriceTable("1", (own, other))).of(Profiles("x=https://a.example").of("m")[0], "m", NOW) == DEAR
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from baton.adapters.models.answers import UsageSaid
+from baton.adapters.models.answers import UsageCounts
 from baton.core.models.usage import Usage, most_used
 from examples.services.models import Reply
 from tests.kit.provider import Served
@@ -20,7 +20,7 @@ NO_COUNTS: tuple[Any, ...] = (True, 1.5, NAN, ENDLESS, {}, [1])
 
 
 def said(*usages: Any, is_empty: bool = False) -> Usage:
-    one = UsageSaid()
+    one = UsageCounts()
     for usage in usages:
         one.see(usage)
     return one.usage("m", READ, WRITTEN, is_empty=is_empty)

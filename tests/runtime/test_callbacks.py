@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from baton.core.log.events import CallbackHeartbeat, CallbackOpened, SignalReceived, StepSucceeded
-from baton.core.log.folding.received import Said
+from baton.core.log.folding.received import CallbackReport
 from baton.core.log.questions import Answer
 from baton.errors import CallbackOver, EngineFault, NotFound
 from tests.kit.corpus import start
@@ -23,7 +23,7 @@ on_failure: {any: ask}
 nodes: {a: {tool: TOOL, with: {job: j}, callback: {timeout: 2h, heartbeat: 20m}}}
 output: '${ctx.a.output}'
 """
-DONE = Said(status="success", output="done")
+DONE = CallbackReport(status="success", output="done")
 
 
 async def handed(world: World, books: Books, tool: str = "hand_over") -> tuple[str, str]:
@@ -54,7 +54,7 @@ async def test_while_it_is_waited_for_nothing_runs_and_a_heartbeat_wakes_no_work
     for _ in range(5):
         await asyncio.sleep(15 * 60)
         before = len(world.invocations)
-        await world.service().callback(token, Said(status="heartbeat"))
+        await world.service().callback(token, CallbackReport(status="heartbeat"))
         await asyncio.sleep(5)
         assert len(world.invocations) == before
     assert sum(isinstance(one, CallbackHeartbeat) for one in world.events(saga)) == 5
@@ -73,11 +73,11 @@ async def test_a_process_that_cannot_reach_the_bucket_hears_heartbeats_and_failu
     saga, token = await handed(world, books)
     await asyncio.sleep(15 * 60)
     world.outages = (Outage("s3", REFUSES),)
-    await world.service().callback(token, Said(status="heartbeat"))
+    await world.service().callback(token, CallbackReport(status="heartbeat"))
     assert isinstance(world.events(saga)[-1], CallbackHeartbeat)
     with pytest.raises(EngineFault):
         await world.service().callback(token, DONE)  # its output may have a schema, which is in the bucket
-    await world.service().callback(token, Said(status="failure", code="business_rule"))
+    await world.service().callback(token, CallbackReport(status="failure", code="business_rule"))
     assert isinstance(world.events(saga)[-1], SignalReceived)
 
 
@@ -85,12 +85,12 @@ async def test_an_old_token_is_refused_and_a_token_of_another_deployment_is_none
     world = World.start()
     books = world.books
     saga, token = await handed(world, books)
-    await world.service().callback(token, Said(status="failure", code="server_error"))
+    await world.service().callback(token, CallbackReport(status="failure", code="server_error"))
     await asyncio.sleep(10)
     old, new = books.jobs.all
     assert old == token
     with pytest.raises(CallbackOver, match=r"has been completed"):
-        await world.service().callback(old, Said(status="heartbeat"))
+        await world.service().callback(old, CallbackReport(status="heartbeat"))
     await world.service().callback(new, DONE)
     await world.settle()
     assert (await view(world, saga))["result"] == "done"
@@ -119,7 +119,7 @@ async def test_what_may_happen_only_once_is_handed_over_again_when_it_has_failed
     books = world.books
     saga, token = await handed(world, books, "entrust")
     assert books.happened == ["entrust j"]
-    await world.service().callback(token, Said(status="failure", code="server_error"))
+    await world.service().callback(token, CallbackReport(status="failure", code="server_error"))
     await asyncio.sleep(10)
     assert books.happened == ["entrust j"] * 2, "that it failed there is certain"
     _, new = books.jobs.all

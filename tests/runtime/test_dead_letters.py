@@ -15,7 +15,7 @@ from baton.core.letters import DISCARDED, MESSAGE, PENDING, REDRIVEN, redriven
 from baton.errors import NotAllowedNow, StoreUnavailable, Throttled
 from baton.ports import DeadMessageCause, Wake
 from baton.runtime import dead_letters
-from baton.runtime.dead_letters import Collected, LetterCollector
+from baton.runtime.dead_letters import LetterCollection, LetterCollector
 from baton.runtime.engine.request import SAGA_ID
 from baton.runtime.requests.operators import LetterFilter
 from baton.web import identity
@@ -68,13 +68,13 @@ class Shelf:
             raise self.fails[name]
         return function(*args, **kwargs)
 
-    def collect(self, left: int = RUN_MS) -> Collected:
+    def collect(self, left: int = RUN_MS) -> LetterCollection:
         return asyncio.run(self.collector.collect(left))
 
 
 def test_where_nothing_is_dead_nothing_is_received_written_or_told() -> None:
     shelf = Shelf()
-    assert shelf.collect() == Collected(0, 0, 0, 0, False)
+    assert shelf.collect() == LetterCollection(0, 0, 0, 0, False)
     assert shelf.calls == ["count", "outstanding"]
     assert shelf.told == []
 
@@ -84,7 +84,7 @@ def test_a_message_becomes_a_letter_with_all_that_is_known_of_it() -> None:
     shelf.queue.send(
         WAKE, "CorruptLog: a gap", DeadMessageCause(code="unreadable_log", version=4, node="pay", attempts=2)
     )
-    assert shelf.collect() == Collected(1, 1, 0, 0, False)
+    assert shelf.collect() == LetterCollection(1, 1, 0, 0, False)
     (letter,) = shelf.letters.all()
     assert (letter.id, letter.tenant, letter.saga, letter.v) == ("s1", "acme", "s1", 3)
     assert (letter.code, letter.version, letter.node, letter.attempts) == ("unreadable_log", 4, "pay", 2)

@@ -13,7 +13,7 @@ import pytest
 from baton.core.log.events import StepInterrupted, StepSucceeded
 from baton.ports import NoRoom, Performer, SagaRef, StepContext
 from baton.runtime.engine.parts import Engine
-from baton.tools.perform import Places, whose
+from baton.tools.perform import Places, tenant_and_saga
 from tests.kit.corpus import start
 from tests.kit.documents import chain_of
 from tests.kit.process import Process
@@ -30,13 +30,13 @@ class Crowded:
         if tool != "work":
             return await self._inner.perform(tool, arguments, context)
         self._crowd.asked += 1
-        if not self._crowd.of.take(whose(context), asyncio.get_running_loop().time()):
+        if not self._crowd.of.take(tenant_and_saga(context), asyncio.get_running_loop().time()):
             raise NoRoom("full")
         self._crowd.most = max(self._crowd.most, self._crowd.of.taken)
         try:
             return await self._inner.perform(tool, arguments, context)
         finally:
-            self._crowd.of.give_back(whose(context))
+            self._crowd.of.give_back(tenant_and_saga(context))
 
 
 class Crowd:

@@ -14,7 +14,7 @@ from baton.core.failures.codes import leaves_doubt
 from baton.core.log.events import Value
 from baton.ports import NoRoom, StepContext, StepFailure
 from baton.ports.records import COMPLETED, FAILED, FREED, IN_PROGRESS
-from baton.runtime.steps.effects import OfClaim
+from baton.runtime.steps.effects import UndecidedClaim
 from tests.runtime.restaurant import (
     DAY,
     SPEC,
@@ -309,10 +309,10 @@ async def test_what_a_person_says_of_the_claim_of_another_saga_is_recorded_as_on
     assert (place.effect.saga, place.effect.slot, place.effect.scope) == ("s2", "pay#0", "w/k")
 
 
-async def in_doubt_of(one: Invocation, **options: Any) -> OfClaim:
+async def in_doubt_of(one: Invocation, **options: Any) -> UndecidedClaim:
     """The failure of an attempt that could not find out what became of a claim."""
     failure = await failed(one.run(**options))
-    assert isinstance(failure, OfClaim)
+    assert isinstance(failure, UndecidedClaim)
     return failure
 
 

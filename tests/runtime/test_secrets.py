@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from baton import StepFailure, tool
-from baton.adapters.discreet import Discreet, add_to
+from baton.adapters.discreet import SecretFilter, add_secret_filter
 from baton.core.log.questions import Answer
 from baton.runtime.invocation.watch import Metrics
 from tests.kit.corpus import start
@@ -138,7 +138,7 @@ async def test_over_a_hundred_shapes_of_secrets_are_in_no_store_notice_or_log(
     way: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    caplog.handler.filters[:] = [Discreet()]
+    caplog.handler.filters[:] = [SecretFilter()]
     kinds = list(LEAKS)
     steps = {
         f"n{number}": {"tool": f"leaky_{'once' if number % 2 else 'often'}", "with": {"number": number}}
@@ -186,10 +186,10 @@ def test_a_line_of_the_log_stays_as_it_is_unless_it_holds_a_secret(caplog: pytes
     caplog.set_level(logging.DEBUG)  # also where another test has switched logging off
     logger = logging.getLogger("of.the.tool")
     logger.addHandler(caplog.handler)
-    add_to(logger)
-    add_to(logger)
+    add_secret_filter(logger)
+    add_secret_filter(logger)
     logger.removeHandler(caplog.handler)
-    assert [type(known) for known in caplog.handler.filters] == [Discreet]
+    assert [type(known) for known in caplog.handler.filters] == [SecretFilter]
     for text in ("order 4711", "password=hunter2"):
         try:
             raise ValueError(text)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from baton.core.log.events import AttemptFailed, CallbackHeartbeat, SignalReceived, StepFailed, StepSucceeded
-from baton.core.log.folding.received import Said
+from baton.core.log.folding.received import CallbackReport
 from baton.errors import CallbackOver, NotAllowedNow
 from tests.kit.corpus import start
 from tests.kit.faults import FREEZE, HANG, STALL
@@ -32,10 +32,10 @@ output: {job: '${ctx.job.output?}', late: '${ctx.late.output?}'}
 """
 
 
-def said(at_s: float, *what: Said) -> tuple[list[Said], dict[str, Any], list[Any]]:
+def said(at_s: float, *what: CallbackReport) -> tuple[list[CallbackReport], dict[str, Any], list[Any]]:
     """What was accepted of what is said all at once, `at_s` after the handover; the output; and the events of the step."""
 
-    async def main() -> tuple[list[Said], dict[str, Any], list[Any]]:
+    async def main() -> tuple[list[CallbackReport], dict[str, Any], list[Any]]:
         world = World.start()
         books = world.books
         world.slow["append"] = 0.02
@@ -48,7 +48,7 @@ def said(at_s: float, *what: Said) -> tuple[list[Said], dict[str, Any], list[Any
         (token,) = books.jobs.all
         await asyncio.sleep(at_s - (VirtualClock().now() - opened) / 1_000)
 
-        async def say(one: Said) -> Said | None:
+        async def say(one: CallbackReport) -> CallbackReport | None:
             try:
                 await world.service().callback(token, one)
             except (CallbackOver, NotAllowedNow):
@@ -65,7 +65,7 @@ def said(at_s: float, *what: Said) -> tuple[list[Said], dict[str, Any], list[Any
     return run_virtual(main())
 
 
-DONE, BEAT = Said(status="success", output="done"), Said(status="heartbeat")
+DONE, BEAT = CallbackReport(status="success", output="done"), CallbackReport(status="heartbeat")
 SILENT_S = 13  # the interval, and how far clocks may differ
 
 
@@ -97,7 +97,7 @@ def test_of_a_heartbeat_and_silence_in_one_instant_one_wins_and_says_so() -> Non
 
 
 def test_of_fifty_completions_at_once_one_counts_and_its_repetitions_are_answered_alike() -> None:
-    failed = Said(status="failure", code="business_rule")
+    failed = CallbackReport(status="failure", code="business_rule")
     accepted, output, events = said(3, *([DONE, failed] * 25))
     assert len({one.status for one in accepted}) == 1
     assert len(accepted) == 25

@@ -220,5 +220,5 @@ def test_frames_are_put_together_from_whatever_pieces_come() -> None:
 
 @pytest.mark.parametrize("data", [wire.encode(wire.LOG, 1, b"x" * 301), b"\xff" * 9, b"\0" * 9])
 def test_what_is_no_frame_or_too_long_a_one_is_refused_by_its_first_bytes(data: bytes) -> None:
-    with pytest.raises(wire.Garbled), suppress(StopIteration):
+    with pytest.raises(wire.InvalidFrame), suppress(StopIteration):
         next(wire.Decoder(300).feed(data[:9]))

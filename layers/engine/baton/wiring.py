@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from baton import settings
 from baton.adapters.aws import Aws, later
 from baton.adapters.clock import SystemClock, SystemEntropy, SystemMeter, thread_pulse
-from baton.adapters.discreet import add_to
+from baton.adapters.discreet import add_secret_filter
 from baton.adapters.dynamo.items import image_wake
 from baton.adapters.dynamo.store import DynamoStore
 from baton.adapters.http_client import LazyHttpClient
@@ -177,7 +177,7 @@ def _credentials(aws: Aws, prefix: str, kind: str, *, of: str) -> Credentials:
 def _log_to_stdout(level: str) -> None:
     """Configure log level and redaction. Lambda's runtime formats and collects the lines."""
     logging.getLogger("baton").setLevel(level)
-    add_to(logging.getLogger())
+    add_secret_filter(logging.getLogger())
 
 
 def _line_to_stdout(line: str) -> None:

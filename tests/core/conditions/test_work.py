@@ -9,7 +9,7 @@ import pytest
 
 from baton.core.conditions import ConditionError, Unanswered, judge
 from baton.core.conditions.cel import _broken
-from baton.core.conditions.celnames import CelCall, Refused, find_names
+from baton.core.conditions.celnames import CelCall, RefusedExpression, find_names
 from baton.core.conditions.document import read_condition
 from baton.core.conditions.model import Cel, Condition, Python
 from tests.core.conditions.corpus import lookup_in
@@ -92,7 +92,7 @@ def test_a_loop_over_what_has_nothing_inside_is_an_error_and_no_crash() -> None:
 
 
 def test_a_function_that_is_not_known_is_refused_even_if_the_library_has_it() -> None:
-    with pytest.raises(Refused, match="`now` cannot be used"):
+    with pytest.raises(RefusedExpression, match="`now` cannot be used"):
         find_names(CelCall("now", ()))
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baton.adapters.discreet import Discreet
+from baton.adapters.discreet import SecretFilter
 from baton.core.failures import quoted, sanitised
 from baton.core.log.questions import visible_arguments as shown_to_a_person
 from baton.runtime.invocation.live import live_tail
@@ -86,7 +86,7 @@ def test_it_is_so_for_all_of_them() -> None:
 def test_it_is_so_in_all_that_is_kept_and_shown(one: tuple[str, str, str]) -> None:
     _, value, text = one
     record = logging.makeLogRecord({"msg": "%s", "args": (text,), "levelno": logging.ERROR, "name": "tool"})
-    assert Discreet().filter(record)
+    assert SecretFilter().filter(record)
     body = read_body(CancelBody, json.dumps({"reason": text}))
     note = read_body(AcknowledgeBody, json.dumps({"note": text}))
     entry = shown_to_a_person({"any": text})

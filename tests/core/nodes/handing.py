@@ -10,7 +10,7 @@ from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
-from baton.core.log.folding.received import CALLBACK, Said, callback_of
+from baton.core.log.folding.received import CALLBACK, CallbackReport, callback_of
 from baton.core.log.work import Callback
 from baton.core.nodes.registry import KINDS
 from tests.core.build import Saga, tool_spec
@@ -71,7 +71,7 @@ def handed(saga: Saga, slot: str = "a", *, code: str = "", callback: str = "") -
 def say(saga: Saga, callback: str = "", **said: Any) -> None:
     """What work elsewhere says: a success, or a failure where there is a code."""
     of = callback or callback_of(saga.state, "a")
-    told = Said(status="failure" if "code" in said else "success", **said)
+    told = CallbackReport(status="failure" if "code" in said else "success", **said)
     event = ev.SignalReceived(
         name=CALLBACK, key=of, payload=ev.Value(v=told.output), by="c", at=saga.now, failure=told.failure()
     )

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from baton.core.log import events as ev
-from baton.core.log.folding.received import Said, callback_of, completed_with, fingerprint, why_over
+from baton.core.log.folding.received import CallbackReport, callback_of, completed_with, fingerprint, why_over
 from baton.core.log.state import status_of
 from baton.core.log.work import Callback
 from baton.core.read.metrics import Figures
@@ -240,9 +240,9 @@ def test_a_log_from_before_says_nothing_of_clocks_and_means_what_it_meant() -> N
 
 
 def test_a_failure_has_no_output_and_a_success_no_failure() -> None:
-    assert Said(status="success", output=1).failure() is None
-    assert Said(status="heartbeat").failure() is None
-    failure = Said(status="failure", code="timeout").failure()
+    assert CallbackReport(status="success", output=1).failure() is None
+    assert CallbackReport(status="heartbeat").failure() is None
+    failure = CallbackReport(status="failure", code="timeout").failure()
     assert failure is not None
     assert (failure.code, failure.kind) == ("timeout", "transient")
 

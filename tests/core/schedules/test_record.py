@@ -25,8 +25,8 @@ from baton.core.schedules import (
     TickOutcome,
     count_manual_start,
     decide_tick,
-    given_at,
     given_up,
+    input_at_tick,
     pause_schedule,
     put_off,
     register_version,
@@ -278,4 +278,4 @@ def test_every_tick_is_started_skipped_missed_or_refused_exactly_once(overlap: s
 
 def test_the_input_is_of_the_time_zone() -> None:
     record = new(Schedule(cron="0 0 * * *", timezone="Europe/Berlin", input="${schedule.time}"))
-    assert given_at(record, NOW) == "2026-09-21T16:13:20+02:00"
+    assert input_at_tick(record, NOW) == "2026-09-21T16:13:20+02:00"

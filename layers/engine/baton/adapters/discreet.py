@@ -15,7 +15,7 @@ _MOST: Final = 100_000  # characters of one text of a line
 _PLAIN: Final = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime"})
 
 
-class Discreet(logging.Filter):
+class SecretFilter(logging.Filter):
     """Log filter that removes secrets from each record.
 
     The engine's own lines below WARNING quote nothing of the outside, and pass as they are.
@@ -43,8 +43,8 @@ class Discreet(logging.Filter):
         return True
 
 
-def add_to(logger: logging.Logger) -> None:
+def add_secret_filter(logger: logging.Logger) -> None:
     """Add the filter to each handler of the logger, once."""
     for handler in logger.handlers:
-        if not any(isinstance(known, Discreet) for known in handler.filters):
-            handler.addFilter(Discreet())
+        if not any(isinstance(known, SecretFilter) for known in handler.filters):
+            handler.addFilter(SecretFilter())

@@ -303,7 +303,9 @@ def decide_tick(there: ScheduleRecord, at_work: tuple[str, ...], now: int) -> Sc
     if kept and not at_work:
         following = next_tick(schedule, there.anchor, kept[0])
         return _put(
-            there, next=following, opening=Opening(kept[0], given_at(there, kept[0]), labels=schedule.labels)
+            there,
+            next=following,
+            opening=Opening(kept[0], input_at_tick(there, kept[0]), labels=schedule.labels),
         )
     following = next_tick(schedule, there.anchor, overdue[-1])
     there = replace(there, next=following, due=following)
@@ -375,7 +377,7 @@ def _put(there: ScheduleRecord, **changes: Any) -> ScheduleRecord:
 # ---- what a saga is started with ---------------------------------------------------------------------------------
 
 
-def given_at(there: ScheduleRecord, tick: int) -> Any:
+def input_at_tick(there: ScheduleRecord, tick: int) -> Any:
     """Return the input of a tick: the schedule's own, with `${schedule.…}` filled in."""
     assert there.schedule is not None
     known = {"time": local_time(there.schedule.timezone, tick), "name": there.workflow}

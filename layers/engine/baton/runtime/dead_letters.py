@@ -49,7 +49,7 @@ _BATCH_INFO = "DDBStreamBatchInfo"
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
+class LetterCollection:
     """Result of one run.
 
     `dead_letters`: those pending now, of all tenants, MOST_COUNTED at most, and the new ones that no tenant
@@ -103,7 +103,7 @@ class LetterCollector:
         self._nowhere = operator_tenant or NOWHERE
         self._tell = tell
 
-    async def collect(self, left: int) -> Collected:
+    async def collect(self, left: int) -> LetterCollection:
         """Move the messages of the queues, as far as `left` ms allow.
         Raises the first call's error if nothing could be done.
         """
@@ -117,7 +117,7 @@ class LetterCollector:
         now = self._clock.now()
         age = max(now - there.oldest, 0) if there.oldest else 0
         count = there.count + run.unseen
-        found = Collected(count, run.moved, age // 1_000, len(run.failures), run.more)
+        found = LetterCollection(count, run.moved, age // 1_000, len(run.failures), run.more)
         if count or run.moved or run.failures:
             many = "or more" if there.count >= MOST_COUNTED else ""
             said = {"dead_letters": count, "moved": run.moved, "oldest_s": found.oldest_s}

@@ -14,7 +14,7 @@ from baton.adapters.http_client import LazyHttpClient
 from baton.adapters.memory.outside import MemoryEntities, MemoryMailer, MemoryObjects
 from baton.core.expressions import LONGEST_MS, parse_duration
 from baton.core.failures.names import code_of
-from baton.core.log.folding.received import FAILURE, HEARTBEAT, SUCCESS, Said
+from baton.core.log.folding.received import FAILURE, HEARTBEAT, SUCCESS, CallbackReport
 from baton.errors import UserError
 from baton.ports import Clock
 from baton.ports.outside import HttpAnswer, HttpClient, HttpRequest
@@ -77,17 +77,17 @@ class Elsewhere:
     heartbeat: str | float = 0
     silent: bool = False
 
-    def says(self) -> Iterator[tuple[int, Said]]:
+    def says(self) -> Iterator[tuple[int, CallbackReport]]:
         """Yield milliseconds after the handover with the message at that time. Raises `ValueError`."""
         end = parse_duration(self.after) if self.after else 0
         every = parse_duration(self.heartbeat) if self.heartbeat else 0
         for at in range(every, end, every) if every else ():
-            yield at, Said(status=HEARTBEAT)
+            yield at, CallbackReport(status=HEARTBEAT)
         if not self.silent:
             status = FAILURE if self.code else SUCCESS
             yield (
                 end,
-                Said(
+                CallbackReport(
                     status=status,
                     output=json.loads(json.dumps(self.output, allow_nan=False)),
                     code=code_of(self.code) if self.code else "",
@@ -129,7 +129,7 @@ class Handovers:
         self._plans = plans
         self._count: dict[tuple[str, str], int] = {}
         self._known: set[tuple[str, str]] = set()
-        self._ahead: list[tuple[int, int, str, str, Said]] = []
+        self._ahead: list[tuple[int, int, str, str, CallbackReport]] = []
 
     def meet(self, saga: str, node: str, callback: str, at: int) -> None:
         """Record that a step waits for this callback since `at`."""
@@ -146,7 +146,7 @@ class Handovers:
         """Return the time of the next message, in epoch ms, or None."""
         return self._ahead[0][0] if self._ahead else None
 
-    def due(self, now: int) -> tuple[str, str, Said] | None:
+    def due(self, now: int) -> tuple[str, str, CallbackReport] | None:
         """Return the saga, its callback, and the message that is due now, or None."""
         if not self._ahead or self._ahead[0][0] > now:
             return None

@@ -44,7 +44,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 Source = str | Path | Workflow
-Said = str | Mapping[str, Any] | None
+ScriptedReply = str | Mapping[str, Any] | None
 
 
 def run(
@@ -52,7 +52,7 @@ def run(
     given: Any = None,
     *,
     signals: Mapping[str, Any] | Sequence[tuple[At, str, Any]] = _NOTHING,
-    answers: Mapping[str, Said | Sequence[Said]] = _NOTHING,
+    answers: Mapping[str, ScriptedReply | Sequence[ScriptedReply]] = _NOTHING,
     stand_ins: Mapping[str, Callable[..., Any]] = _NOTHING,
     kills: Moments = _NOTHING,
     callbacks: Mapping[str, Any] = _NOTHING,
@@ -282,7 +282,7 @@ def _check_actions(
             raise ValueError(f"the answer about `{node}` is {', '.join(known)}; not `{said['action']}`")
 
 
-def _answers(node: str, given: Said | Sequence[Said]) -> tuple[dict[str, Any] | None, ...]:
+def _answers(node: str, given: ScriptedReply | Sequence[ScriptedReply]) -> tuple[dict[str, Any] | None, ...]:
     """Return the answers for a node. Raises `ValueError` for an invalid one."""
     if given is None or isinstance(given, str | Mapping):
         return (_answer(node, given),)
@@ -291,7 +291,7 @@ def _answers(node: str, given: Said | Sequence[Said]) -> tuple[dict[str, Any] | 
     return tuple(_answer(node, one) for one in given)
 
 
-def _answer(node: str, given: Said) -> dict[str, Any] | None:
+def _answer(node: str, given: ScriptedReply) -> dict[str, Any] | None:
     """Return one answer for a node. Raises `ValueError` for an invalid one."""
     if given is None:
         return None

@@ -266,7 +266,7 @@ WANTED_FOR_S = Limits().room_pause_longest_ms / 1_000 + 0.5
 """Seconds within which a refused saga asks again, or no longer wants a place."""
 
 
-def whose(context: StepContext) -> Whose:
+def tenant_and_saga(context: StepContext) -> Whose:
     """Return the tenant and the saga of a step."""
     return context.tenant, context.saga
 
@@ -371,7 +371,7 @@ class ToolPerformer:
         """Call the tool. In a test of sagas (testing/deployment.py), otherwise."""
         if tool.is_async:
             return await tool.function(**call)
-        return await _in_thread(tool.function, call, self._threads, whose(context))
+        return await _in_thread(tool.function, call, self._threads, tenant_and_saga(context))
 
 
 class _Threads:

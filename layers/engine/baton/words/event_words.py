@@ -25,7 +25,7 @@ _FATES = {
 }
 
 
-def of_item(event: Event) -> Said:
+def of_item(event: Event) -> EventSentence:
     """Return the result of one item of a map."""
     name, known = f"item {event['item']}", {"item"}
     if failure := event.get("failure"):
@@ -34,29 +34,29 @@ def of_item(event: Event) -> Said:
     return name, frozenset(known)
 
 
-def _began(event: Event) -> Said:
+def _began(event: Event) -> EventSentence:
     return f"begins with {counted(event.get('size', 0), 'item')}", frozenset(("size", "over"))
 
 
-def _items_began(event: Event) -> Said:
+def _items_began(event: Event) -> EventSentence:
     first, count = event.get("first") or 0, event.get("count") or 0
     words = f"item {first} begins" if count == 1 else f"items {first} to {first + count - 1} begin"
     return words, frozenset(("first", "count"))
 
 
-def _gathered(event: Event) -> Said:
+def _gathered(event: Event) -> EventSentence:
     return f"the results of {counted(len(event.get('items') or ()), 'item')} are put together", frozenset(
         ["items", "results"]
     )
 
 
-def _stopped(event: Event) -> Said:
+def _stopped(event: Event) -> EventSentence:
     failure = event.get("failure") or {}
     words = cut(one_line(f"{failure.get('code')}: {failure.get('message')}"), _MOST)
     return f"cannot be done any more: {words}", frozenset(("failure", "batch"))
 
 
-def _closed(event: Event) -> Said:
+def _closed(event: Event) -> EventSentence:
     parts = [f"{event[key]} {word}" for key, word in _FATES.items() if event.get(key)]
     words = f"done: {', '.join(parts) or 'no items'}"
     if event.get("goes_on"):
@@ -64,13 +64,13 @@ def _closed(event: Event) -> Said:
     return words, frozenset((*_FATES, "goes_on"))
 
 
-def _ended(event: Event) -> Said:
+def _ended(event: Event) -> EventSentence:
     parts = [f"{event[key]} {word}" for key, word in _FATES.items() if event.get(key)]
     reason = f" ({event['why']})" if event.get("why") else ""
     return f"the items that were left are over{reason}: {', '.join(parts)}", frozenset((*_FATES, "why"))
 
 
-WORDS: Mapping[str, Callable[[Event], Said]] = {
+WORDS: Mapping[str, Callable[[Event], EventSentence]] = {
     "map_began": _began,
     "items_began": _items_began,
     "items_gathered": _gathered,
@@ -81,7 +81,7 @@ WORDS: Mapping[str, Callable[[Event], Said]] = {
 
 
 Event: TypeAlias = Mapping[str, Any]
-Said: TypeAlias = tuple[str, frozenset[str]]
+EventSentence: TypeAlias = tuple[str, frozenset[str]]
 """A sentence, and the fields of the event that it contains."""
 
 _MOST_AGENT_TEXT = 120  # characters of a prompt, of arguments, or of a result
@@ -113,7 +113,7 @@ class AgentWords:
     def __init__(self) -> None:
         self._tools: dict[tuple[str, str, str], str] = {}
 
-    def of(self, event: Event) -> Said | None:
+    def of(self, event: Event) -> EventSentence | None:
         """Return the sentence of an agent's event, or None for other events."""
         kind = event.get("kind")
         if kind == _CALLS:
@@ -138,7 +138,7 @@ class AgentWords:
             return None
         return of_item(event) if is_index(str(event["item"])) else self._of_item(event)
 
-    def _of_item(self, event: Event) -> Said:
+    def _of_item(self, event: Event) -> EventSentence:
         item, output = str(event["item"]), event.get("output") or {}
         tool = "" if is_turn(item) else event.get("tool") or self._tools.get((*_place(event), item), "")
         name, known = item_words(item, tool), {"item", "tool"}
@@ -155,7 +155,7 @@ class AgentWords:
         return f"{name} {words}", frozenset((*known, "output"))
 
 
-def _turn_began(event: Event) -> Said | None:
+def _turn_began(event: Event) -> EventSentence | None:
     given = (event.get("given") or {}).get("v")
     if not isinstance(given, Mapping):
         return None  # it is too large for its entry
@@ -186,7 +186,7 @@ def _place(event: Event) -> tuple[str, str]:
 _SHOWN = 5  # steps of one fate, of which each has a line
 
 
-def of(event: Event) -> Said | None:
+def of(event: Event) -> EventSentence | None:
     """Return the sentence of an event about undoing, or None for other events."""
     kind, item = str(event.get("kind")), str(event.get("item") or "")
     if words := _UNDO_WORDS.get(kind):
@@ -225,7 +225,7 @@ def _sums(done: Any, failed: Any, lasting: Any, doubtful: int) -> str:
     )
 
 
-def _undo_began(event: Event) -> Said:
+def _undo_began(event: Event) -> EventSentence:
     who = f"`{event['by']}` has it undone" if event.get("by") else "what was done is undone"
     return f"{who}{_back_to(event)}{_why(event)}", frozenset(("reason", "by", "back_to", "together"))
 
@@ -268,7 +268,7 @@ _PLACED = frozenset(
 )
 
 
-def _step_began(event: Event) -> Said:
+def _step_began(event: Event) -> EventSentence:
     again = ", again" if event.get("again") else ""
     if event.get("way"):
         return f"is undone{again}, whether it has happened or not: {_undo_place(event)}", _PLACED
@@ -277,13 +277,13 @@ def _step_began(event: Event) -> Said:
     return f"is to be undone{again}: {_undo_place(event)}", _PLACED
 
 
-def _passed(event: Event) -> Said:
+def _passed(event: Event) -> EventSentence:
     if event.get("redone"):
         return f"is passed, because it was done again since: {_undo_place(event)}", _PLACED
     return f"stays, as nothing undoes it: {_undo_place(event)}", _PLACED
 
 
-def _undo_stopped(event: Event) -> Said:
+def _undo_stopped(event: Event) -> EventSentence:
     said = f"`{event.get('tool')}` was stopped while it acted: it may have happened"
     if instead := event.get("instead"):
         onward = f"`{instead}`" if instead != event.get("tool") else "another call of it"
@@ -295,17 +295,17 @@ def _undo_stopped(event: Event) -> Said:
     return f"{item_words(item)}: {said}" if item else said, known
 
 
-def _set_aside(event: Event) -> Said:
+def _set_aside(event: Event) -> EventSentence:
     count = counted(len(event.get("steps") or ()), "step")
     return f"{count} that could not be undone, for a later rollback", frozenset(["steps"])
 
 
-def _taken_up(event: Event) -> Said:
+def _taken_up(event: Event) -> EventSentence:
     count = counted(len(event.get("steps") or ()), "step")
     return f"{count} that could not be undone before come next", frozenset(("steps", "version"))
 
 
-def _child(event: Event) -> Said:
+def _child(event: Event) -> EventSentence:
     said = f"undone by child {event.get('child')}"
     if event.get("nothing"):
         said = f"child {event.get('child')} had done nothing that can be undone"
@@ -314,7 +314,7 @@ def _child(event: Event) -> Said:
     return said, frozenset(("item", "child", "failure", "nothing"))
 
 
-def _step(event: Event, kind: str, item: str) -> Said:
+def _step(event: Event, kind: str, item: str) -> EventSentence:
     """Return the sentence of an event of a step that undoes another."""
     of_item = f" of {item_words(item)}" if item else ""
     by, known = f" by `{event['tool']}`" if event.get("tool") else "", {"item", "tool"}
@@ -422,7 +422,7 @@ class EventWords:
         self._answered_by: dict[str, str] = {}
         self._agents = AgentWords()
 
-    def of(self, event: Event) -> Said | None:
+    def of(self, event: Event) -> EventSentence | None:
         """Return the sentence of an event, or None for an event without words of its own."""
         if event.get("kind") == "signal_received" and event.get("name") == ANSWER:
             return self._answered(event)
@@ -442,7 +442,7 @@ class EventWords:
         text, known = words(event)
         return (text, known) if of_agent is None else (f"{of_agent[0]}: {text}", known | of_agent[1])
 
-    def _answered(self, event: Event) -> Said | None:
+    def _answered(self, event: Event) -> EventSentence | None:
         self._answered_by[str(event.get("key"))] = str(event.get("by"))
         said = (event.get("payload") or {}).get("v")
         if not isinstance(said, Mapping) or not {"ask", "action"} <= set(said):
@@ -454,7 +454,7 @@ class EventWords:
         words = f"`{event.get('by')}` answers {said['ask']}: {said['action']}{comment}{brought}"
         return words, frozenset(("name", "key", "by") if more else ("name", "key", "by", "payload"))
 
-    def _closed(self, event: Event) -> Said:
+    def _closed(self, event: Event) -> EventSentence:
         ask, action, key = event.get("ask"), event.get("action"), event.get("by")
         if key:
             by = self._answered_by.get(str(key))
@@ -466,7 +466,7 @@ class EventWords:
         return words, frozenset(("ask", "action", "by"))
 
 
-def _sent(event: Event) -> Said:
+def _sent(event: Event) -> EventSentence:
     """Return the sentence for a saga that an event from outside has started or signalled."""
     sent = event["sent"]
     by = f"the event `{sent.get('type')}` from `{sent.get('source')}` (id `{sent.get('id')}`)"
@@ -477,7 +477,7 @@ def _sent(event: Event) -> Said:
     return one_line(f"{by} is the signal `{event.get('name')}`"), frozenset(("sent", "name", "key", "by"))
 
 
-def _opened(event: Event) -> Said:
+def _opened(event: Event) -> EventSentence:
     ask = event.get("ask") or {}
     until = f", until {_moment(ask['expires_at'])}" if ask.get("expires_at") else ""
     return f"{ask.get('id')} asks {_audience(ask.get('to'))}: {question_line(ask)}{until}", frozenset(["ask"])
@@ -488,7 +488,7 @@ def question_line(ask: Mapping[str, Any]) -> str:
     return one_line(": ".join(str(ask[name]) for name in ("title", "message") if ask.get(name)))
 
 
-def _escalated(event: Event) -> Said:
+def _escalated(event: Event) -> EventSentence:
     ask, to, by = event.get("ask"), event.get("to"), event.get("by")
     if to is not None:
         words = f"{ask} has no answer yet, and is handed on to {_audience(to)}"
@@ -499,12 +499,12 @@ def _escalated(event: Event) -> Said:
     return words, frozenset(("ask", "to", "by", "due"))
 
 
-def _claimed(event: Event) -> Said:
+def _claimed(event: Event) -> EventSentence:
     done = "claims" if event.get("to") else "releases"
     return f"`{event.get('by')}` {done} {event.get('ask')}", frozenset(("ask", "to", "by"))
 
 
-def _notice_due(event: Event) -> Said:
+def _notice_due(event: Event) -> EventSentence:
     notice = event.get("notice") or {}
     incident = ", as an incident" if notice.get("incident") else ""
     to = "who has started the saga" if notice.get("to") == "user" else _audience(notice.get("to"))
@@ -512,7 +512,7 @@ def _notice_due(event: Event) -> Said:
     return words, frozenset(["notice"])
 
 
-def _notices_sent(event: Event) -> Said:
+def _notices_sent(event: Event) -> EventSentence:
     shown, withdrawn = event.get("shown") or {}, event.get("withdrawn") or ()
     parts = [f"{counted(len(event['keys']), 'notice')} sent"] if event.get("keys") else []
     parts += [f"{ask} in the inbox of {_audience(row.get('to'))}" for ask, row in shown.items()]
@@ -520,13 +520,13 @@ def _notices_sent(event: Event) -> Said:
     return ", ".join(parts), frozenset(("keys", "shown", "withdrawn"))
 
 
-def _held(event: Event) -> Said:
+def _held(event: Event) -> EventSentence:
     state = str(event.get("state") or "open").replace("_", "-")
     words = f"waits for breaker `{event.get('breaker')}`, which is {state}; next probe at {_moment(event.get('until'))}"
     return words, frozenset(("breaker", "until", "state"))
 
 
-def _handed_over(event: Event) -> Said:
+def _handed_over(event: Event) -> EventSentence:
     beat = event.get("heartbeat_ms")
     every = f", heard of every {span(beat)} at least" if beat else ""
     known, whom = {"callback", "until", "heartbeat_ms"}, ""
@@ -538,11 +538,11 @@ def _handed_over(event: Event) -> Said:
     return f"handed over{whom} until {_moment(event.get('until'))}{every}", frozenset(known)
 
 
-def _heartbeat(_: Event) -> Said:
+def _heartbeat(_: Event) -> EventSentence:
     return "the work elsewhere goes on", frozenset(["callback"])
 
 
-_WORDS: Mapping[str, Callable[[Event], Said]] = {
+_WORDS: Mapping[str, Callable[[Event], EventSentence]] = {
     **WORDS,
     "question_opened": _opened,
     "question_escalated": _escalated,

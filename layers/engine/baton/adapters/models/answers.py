@@ -28,7 +28,7 @@ _DETAILS: Final = (
 )  # fmt: skip
 
 
-class UsageSaid:
+class UsageCounts:
     """Token counts of one answer.
     A stream may report them several times, as sums so far or in part: the highest counts.
     """
@@ -165,7 +165,7 @@ class _Begun:
         return True
 
 
-class Collected:
+class AnswerCollector:
     """Collector of the parts of one answer."""
 
     def __init__(self, host: str, body: Mapping[str, Any], most_input: int = 0) -> None:
@@ -177,7 +177,7 @@ class Collected:
         self._text: list[str] = []
         self._refusal: list[str] = []
         self._calls: list[_Begun] = []
-        self._said = UsageSaid()
+        self._said = UsageCounts()
         self._size = 0
         self.has_begun = False
         """True if a part of the answer has arrived: then the provider bills it."""

@@ -19,7 +19,7 @@ from typing import Any, Final
 import httpx2
 import openai
 
-from baton.adapters.models.answers import Collected, as_stream, error_in, redact_credential
+from baton.adapters.models.answers import AnswerCollector, as_stream, error_in, redact_credential
 from baton.adapters.models.profiles import Profile
 from baton.core.failures import quoted
 from baton.core.failures.evidence import evidence_of
@@ -179,7 +179,7 @@ class OpenAIExchange:
         """Send one request; the text can be read off the `draft` meanwhile.
         Raises `StepFailure`; status 401 means that the credential was refused.
         """
-        collected = Collected(profile.host, body, most_input)
+        collected = AnswerCollector(profile.host, body, most_input)
         if draft is not None:
             draft.read = lambda: redact_credential(collected.text(), credential)
         retry = ""

@@ -16,7 +16,7 @@ from typing import Any, Final
 from genai_prices import types as source
 from genai_prices.data_snapshot import get_snapshot
 
-from baton.adapters.models.prices import Dated, Model, NamePattern, PriceTable, Provider
+from baton.adapters.models.prices import DatedPrice, NamePattern, PricedModel, PriceTable, Provider
 from baton.core.models.usage import Price
 
 _MICRO: Final = 1_000_000
@@ -45,24 +45,24 @@ def price_table() -> PriceTable:
     return PriceTable(version("genai-prices"), providers)
 
 
-def _models(provider: source.Provider) -> Iterator[Model]:
+def _models(provider: source.Provider) -> Iterator[PricedModel]:
     for one in provider.models:
         given = one.prices if isinstance(one.prices, list) else [source.ConditionalPrice(prices=one.prices)]
         prices = [_dated(price) for price in given]
         # One that cannot be said stays in the list without prices: another model's name might fit it as well.
-        yield Model(_named(one.match), tuple(price for price in prices if price) if all(prices) else ())
+        yield PricedModel(_named(one.match), tuple(price for price in prices if price) if all(prices) else ())
 
 
-def _dated(given: source.ConditionalPrice) -> Dated | None:
+def _dated(given: source.ConditionalPrice) -> DatedPrice | None:
     price = _price(vars(given.prices))
     if price is None:
         return None
     when = given.constraint
     if isinstance(when, source.StartDateConstraint):
-        return Dated(price, since=when.start_date.isoformat())
+        return DatedPrice(price, since=when.start_date.isoformat())
     if isinstance(when, source.TimeOfDateConstraint):
-        return Dated(price, hours=(_in_day(when.start_time), _in_day(when.end_time)))
-    return Dated(price)
+        return DatedPrice(price, hours=(_in_day(when.start_time), _in_day(when.end_time)))
+    return DatedPrice(price)
 
 
 def _in_day(given: time) -> int:

@@ -47,7 +47,7 @@ class NamePattern(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
 
-class Dated(msgspec.Struct, frozen=True, omit_defaults=True):
+class DatedPrice(msgspec.Struct, frozen=True, omit_defaults=True):
     """Price that is valid from a day on (ISO 8601), or between two times of each day (UTC,
     milliseconds since midnight).
     """
@@ -66,11 +66,11 @@ class Dated(msgspec.Struct, frozen=True, omit_defaults=True):
         return first <= time < last if first <= last else time >= first or time < last
 
 
-class Model(msgspec.Struct, frozen=True):
+class PricedModel(msgspec.Struct, frozen=True):
     """Prices of one model. The last of `prices` that is valid counts, and the first where none is."""
 
     names: NamePattern
-    prices: tuple[Dated, ...]
+    prices: tuple[DatedPrice, ...]
 
 
 class Provider(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -82,7 +82,7 @@ class Provider(msgspec.Struct, frozen=True, omit_defaults=True):
 
     id: str
     address: str
-    models: tuple[Model, ...]
+    models: tuple[PricedModel, ...]
     names: NamePattern | None = None
     others: tuple[str, ...] = ()
 
@@ -112,7 +112,7 @@ class Prices:
     def __init__(self, table: PriceTable) -> None:
         self._table = table
         self._by_id = {provider.id: provider for provider in table.providers}
-        self._found: dict[tuple[str, str, str], Model | None] = {}
+        self._found: dict[tuple[str, str, str], PricedModel | None] = {}
 
     @classmethod
     def packaged(cls) -> Prices:
@@ -141,7 +141,7 @@ class Prices:
         holding = [dated for dated in found.prices if dated.holds(now)]
         return (holding[-1] if holding else found.prices[0]).price
 
-    def _search(self, profile: Profile, model: str) -> Model | None:
+    def _search(self, profile: Profile, model: str) -> PricedModel | None:
         provider = next(self._candidates(profile, model), None)
         if provider is None:
             return None

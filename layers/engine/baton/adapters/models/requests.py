@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from baton.adapters.models.answers import UsageSaid
+from baton.adapters.models.answers import UsageCounts
 from baton.core.models.usage import Usage
 from baton.ports.models import CALLS, LENGTH, STOP, ModelAnswer, ModelCall, ModelFailure, ModelRequest
 
@@ -228,7 +228,7 @@ def _call(item: _Item, host: str, usage: Usage | None) -> ModelCall:
 
 def _used(found: PartialResponse) -> Usage | None:
     """Return the usage; None if the response does not report all of it."""
-    said = UsageSaid()
+    said = UsageCounts()
     said.see(found.usage)
     written = [part.text or part.refusal for item in found.output or () for part in item.content or ()]
     is_empty = not any(written) and not any(item.type == "function_call" for item in found.output or ())

@@ -22,7 +22,7 @@ from baton.core.log.questions import INPUT
 from baton.core.log.state import FINISHED
 from baton.core.models.usage import MODEL
 from baton.core.money import MICRO, usd
-from baton.words.event_words import EventWords, Said, news, question_line, undo_lines
+from baton.words.event_words import EventSentence, EventWords, news, question_line, undo_lines
 from baton.words.text import clock, counted, course, epoch_ms, one_line, plain, since, span, when
 
 
@@ -438,7 +438,7 @@ def _event_head(entry: Mapping[str, Any], event: Mapping[str, Any]) -> Text:
     return line
 
 
-def _details(event: Mapping[str, Any], said: Said | None) -> list[str]:
+def _details(event: Mapping[str, Any], said: EventSentence | None) -> list[str]:
     """Return the details of an event: its sentence, if any, and the fields that the sentence does not
     contain.
     """

@@ -24,7 +24,7 @@ from baton.core.conditions.celnames import (
     Const,
     Items,
     Name,
-    Refused,
+    RefusedExpression,
     Steps,
     Tree,
     chain,
@@ -282,7 +282,7 @@ def cel_plan(expression: str) -> CelPlan:
     tree = read_tree(program.serialize().replace(_LOOP.encode(), b"loop"))
     try:
         found = find_names(tree)
-    except Refused as refused:
+    except RefusedExpression as refused:
         raise _Unfit(*refused.args) from refused
     places = tuple(dict.fromkeys((root, known_part(steps)[0]) for root, steps in found.reads))
     free = next((size for size in _FREE if _is_free(tree, places, size)), 0)

@@ -250,7 +250,7 @@ TYPES = frozenset(
 Steps = tuple[str | int, ...]
 
 
-class Refused(Exception):
+class RefusedExpression(Exception):
     """Error for an expression that CEL allows and a condition does not.
     The arguments are message and suggestion.
     """
@@ -310,11 +310,13 @@ def known_part(steps: Steps) -> tuple[Steps, Steps]:
 
 
 def find_names(tree: Tree) -> Names:
-    """Return the names in an expression. Raises `Refused`."""
+    """Return the names in an expression. Raises `RefusedExpression`."""
     found = Names()
     _visit(tree, frozenset(), found)
     for node in sorted(found.by_name & found.by_output):
-        raise Refused(f"`has(ctx.{node})` and `has(ctx.{node}.output)` mean the same", "write one of them")
+        raise RefusedExpression(
+            f"`has(ctx.{node})` and `has(ctx.{node}.output)` mean the same", "write one of them"
+        )
     return found
 
 
@@ -343,7 +345,7 @@ def _visit(tree: Tree, bound: frozenset[str], found: Names) -> None:
         _read(*named, found)
     elif isinstance(tree, Name):
         if tree.name not in bound and tree.name not in TYPES:
-            raise Refused(f"`{tree.name}` is not known in a condition", "")
+            raise RefusedExpression(f"`{tree.name}` is not known in a condition", "")
     elif isinstance(tree, CelField):
         _visit_field(tree, bound, found)
     elif isinstance(tree, CelCall):
@@ -352,7 +354,7 @@ def _visit(tree: Tree, bound: frozenset[str], found: Names) -> None:
             _visit(arg, bound, found)
     elif isinstance(tree, Items):
         if tree.message:
-            raise Refused(
+            raise RefusedExpression(
                 f"`{tree.message}` messages cannot be made in a condition", "compare with a map: {'key': 1}"
             )
         for item in tree.items:
@@ -375,7 +377,7 @@ def _visit_field(tree: CelField, bound: frozenset[str], found: Names) -> None:
     if root == "ctx" and len(steps) < 2:
         node = tree.name if not steps else steps[0]
         if steps and tree.name not in {"output", "previous"}:
-            raise Refused(f"`has(ctx.{node}.{tree.name})`: a node has `output` and `previous`", "")
+            raise RefusedExpression(f"`has(ctx.{node}.{tree.name})`: a node has `output` and `previous`", "")
         found.optional.add(str(node))
         if steps:
             found.by_output.add(str(node))
@@ -397,7 +399,7 @@ def _read(root: str, steps: Steps, found: Names) -> None:
     try:
         path_of(expression_text(root, known))
     except ExpressionError as error:
-        raise Refused(*_shape(root, known, str(error))) from error
+        raise RefusedExpression(*_shape(root, known, str(error))) from error
     found.reads[root, known + indexes] = None
 
 
@@ -411,17 +413,19 @@ def _shape(root: str, steps: Steps, message: str) -> tuple[str, str]:
 
 def _check_call(call: CelCall) -> None:
     if call.function not in OPERATORS | FUNCTIONS:
-        raise Refused(
+        raise RefusedExpression(
             f"`{call.function}` cannot be used in a condition", f"there are {', '.join(sorted(FUNCTIONS))}"
         )
     if call.function in TIME_PARTS and len(call.args) > 1:
-        raise Refused(f"`{call.function}` takes no time zone here", "times are in UTC")
+        raise RefusedExpression(f"`{call.function}` takes no time zone here", "times are in UTC")
     if call.function == "matches":
         pattern = call.args[1]
         if not isinstance(pattern, Const) or not isinstance(pattern.value, str):
-            raise Refused("the pattern of `matches` must be a text that stands in the condition", "")
+            raise RefusedExpression(
+                "the pattern of `matches` must be a text that stands in the condition", ""
+            )
         if weight(pattern.value) > model.PATTERN_WEIGHT:
-            raise Refused(
+            raise RefusedExpression(
                 "the pattern of `matches` is too large", "repeat less: {1,1000} counts a thousand times"
             )
 

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from baton.core.conditions import model
-from baton.core.conditions.values import Kept
+from baton.core.conditions.values import ResultCache
 
 _TOKENS = re.compile(
     r"""(?P<times>\{(?P<least>\d*),?(?P<most>\d*)\})
@@ -105,4 +105,4 @@ def _compiled(key: tuple[str, bool]) -> tuple[Any, int]:
     return check, pattern_bytes(weight(pattern))
 
 
-_matcher = Kept(_compiled, model.COMPILED_BYTES, lambda made: made[1])
+_matcher = ResultCache(_compiled, model.COMPILED_BYTES, lambda made: made[1])

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from baton.core.conditions import model, patterns
-from baton.core.conditions.values import Kept
+from baton.core.conditions.values import ResultCache
 
 _PART_BYTES = 32  # memory of a compiled schema for each byte of it, about
 _UNITS_OF_WEIGHT = 6  # as patterns.time_of
@@ -133,7 +133,7 @@ def _compiled(encoded: bytes) -> SchemaPlan:
     return SchemaPlan(validator, root, count, places.is_endless, parts.has_unions, size)
 
 
-plan_of = Kept(_compiled, model.COMPILED_BYTES, lambda plan: plan.bytes)
+plan_of = ResultCache(_compiled, model.COMPILED_BYTES, lambda plan: plan.bytes)
 
 
 def shorten_message(message: str) -> str:

@@ -172,7 +172,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Info(NamedTuple):
+class CacheInfo(NamedTuple):
     """Statistics of a cache, as those of `lru_cache`, with the held bytes."""
 
     misses: int
@@ -180,7 +180,7 @@ class Info(NamedTuple):
     held: int
 
 
-class Kept(Generic[K, V]):
+class ResultCache(Generic[K, V]):
     """Cache of the results of a function of one argument. `size` estimates the bytes of one result."""
 
     def __init__(self, make: Callable[[K], V], most: int, size: Callable[[V], int]) -> None:
@@ -209,6 +209,6 @@ class Kept(Generic[K, V]):
             self._kept.pop(key, None)
             held -= size
 
-    def cache_info(self) -> Info:
+    def cache_info(self) -> CacheInfo:
         """Return misses, number of results and held bytes."""
-        return Info(self._misses, len(self._kept), sum(map(self._size, self._kept.values())))
+        return CacheInfo(self._misses, len(self._kept), sum(map(self._size, self._kept.values())))

@@ -141,6 +141,7 @@ class DecisionBuilder(Struct):
             self.note(ev.JoinFired(node=name, iteration=iteration, by=by, unspoken=unspoken))
 
     def due_by(self, moment: int) -> None:
+        """Note a time at which the saga is checked again, at the latest."""
         self.due = moment if self.due is None else min(self.due, moment)
 
     def again_at(self, moment: int) -> None:
@@ -188,6 +189,7 @@ class DecisionBuilder(Struct):
         return [self.content(at, value) for value in values]
 
     def looked(self, at: Activation) -> tuple[int, bool] | None:
+        """Return the time of the last poll of the open work, and true if it was over then; else None."""
         return self.found.looked.get(at.slot)
 
     def may_spend(self, at: Activation) -> bool:
@@ -206,6 +208,7 @@ class DecisionBuilder(Struct):
         return answer == spending.BEGINS
 
     def context(self, slot: str, output: ev.Value | None = None) -> EvaluationContext:
+        """Return the values that expressions at a slot can read."""
         return EvaluationContext(self.program, self.state, self.found, slot, output)
 
 

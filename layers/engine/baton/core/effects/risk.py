@@ -94,7 +94,7 @@ DEFAULT_RULES: Final = (
 """The rules of a document that has none of its own."""
 
 
-class Assessed(msgspec.Struct, frozen=True):
+class AssessedRisk(msgspec.Struct, frozen=True):
     """An assessed level of risk, and its reason in words."""
 
     level: str
@@ -105,7 +105,7 @@ class _UnclearError(Exception):
     """A value that the rules compare cannot be read."""
 
 
-def assess(risk: Risk, rules: Rules, arguments: Mapping[str, Any]) -> Assessed:
+def assess(risk: Risk, rules: Rules, arguments: Mapping[str, Any]) -> AssessedRisk:
     """Return the highest level of the rules that fit; low if none does.
 
     Critical if a rule compares an unclear argument: an amount that is missing, negative, no plain number or
@@ -116,12 +116,12 @@ def assess(risk: Risk, rules: Rules, arguments: Mapping[str, Any]) -> Assessed:
         money = _money(risk, rules, about, arguments)
         party = _party(risk, about, arguments)
     except _UnclearError as error:
-        return Assessed(CRITICAL, str(error))
+        return AssessedRisk(CRITICAL, str(error))
     fitting = [rule for rule in about if _fits(rule, risk, money, party)]
     if not fitting:
-        return Assessed(LOW, f"no rule fits this {_named(risk.action)}")
+        return AssessedRisk(LOW, f"no rule fits this {_named(risk.action)}")
     worst = max(fitting, key=lambda rule: LEVELS.index(rule.level))
-    return Assessed(worst.level, _words(worst, risk.action))
+    return AssessedRisk(worst.level, _words(worst, risk.action))
 
 
 def least(risk: Risk, rules: Rules) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from baton.core.effects.keys import KeyRule
-from baton.core.effects.risk import ASKING, DEFAULT_RULES, LEVELS, LOW, Assessed, Risk, Rules, assess
+from baton.core.effects.risk import ASKING, DEFAULT_RULES, LEVELS, LOW, AssessedRisk, Risk, Rules, assess
 
 PURE, IDEMPOTENT, ONCE = "pure", "idempotent", "once"
 EFFECTS = (PURE, IDEMPOTENT, ONCE)
@@ -148,7 +148,7 @@ NOTHING: Final = Grants({})
 EVERYTHING: Final = Grants({ALL: None, NAMED_PIPELINE: None})
 
 
-class OfTenants(Mapping[str, ToolSpec]):
+class TenantTools(Mapping[str, ToolSpec]):
     """Tools by name, of which some are for single tenants only."""
 
     @abstractmethod
@@ -158,7 +158,7 @@ class OfTenants(Mapping[str, ToolSpec]):
 
 def tools_for(tenant: str, tools: Mapping[str, ToolSpec]) -> Mapping[str, ToolSpec]:
     """Return the tools that a tenant's documents may name."""
-    return tools.for_tenant(tenant) if isinstance(tools, OfTenants) else tools
+    return tools.for_tenant(tenant) if isinstance(tools, TenantTools) else tools
 
 
 def off(name: str) -> str:
@@ -239,7 +239,7 @@ def request_for(
     if not known and not always:
         return None
     effective = {**_defaults(spec), **arguments}
-    worst = Assessed(LOW, "it always needs an approval")
+    worst = AssessedRisk(LOW, "it always needs an approval")
     for risk in known:
         assert risk is not None, "left out above"
         found = assess(risk, DEFAULT_RULES if rules is None else rules, effective)

@@ -25,7 +25,7 @@ from baton.core.log.records import (
     SharedLimit,
     Shown,
     Token,
-    Untold,
+    UnsentNotice,
     Value,
     failed_with,
 )
@@ -44,9 +44,9 @@ from baton.core.log.scopes import (
 )
 from baton.core.log.undos import (
     ChildUndone,
-    Earlier,
     Keys,
     NotUndone,
+    ReplacedSaga,
     StepStopped,
     UndoBegan,
     Undone,
@@ -139,7 +139,7 @@ __all__ = [
     "UndoStepBegan",
     "UndoTakenUp",
     "Undone",
-    "Untold",
+    "UnsentNotice",
     "Value",
     "WaitClosed",
     "WaitOpened",
@@ -352,7 +352,7 @@ class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_
     sent: Sent | None = None
     outer: Value | None = None
     passed: dict[str, Value] = {}  # noqa: RUF012  # msgspec copies it
-    before: tuple[Earlier, ...] = ()
+    before: tuple[ReplacedSaga, ...] = ()
     keys: Keys | None = None
     shared_limits: tuple[SharedLimit, ...] = ()
 
@@ -599,7 +599,7 @@ class NoticesSent(Root, frozen=True, tag="notices_sent", omit_defaults=True, kw_
     """
 
     keys: tuple[str, ...]
-    untold: tuple[Untold, ...] = ()
+    untold: tuple[UnsentNotice, ...] = ()
     shown: dict[str, Shown] = {}  # noqa: RUF012  # each struct has its own
     withdrawn: tuple[str, ...] = ()
 

@@ -302,7 +302,7 @@ class Notice(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     ask: str = ""
 
 
-class Untold(msgspec.Struct, frozen=True):
+class UnsentNotice(msgspec.Struct, frozen=True):
     """A notice, by its key, that a channel has given up, with the reason."""
 
     key: str

@@ -399,7 +399,7 @@ PLAN, CHOICE = "plan", "choice"
 MADE_REMEMBERED = 200
 
 
-class Made(msgspec.Struct, frozen=True, array_like=True):
+class MadeCall(msgspec.Struct, frozen=True, array_like=True):
     """A call of a model that has succeeded: its slot and its output."""
 
     slot: str
@@ -476,7 +476,7 @@ def act_digest(user: str, tool: str, arguments: Mapping[str, Any]) -> str:
     return hashlib.sha256(_encode([user, tool, canonical(dict(arguments))])).hexdigest()[:32]
 
 
-def with_made_call(made: dict[str, Made], digest: str, slot: str, output: Value) -> dict[str, Made]:
+def with_made_call(made: dict[str, MadeCall], digest: str, slot: str, output: Value) -> dict[str, MadeCall]:
     """Return the remembered calls with one more, without the oldest if they are too many."""
-    more = {**{key: one for key, one in made.items() if key != digest}, digest: Made(slot, output)}
+    more = {**{key: one for key, one in made.items() if key != digest}, digest: MadeCall(slot, output)}
     return dict(list(more.items())[-MADE_REMEMBERED:])

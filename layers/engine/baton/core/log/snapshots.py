@@ -25,7 +25,7 @@ from baton.core.log.events import (
 )
 from baton.core.log.records import Child, Escalation, Option, Paused, Takeover
 from baton.core.log.records import Segment as Transcribed
-from baton.core.log.scopes import Agent, Made, Progress, Replanning, Turn
+from baton.core.log.scopes import Agent, MadeCall, Progress, Replanning, Turn
 from baton.core.log.state import (
     Counts,
     Failing,
@@ -76,7 +76,7 @@ PARTS = (
     *(Failing, History, Alternative, Ask, Notice, Blamed),
     *(Question, Option, Takeover, Escalation, Shown, Callback, Paused),
     *(Agent, Turn, Transcribed, Progress),
-    *(Replanning, Made),
+    *(Replanning, MadeCall),
     *(Undoable, Undoing, UndoStep, NotUndone, Undone),
 )
 _MEANING = "parked is what does not go on"  # earlier versions kept it when a cancel or a failure came

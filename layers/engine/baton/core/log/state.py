@@ -27,8 +27,8 @@ from baton.core.log.events import (
     Value,
 )
 from baton.core.log.records import Child, Failure, Paused, SharedLimit
-from baton.core.log.scopes import Made
-from baton.core.log.undos import Earlier, Undoable
+from baton.core.log.scopes import MadeCall
+from baton.core.log.undos import ReplacedSaga, Undoable
 from baton.core.log.work import Open, children_in
 
 KEYS_REMEMBERED = 200  # and those of signals that wait, and of forks, however many
@@ -239,7 +239,7 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The values of its starter that are passed by reference, by their names in its expressions: they are not
     copied.
     """
-    before: tuple[Earlier, ...] = ()
+    before: tuple[ReplacedSaga, ...] = ()
     """The sagas that were in its place before forks above it, the newest first."""
     shared_limits: tuple[SharedLimit, ...] = ()
     """The limits of money of the sagas above it, the nearest first."""
@@ -347,7 +347,7 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """By slot, the digests of the calls that people have approved there."""
     items: dict[str, Value | None] = {}
     """Slots of items whose node is not settled, with their outputs; None: the item is at work."""
-    made: dict[str, Made] = {}
+    made: dict[str, MadeCall] = {}
     """By digest, calls that have succeeded and that a model may plan again, the newest last."""
     orphaned_children: tuple[Child, ...] = ()
     """Children that a fork or a join left behind and that are not cancelled yet."""
@@ -432,14 +432,14 @@ FINISHED = frozenset({"completed", "failed", "cancelled", "rolled_back", "rollba
 WAITING = frozenset({"waiting", "suspended", "paused", "parked", "reflecting"})
 
 
-class Turns(Protocol):
+class Readiness(Protocol):
     """Interface of `Program` for `status_of`: the readiness of nodes."""
 
     def has_come(self, state: State, slot: str) -> bool:
         """Return true if all that the join at `slot` waits for has arrived."""
 
 
-def status_of(state: State, turns: Turns | None = None) -> str:
+def status_of(state: State, turns: Readiness | None = None) -> str:
     """Return the status that the log implies; any stored status is a cache of this.
 
     `turns` tells a join that still waits for an edge from one that is ready to run. Without it such a join

@@ -134,7 +134,7 @@ class Undoing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     empty: int = 0
 
 
-class Earlier(msgspec.Struct, frozen=True, array_like=True):
+class ReplacedSaga(msgspec.Struct, frozen=True, array_like=True):
     """A saga that an ancestor's fork has replaced by this one, and its newest branch."""
 
     saga: str

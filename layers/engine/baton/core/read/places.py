@@ -326,7 +326,7 @@ MAYBE = "it was stopped while it acted, and may have happened"
 NOTHING = "nothing to undo: its child had done nothing that can be undone"
 
 
-def see(story: StoryPlaces, event: Seen, when: Moment) -> None:
+def see_undo_event(story: StoryPlaces, event: Seen, when: Moment) -> None:
     """Record an event about undoing. That of a step that undoes another is told to `settle`."""
     if isinstance(event, ev.UndoBegan):
         story.undoing = (event, when)
@@ -340,7 +340,7 @@ def see(story: StoryPlaces, event: Seen, when: Moment) -> None:
             place.fate = STAYS if isinstance(event, ev.UndoPassed) else _stopped(event)
     else:
         became = FAILED if event.failure else SKIPPED if event.nothing else RAN
-        settle(story, event, became, event.failure, when)
+        settle_undo(story, event, became, event.failure, when)
         undone = _undone(story, event)
         if event.nothing and undone is not None:
             undone.fate = NOTHING
@@ -354,7 +354,7 @@ def _stopped(event: ev.StepStopped) -> str:
     return f"child {event.child} was stopped; a rollback undoes what it has done" if event.child else MAYBE
 
 
-def settle(
+def settle_undo(
     story: StoryPlaces,
     event: ev.ChildUndone | ev.Settles,
     became: str,

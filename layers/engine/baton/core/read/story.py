@@ -129,7 +129,7 @@ class Story:
                 if isinstance(event, _OfUndoing):
                     from baton.core.read import places
 
-                    places.see(self, event, when)
+                    places.see_undo_event(self, event, when)
                     continue
                 self._see(event, before, self.state, when)
 
@@ -221,7 +221,7 @@ class Story:
         if is_undo(slot):
             from baton.core.read import places
 
-            places.settle(self, event, event.became, event_failure(event), when)
+            places.settle_undo(self, event, event.became, event_failure(event), when)
             return
         if slot not in before.tokens or self.places[slot].end is not None:
             if isinstance(event, ev.MapEnded):

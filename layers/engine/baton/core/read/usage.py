@@ -21,7 +21,7 @@ from baton.core.log.folding.forks import fork_to
 from baton.core.log.folding.whole_folds import SweepSchedule, may_sweep_without_lease
 from baton.core.log.scopes import is_index
 from baton.core.log.snapshots import encode_moved, encode_state
-from baton.core.log.state import State, Turns, group_of, slot_of, status_of
+from baton.core.log.state import Readiness, State, group_of, slot_of, status_of
 from baton.core.read.costs import (
     READ_BYTES,
     REQUESTS_PER_MESSAGE,
@@ -169,7 +169,7 @@ class Ledger:
 
     def __init__(
         self,
-        turns: Turns,
+        turns: Readiness,
         deployment: BillingSettings,
         *,
         cuts: Collection[int] | None = None,

@@ -120,7 +120,7 @@ async def verify_effect(
     return await performer.perform(verify, given, context)
 
 
-def as_before(step: RunStep, why: str = "", *, happened: bool | None = None) -> StepFailure:
+def failure_before_look(step: RunStep, why: str = "", *, happened: bool | None = None) -> StepFailure:
     """Return the failure that a look was about. `why`: the reason that `verify` gave no answer."""
     last = step.failure
     assert last is not None, "a look is about a failure"
@@ -130,7 +130,7 @@ def as_before(step: RunStep, why: str = "", *, happened: bool | None = None) -> 
     return StepFailure(last.code, text, kind=kind, status=last.status, happened=happened)
 
 
-async def found_out(spec: ToolSpec, step: RunStep, ask: Callable[[], Awaitable[Any]]) -> Any:
+async def verified_result(spec: ToolSpec, step: RunStep, ask: Callable[[], Awaitable[Any]]) -> Any:
     """Return the result of an idempotent call that may have acted, from its `verify`.
     Raises `StepFailure`: how it had failed, where it has not happened or `verify` cannot tell.
     """
@@ -138,20 +138,20 @@ async def found_out(spec: ToolSpec, step: RunStep, ask: Callable[[], Awaitable[A
         told = await ask()
     except (StepFailure, TimeoutError) as error:
         said = error.message if isinstance(error, StepFailure) else "no answer in its time"
-        raise as_before(step, f"could not look: {said}") from error
+        raise failure_before_look(step, f"could not look: {said}") from error
     match told:
         case {"happened": True}:
             result = told.get("result")
             if not violations(spec.result, result):
                 return result
-            raise as_before(
+            raise failure_before_look(
                 step, f"says that it has happened, and gives no result that `{spec.name}` could have"
             )
         case {"happened": False}:
-            raise as_before(step, happened=False)
+            raise failure_before_look(step, happened=False)
         case {"happened": None}:
-            raise as_before(step, "cannot tell whether it has happened")
-    raise as_before(
+            raise failure_before_look(step, "cannot tell whether it has happened")
+    raise failure_before_look(
         step, "must return an object with `happened` (true, false or null), and a `result` if true"
     )
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from baton.core.limits import Limits
 from baton.core.log.folding.received import pending_notices
 from baton.core.log.folding.whole_folds import SweepSchedule, may_sweep_without_lease
-from baton.core.log.state import State, Turns, group_of, status_of
+from baton.core.log.state import Readiness, State, group_of, status_of
 from baton.errors import CorruptLog, EngineFault
 from baton.ports import (
     PARKED,
@@ -254,7 +254,7 @@ class Leases:
         self,
         lease: Lease,
         history: History,
-        turns: Turns,
+        turns: Readiness,
         *,
         again: bool,
         due: int | None = None,

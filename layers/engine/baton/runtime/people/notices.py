@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from baton.core.failures import quoted
-from baton.core.log.events import Ask, Event, Notice, NoticesSent, Shown, Untold
+from baton.core.log.events import Ask, Event, Notice, NoticesSent, Shown, UnsentNotice
 from baton.core.log.folding.received import PendingNotices, audience_of
 from baton.core.log.questions import question_of
 from baton.core.log.state import State
@@ -53,7 +53,7 @@ class Channels:
 
     async def tell(
         self, call: Offload, state: State, notices: Sequence[Notice]
-    ) -> tuple[tuple[str, ...], tuple[Untold, ...]]:
+    ) -> tuple[tuple[str, ...], tuple[UnsentNotice, ...]]:
         """Try every channel once.
         Return the keys that all have sent or given up, and the notices given up among these.
         """
@@ -68,7 +68,7 @@ class Channels:
         )
         settled = self._settled.items()
         return keys, tuple(
-            Untold(key, channel, why) for (key, channel), why in settled if why and key in keys
+            UnsentNotice(key, channel, why) for (key, channel), why in settled if why and key in keys
         )
 
     async def _linked(self, state: State, notice: Notice, now: int) -> Telling | None:
@@ -171,7 +171,7 @@ class _Done(Struct):
     """
 
     keys: tuple[str, ...] = ()
-    untold: tuple[Untold, ...] = ()
+    untold: tuple[UnsentNotice, ...] = ()
     shown: dict[str, Shown] = {}
     withdrawn: list[str] = []
     full: set[str] = set()

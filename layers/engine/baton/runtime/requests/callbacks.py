@@ -16,7 +16,7 @@ from baton.core.log.events import CallbackHeartbeat, Event, SignalReceived, Valu
 from baton.core.log.folding.received import (
     CALLBACK,
     HEARTBEAT,
-    Said,
+    CallbackReport,
     completed_with,
     fingerprint,
     slot_in,
@@ -42,7 +42,7 @@ async def caller_with(request: Request, token: str) -> Caller:
     return replace(request.caller, tenant=holder.tenant, user=_BY)
 
 
-async def complete_callback(request: Request, token: str, said: Said) -> dict[str, Any]:
+async def complete_callback(request: Request, token: str, said: CallbackReport) -> dict[str, Any]:
     """Complete a callback; see `Service.callback`."""
     holder = await _holder(request, token)
     if holder.tenant != request.caller.tenant:
@@ -102,7 +102,9 @@ async def _holder(request: Request, token: str) -> Holder:
     return holder
 
 
-async def _complete(request: Request, history: History, callback: str, said: Said) -> dict[str, Any]:
+async def _complete(
+    request: Request, history: History, callback: str, said: CallbackReport
+) -> dict[str, Any]:
     """Complete a callback.
     Only a success needs the program, for the schema of its output: a failure is taken while the bucket is out
     of order.

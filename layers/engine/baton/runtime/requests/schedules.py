@@ -16,8 +16,8 @@ from baton.core.schedules import (
     ScheduleRecord,
     count_manual_start,
     decide_tick,
-    given_at,
     given_up,
+    input_at_tick,
     local_time,
     pause_schedule,
     put_off,
@@ -108,7 +108,7 @@ class ScheduleService:
         there, now = await self._there(workflow), self._clock.now()
         assert there.schedule is not None
         said, labels = ["trigger", workflow], there.schedule.labels
-        view, is_new = await start(workflow, given_at(there, now), key, said=said, labels=labels)
+        view, is_new = await start(workflow, input_at_tick(there, now), key, said=said, labels=labels)
         saga = str(view["id"])
 
         def change(there: ScheduleRecord, now: int) -> ScheduleRecord | None:

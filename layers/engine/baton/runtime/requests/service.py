@@ -15,7 +15,7 @@ import msgspec
 
 from baton.core.decide.spending import renewed_budget
 from baton.core.log.events import Ask, CancelRequested, Event, Resumed, SignalReceived
-from baton.core.log.folding.received import Said, fingerprint, signal_key
+from baton.core.log.folding.received import CallbackReport, fingerprint, signal_key
 from baton.core.log.questions import Answer
 from baton.core.log.records import Failure, Sent
 from baton.core.log.state import State, status_of
@@ -275,7 +275,7 @@ class Service:
         opened = await self._request.open(saga)
         return saga_summary(opened) | {"plan": await plan_to(opened.history, opened.program, back_to, step)}
 
-    async def callback(self, token: str, said: Said) -> dict[str, Any]:
+    async def callback(self, token: str, said: CallbackReport) -> dict[str, Any]:
         """Take in what work elsewhere says, for the caller who shows its token.
 
         Raises `NotFound` for a token that is none, `CallbackOver` where it does

@@ -19,7 +19,7 @@ from baton.core.graph.graph import graph_name, split
 from baton.core.log.events import ChildReported
 from baton.core.log.records import Child, SharedLimit
 from baton.core.log.state import Origin, State, node_of
-from baton.core.log.undos import Earlier, Keys, Undoable
+from baton.core.log.undos import Keys, ReplacedSaga, Undoable
 from baton.errors import NotAllowedNow, TooLarge
 from baton.ports import SagaRef
 from baton.runtime.invocation.context import InvocationContext
@@ -94,7 +94,7 @@ class Children:
         )
         return True
 
-    async def _left_to(self, parent: SagaRef, state: State, saga: str, scope: str) -> Left | None:
+    async def _left_to(self, parent: SagaRef, state: State, saga: str, scope: str) -> EarlierChildren | None:
         """Return the remains of the child in its place before a fork. Raises `UserError`."""
         if not (state.lineage.branch or state.origin.before):
             return None
@@ -203,17 +203,19 @@ def report_of(child: State, slot: str) -> ChildReported | None:
     )
 
 
-class Left(Struct, frozen=True, kw_only=True):
+class EarlierChildren(Struct, frozen=True, kw_only=True):
     """Remains of the earlier children.
     `unsettled`: one of them that has not ended, and may still undo its steps.
     """
 
-    before: tuple[Earlier, ...] = ()
+    before: tuple[ReplacedSaga, ...] = ()
     keys: Keys | None = None
     unsettled: str = ""
 
 
-async def left_to(context: InvocationContext, parent: SagaRef, origin: Origin, saga: str, scope: str) -> Left:
+async def left_to(
+    context: InvocationContext, parent: SagaRef, origin: Origin, saga: str, scope: str
+) -> EarlierChildren:
     """Return the remains for the child `saga`, whose place in the sagas above it is `scope`.
 
     Raises `NotAllowedNow` if it is not known that the results of the earlier child still stand.
@@ -234,10 +236,10 @@ async def left_to(context: InvocationContext, parent: SagaRef, origin: Origin, s
         _check(state, known)
         earlier[known] = state
     if not earlier:
-        return Left()
+        return EarlierChildren()
     newest, state = next(iter(earlier.items()))
-    return Left(
-        before=(Earlier(newest, state.lineage.branch), *state.origin.before),
+    return EarlierChildren(
+        before=(ReplacedSaga(newest, state.lineage.branch), *state.origin.before),
         keys=_keys([one.undo for one in earlier.values()]),
         unsettled=next((known for known, one in earlier.items() if _may_undo(one)), ""),
     )

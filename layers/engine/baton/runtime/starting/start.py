@@ -21,7 +21,7 @@ from baton.core.log.events import Entry, SagaStarted, Token, Value
 from baton.core.log.folding.workflow_limits import counts_of
 from baton.core.log.labels import label_problems
 from baton.core.log.records import Sent, SharedLimit
-from baton.core.log.undos import Earlier, Keys
+from baton.core.log.undos import Keys, ReplacedSaga
 from baton.errors import (
     CorruptLog,
     InvalidInput,
@@ -67,7 +67,7 @@ class StartRequest:
     outer: Any = None
     passed: Mapping[str, Value] = field(default_factory=dict)
     is_part: bool = False
-    before: tuple[Earlier, ...] = ()
+    before: tuple[ReplacedSaga, ...] = ()
     keys: Keys | None = None
     shared_limits: tuple[SharedLimit, ...] = ()
 

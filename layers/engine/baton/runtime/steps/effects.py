@@ -59,7 +59,7 @@ class EffectResult(Struct, frozen=True):
         return "" if self.is_here else STEP if self.is_own else SAGA
 
 
-class OfClaim(StepFailure):
+class UndecidedClaim(StepFailure):
     """The outcome of a claim could not be found out.
     A person's answer is valid for `claim`, its owner, alone.
     """
@@ -243,10 +243,10 @@ class EffectClaims:
 
         `act` does it, within the time until `context.deadline_ms`; `verify` returns the result of
         `spec.verify`. `decided`: the owner whose claim has not happened, as a person has said; empty if no
-        person has. Raises `StepFailure`, and any error of `act`; raises `in_progress` itself, and `OfClaim`
-        if the outcome of a claim could not be found out. Cancelled, it leaves its claim as it is. A store
-        that stays away is an engine fault, also after the effect: nothing else could be written either, and
-        the next attempt checks the effect.
+        person has. Raises `StepFailure`, and any error of `act`; raises `in_progress` itself, and
+        `UndecidedClaim` if the outcome of a claim could not be found out. Cancelled, it leaves its claim as
+        it is. A store that stays away is an engine fault, also after the effect: nothing else could be written
+        either, and the next attempt checks the effect.
         """
         self._name = self._name or self._entropy.token(64)
         claim = Effect(
@@ -329,7 +329,7 @@ class EffectClaims:
         try:
             return await self._look(one, there)
         except StepFailure as failure:
-            raise OfClaim(failure, there.owner) from failure
+            raise UndecidedClaim(failure, there.owner) from failure
 
     async def _try_again(self, one: _Try, there: Effect, now: int) -> Effect | None:
         window = one.spec.key.retry_window_ms or self._limits.effect_retry_ms
@@ -342,7 +342,7 @@ class EffectClaims:
             return await self._take(one, replace(there, first=now))
         # Those on whose service it acts may not know its key any more.
         why = f"`{there.tool}` was to undo what was done, and is not called again before a person has looked whether it was undone since: {said}"
-        raise OfClaim(StepFailure("unknown_outcome", why), there.owner)
+        raise UndecidedClaim(StepFailure("unknown_outcome", why), there.owner)
 
     async def _kept(self, one: _Try) -> Effect | None:
         """Return the earlier result of this place, if its key was used anew since.

@@ -36,13 +36,13 @@ from baton.runtime.invocation.attempt import (
     Bill,
     UnknownOutcome,
     Values,
-    as_before,
     carry_out,
-    found_out,
+    failure_before_look,
     prepare_attempt,
     stopped_outcome,
     tool_called,
     undo_fields,
+    verified_result,
     verify_effect,
     work,
 )
@@ -51,7 +51,7 @@ from baton.runtime.invocation.live import LiveShow
 from baton.runtime.invocation.watch import because_of, own_ms
 from baton.runtime.money.halting import Halted
 from baton.runtime.money.ledger import Ledger
-from baton.runtime.steps.effects import EffectClaims, OfClaim
+from baton.runtime.steps.effects import EffectClaims, UndecidedClaim
 
 if TYPE_CHECKING:
     from baton.ports.models import Models
@@ -133,7 +133,7 @@ def step_cost(step: RunStep, specs: Specs, tool: str) -> int:
     return own if own > declared and tool == tool_called(step) else declared
 
 
-def foreseen(step: RunStep, specs: Specs) -> int:
+def attempt_cost(step: RunStep, specs: Specs) -> int:
     """Return the most that the calls of a whole attempt may cost: hooks are of no use without the tool."""
     if step.node.tool == MODEL:
         return 0  # known when the request is made
@@ -368,7 +368,7 @@ class Steps:
     async def _reserve(self, state: State, step: RunStep, spent: list[Decimal], *, is_free: bool) -> None:
         """Hold what the attempt may cost. What has no limits is counted all the same."""
         if not is_free:
-            await self._ledger.reserve(state, step, spent, foreseen(step, self._tools))
+            await self._ledger.reserve(state, step, spent, attempt_cost(step, self._tools))
             return
         with suppress(NoRoom):
             await self._ledger.reserve(state, step, spent, 0)
@@ -472,7 +472,7 @@ class Steps:
                 kind=error.kind,
                 status=error.status,
                 doubt=one.doubt.after(error),
-                claim=error.claim if isinstance(error, OfClaim) else "",
+                claim=error.claim if isinstance(error, UndecidedClaim) else "",
                 refused=error.happened is False and not error.unsent and is_undone,
                 unsent=error.unsent and is_undone,
                 on_purpose=is_on_purpose(error.code, error.kind),
@@ -518,7 +518,7 @@ class Steps:
 
         async def act() -> Any:
             if step.look and step.failure is not None:
-                raise as_before(step, happened=False)
+                raise failure_before_look(step, happened=False)
             # Not within its time: to wait for a store that is slow, before anything was called, leaves no doubt.
             if not is_free:
                 await paying.cover(spec.name)
@@ -551,7 +551,7 @@ class Steps:
         step, spec = one.step, one.spec
         if step.look and spec is not None and spec.is_verified:
             asked = partial(verify_effect, performer, self._tools, spec.name, step.arguments, context)
-            result = await found_out(spec, step, lambda: self._in_time(context, asked()))
+            result = await verified_result(spec, step, lambda: self._in_time(context, asked()))
             one.doubt.is_recorded = True
             return await self._values.value(one.state.origin, result), ()
         result = await self._in_time(context, carry_out(performer, self._tools, step, context, one.given))

@@ -26,7 +26,7 @@ from baton.core.effects.rows import MAX_BYTES, MAX_PER_STEP, Row
 from baton.core.failures.evidence import Evidence
 from baton.core.limits import Limits
 from baton.ports import NoRoom, StepContext, StepFailure
-from baton.tools.perform import Places, RaisedElsewhere, not_json, report, where, whose
+from baton.tools.perform import Places, RaisedElsewhere, not_json, report, tenant_and_saga, where
 from baton.tools.processes import wire
 from baton.tools.processes.program import PROGRAM
 
@@ -74,7 +74,7 @@ class Helpers:
 
         Cancelled, it kills the helper; if there was none yet, that is `NoRoom`.
         """
-        request, who = self._request(tool, arguments, context), whose(context)
+        request, who = self._request(tool, arguments, context), tenant_and_saga(context)
         if not self._places.take(who, asyncio.get_running_loop().time()):
             raise NoRoom(f"{self._count} plain functions with effects are running or starting already")
         try:
@@ -273,7 +273,7 @@ class _Helper:
                 self._take(frame)
         except BlockingIOError:
             return False
-        except (OSError, wire.Garbled, ValueError, ArithmeticError) as error:
+        except (OSError, wire.InvalidFrame, ValueError, ArithmeticError) as error:
             self._lost = f"said what no helper says ({type(error).__name__}: {error})"
             return False
         if not data:

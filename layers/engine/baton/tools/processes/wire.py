@@ -31,7 +31,7 @@ LONGEST: Final = 0xFFFF_FFFF
 _HEADER: Final = struct.Struct("!BII")
 
 
-class Garbled(Exception):
+class InvalidFrame(Exception):
     """Error for bytes that no helper of ours sends."""
 
 
@@ -56,12 +56,12 @@ class Decoder:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """Yield the frames in the data. Raises `Garbled`."""
+        """Yield the frames in the data. Raises `InvalidFrame`."""
         self._buffer += data
         while len(self._buffer) >= _HEADER.size:
             tag, call, length = _HEADER.unpack_from(self._buffer)
             if length > self._most or not CALL <= tag <= NO_ROOM:
-                raise Garbled(f"a frame of tag {tag} with {length} bytes")
+                raise InvalidFrame(f"a frame of tag {tag} with {length} bytes")
             end = _HEADER.size + length
             if len(self._buffer) < end:
                 return

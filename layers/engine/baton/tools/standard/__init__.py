@@ -18,7 +18,7 @@ from baton.core.effects.toolspec import (
     NOTHING,
     PREFIX,
     Grants,
-    OfTenants,
+    TenantTools,
     ToolSpec,
     off,
 )
@@ -119,7 +119,7 @@ def _guarded(tool: Tool, grants: Grants) -> Tool:
     return replace(tool, function=guarded if tool.is_async else guarded_plain)
 
 
-class _Specs(OfTenants):
+class _Specs(TenantTools):
     """The specs of a registry, each looked up when it is asked for; those of a tenant, if there is one."""
 
     def __init__(self, tools: _Both, tenant: str | None = None) -> None:

@@ -25,7 +25,7 @@ from baton.core.expressions import LONGEST_S, PATTERN, SHORTEST_S, escape, neare
 from baton.core.failures import sanitised
 from baton.core.failures.codes import CODE_PATTERN
 from baton.core.failures.names import code_of
-from baton.core.log.folding.received import FAILURE, HEARTBEAT, SUCCESS, Said
+from baton.core.log.folding.received import FAILURE, HEARTBEAT, SUCCESS, CallbackReport
 from baton.core.log.questions import ACTIONS, APPROVE, DONE, MAX_COMMENT, REJECT, SUBMIT, Answer
 from baton.core.log.records import Failure, failed_with
 from baton.core.money import LONGEST_NOTE, MOST_USD, amount_of, micro_dollars
@@ -309,8 +309,8 @@ class CallbackBody(Body):
             raise ValueError("a failure has a `code`, such as timeout or out_of_paper")
         return self
 
-    def said(self) -> Said:
-        return Said(
+    def said(self) -> CallbackReport:
+        return CallbackReport(
             status=self.status,
             output=self.output,
             code=self.code,

@@ -17,7 +17,7 @@ from baton.core.documents.compile.analysis import source
 from baton.core.documents.compile.analysis.source import MAX_HINTS, Children, OutOfTime, Source, Tools, Within
 from baton.core.documents.compile.checks import control, expressions
 from baton.core.documents.compile.checks.control import circular_graphs
-from baton.core.documents.compile.checks.named import GraphPart, GraphParts, told_of, whole_of
+from baton.core.documents.compile.checks.named import GraphPart, GraphParts, problems_for_author, whole_of
 from baton.core.documents.compile.checks.notes import children_of, no_such_child, notes_of, shared_keys
 from baton.core.documents.expand import expand_own_kinds
 from baton.core.documents.nodes.own import OwnKinds
@@ -73,7 +73,7 @@ def compile_document(
         found.append((part, *_checked(part.value, kinds or {}, tools, known, has_time, within)))
     circles = list(circular_graphs([(part.name, source) for part, source, _ in found]))
     told = [(part, (*its, *(one for name, one in circles if name == part.name))) for part, _, its in found]
-    problems = told_of(parts, told)
+    problems = problems_for_author(parts, told)
     if not problems:
         return whole_of(parts, [(part, of_kinds.built(source)) for part, source, _ in found if source])
     raise refusal_of(sorted(map(document.locate, problems), key=lambda p: (p.line, p.column)))

@@ -16,7 +16,7 @@ from baton.core.expressions import EVENT, SCHEDULE, ExpressionError, UnknownRoot
 from baton.core.graph.graph import SKIP, Events, SignalRule, StartRule
 from baton.core.log.labels import MOST, label_problems
 from baton.core.outside import USER_SHAPE, is_user
-from baton.core.schedules import ScheduleRecord, given_at
+from baton.core.schedules import ScheduleRecord, input_at_tick
 from baton.errors import Problem
 
 if TYPE_CHECKING:
@@ -189,5 +189,5 @@ def _input(source: Source) -> Iterator[Problem]:
         anchor=0,
         schedule=model.schedule.schedule(),
     )
-    for problem in input_violations(model.input, given_at(example, _SOME_TICK)):
+    for problem in input_violations(model.input, input_at_tick(example, _SOME_TICK)):
         yield Problem(f"/schedule{problem.path}", f"the workflow's `input` refuses it: {problem.message}")

@@ -18,7 +18,7 @@ from baton.core.documents.nodes.human import Human
 from baton.core.documents.nodes.model import AskedModel
 from baton.core.documents.nodes.subgraph import SubGraph
 from baton.core.documents.nodes.task import Task
-from baton.core.documents.nodes.value import Made
+from baton.core.documents.nodes.value import ValueNode
 from baton.core.documents.nodes.wait import Wait
 
 NODE_TYPES: list[NodeDocument] = [
@@ -26,7 +26,7 @@ NODE_TYPES: list[NodeDocument] = [
     Wait(),
     Child(),
     SubGraph(),
-    Made(),
+    ValueNode(),
     Fail(),
     End(),
     Human(),
@@ -35,7 +35,7 @@ NODE_TYPES: list[NodeDocument] = [
 ]
 SIMPLEST = Task.key
 """The key of the kind that a name in place of a node most likely means."""
-HOLDER = Made.key
+HOLDER = ValueNode.key
 """Of a node that can stand in for another: it takes any value and starts nothing."""
 STAND_IN: Mapping[str, Any] = {Wait.key: {"for": 1}}
 """A node that can stand in for another of which nothing is known."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from baton.core.documents.parts.node import NodeModel
 
 
-class Made(NodeDocument):
+class ValueNode(NodeDocument):
     kind = "pass"
     key = "value"
     title = "Value"

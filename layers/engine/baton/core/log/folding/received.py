@@ -95,7 +95,7 @@ SUCCESS, FAILURE, HEARTBEAT = "success", "failure", "heartbeat"
 _OVER = "/"  # before the code with which one ended: no fingerprint begins so
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True):
+class CallbackReport(msgspec.Struct, frozen=True, kw_only=True):
     """A report of external work: `status` is SUCCESS, FAILURE or HEARTBEAT.
     `retryable` None: as its code says.
     """

@@ -104,7 +104,7 @@ def fold_resumed(state: State, e: ev.Resumed) -> State:
     mended.
     """
     if state.stands_still:
-        state = gone_on(state, e.at)
+        state = resumed_after_defect(state, e.at)
     if e.build:
         return _tried_with(state, e.build)
     return replace(
@@ -249,7 +249,7 @@ def _emptied(state: State, gone: Collection[str], event: ev.Settles) -> dict[str
 SAGA = ""
 
 
-def gone_on(state: State, at: int) -> State:
+def resumed_after_defect(state: State, at: int) -> State:
     """Return the state of a saga parked for a defect, when it goes on at a time.
 
     A pause that has run out meanwhile is over.

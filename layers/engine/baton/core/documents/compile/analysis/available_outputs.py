@@ -16,8 +16,8 @@ from collections.abc import Callable
 from functools import cached_property
 from itertools import islice
 
-from baton.core.documents.compile.analysis.flow import Ended, Flow, in_most, members
-from baton.core.documents.compile.analysis.must_run import Lost, MustRun
+from baton.core.documents.compile.analysis.flow import EndedBefore, Flow, in_most, members
+from baton.core.documents.compile.analysis.must_run import LossCauses, MustRun
 
 _MOST_TRIES = 3
 
@@ -28,8 +28,8 @@ class AvailableOutputs:
     def __init__(self, flow: Flow, go_on: Callable[[], None]) -> None:
         """Prepare for a flow. `go_on` is called at each node, and raises when the analysis takes too long."""
         self._flow, self._go_on = flow, go_on
-        self._ended = Ended(flow)
-        self._lost = Lost(flow, go_on, self._ended.tolerated)
+        self._ended = EndedBefore(flow)
+        self._lost = LossCauses(flow, go_on, self._ended.tolerated)
         self._sure, self.lost = self._read(-1)
         self._knowing = {-1: OutputsAt(flow, self._ended, self.lost, self._sure, go_on)}
         self._doomed = 0
@@ -43,7 +43,7 @@ class AvailableOutputs:
             if spot.ends and not spot.at_once:
                 self._late[index] = sum(1 << other for other in spot.before)
 
-    def _read(self, ended_by_then: int) -> tuple[MustRun, Lost]:
+    def _read(self, ended_by_then: int) -> tuple[MustRun, LossCauses]:
         """Find what is sure, and what may be lost, if of the nodes behind which
         the saga ends these have ended by then.
 
@@ -147,7 +147,7 @@ class OutputsAt:
     """Outputs that are certain at each node, from the facts along its edges."""
 
     def __init__(
-        self, flow: Flow, ended: Ended, lost: Lost, sure: MustRun, go_on: Callable[[], None]
+        self, flow: Flow, ended: EndedBefore, lost: LossCauses, sure: MustRun, go_on: Callable[[], None]
     ) -> None:
         self._flow, self._ended, self._lost, self._sure = flow, ended, lost, sure
         self._firsts = frozenset(first for first, _ in flow.loops.values())

@@ -264,7 +264,7 @@ def in_most(masks: list[int], least: int) -> int:
 _MOST_WORK = 20_000
 
 
-class Ended:
+class EndedBefore:
     """Nodes that have ended before each node of a flow, by its number."""
 
     def __init__(self, flow: Flow) -> None:

@@ -26,10 +26,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator
 
-from baton.core.documents.compile.analysis.flow import Ended, Flow, FlowNode, in_most, members
+from baton.core.documents.compile.analysis.flow import EndedBefore, Flow, FlowNode, in_most, members
 
 
-class Lost:
+class LossCauses:
     """Causes, by node of a flow and its number, that may be on the node's edges.
     A cause is a rule of a node's `catch`, as a bit.
 
@@ -73,10 +73,10 @@ class Lost:
                 for src in flow.spots[index].before:
                     self.into[index] |= self._along(src, index)
 
-    def without(self, ending: int) -> Lost:
+    def without(self, ending: int) -> LossCauses:
         """Return the facts in which these causes lose nothing either; itself, if they lose nothing anyway."""
         lossy = in_most(self._own, 1) & ending
-        return Lost(self._flow, self._go_on, self._tolerated, self._ending | lossy) if lossy else self
+        return LossCauses(self._flow, self._go_on, self._tolerated, self._ending | lossy) if lossy else self
 
     def _along(self, src: int, dst: int) -> int:
         """Return the causes that may be on the edge."""
@@ -324,7 +324,12 @@ class MustRun:
     """Facts that follow once a node is done, by the node's number."""
 
     def __init__(
-        self, flow: Flow, ended: Ended, lost: Lost, go_on: Callable[[], None], ended_by_then: int = -1
+        self,
+        flow: Flow,
+        ended: EndedBefore,
+        lost: LossCauses,
+        go_on: Callable[[], None],
+        ended_by_then: int = -1,
     ) -> None:
         """Prepare the facts. `ended_by_then`: the nodes that have ended when the facts are asked for.
 

@@ -275,13 +275,13 @@ class Source:
         return AvailableOutputs(self.flow, self.go_on)
 
     @cached_property
-    def read(self) -> dict[str, Read]:
+    def read(self) -> dict[str, ReadCondition]:
         """All conditions that can be read, by their places."""
         found = {}
         for place, value, of, names in (*_conditions(self.nodes), *self._conditions_of_policies()):
             self.go_on(place)
             condition, problems = read_condition(value, place, self.model.schemas, of=of)
-            found[place] = Read(condition, tuple(problems), of, names)
+            found[place] = ReadCondition(condition, tuple(problems), of, names)
         return found
 
     @cached_property
@@ -330,18 +330,18 @@ class Source:
         return found
 
     @cached_property
-    def policies(self) -> list[Placed]:
+    def policies(self) -> list[PlacedPolicy]:
         """The failover policies of nodes and of the document."""
         found = []
         for name, node in self.nodes.items():
             for index, policy in enumerate(node.failover):
-                found.append(Placed(f"/nodes/{name}/failover/{index}", policy, (name,)))
+                found.append(PlacedPolicy(f"/nodes/{name}/failover/{index}", policy, (name,)))
         for index, policy in enumerate(self.model.failover):
             self.go_on(f"/failover/{index}")
             when = policy.when
             fitting = (name for name in self.tasks if matches_patterns(name, when.node))
             names = tuple(name for name in fitting if matches_patterns(self.tool(name), when.tool))
-            found.append(Placed(f"/failover/{index}", policy, names))
+            found.append(PlacedPolicy(f"/failover/{index}", policy, names))
         return found
 
     def _conditions_of_policies(self) -> Iterable[tuple[str, Any, str, tuple[str, ...]]]:
@@ -370,7 +370,7 @@ class Source:
         return {}
 
 
-class Read(NamedTuple):
+class ReadCondition(NamedTuple):
     """A condition, if it can be read, with its faults, its default subject,
     and the nodes at which it is asked.
     """
@@ -381,7 +381,7 @@ class Read(NamedTuple):
     nodes: tuple[str, ...]
 
 
-class Placed(NamedTuple):
+class PlacedPolicy(NamedTuple):
     """A failover policy, its place in the document, and the nodes that it is for."""
 
     place: str

@@ -369,7 +369,9 @@ def _named(texts: Iterable[str]) -> dict[str, bool]:
     return {name: is_needed and name not in asked for name, is_needed in needed.items()}
 
 
-def told_of(parts: GraphParts, found: Sequence[tuple[GraphPart, Sequence[Problem]]]) -> list[Problem]:
+def problems_for_author(
+    parts: GraphParts, found: Sequence[tuple[GraphPart, Sequence[Problem]]]
+) -> list[Problem]:
     """Return all problems, where their author can mend them.
     One of what graphs have of the document is one where it is one in all of them.
     """
