@@ -30,7 +30,7 @@ BEGINNING = re.compile(
 NO_VERB = re.compile(
     r"(?![A-Z][a-z]+\b)|(?!(Pass|Process)\b)[A-Z][a-z]*s\b|"
     r"(A|After|All|An|Another|Any|At|Before|Both|By|Each|Every|Everything|For|From|If|In|It|Key|Message|More|"
-    r"Most|Name of|No|None|Nothing|Number|Of|On|Once|One|Only|Otherwise|Our|Problem|Schema|Sentence|Several|"
+    r"Most|Name of|No|None|Nothing|Number|Of|On|Once|One|Only|Otherwise|Our|Partition|Problem|Schema|Sentence|Several|"
     r"Since|So|Some|Something|Text|That|The|Their|There|These|They|This|Those|Time|To|True|Two|Until|Value|"
     r"While|With|Without)\b"
 )

@@ -45,6 +45,7 @@ class SystemEntropy:
 
 
 def thread_pulse(look: Callable[[], None], every_ms: int) -> Callable[[], None]:
+    """Call `look` every `every_ms` in a thread of its own. Return the function that stops it."""
     over = threading.Event()
 
     def run() -> None:

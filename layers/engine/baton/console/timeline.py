@@ -297,6 +297,7 @@ def _shares(parts: Sequence[SagaPhase], begin: int, end: int) -> list[Share]:
 
 
 def took(bar: Bar) -> str:
+    """Return the duration of a bar in words."""
     return span(bar.end - bar.begin)
 
 

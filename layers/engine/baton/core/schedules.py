@@ -97,7 +97,9 @@ def read_rate(value: object) -> int:
 
 
 def read_cron(value: object) -> str:
-    """Return the expression, if it is one and ever comes. Raises `ValueError` that names the right form."""
+    """Return the cron expression, if it is valid and a time matches it.
+    Raises `ValueError` that names the right form.
+    """
     if not isinstance(value, str):
         raise ValueError(f"write a cron expression of five fields: {_WELL}")
     if _RATE.fullmatch(value):

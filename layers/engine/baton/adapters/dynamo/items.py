@@ -167,14 +167,17 @@ def saga_of(pk: str) -> SagaRef:
 
 
 def entry_sk(branch: int, version: int) -> str:
+    """Return the sort key of an entry of the log."""
     return f"LOG#{branch:04d}#{version:010d}"
 
 
 def snapshot_sk(branch: int, version: int) -> str:
+    """Return the sort key of a snapshot."""
     return f"SNAP#{branch:04d}#{version:010d}"
 
 
 def inbox_pk(ref: SagaRef, window: int) -> str:
+    """Return the partition key of a window of a saga's inbox."""
     return f"{saga_pk(ref)}#IN#{window}"
 
 
@@ -183,31 +186,37 @@ MAX_VERSION = 10**10 - 1  # what the ten digits of a sort key hold
 
 
 def definition_pk(tenant: str, name: str) -> str:
+    """Return the partition key of the versions of a workflow."""
     return f"T#{tenant}#WF#{name}"
 
 
 def definition_sk(version: int) -> str:
+    """Return the sort key of a version of a workflow."""
     return f"V#{version:06d}"
 
 
 def names_pk(tenant: str) -> str:
-    """Partition key of a tenant's workflow names, one item each, the name as sort key."""
+    """Return the partition key of a tenant's workflow names, one item each, the name as sort key."""
     return f"T#{tenant}#WF"
 
 
 def rate_pk(tenant: str) -> str:
+    """Return the partition key of a tenant's numbers of requests."""
     return f"T#{tenant}#RATE"
 
 
 def rate_sk(window: int) -> str:
+    """Return the sort key of a window of requests."""
     return f"{window:014d}"
 
 
 def budget_pk(tenant: str, user: str) -> str:
+    """Return the partition key of the accounts of a user."""
     return f"T#{tenant}#BUDGET#{user}"
 
 
 def budget_sk(day: int) -> str:
+    """Return the sort key of the account of a day."""
     return f"{day:06d}"
 
 
@@ -215,7 +224,7 @@ RULE = "RULE"  # beside the days of a user, behind all of them
 
 
 def ruled_pk(tenant: str) -> str:
-    """Partition key of the list of a tenant's users about whom an operator has decided.
+    """Return the partition key of the list of a tenant's users about whom an operator has decided.
     The user is the sort key.
     """
     return f"T#{tenant}#RULED"
@@ -227,11 +236,12 @@ def notice_pk(tenant: str, key: str) -> str:
 
 
 def question_sk(ask: str) -> str:
+    """Return the sort key of a question's row among the items of its saga."""
     return f"ASK#{ask}"
 
 
 def ask_key(tenant: str, audience: str, shard: int) -> str:
-    """Partition key of a part of the questions for one audience, hashed if it would be too long for a key."""
+    """Return the partition key of a part of the questions for one audience, hashed if it would be too long."""
     long = len(audience.encode()) > _LONGEST_AUDIENCE
     name = hashlib.sha256(audience.encode()).hexdigest() if long else audience
     return f"T#{tenant}#ASKED{shard or ''}#{name}"
@@ -241,41 +251,47 @@ INCIDENT_SHARDS = 8  # for ever: an incident's place follows from its id
 
 
 def incidents_pk(tenant: str, shard: int) -> str:
-    """Partition key of a part of a tenant's incidents, the id as sort key."""
+    """Return the partition key of a part of a tenant's incidents, the id as sort key."""
     return f"T#{tenant}#INCIDENTS#{shard:02d}"
 
 
 def incident_pk(tenant: str, id: str) -> str:
+    """Return the partition key of an incident."""
     return incidents_pk(tenant, shard_of(id, INCIDENT_SHARDS))
 
 
 def incidents_of_pk(tenant: str, saga: str) -> str:
-    """Partition key of the ids of one saga's incidents."""
+    """Return the partition key of the ids of one saga's incidents."""
     return f"T#{tenant}#INCIDENTS#OF#{saga}"
 
 
 def entity_pk(tenant: str, type: str) -> str:
-    """Partition key of a tenant's entities of a type, the id as sort key."""
+    """Return the partition key of a tenant's entities of a type, the id as sort key."""
     return f"T#{tenant}#ENTITY#{type}"
 
 
 def due_shard(lane: str, shard: int) -> str:
+    """Return the partition key of a lane and shard of the due index."""
     return f"DUE#{lane}#{shard:03d}"
 
 
 def status_key(tenant: str, group: str, shard: int) -> str:
+    """Return the partition key of a group and shard of the status index."""
     return f"T#{tenant}#{group}#{shard:02d}"
 
 
 def text_attribute(value: str) -> UniversalAttributeValueTypeDef:
+    """Return a text as an attribute."""
     return {"S": value}
 
 
 def number(value: int) -> UniversalAttributeValueTypeDef:
+    """Return a whole number as an attribute."""
     return {"N": str(value)}
 
 
 def key(pk: str, sk: str) -> Item:
+    """Return the primary key of an item."""
     return {"pk": text_attribute(pk), "sk": text_attribute(sk)}
 
 
@@ -336,6 +352,7 @@ def _packed(item: Item, name: str, data: bytes) -> Item:
 
 
 def wake_text(wake: Wake) -> str:
+    """Return the wake as the text of an attribute."""
     return msgspec.json.encode(wake).decode()
 
 

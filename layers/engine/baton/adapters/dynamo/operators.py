@@ -66,7 +66,7 @@ class DynamoBreakers:
 
 
 def _pk(tenant: str) -> str:
-    """Partition key of the circuit breakers of a tenant, the target as sort key."""
+    """Return the partition key of the circuit breakers of a tenant, the target as sort key."""
     return f"T#{tenant}#BREAKERS"
 
 

@@ -15,7 +15,7 @@ import msgspec
 from baton.core.conditions import model
 from baton.core.conditions.model import INVALID, MISSING, TOO_LARGE, ConditionError, Facts, Fault, Matches
 from baton.core.conditions.reading import path_of, value_of
-from baton.core.conditions.schemaplan import NoSchema, SchemaError, SchemaPlan, Subschema, plan_for
+from baton.core.conditions.schemaplan import InvalidSchema, SchemaError, SchemaPlan, Subschema, plan_for
 from baton.core.conditions.values import measure
 from baton.core.expressions import ExpressionError, Path
 
@@ -182,7 +182,7 @@ def faults(condition: Matches) -> list[Fault]:
         try:
             plan_for(condition.schema)
         except SchemaError as error:
-            told = _told(condition.schema) if isinstance(error, NoSchema) else []
+            told = _told(condition.schema) if isinstance(error, InvalidSchema) else []
             found += told or [Fault("schema", f"not a JSON Schema: {error}")]
     try:
         path_of(condition.of)

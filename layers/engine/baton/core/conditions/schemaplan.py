@@ -38,8 +38,10 @@ class SchemaError(Exception):
     """Error for a schema that is not valid, or exceeds a limit."""
 
 
-class NoSchema(SchemaError):
-    """The schema keeps all limits and is invalid. schemafaults.py reports its mistakes one by one."""
+class InvalidSchema(SchemaError):
+    """Error for a schema that keeps all limits and is invalid.
+    schemafaults.py reports its mistakes one by one.
+    """
 
 
 @dataclass(slots=True, eq=False)
@@ -128,7 +130,7 @@ def _compiled(encoded: bytes) -> SchemaPlan:
     except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
         said = shorten_message(getattr(error, "message", None) or str(error))
         is_pattern = said.endswith(_NO_PATTERN)
-        raise NoSchema(said + _REMEDY if is_pattern else said) from error
+        raise InvalidSchema(said + _REMEDY if is_pattern else said) from error
     size = _PART_BYTES * len(encoded) + patterns.pattern_bytes(weight)
     return SchemaPlan(validator, root, count, places.is_endless, parts.has_unions, size)
 
@@ -253,10 +255,10 @@ class _Parts:
         if known is not None:
             return known
         if not reference.startswith("#"):
-            raise NoSchema(f"references to other documents are not allowed: {reference}")
+            raise InvalidSchema(f"references to other documents are not allowed: {reference}")
         found = next(_targets(self._schema, reference), None)
         if found is None:
-            raise NoSchema(f"there is no `{reference}`")
+            raise InvalidSchema(f"there is no `{reference}`")
         part = self._referred[reference] = self.of(found)
         return part
 

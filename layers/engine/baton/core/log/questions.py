@@ -554,6 +554,7 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
     groups: Collection[str] = ()
 
     def refusal(self, state: State, ask: ev.Ask) -> str:
+        """Return the reason why the person may not answer; empty if the person may."""
         return answer_refusal(state, ask, self.user, self.roles, self.groups)
 
 

@@ -155,7 +155,7 @@ Next = (
 
 
 class UnfitError(Exception):
-    """A value for a node cannot be computed: the node fails with `failure`."""
+    """Error for a value of a node that cannot be computed: the node fails with `failure`."""
 
     def __init__(self, failure: ev.Failure) -> None:
         super().__init__(failure.message)

@@ -89,6 +89,7 @@ def callback_view(work: Callback) -> dict[str, Any]:
 
 
 def in_words(work: Callback) -> str:
+    """Return the event that a handed-over step waits for, in words."""
     if work.response is not None:
         return f"the answer of `{work.response.model}`, until {iso(work.until)} at most"
     often = f", with a heartbeat every {duration_text(work.heartbeat_ms)}" if work.heartbeat_ms else ""

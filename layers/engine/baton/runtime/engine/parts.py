@@ -194,6 +194,7 @@ class InvocationScope:
 
     @cached_property
     def breaking(self) -> Breaking:
+        """Circuit breakers of the invocation, loaded with the first guarded call."""
         from baton.core.failures.breakers import BreakerTerms
         from baton.runtime.steps.breaking import Breaking
 
@@ -203,12 +204,14 @@ class InvocationScope:
 
     @cached_property
     def starter(self) -> Starter:
+        """Starter of sagas, loaded with the first start."""
         from baton.runtime.starting.start import Starter
 
         return Starter(self.context)
 
     @cached_property
     def quota(self) -> Quota:
+        """Limit of sagas at work."""
         from baton.runtime.starting.start import Quota
 
         return Quota(self.context, self._engine.rooms)

@@ -314,6 +314,7 @@ class UnknownOutcome(msgspec.Struct):
         return self.is_met or self.before or self.acting
 
     def after(self, failure: StepFailure) -> bool:
+        """Return true if the effect may have happened after this failure of the call."""
         if not self.is_met:  # what has no key now had none before, either
             return self.before or (self.acting and failure.code != "key_incomplete")
         return failure.code not in _OWN and leaves_doubt(failure.code, failure.kind, failure.happened)

@@ -72,6 +72,7 @@ class Talk(msgspec.Struct, frozen=True):
 
     @property
     def messages(self) -> list[Message]:
+        """Messages of the turn, in order."""
         return [*self.opening, *self.before, *self.heard]
 
     @property

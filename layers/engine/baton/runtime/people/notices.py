@@ -207,7 +207,9 @@ class Notifier:
         return min(filter(None, (self._again, *self._full.values())), default=None)
 
     def begin(self, state: State, pending: PendingNotices) -> None:
-        """Try to send these, unless that is under way, was in vain a moment ago, or is to be noted first."""
+        """Start a try to send these, unless one is under way, one failed a moment ago,
+        or the last one is not recorded yet.
+        """
         now = self._clock.now()
         if self._task is not None or self.news is not None or (self._again is not None and now < self._again):
             return

@@ -245,8 +245,8 @@ class EffectClaims:
         `spec.verify`. `decided`: the owner whose claim has not happened, as a person has said; empty if no
         person has. Raises `StepFailure`, and any error of `act`; raises `in_progress` itself, and
         `UndecidedClaim` if the outcome of a claim could not be found out. Cancelled, it leaves its claim as
-        it is. A store that stays away is an engine fault, also after the effect: nothing else could be written
-        either, and the next attempt checks the effect.
+        it is. A store that stays away is an engine fault, also after the effect: nothing else could be
+        written either, and the next attempt checks the effect.
         """
         self._name = self._name or self._entropy.token(64)
         claim = Effect(

@@ -81,6 +81,7 @@ class Schemas:
         return made
 
     def of(self, schema: Any, depth: int = 0) -> Any:
+        """Return a schema with its references replaced by definitions. Raises `DescriptionError`."""
         self._left -= 1
         if self._left < 0 or depth > MOST_DEPTH:
             raise DescriptionError("the schemas of this operation are too large, or nested too deeply")

@@ -29,6 +29,8 @@ Pairs = list[tuple[str, str]]
 
 
 class OperationRequest(NamedTuple):
+    """Request of an operation, before its credential is added."""
+
     method: str
     url: str
     headers: dict[str, str]

@@ -149,7 +149,7 @@ class Strategy:
         return self.choose(at)
 
     def choose(self, at: FailureContext) -> LadderStep | str:
-        """Return the same as `next` for a strategy that is not used up."""
+        """Return the step of the ladder, as `next` does, for a strategy that is not used up."""
         return LadderStep(strategy=self.name)
 
     def by_policy(self, at: FailureContext, policy: Policy) -> LadderStep | None:

@@ -51,6 +51,7 @@ BUILDS_REMEMBERED = 8
 
 
 def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
+    """Record a failed attempt of a step; the reaction follows."""
     slot = slot_of(e.node, e.iteration, e.item)
     if slot not in state.tokens:
         return state
@@ -100,6 +101,7 @@ def _began(before: Failing | None, e: ev.AttemptFailed) -> int:
 
 
 def strategy_chosen(state: State, e: ev.StrategyChosen) -> State:
+    """Record the reaction to a failed step."""
     slot = slot_of(e.node, e.iteration, e.item)
     failing = state.failing.get(slot)
     if failing is None or failing.strategy:
@@ -146,6 +148,7 @@ def step_held(state: State, e: ev.StepHeld) -> State:
 
 
 def question_closed(state: State, e: ev.QuestionClosed) -> State:
+    """Record the end of a question, by an answer or its expiry."""
     slot = slot_of(e.node, e.iteration, e.item)
     state = useful(state, slot)
     failing = state.failing.get(slot)
@@ -230,6 +233,8 @@ def _with_ask(
 
 
 def question_escalated(state: State, e: ev.QuestionEscalated) -> State:
+    """Record a step of a question's escalation."""
+
     def change(ask: ev.Ask) -> ev.Ask:
         left = tuple(step for step in ask.escalate if step.at > e.due)
         ask = replace(ask, told_at=e.at, escalate=left)
@@ -240,6 +245,8 @@ def question_escalated(state: State, e: ev.QuestionEscalated) -> State:
 
 
 def question_claimed(state: State, e: ev.QuestionClaimed) -> State:
+    """Record that a person claimed a question, or gave it back."""
+
     def change(ask: ev.Ask) -> ev.Ask:
         to, candidates = (e.to, ask.candidates or ask.to) if e.to else (ask.candidates or ask.to, "")
         return replace(ask, to=to, candidates=candidates, moved_at=e.at)
@@ -248,6 +255,7 @@ def question_claimed(state: State, e: ev.QuestionClaimed) -> State:
 
 
 def notice_due(state: State, e: ev.NoticeDue) -> State:
+    """Record a notice that is to be sent."""
     outbox = state.outbox
     if e.notice.key in outbox.sent or e.notice in outbox.due:
         return state
@@ -260,6 +268,7 @@ def notice_due(state: State, e: ev.NoticeDue) -> State:
 
 
 def notices_sent(state: State, e: ev.NoticesSent) -> State:
+    """Record the sent and abandoned notices, and the rows of the inbox."""
     due = tuple(notice for notice in state.outbox.due if notice.key not in e.keys)
     new = (key for key in e.keys if key not in state.outbox.sent)
     sent = (*state.outbox.sent, *new)[-NOTICES_REMEMBERED:]

@@ -22,6 +22,7 @@ from baton.core.log.state import State, owner_of, slot_of, without
 
 
 def fold_opened(state: State, e: ev.Opens) -> State:
+    """Record that a node opened work."""
     slot = slot_of(e.node, e.iteration, e.item)
     if slot not in state.tokens or slot in state.open:
         return state
@@ -31,6 +32,7 @@ def fold_opened(state: State, e: ev.Opens) -> State:
 
 
 def wait_opened(state: State, e: ev.WaitOpened) -> State:
+    """Record that a wait began."""
     after = fold_opened(state, e)
     if after is state or not e.fresh:
         return after
@@ -38,11 +40,13 @@ def wait_opened(state: State, e: ev.WaitOpened) -> State:
 
 
 def child_opened(state: State, e: ev.ChildOpened) -> State:
+    """Record the id of a child that is to be started."""
     after = fold_opened(state, e)
     return after if after is state else replace(after, counts=replace(after.counts, children=e.number))
 
 
 def child_reported(state: State, e: ev.ChildReported) -> State:
+    """Record the end of a child."""
     work = state.open.get(e.slot)
     if work is None or not work.hears(e.child):
         return state
@@ -52,6 +56,7 @@ def child_reported(state: State, e: ev.ChildReported) -> State:
 
 
 def child_overdue(state: State, e: ev.ChildOverdue) -> State:
+    """Record that the time of a child is over."""
     slot = slot_of(e.node, e.iteration, e.item)
     work = state.children.get(slot)
     if work is None or work.status:
@@ -168,6 +173,7 @@ def replan_ended(state: State, e: ev.ReplanEnded) -> State:
 
 
 def items_began(state: State, e: ev.ItemsBegan) -> State:
+    """Record that items of a map began."""
     owner = slot_of(e.node, e.iteration)
     work = state.open.get(owner)
     if not isinstance(work, Map) or e.first != work.begun:
@@ -182,6 +188,7 @@ def items_began(state: State, e: ev.ItemsBegan) -> State:
 
 
 def items_gathered(state: State, e: ev.ItemsGathered) -> State:
+    """Move the results of ended items out of the state."""
     owner = slot_of(e.node, e.iteration)
     work, slots = state.open.get(owner), [slot_of(e.node, e.iteration, str(item)) for item in e.items]
     if not isinstance(work, Map) or any(state.items.get(slot) is None for slot in slots):
@@ -190,6 +197,7 @@ def items_gathered(state: State, e: ev.ItemsGathered) -> State:
 
 
 def map_stopped(state: State, e: ev.MapStopped) -> State:
+    """Record that a map failed."""
     owner = slot_of(e.node, e.iteration)
     work = state.open.get(owner)
     if not isinstance(work, Map):
@@ -220,6 +228,7 @@ def with_batch(state: State, e: ev.StepFailed) -> ev.StepFailed:
 
 
 def join_fired(state: State, e: ev.JoinFired) -> State:
+    """Record that a join fired before every edge had arrived."""
     slot = slot_of(e.node, e.iteration)
     if slot not in state.tokens or slot in state.closed:
         return state
@@ -227,6 +236,7 @@ def join_fired(state: State, e: ev.JoinFired) -> State:
 
 
 def fold_admitted(state: State, e: ev.NodeAdmitted) -> State:
+    """Record that the `when` of a node is true."""
     slot = slot_of(e.node, e.iteration, e.item)
     is_news = slot in state.tokens and slot not in state.admitted
     return replace(state, admitted=(*state.admitted, slot)) if is_news else state

@@ -82,6 +82,7 @@ def remember(state: State, news: dict[str, str]) -> dict[str, str]:
 
 
 def signal_received(state: State, e: ev.SignalReceived) -> State:
+    """Record a signal, which waits to be taken."""
     key = signal_key(e.name, e.key)
     if e.lost or key in state.keys:  # keys of lost signals would push out those of signals that were taken
         return state
@@ -203,6 +204,7 @@ def completions_of(work: Mapping[str, Open], state: State) -> dict[str, Signal]:
 
 
 def heartbeat_heard(state: State, e: ev.CallbackHeartbeat) -> State:
+    """Record a sign of life of work elsewhere."""
     slot = slot_of(e.node, e.iteration, e.item)
     work = state.open.get(slot)
     if not isinstance(work, Callback) or work.id != e.callback or e.at <= work.heard_at:
@@ -233,6 +235,7 @@ def _without(deaths: dict[str, int], slot: str) -> dict[str, int]:
 
 
 def fold_interrupted(state: State, e: ev.StepInterrupted) -> State:
+    """Record a step that was cut off by the end of its invocation."""
     slot = slot_of(e.node, e.iteration, e.item)
     state = with_models(pay(state, slot, e.cost, is_late=bool(e.why)), slot, e.usage, e.assumed)
     if slot in state.recovery.deaths and e.cost:

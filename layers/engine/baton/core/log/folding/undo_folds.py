@@ -140,6 +140,7 @@ def clear_open_work(state: State) -> dict[str, Any]:
 
 
 def undo_began(state: State, e: ev.UndoBegan) -> State:
+    """Record that the saga stops and undoes its effects."""
     if state.undo.work is not None:
         return state
     work = Undoing(
@@ -163,6 +164,7 @@ def undo_began(state: State, e: ev.UndoBegan) -> State:
 
 
 def undo_step_began(state: State, e: ev.UndoStepBegan) -> State:
+    """Record that the undoing of a step began."""
     slot, work = slot_of(e.node, e.iteration, e.item), state.undo.work
     if work is None or slot in work.steps:
         return state
@@ -246,6 +248,7 @@ def _gone(state: State, slot: str, **undo: Any) -> State:
 
 
 def spill_failed_undos(state: State, e: ev.UndoSetAside) -> State:
+    """Move the steps that could not be undone out of the state."""
     gone = {(one.version, one.index, one.slot) for one in e.steps}
     left = tuple(one for one in state.undo.failed if (one.version, one.index, one.slot) not in gone)
     undo = state.undo
@@ -256,6 +259,7 @@ def spill_failed_undos(state: State, e: ev.UndoSetAside) -> State:
 
 
 def resume_failed_undos(state: State, e: ev.UndoTakenUp) -> State:
+    """Record that the steps of an earlier entry that could not be undone come next."""
     undo, work = state.undo, state.undo.work
     if work is None or e.version not in work.aside:
         return state
@@ -347,6 +351,7 @@ def undone(state: State, slot: str, failure: ev.Failure | None = None) -> State:
 
 
 def child_undone(state: State, e: ev.ChildUndone) -> State:
+    """Record the undoing of a child's effects."""
     slot, work = slot_of(e.node, e.iteration, e.item), state.undo.work
     if work is None or slot not in work.steps:
         return state

@@ -79,6 +79,7 @@ def fold_abandoned(state: State, e: ev.ChildrenAbandoned) -> State:
 
 
 def fold_limited(state: State, e: ev.LimitReached) -> State:
+    """Record that the saga reached a limit, and fails."""
     undo = replace(state.undo, stays=True) if e.stays and state.failure is None else state.undo
     return stop_saga(state, failure=state.failure or e.failure, undo=undo)
 

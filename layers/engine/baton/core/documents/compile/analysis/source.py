@@ -12,7 +12,7 @@ from baton.core.conditions.document import read_condition
 from baton.core.conditions.model import Condition
 from baton.core.conditions.schema import check_schema
 from baton.core.conditions.schemafaults import misspelt, schema_faults
-from baton.core.conditions.schemaplan import NoSchema, SchemaError
+from baton.core.conditions.schemaplan import InvalidSchema, SchemaError
 from baton.core.documents.compile.analysis.available_outputs import AvailableOutputs
 from baton.core.documents.compile.analysis.edges import Edges
 from baton.core.documents.compile.analysis.flow import Flow
@@ -442,7 +442,7 @@ def schema_problems(place: str, schema: Any) -> Iterator[Problem]:
     try:
         check_schema(schema)
     except SchemaError as error:
-        told = list(schema_faults(schema)) if isinstance(error, NoSchema) else []
+        told = list(schema_faults(schema)) if isinstance(error, InvalidSchema) else []
         found = told or [Problem("", f"not a JSON Schema: {error}")]
     else:
         found = []
