@@ -78,7 +78,7 @@ def test_an_input_that_is_not_known_is_said_and_nothing_to_start_is_not_started(
     assert any("none yet" in line for line in running.lines())
     assert not any("start" in line for line in running.commands(None))
     lines = list(running.commands(Trial("code", None)))
-    assert lines[1].startswith("# `code` needs an input of yours: ")
+    assert lines[1].startswith("# `code` needs an input: ")
     assert lines[-1].endswith("start code --watch --input '{}'")
 
 

@@ -110,7 +110,7 @@ def no_worker_looked_for_a_payment(evidence: Evidence) -> str:
     kill = next(kill for kill in evidence.course.kills if kill.effect == "deposit")
     for book in evidence.books:
         book["requests"] = [request for request in book["requests"] if request["operation"] != "find_deposit"]
-    return f"saga {kill.saga}: no worker looked whether its deposit had been paid"
+    return f"saga {kill.saga}: no worker verified that its deposit had been paid"
 
 
 def a_payment_was_made_again(evidence: Evidence) -> str:

@@ -89,7 +89,7 @@ def test_every_node_that_takes_a_signal_counts() -> None:
         ("{start: [{type: a, labels: {'5': x}}]}", "/events/start/0/labels", "no name of a label", ""),
         ("{start: [{type: a, when: input.n > 0}]}", "/events/start/0/when", "`event` alone", ""),
         ("{start: [{type: a, when: 'event.data.n >'}]}", "/events/start/0/when", "", ""),
-        ("{start: [{type: a, when: {python: 'def evaluate(output, context): return True'}}]}", "/events/start/0/when", "without Python", "CEL"),
+        ("{start: [{type: a, when: {python: 'def evaluate(output, context): return True'}}]}", "/events/start/0/when", "neither Python", "CEL"),
         (f"{{start: [{{type: a, input: {'x' * 8_200}}}]}}", "/events/start/0/input", "at most 8,192 bytes", ""),
     ],
 )  # fmt: skip

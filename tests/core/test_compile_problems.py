@@ -169,7 +169,7 @@ MEANING: list[tuple[str, str, str, str, str]] = [
      "/nodes/b/after/0", "these nodes wait for each other and can never start: b, c, d",
      "to go round again, write `loop` at the last of them"),
     ("input that is no schema", HEAD + "input: {type: nope}", "/input/type",
-     "`nope` is no type", "there are array, boolean, integer, null, number, object, string"),
+     "`nope` is not a JSON Schema type", "there are array, boolean, integer, null, number, object, string"),
     ("an expression that cannot be read", HEAD + "output: '${input.}'", "/output",
      '`input.`: cannot read `.`; write .name, [0] or ["name"]', ""),
     ("an expression without its end", HEAD + "output: '${input'", "/output",

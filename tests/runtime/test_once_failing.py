@@ -83,7 +83,7 @@ async def test_after_its_window_what_failed_is_refused_with_its_failure(key: Key
     await asyncio.sleep(20)
     failure = await failed(place.invocation().run(key=key))
     assert (failure.code, failure.happened) == ("bad_request", False)
-    assert "its time to be tried again is over" in failure.message
+    assert "the time for its retries is over" in failure.message
     assert "hunter2" not in failure.message
     assert not place.booked
 

@@ -117,7 +117,7 @@ def _doubts_looked_up(evidence: Evidence, figures: Figures) -> Iterator[str]:
                     continue
                 key = requests[effect["request"]]["key"]
                 if (LOOKED_UP, key) not in {(r["operation"], r["key"]) for r in book["requests"]}:
-                    yield f"saga {kill.saga}: no worker looked whether its {PAYMENT} had been paid"
+                    yield f"saga {kill.saga}: no worker verified that its {PAYMENT} had been paid"
 
 
 def _was_called_off(evidence: Evidence, saga: str) -> bool:

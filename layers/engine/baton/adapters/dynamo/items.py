@@ -241,7 +241,7 @@ def question_sk(ask: str) -> str:
 
 
 def ask_key(tenant: str, audience: str, shard: int) -> str:
-    """Return the partition key of a part of the questions for one audience, hashed if it would be too long."""
+    """Return the partition key of a part of an audience's questions, hashed if it would be too long."""
     long = len(audience.encode()) > _LONGEST_AUDIENCE
     name = hashlib.sha256(audience.encode()).hexdigest() if long else audience
     return f"T#{tenant}#ASKED{shard or ''}#{name}"

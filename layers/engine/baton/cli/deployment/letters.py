@@ -255,7 +255,7 @@ def discard(
     if letters:
         _each(shared, letters, partial(_discarded, reason=reason or ""), _is_discarded, as_json=as_json)
     else:
-        body = {**wanted, "why": reason or "not said"}  # nothing is discarded where it is not
+        body = {**wanted, "why": reason or "no reason given"}  # nothing is discarded where it is not
         _matching(shared, "discard", "discarded", body, dry_run=dry_run, yes=yes, as_json=as_json)
 
 

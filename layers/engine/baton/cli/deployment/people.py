@@ -309,7 +309,7 @@ def _show_incident(found: Mapping[str, Any]) -> None:
         click.echo(f"resolved by {plain(str(found['resolved_by']))}, {found['resolved_at']}")
 
 
-@click.command(short_help="Say that you have an incident.")
+@click.command(short_help="Acknowledge an incident.")
 @click.argument("incident")
 @click.option("--note", default="", help="For those who look at it next.")
 @json_option

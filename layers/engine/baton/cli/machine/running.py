@@ -147,7 +147,7 @@ class Running:
             return
         name, given = trial.workflow, (trial.given or ({},))[0]
         if trial.given is None:
-            yield f"# `{name}` needs an input of yours: {command_line(f'workflows {shlex.quote(name)}')} says which"
+            yield f"# `{name}` needs an input: {command_line(f'workflows {shlex.quote(name)}')} describes it"
         body = json.dumps({"workflow": name, "input": given})
         yield f"curl -s {url}/sagas {show} -H 'Content-Type: application/json' -d {_quoted(body)}"
         yield f"curl -s {url}/sagas {show}"

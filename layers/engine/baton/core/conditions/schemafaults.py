@@ -244,7 +244,7 @@ def _in_words(error: Any, path: list[Any]) -> tuple[str, str]:
         wrong = next((name for name in names if name not in list(TYPES)), names)
         known = f"there are {', '.join(sorted(TYPES))}"
         hint = f"write `{_TYPES[wrong]}`" if isinstance(wrong, str) and wrong in _TYPES else ""
-        return f"`{_short(wrong)}` is no type", hint or nearest(str(wrong), TYPES) or known
+        return f"`{_short(wrong)}` is not a JSON Schema type", hint or nearest(str(wrong), TYPES) or known
     if kind == "type":
         return _of_type(word, value, error.kind.types, is_item=isinstance(path[-1], int))
     if kind in {"minimum", "exclusiveMinimum"}:

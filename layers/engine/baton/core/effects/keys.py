@@ -489,7 +489,7 @@ def _shape(rule: KeyRule) -> str:
     if rule.in_progress not in IN_PROGRESS:
         return f"{say}in_progress is one of {', '.join(IN_PROGRESS)}, and not `{rule.in_progress}`"
     if rule.strategy in WITHIN_SAGA and rule.keep_ms:
-        return f"{say}`keep` has no place here: what a saga has done is remembered longer than the saga"
+        return f"{say}`keep` is not allowed here: effects of a saga are remembered longer than the saga"
     return ""
 
 

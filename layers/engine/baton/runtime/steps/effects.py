@@ -335,7 +335,7 @@ class EffectClaims:
         window = one.spec.key.retry_window_ms or self._limits.effect_retry_ms
         if now - there.first <= window:
             return await self._take(one, there)
-        said = f"{there.message} (it failed at {iso(there.updated)}; its time to be tried again is over)"
+        said = f"{there.message} (it failed at {iso(there.updated)}; the time for its retries is over)"
         if not is_undo(one.claim.slot):
             raise StepFailure(there.code, said, kind=there.kind, happened=False)
         if there.owner == one.decided:

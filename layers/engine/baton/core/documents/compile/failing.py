@@ -340,7 +340,7 @@ def _policy(source: Source, place: str, policy: PolicyModel, names: tuple[str, .
     if policy.message and STRATEGIES[then.strategy].ends:
         yield Problem(
             f"{place}/message",
-            f"this does nothing with `{then.strategy}`: no person is told of that",
+            f"this does nothing with `{then.strategy}`: that strategy notifies no person",
             "leave it out; a `failure_handler` can tell people what has failed",
         )
     if then.hint is not None:

@@ -135,7 +135,9 @@ def _condition(source: Source, place: str, value: Any) -> Iterator[Problem]:
             )
     if blobs_of(condition) or any(isinstance(leaf, Python) for leaf in leaves(condition)):
         yield Problem(
-            f"{place}/when", "an event is judged at once, without Python and without blobs", "write it in CEL"
+            f"{place}/when",
+            "conditions on events are evaluated at once: they use neither Python nor blobs",
+            "write it in CEL",
         )
 
 
