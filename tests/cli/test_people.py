@@ -272,7 +272,7 @@ def test_the_inbox_says_how_to_answer_what_it_lists(api: FakeApi, baton: Baton) 
     api.on("GET /questions", (200, {"questions": [form, QUESTION], "next": None}))
     said = baton("inbox").stderr.splitlines()
     assert said[0].endswith("baton answer SAGA ASK ANSWER")
-    assert said[1].startswith("What can be answered: ")
+    assert said[1].startswith("Show the open questions: ")
     assert said[1].endswith("baton show SAGA")
 
 

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from baton.core.money import BLOCKED, NO_RULE, UserRule, blocking, limiting, unblocking
+from baton.core.money import BLOCKED, NO_RULE, UserRule, blocked_rule, limited_rule, unblocked_rule
 from baton.errors import CorruptLog
 from baton.ports import Account, ReservationChange, Sums
 from tests.contract.stores import AwsStores, Stores
@@ -65,10 +65,10 @@ def test_the_account_of_a_day_says_the_latest_rule_that_it_was_told(stores: Stor
     refused = budgets.move(ADA, opening(), NOW)
     assert not refused.is_done
     assert refused.sums == Sums(rule=UserRule(2, True))
-    lifted = unblocking(FULL, "op", "", NOW)
+    lifted = unblocked_rule(FULL, "op", "", NOW)
     budgets.tell_rule(ADA, lifted)
     assert budgets.read(ADA).rule == UserRule(3, False, 3 * CENT)
-    budgets.tell_rule(ADA, limiting(lifted, None, "op", "", NOW))
+    budgets.tell_rule(ADA, limited_rule(lifted, None, "op", "", NOW))
     assert budgets.read(ADA).rule == UserRule(4)
 
 
@@ -92,7 +92,7 @@ def test_what_was_held_before_is_settled_whatever_the_rule_says(stores: Stores) 
 
 def test_a_rule_and_the_day_are_one_request(moto: AwsStores) -> None:
     opened(moto.budgets)
-    moto.budgets.write_rule("acme", ADA.user, blocking(NO_RULE, "op", "", NOW))
+    moto.budgets.write_rule("acme", ADA.user, blocked_rule(NO_RULE, "op", "", NOW))
     asked = list[str]()
     moto._aws.dynamodb.meta.events.register(
         "before-call.dynamodb", lambda model, **_: asked.append(model.name)

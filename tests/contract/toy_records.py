@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from baton.core.log.events import Notice
-from baton.core.money import NO_RULE, UserRule, newer
+from baton.core.money import NO_RULE, UserRule, newer_rule
 from baton.errors import ChannelRefused, Throttled
 from baton.ports import (
     Account,
@@ -103,7 +103,7 @@ class ToyBudgets:
 
     def read(self, account: Account) -> Sums:
         sums = self._read(account).sums
-        return replace(sums, rule=newer(self.read_rule(account.tenant, account.user), sums.rule))
+        return replace(sums, rule=newer_rule(self.read_rule(account.tenant, account.user), sums.rule))
 
     def write_rule(self, tenant: str, user: str, rule: UserRule) -> UserRule | None:
         with self._kept.alone():
@@ -118,7 +118,7 @@ class ToyBudgets:
     def tell_rule(self, account: Account, rule: UserRule) -> None:
         with self._kept.alone():
             money = self._read(account)
-            money.rule = newer(money.rule, rule.short)
+            money.rule = newer_rule(money.rule, rule.short)
             self._write(account, money)
 
     def ruled(self, tenant: str, after: str = "", limit: int = 100) -> Sequence[str]:

@@ -7,7 +7,15 @@ from msgspec.structs import replace
 
 from baton.core.decide.spending import USER_BLOCKED, SpendingLimits, is_blocked, user_notices, user_parked
 from baton.core.limits import DAY_MS
-from baton.core.money import BLOCKED, NO_RULE, UserRule, blocking, limiting, newer, unblocking
+from baton.core.money import (
+    BLOCKED,
+    NO_RULE,
+    UserRule,
+    blocked_rule,
+    limited_rule,
+    newer_rule,
+    unblocked_rule,
+)
 from baton.core.read.costs import budget_view, user_view
 from baton.ports import Sums
 
@@ -17,20 +25,20 @@ TERMS = SpendingLimits(user_day=5 * DOLLAR)
 
 
 def test_a_block_and_a_limit_are_apart() -> None:
-    limited = limiting(NO_RULE, 2 * DOLLAR, "op", "", NOW)
-    blocked = blocking(limited, "op", "a loop", NOW + 1)
+    limited = limited_rule(NO_RULE, 2 * DOLLAR, "op", "", NOW)
+    blocked = blocked_rule(limited, "op", "a loop", NOW + 1)
     assert blocked == UserRule(2, True, 2 * DOLLAR, "op", NOW + 1, "a loop")
-    raised = limiting(blocked, None, "eve", "", NOW + 2)
+    raised = limited_rule(blocked, None, "eve", "", NOW + 2)
     assert (raised.is_blocked, raised.limit) == (True, None)
-    assert unblocking(blocked, "eve", "", NOW + 2) == UserRule(3, False, 2 * DOLLAR, "eve", NOW + 2)
+    assert unblocked_rule(blocked, "eve", "", NOW + 2) == UserRule(3, False, 2 * DOLLAR, "eve", NOW + 2)
 
 
 @pytest.mark.parametrize("note", ["", "a loop"])
 def test_what_changes_nothing_is_no_change(note: str) -> None:
-    blocked = blocking(NO_RULE, "op", "a loop", NOW)
-    assert blocking(blocked, "eve", note, NOW + 9) is blocked
-    assert unblocking(NO_RULE, "eve", "", NOW) is NO_RULE
-    assert blocking(blocked, "eve", "another reason", NOW + 9).note == "another reason"
+    blocked = blocked_rule(NO_RULE, "op", "a loop", NOW)
+    assert blocked_rule(blocked, "eve", note, NOW + 9) is blocked
+    assert unblocked_rule(NO_RULE, "eve", "", NOW) is NO_RULE
+    assert blocked_rule(blocked, "eve", "another reason", NOW + 9).note == "another reason"
 
 
 @pytest.mark.parametrize(
@@ -51,8 +59,8 @@ def test_a_user_may_spend_by_the_own_rule_where_days_are_counted(
 
 def test_of_two_rules_the_later_counts() -> None:
     one, other = UserRule(1, True), UserRule(2)
-    assert newer(one, other) == newer(other, one) == other
-    assert newer(UserRule(1, by="op"), UserRule(1)).by == "op"
+    assert newer_rule(one, other) == newer_rule(other, one) == other
+    assert newer_rule(UserRule(1, by="op"), UserRule(1)).by == "op"
 
 
 def test_a_blocked_user_is_over_before_anything_is_spent_and_told_no_sums() -> None:

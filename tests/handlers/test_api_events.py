@@ -142,7 +142,7 @@ def test_what_has_to_come_again_is_refused_as_a_whole_and_done_once(http: Http) 
     with replaced(Quota, "admit", full_for_the_second):
         refused = send(http, events, MANY)
     problem = refused.problem(429, "too-many-requests")
-    assert "1 of 3 events could not be dealt with for now: no room; send the same again" in problem["detail"]
+    assert "1 of 3 events could not be processed now: no room; send the same again" in problem["detail"]
     assert problem["errors"] == [{"path": "/1", "message": "no room"}]
     assert refused.headers["retry-after"] == "5"
     assert did(send(http, events, MANY)) == [["duplicate"], ["started"], ["duplicate"]]
@@ -163,7 +163,7 @@ def test_what_a_slow_store_leaves_of_a_batch_is_named(http: Http) -> None:
         refused = send(http, [*events, "x"], MANY)
         assert send(http, events[2:], MANY).status == 503, "nothing was done"
     problem = refused.problem(429, "too-many-requests")
-    assert "2 of 5 events could not be dealt with for now: the store did not answer" in problem["detail"]
+    assert "2 of 5 events could not be processed now: the store did not answer" in problem["detail"]
     assert [one["path"] for one in problem["errors"]] == ["/2", "/3"]
     assert did(send(http, events, MANY)) == [["duplicate"], ["duplicate"], ["started"], ["started"]]
 

@@ -11,7 +11,7 @@ from baton import Context, tool
 from baton.core.decide.spending import day_of
 from baton.core.limits import Limits
 from baton.core.log.events import NoticeDue
-from baton.core.money import NO_RULE, UserRule, blocking, limiting, unblocking
+from baton.core.money import NO_RULE, UserRule, blocked_rule, limited_rule, unblocked_rule
 from baton.errors import BudgetSpent, NotAllowedNow, UserBlocked, UserError
 from baton.ports import Account, Sums
 from baton.runtime.engine.request import write_cursor
@@ -307,7 +307,7 @@ def test_a_block_is_heard_by_the_next_request_of_an_invocation_under_way() -> No
     desk = Desk()
     ledger = desk.ledger()
     run(ledger.reserve(state(), step(5), []))
-    decide(desk, blocking(NO_RULE, "op", "", 0))
+    decide(desk, blocked_rule(NO_RULE, "op", "", 0))
     run(ledger.settle(state(), step(5), 3))
     asked = desk.budgets.calls
     with pytest.raises(Halted) as refused:
@@ -322,7 +322,7 @@ def test_the_first_reservation_after_a_lower_limit_heeds_it() -> None:
     desk.spend(2 * DOLLAR)
     ledger = desk.ledger()
     run(ledger.reserve(state(), step(5), []))
-    decide(desk, limiting(NO_RULE, 2 * DOLLAR + 9, "op", "", 0))
+    decide(desk, limited_rule(NO_RULE, 2 * DOLLAR + 9, "op", "", 0))
     run(ledger.reserve(state(), step(4, "b"), []))
     with pytest.raises(Halted) as refused:
         run(ledger.reserve(state(), step(10, "c"), []))
@@ -335,7 +335,7 @@ def test_a_higher_limit_is_heard_where_the_day_was_known_to_be_spent() -> None:
     desk.spend(5 * DOLLAR)
     with pytest.raises(Halted):
         run(desk.ledger().reserve(state(), step(5), []))
-    decide(desk, limiting(NO_RULE, 6 * DOLLAR, "op", "", 0), is_told=False)
+    decide(desk, limited_rule(NO_RULE, 6 * DOLLAR, "op", "", 0), is_told=False)
     assert run(desk.cache.parked(desk.call(), Account("acme", "ada", DAY))) is None
     run(desk.ledger().reserve(state(), step(5), []))
 
@@ -343,10 +343,10 @@ def test_a_higher_limit_is_heard_where_the_day_was_known_to_be_spent() -> None:
 def test_an_older_rule_that_is_read_late_does_not_undo_a_later_one() -> None:
     desk = Desk()
     account = Account("acme", "ada", DAY)
-    first = blocking(NO_RULE, "op", "", 0)
+    first = blocked_rule(NO_RULE, "op", "", 0)
     desk.cache.learn(account, desk.sums())
     decide(desk, first)
-    decide(desk, unblocking(first, "op", "", 0))
+    decide(desk, unblocked_rule(first, "op", "", 0))
     assert run(desk.cache.parked(desk.call(), account)) is None
     late = desk.sums()
     desk.cache.learn(account, type(late)(rule=first))
@@ -358,7 +358,7 @@ def test_a_limit_that_is_put_on_while_much_is_held_lets_that_be_spent_and_no_mor
     desk = Desk()
     one, other = desk.ledger(), desk.ledger()
     run(one.reserve(state(), step(3 * DOLLAR), []))
-    decide(desk, limiting(NO_RULE, DOLLAR, "op", "", 0))
+    decide(desk, limited_rule(NO_RULE, DOLLAR, "op", "", 0))
     with pytest.raises(Halted):
         run(other.reserve(state("s2"), step(2 * DOLLAR), []))
     run(one.settle(state(), step(3 * DOLLAR), 3 * DOLLAR))
@@ -383,7 +383,7 @@ async def test_a_block_is_heard_beside_the_tenants_day_and_what_was_drawn_is_giv
     desk = Tenant(100 * CENT, user_day=50 * CENT)
     ledger = desk.ledger()
     await ledger.reserve(state(), step(10 * CENT), [])
-    decide(desk, blocking(NO_RULE, "op", "", 0))
+    decide(desk, blocked_rule(NO_RULE, "op", "", 0))
     with pytest.raises(Halted) as refused:
         await ledger.reserve(state(), step(10 * CENT, "b"), [])
     assert refused.value.halt.parked.code == "user_blocked"
@@ -394,7 +394,7 @@ async def test_a_block_is_heard_beside_the_tenants_day_and_what_was_drawn_is_giv
 
 async def test_without_a_limit_for_all_a_rule_from_before_counts_nothing() -> None:
     desk = Tenant(100 * CENT)
-    decide(desk, blocking(NO_RULE, "op", "", 0))
+    decide(desk, blocked_rule(NO_RULE, "op", "", 0))
     ledger = desk.ledger()
     assert await desk.cache.parked(desk.call(), Account("acme", "ada", DAY)) is None
     await ledger.reserve(state(), step(10 * CENT), [])
@@ -407,7 +407,7 @@ def test_an_invocation_that_passes_midnight_heeds_what_was_decided_the_day_befor
     desk = Desk()
     ledger = desk.ledger()
     run(ledger.reserve(state(), step(5), []))
-    decide(desk, blocking(NO_RULE, "op", "", 0), DAY + 1)
+    decide(desk, blocked_rule(NO_RULE, "op", "", 0), DAY + 1)
     desk.clock.at = (DAY + 1) * 86_400_000
     with pytest.raises(Halted) as refused:
         run(ledger.reserve(state(), step(5, "b"), []))

@@ -12,7 +12,7 @@ import pytest
 
 from baton import StepFailure, tool
 from baton.core.log import events as ev
-from baton.core.log.undos import is_of_left
+from baton.core.log.undos import undoes_left_call
 from tests.kit.corpus import Scenario, start
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, EVERYTHING, NO_ANSWER, Plan, scripted
 from tests.kit.process import pause
@@ -57,7 +57,7 @@ def unasked(world: World) -> Iterator[str]:
         events = world.events(head.ref.id)
         is_silent = any(isinstance(one, ev.AttemptFailed) and one.tool == "charge" for one in events)
         is_asked = any(
-            isinstance(one, ev.StrategyChosen) and one.ask is not None and is_of_left(one.item)
+            isinstance(one, ev.StrategyChosen) and one.ask is not None and undoes_left_call(one.item)
             for one in events
         )
         if is_silent and not is_asked:

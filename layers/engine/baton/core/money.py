@@ -103,22 +103,22 @@ class UserRule(msgspec.Struct, frozen=True):
 NO_RULE: Final = UserRule()
 
 
-def newer(one: UserRule, other: UserRule) -> UserRule:
+def newer_rule(one: UserRule, other: UserRule) -> UserRule:
     """Return the later of two rules; of one version the first."""
     return other if other.version > one.version else one
 
 
-def blocking(there: UserRule, by: str, note: str, now: int) -> UserRule:
+def blocked_rule(there: UserRule, by: str, note: str, now: int) -> UserRule:
     """Return the rule that blocks the user. A limit of the user is kept for afterwards."""
     return _next(there, by, note, now, is_blocked=True, limit=there.limit)
 
 
-def unblocking(there: UserRule, by: str, note: str, now: int) -> UserRule:
+def unblocked_rule(there: UserRule, by: str, note: str, now: int) -> UserRule:
     """Return the rule without the block of the user."""
     return _next(there, by, note, now, is_blocked=False, limit=there.limit)
 
 
-def limiting(there: UserRule, limit: int | None, by: str, note: str, now: int) -> UserRule:
+def limited_rule(there: UserRule, limit: int | None, by: str, note: str, now: int) -> UserRule:
     """Return the rule with the user's own limit, or (None) with that of all users.
     A blocked user stays blocked.
     """

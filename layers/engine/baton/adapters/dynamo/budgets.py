@@ -29,7 +29,7 @@ from baton.adapters.dynamo.items import (
     text_attribute,
 )
 from baton.adapters.rules import pack, unpack
-from baton.core.money import BLOCKED, NO_RULE, UserRule, newer
+from baton.core.money import BLOCKED, NO_RULE, UserRule, newer_rule
 from baton.errors import CorruptLog
 from baton.ports import Account, BudgetAnswer, Drawn, Reservation, ReservationChange, Sums
 
@@ -165,7 +165,11 @@ class DynamoBudgets:
         }
         found = {item["sk"]["S"]: item for item in query(self._client, self._table, request)}
         sums = _sums(found.get(day, {}))
-        return replace(sums, rule=newer(_rule(found[items.RULE]), sums.rule)) if items.RULE in found else sums
+        return (
+            replace(sums, rule=newer_rule(_rule(found[items.RULE]), sums.rule))
+            if items.RULE in found
+            else sums
+        )
 
     def write_rule(self, tenant: str, user: str, rule: UserRule) -> UserRule | None:
         if rule.version == 1:

@@ -18,7 +18,7 @@ from baton.adapters.memory.people import MemoryNoticeRecord, MemoryQuestions
 from baton.adapters.rules import is_over
 from baton.core.failures.breakers import Breaker
 from baton.core.letters import PENDING, Letter
-from baton.core.money import NO_RULE, UserRule, newer
+from baton.core.money import NO_RULE, UserRule, newer_rule
 from baton.core.schedules import ScheduleRecord
 from baton.errors import CorruptLog
 from baton.ports import (
@@ -154,7 +154,7 @@ class MemoryBudgets:
         with self._lock:
             sums = self._item(account).sums
             rule = self._rules.get((account.tenant, account.user), NO_RULE)
-            return replace(sums, rule=newer(rule, sums.rule))
+            return replace(sums, rule=newer_rule(rule, sums.rule))
 
     def write_rule(self, tenant: str, user: str, rule: UserRule) -> UserRule | None:
         with self._lock:
@@ -171,7 +171,7 @@ class MemoryBudgets:
     def tell_rule(self, account: Account, rule: UserRule) -> None:
         with self._lock:
             item = self._item(account)
-            item.rule = newer(item.rule, rule.short)
+            item.rule = newer_rule(item.rule, rule.short)
 
     def ruled(self, tenant: str, after: str = "", limit: int = 100) -> Sequence[str]:
         with self._lock:

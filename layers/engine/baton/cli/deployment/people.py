@@ -229,7 +229,7 @@ def inbox(
         click.echo(plain("Answer with: " + command_line(f"answer {which} {answers_to(found[0])}")), err=True)
     elif found:
         click.echo("Answer with: " + command_line("answer SAGA ASK ANSWER"), err=True)
-        click.echo("What can be answered: " + command_line("show SAGA"), err=True)
+        click.echo("Show the open questions: " + command_line("show SAGA"), err=True)
     else:
         click.echo("no question is open" + (" for you" if saga is None else ""), err=True)
     if after:

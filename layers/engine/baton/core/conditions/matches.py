@@ -52,9 +52,9 @@ def check_work(plan: SchemaPlan, value: Any) -> None:
         _counted(plan, value)
 
 
-def can_tell(plan: SchemaPlan, value: Any) -> bool:
-    """Return true if all violations may be reported.
-    For each, the library copies the part of the value that it is about.
+def can_report_violations(plan: SchemaPlan, value: Any) -> bool:
+    """Return true if the library can report all violations within the limit of memory:
+    it copies the value's part for each.
     """
     if not plan.is_endless and _bytes(value) * plan.places <= _FEW:
         return True

@@ -47,9 +47,9 @@ def violations(schema: Any, value: Any, pointer: str = "") -> tuple[Problem, ...
 
 
 def _told(plan: SchemaPlan, value: Any) -> list[tuple[list[str | int], str]]:
-    from baton.core.conditions.matches import can_tell
+    from baton.core.conditions.matches import can_report_violations
 
-    if can_tell(plan, value):
+    if can_report_violations(plan, value):
         found = plan.validator.iter_errors(value)
         told = [(error.instance_path, error.message) for error in islice(found, model.PROBLEMS)]
         more = sum(1 for _ in found)

@@ -193,10 +193,10 @@ def _decide(
     most_bytes, terms = bounds.value_bytes, bounds.money
     is_stopping = state.is_stopping
     if is_stopping and state.undo.work is not None and state.stands_still:
-        from baton.core.decide.undoing import stands_for  # few sagas undo anything
+        from baton.core.decide.undoing import give_up_inverse  # few sagas undo anything
 
         builder = DecisionBuilder(program, state, now, running, found, terms=terms)
-        return stands_for(builder) if too_old(state, now) else _parked(builder)
+        return give_up_inverse(builder) if too_old(state, now) else _parked(builder)
     if is_stopping and state.kills_workers:
         return _parked(DecisionBuilder(program, state, now, running, found, terms=terms))
     if (is_stopping or state.orphaned_children) and not state.kills_workers:

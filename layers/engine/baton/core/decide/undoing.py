@@ -614,7 +614,7 @@ def _arguments(
     }
 
 
-def stands_for(builder: DecisionBuilder) -> Decision:
+def give_up_inverse(builder: DecisionBuilder) -> Decision:
     """Give up an inverse that no deployed code has mended when the saga has no day left, so that the others
     are undone.
     """

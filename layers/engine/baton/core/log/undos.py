@@ -35,7 +35,7 @@ def undone_item(item: str) -> str:
     return item.removeprefix(UNDO).partition("-")[2] if item.startswith(UNDO) else item
 
 
-def is_of_left(item: str) -> bool:
+def undoes_left_call(item: str) -> bool:
     """Return true if this item undoes a call that its step has left and that may have acted."""
     return item.startswith(f"{UNDO}_")
 

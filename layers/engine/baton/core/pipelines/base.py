@@ -46,7 +46,7 @@ class FieldShape:
 
 
 class PrimitiveField(NamedTuple):
-    """One field: a default that is left out of a step is given to the primitive as it stands here."""
+    """A field of a primitive. `default`: the value for a step that omits the field."""
 
     name: str
     shape: FieldShape

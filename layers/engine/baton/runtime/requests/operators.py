@@ -24,7 +24,7 @@ from baton.core.letters import (
     redriven,
 )
 from baton.core.log.state import LISTS
-from baton.core.money import UserRule, blocking, limiting, unblocking
+from baton.core.money import UserRule, blocked_rule, limited_rule, unblocked_rule
 from baton.core.outside import is_user
 from baton.core.read.costs import user_view
 from baton.core.sizes import iso
@@ -449,18 +449,20 @@ class UserService:
         """Block a user: no saga of the user starts, and none goes on to spend.
         Raises `NotAllowedNow` where no day is counted.
         """
-        return await self._change(user, partial(blocking, by=self._by, note=note, now=self._clock.now()))
+        return await self._change(user, partial(blocked_rule, by=self._by, note=note, now=self._clock.now()))
 
     async def unblock(self, user: str, note: str) -> dict[str, Any]:
         """Unblock a user. Raises `NotAllowedNow`."""
-        return await self._change(user, partial(unblocking, by=self._by, note=note, now=self._clock.now()))
+        return await self._change(
+            user, partial(unblocked_rule, by=self._by, note=note, now=self._clock.now())
+        )
 
     async def limit(self, user: str, limit: int | None, note: str) -> dict[str, Any]:
         """Let the user spend so much a day (micro-dollars), or (None) as much as all users.
         Raises `NotAllowedNow`.
         """
         now = self._clock.now()
-        return await self._change(user, lambda there: limiting(there, limit, self._by, note, now))
+        return await self._change(user, lambda there: limited_rule(there, limit, self._by, note, now))
 
     async def _change(self, user: str, change: Callable[[UserRule], UserRule]) -> dict[str, Any]:
         """Write a change of a user's rule, again until no other operator comes between;

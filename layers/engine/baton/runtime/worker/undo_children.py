@@ -24,7 +24,7 @@ class ChildUndoer:
         self._writer = writer
 
     async def perform(self, run: Run, command: UndoChildren) -> bool:
-        """Return true when one of them is done."""
+        """Undo effects of children. Return true once one of them is done."""
         work = run.history.state.undo.work
         if work is None:
             return True

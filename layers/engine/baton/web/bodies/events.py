@@ -96,7 +96,7 @@ async def take(service: EventService, text: str, headers: Mapping[str, str]) -> 
         wrong += problems
     if later:
         many = _many(later, events, is_list)
-        detail = f"{many} could not be dealt with for now: {later[0].message}; send the same again, what was done is not done twice"
+        detail = f"{many} could not be processed now: {later[0].message}; send the same again, what was done is not done twice"
         refused = TooManyRequests(detail, _AGAIN_S)
         refused.problems = tuple(later)
         raise refused

@@ -256,6 +256,7 @@ class SignalBody(Body):
         return self
 
     def why(self) -> Failure | None:
+        """Return the failure that the signal brings in place of a payload, or None."""
         return None if self.failure is None else failed_with(self.failure.code, self.failure.message)
 
 

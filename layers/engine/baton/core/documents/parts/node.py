@@ -221,7 +221,7 @@ class Asking(Model):
 
     fallbacks: Annotated[list[ModelName] | None, Given] = Field(
         default=None,
-        description="Models that are asked in its place, in this order, when it cannot answer.",
+        description="Models to ask in this order when the model cannot answer.",
         json_schema_extra={"minItems": 1, "maxItems": 10},
     )
     instructions: Annotated[Text | None, Given, BeforeValidator(_said)] = Field(

@@ -20,8 +20,8 @@ from baton.core.log.undos import (
     NotUndone,
     Undoable,
     Undoing,
-    is_of_left,
     undo_item,
+    undoes_left_call,
     undone_item,
 )
 
@@ -189,7 +189,7 @@ def undo_step_began(state: State, e: ev.UndoStepBegan) -> State:
         undo = replace(undo, work=replace(work, steps=steps, again=again))
     elif e.doubt:
         undo = replace(undo, head=e.next, below=e.below, work=replace(work, steps=steps))
-        undo = _settled(undo, was, e.version if is_of_left(e.item) else 0)
+        undo = _settled(undo, was, e.version if undoes_left_call(e.item) else 0)
     else:
         undo = replace(undo, head=e.next, below=e.below, can=undo.can - 1, work=replace(work, steps=steps))
     return replace(state, undo=undo, tokens={**state.tokens, slot: {e.node: True}})
@@ -312,7 +312,7 @@ def undone(state: State, slot: str, failure: ev.Failure | None = None) -> State:
     assert work is not None, "the caller has looked"
     step, (name, iteration) = work.steps[slot], node_of(slot)
     was = slot_of(name, iteration, undone_item(item_of(slot)))
-    rounds, is_item, is_left = work.rounds, bool(item_of(was)), is_of_left(item_of(slot))
+    rounds, is_item, is_left = work.rounds, bool(item_of(was)), undoes_left_call(item_of(slot))
     # Items of one round have one place in `rounds`, which says nothing where only some of them are undone.
     is_alone = is_item and work.back_to > 0
     if not step.again and not is_alone:
