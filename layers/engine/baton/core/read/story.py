@@ -109,7 +109,7 @@ class Story:
         for slot, place in self.places.items():
             if place.opened is None or place.end is not None or slot in state.open:
                 continue
-            is_elsewhere = state.ended is None and bool(getattr(place.opened, "callback", ""))
+            is_elsewhere = state.ended is None and isinstance(place.opened, ev.CallbackOpened)
             if place.opened.work().orphan is not None or is_elsewhere:
                 place.opened = None
 
@@ -248,7 +248,7 @@ class Story:
             not_to=tuple(ways[False]),
             leaves=leaves,
             failure=failure,
-            closed_by=event.ended_by,
+            closed_by=event.by,
             recorded=isinstance(event, ev.StepSucceeded) and event.recorded,
             blocked_ms=event.blocked_ms if isinstance(event, ev.StepSucceeded | ev.StepFailed) else 0,
             until=0 if event.paused is None else event.paused.until,
@@ -294,7 +294,8 @@ def _try(place: Place, event: ev.AttemptFailed | ev.StrategyChosen | ev.Question
     if isinstance(event, ev.AttemptFailed):
         lasted = event.ended_at - event.started_at
         if event.callback:  # it has gone on elsewhere, since its tool began
-            lasted = event.ended_at - getattr(place.opened, "started_at", event.started_at)
+            began = place.opened if isinstance(place.opened, ev.CallbackOpened) else event
+            lasted = event.ended_at - began.started_at
             place.opened = None
         place.attempts.append(
             Attempt(event.attempt, event.tool, event.failure, lasted, event.blocked_ms, when)

@@ -452,8 +452,7 @@ def entry_view(entry: Entry) -> dict[str, Any]:
 
 def _event_view(event: Event) -> dict[str, Any]:
     shown: dict[str, Any] = {"kind": event.__struct_config__.tag}
-    for name in event.__struct_fields__:
-        value = getattr(event, name)
+    for name, value in asdict(event).items():
         if name in _SELDOM and not value:
             continue
         if name in _TIMES and isinstance(value, int):
