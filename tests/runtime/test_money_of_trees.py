@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import os
+from collections.abc import Sequence
 
 import pytest
 
@@ -16,11 +19,13 @@ from baton.core.money import micro_dollars
 from baton.errors import StoreUnavailable, Throttled
 from baton.ports import Account, BudgetAnswer, ReservationChange, StepFailure, Sums
 from baton.runtime.money.holds import PREFIX
-from tests.kit.faults import Crash
+from tests.kit.faults import EVERYTHING, Crash, Plan, scripted
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import TENANT, World
 from tests.runtime.test_agents import Desk, document
 from tests.runtime.test_many_agents import logged, script
 
+IS_ALL = bool(os.environ.get("BATON_CRASH_POINTS"))
 DOLLAR, CENT, FOREVER = 1_000_000, 10_000, 1 << 62
 TEAMS = """
 name: teams
@@ -344,7 +349,10 @@ async def test_steps_of_one_saga_that_hold_the_rest_themselves_wait_in_the_invoc
     assert parked.code == "budget_user_day"
 
 
-async def test_the_next_invocation_begins_with_what_an_attempt_lacked_after_it_had_paid() -> None:
+async def ask_beside_a_hog(plan: Plan) -> tuple[World, str, list[int]]:
+    """A child pays for calls whose next one has to wait, because another child holds the rest.
+    Returns the root, and the length of the text in each call.
+    """
     world = World.start(timeout_s=60, batch=1, limits=Limits(saga_budget_usd="0.60"))
     calls: list[int] = []
 
@@ -365,7 +373,13 @@ async def test_the_next_invocation_begins_with_what_an_attempt_lacked_after_it_h
     ask = f"name: ask\nnodes: {{p: {{tool: llm, with: {{text: {'abcd ' * 8}}}, {hints}}}}}"
     kids = "hog: {workflow: leaf}, ask: {workflow: ask}"
     root = await start(world, LEAF.replace("think", "hog"), ask, f"name: w\nnodes: {{{kids}}}")
-    await world.settle(3_600)
+    world.plan = plan
+    await world.settle(7_200)
+    return world, root, calls
+
+
+async def test_the_next_invocation_begins_with_what_an_attempt_lacked_after_it_had_paid() -> None:
+    world, root, calls = await ask_beside_a_hog(Plan())
     found = waits(world)
     assert len(found) > 2
     assert {(wait.amount, wait.first) for wait in found} == {(20 * CENT, True)}, "two calls"
@@ -374,3 +388,22 @@ async def test_the_next_invocation_begins_with_what_an_attempt_lacked_after_it_h
     assert (cut.why, cut.cost) == ("money", 10 * CENT)
     assert calls == [39, 19, 19, 9, 4], "what was paid for is paid for once more, and not with each look"
     assert account(world, root).spent == 50 * CENT
+
+
+def test_whatever_happens_at_a_write_around_such_a_wait_no_money_is_lost() -> None:
+    """Writes meet the fates in turn; with `BATON_CRASH_POINTS` each of them meets all."""
+
+    async def ending(plan: Plan) -> tuple[Sequence[str], str, set[str], int, Sums]:
+        world, root, calls = await ask_beside_a_hog(plan)
+        await asyncio.sleep(2 * max(world.stall_s, world.late_s))
+        ended = state_of(world, root).ended
+        parked = {one.code for one in of_kind(world, ev.Parked) if isinstance(one, ev.Parked)}
+        return plan.writes, ended.status if ended else "", parked, len(calls), account(world, root)
+
+    writes, *_ = run_virtual(ending(Plan()))
+    places = itertools.product(enumerate(writes, 1), EVERYTHING)
+    for (number, write), fate in itertools.islice(places, 0, None, 1 if IS_ALL else len(EVERYTHING) + 1):
+        _, end, parked, calls, sums = run_virtual(ending(scripted([("write", number, fate)])))
+        at = f"{fate} at write {number}, {write}"
+        assert (end, parked) in (("completed", set()), ("", {"budget_saga"})), at
+        assert calls * 10 * CENT <= sums.spent == sums.held <= 60 * CENT, at
