@@ -446,11 +446,14 @@ def _may_begin(builder: DecisionBuilder, at: Activation) -> bool:
 
 
 def _may_ask_again(builder: DecisionBuilder, slot: str) -> bool:
-    """Return true if a step that waits for a circuit breaker asks it again now."""
-    until = builder.state.held[slot].until
-    if builder.now < until:
-        builder.again_at(until)
-    return builder.now >= until
+    """Return true if a step that waits for a circuit breaker, or for money, asks again now.
+
+    A wait for money, however short, does not keep the invocation.
+    """
+    held = builder.state.held[slot]
+    if builder.now < held.until:
+        (builder.due_by if held.limit else builder.again_at)(held.until)
+    return builder.now >= held.until
 
 
 def _asks_python(condition: Condition) -> bool:

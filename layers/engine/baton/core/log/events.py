@@ -539,12 +539,15 @@ class StrategyChosen(About, frozen=True, tag="strategy_chosen", omit_defaults=Tr
 
 
 class StepHeld(About, frozen=True, tag="step_held", omit_defaults=True, kw_only=True):
-    """A step waits for a circuit breaker, in `state`, without an attempt, and asks again at `until`."""
+    """A step waits until `until` for a circuit breaker, or for money of a `limit`. It makes no attempt."""
 
-    breaker: str
+    breaker: str = ""
     at: int
     until: int
     state: str = "open"
+    limit: str = ""
+    amount: int = 0
+    first: bool = False
 
 
 class NoticeDue(Root, frozen=True, tag="notice_due", omit_defaults=True, kw_only=True):

@@ -30,10 +30,10 @@ from baton.core.read.places import (
     Moment,
     Place,
     SagaFailure,
-    breaker_wait,
     code_and_message,
     condition_words,
     counted,
+    held_for,
     is_asking,
     names_in_words,
     onward_in_words,
@@ -559,7 +559,7 @@ class Reasons:
         if readiness == PENDING:
             return f"waits for its edges from {names_in_words(self.missing(place))}"
         if place.held is not None and self._story.state.parked is None:
-            return f"waits for {breaker_wait(place.held)}"
+            return f"waits for {held_for(place.held)}"
         if place.attempts and (is_asking(place) or self._story.state.parked is None):
             return outlook(place)
         if self._story.state.parked is not None:
@@ -580,7 +580,7 @@ class Reasons:
         if self._readiness(place) == PENDING:
             return f"was waiting for its edges from {names_in_words(self.missing(place))}"
         if place.held is not None:
-            return f"was waiting for {breaker_wait(place.held)}"
+            return f"was waiting for {held_for(place.held)}"
         failed = outlook(place)
         return f"{failed}; it was not done" if failed else "was not done"
 
