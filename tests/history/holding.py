@@ -38,7 +38,7 @@ def short() -> Saga:
 
 
 def _lacks(saga: Saga, slot: str, limit: str, amount: int, *, cost: int = 0, first: bool = True) -> Outcome:
-    wait = Held(at=saga.now, until=saga.now + 2_000, limit=limit, amount=amount, first=first)
+    wait = Held(breaker="", at=saga.now, until=saga.now + 2_000, limit=limit, amount=amount, first=first)
     at = saga.now
     return Outcome(slot=slot, attempt=1, started_at=at, ended_at=at, why=HELD, held=wait, cost=cost)
 

@@ -97,7 +97,7 @@ def test_money_that_others_only_hold_costs_no_attempt() -> None:
 
 def test_an_attempt_that_waited_begins_with_what_the_one_before_it_lacked() -> None:
     desk = Desk()
-    waited = Held(at=1, until=2, limit="budget_user_day", amount=70_000, first=True)
+    waited = Held(breaker="", at=1, until=2, limit="budget_user_day", amount=70_000, first=True)
     run(desk.ledger().reserve(state(held={"a": waited}), step(50_000), []))
     assert desk.sums().held == 70_000
     for held in (replace(waited, first=False), replace(waited, amount=1)):
@@ -120,7 +120,10 @@ def test_a_saga_whose_own_attempts_hold_some_of_it_waits_in_the_invocation_that_
 
 def test_what_no_limit_applies_to_is_counted_where_the_day_is_spent_too() -> None:
     desk = Desk()
-    ledger, waited = desk.ledger(), Held(at=1, until=2, limit="budget_user_day", amount=9, first=True)
+    ledger, waited = (
+        desk.ledger(),
+        Held(breaker="", at=1, until=2, limit="budget_user_day", amount=9, first=True),
+    )
     desk.spend(5 * DOLLAR)
     with pytest.raises(Halted):
         run(ledger.reserve(state(), step(1), []))

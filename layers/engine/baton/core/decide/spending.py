@@ -183,7 +183,7 @@ def wait_for_money(state: State, slot: str, now: int, limit: str, amount: int, *
     pause = last.until - last.at if last is not None and last.limit else 0
     draw = draw_jitter(state.origin.saga, slot, state.version)
     pause = round(min(max(2 * pause, FIRST_WAIT_MS), LONGEST_WAIT_MS) * (1 + draw) / 2)
-    return Held(at=now, until=now + pause, limit=limit, amount=amount, first=first)
+    return Held(breaker="", at=now, until=now + pause, limit=limit, amount=amount, first=first)
 
 
 def is_told(state: State, key: str) -> bool:

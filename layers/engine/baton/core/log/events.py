@@ -541,7 +541,7 @@ class StrategyChosen(About, frozen=True, tag="strategy_chosen", omit_defaults=Tr
 class StepHeld(About, frozen=True, tag="step_held", omit_defaults=True, kw_only=True):
     """A step waits until `until` for a circuit breaker, or for money of a `limit`. It makes no attempt."""
 
-    breaker: str = ""
+    breaker: str  # always written: releases that know no `limit` read such an event, too
     at: int
     until: int
     state: str = "open"

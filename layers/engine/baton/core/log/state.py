@@ -171,7 +171,7 @@ class Held(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     needs `amount` of it, in micro-dollars, and reserves that `first`, or else with its request.
     """
 
-    breaker: str = ""
+    breaker: str
     at: int
     until: int
     state: str = "open"
