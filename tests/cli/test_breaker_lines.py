@@ -140,3 +140,31 @@ def test_a_saga_says_what_it_waits_for_and_where_to_look() -> None:
     assert [(why, line.rpartition("baton ")[2]) for why, line in helping(saga) if "breakers" in line] == [
         ("See what is wrong with", "breakers show payments")
     ]
+
+
+def test_an_event_and_a_saga_say_which_money_a_step_waits_for() -> None:
+    event = {
+        "kind": "step_held",
+        "node": "pay",
+        "limit": "budget_saga",
+        "amount": 30_000,
+        "first": True,
+        "at": NOW,
+        "until": NOW + 60_000,
+    }
+    said = EventWords().of(event)
+    assert said is not None
+    whose = "of the limit `budget_saga`, whose rest others hold"
+    assert said[0] == f"waits for 0.03 dollars {whose}; asks again at 2026-09-21 14:14:20 UTC"
+    assert {"limit", "amount", "first", "until"} <= set(said[1])
+    active = {
+        "node": "pay",
+        "state": "held",
+        "limit": "budget_saga",
+        "needs_usd": 0.03,
+        "since": NOW,
+        "until": NOW + 24_000,
+    }
+    saga = {"id": "s1", "status": "waiting", "active": [active]}
+    assert waits(saga, NOW)[0].startswith(f"pay: for $0.03 {whose}; asks again ")
+    assert list(helping(saga)) == []
