@@ -344,14 +344,18 @@ def _advance(
 ) -> tuple[ev.Event, ...]:
     state = life.state
     now = state.last_at + after
-    step = advance(program, state, outcomes, now, running, FetchedValues(entries=life.entries))
+    found = FetchedValues(entries=life.entries)
+    step = advance(program, state, outcomes, now, running, found)
     if asked := step.decision.of(JudgeConditions):
         found = FetchedValues(
             answers={question.key: SandboxAnswer(value=True) for question in asked.questions}
         )
         step = advance(program, state, outcomes, now, running, found)
-    # Open children are cancelled first; the end that this decision holds is appended right after.
-    return (*step.events, *step.decision.record) if step.decision.of(CancelChildren) else step.events
+    if (cancel := step.decision.of(CancelChildren)) is not None:
+        # Open children are asked to stop, and what comes then is appended right after.
+        cancelled = {(child.saga, cancel.undo) for _, child in cancel.children}
+        step = advance(program, state, outcomes, now, running, replace(found, cancelled=cancelled))
+    return step.events
 
 
 def _given(item: str) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from baton.core.conditions import SandboxQuestion
 from baton.core.decide.builder import RunStep
 from baton.core.decide.commands import (
@@ -14,6 +16,8 @@ from baton.core.decide.commands import (
     StopSteps,
     TendChildren,
 )
+from baton.core.decide.context import FetchedValues
+from baton.core.decide.parking import ask_to_stop
 from baton.core.log import events as ev
 from baton.core.log.folding.received import PendingNotices
 from baton.core.log.records import Child
@@ -33,6 +37,15 @@ def children_of(decision: Decision) -> tuple[tuple[str, Child], ...]:
 
 def cancels_of(decision: Decision) -> tuple[tuple[str, Child], ...]:
     return (decision.of(CancelChildren) or CancelChildren(())).children
+
+
+def children_cancelled(
+    children: Iterable[Child], stopped: Iterable[ev.StepStopped] = ()
+) -> tuple[ev.Event, ...]:
+    """The events that say of these children that they were asked to stop."""
+    asked = [("", child) for child in children]
+    found = FetchedValues(cancelled={(child.saga, False) for _, child in asked})
+    return ask_to_stop(asked, found, stopped=stopped).record
 
 
 def notices_of(decision: Decision) -> tuple[ev.Notice, ...]:

@@ -15,8 +15,10 @@ from typing import Any
 import msgspec
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from baton.core.conditions import SandboxAnswer
+from baton.core.decide.commands import CancelChildren
 from baton.core.decide.context import FetchedValues, Standing
 from baton.core.decide.decide import Decision, advance
 from baton.core.decide.outcomes import Outcome
@@ -35,7 +37,7 @@ from baton.core.log.folding.workflow_limits import counts_of
 from baton.core.log.state import State
 from baton.core.nodes.registry import KINDS
 from baton.errors import InvalidDefinition, Problem
-from tests.core.asked import cancels_of, steps_of
+from tests.core.asked import steps_of
 from tests.core.strategies import ROLLBACK
 
 T0 = 1_700_000_000_000
@@ -176,6 +178,7 @@ class Saga:
         self.states = [self.state]
         self.decision = Decision()
         self.terms = ANY_AMOUNT
+        self.cancelled = set[tuple[str, bool]]()
         value = given if isinstance(given, ev.Value) else ev.Value(v=given)
         self.put(started(graph, value, dead=dead, **more), epoch=0, invocation="api")
 
@@ -220,9 +223,10 @@ class Saga:
     ) -> Decision:
         """Let time pass, settle the outcomes, append what follows; what is to be done then.
 
-        With less `room` in an entry it takes several.
+        With less `room` in an entry it takes several. Children that are to stop are asked once, and the decision has that, too.
         """
         self.now += after_ms
+        asked: tuple[CancelChildren, ...] = ()
         while True:
             entries = (
                 {one.version: one for one in self.entries}
@@ -230,7 +234,12 @@ class Saga:
                 else {}
             )
             found = FetchedValues(
-                blobs or {}, answers or {}, looked=looked or {}, entries=entries, standing=standing
+                blobs or {},
+                answers or {},
+                looked=looked or {},
+                entries=entries,
+                standing=standing,
+                cancelled=self.cancelled,
             )
             step = advance(
                 self.program,
@@ -241,12 +250,16 @@ class Saga:
                 found,
                 Bounds(entry_bytes=room, money=self.terms),
             )
-            events = step.events or (step.decision.record if cancels_of(step.decision) else ())
-            if events:
-                self.put(*events)
-            if not step.more and not (cancels_of(step.decision) and step.events):
-                self.decision = step.decision
-                return step.decision
+            if step.events:
+                self.put(*step.events)
+            command = step.decision.of(CancelChildren)
+            if not step.more and (command is None or asked):
+                rest = (one for one in step.decision.commands if one is not command)
+                self.decision = replace(step.decision, commands=(*asked, *rest)) if asked else step.decision
+                return self.decision
+            if not step.more and command is not None:
+                asked = (command,)
+                self.cancelled |= {(child.saga, command.undo) for _, child in command.children}
             outcomes = outcomes[step.taken :]
 
     def signal(self, name: str, payload: Any = None, key: str = "") -> None:

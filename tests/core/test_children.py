@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from baton.core.decide.context import NOTHING
-from baton.core.decide.decide import CANCELLED_TOGETHER, advance, children_cancelled, decide
+from baton.core.decide.context import NOTHING, FetchedValues
+from baton.core.decide.decide import advance, decide
+from baton.core.decide.parking import CHILDREN_PER_EVENT
 from baton.core.decide.spending import DEFAULT
 from baton.core.decide.unknown_outcomes import left_by
 from baton.core.graph.graph import Join
@@ -13,7 +14,7 @@ from baton.core.log import codec
 from baton.core.log import events as ev
 from baton.core.log.records import Child
 from baton.core.log.state import LONGEST_ID, status_of
-from tests.core.asked import cancels_of, children_of, needs_of, steps_of
+from tests.core.asked import cancels_of, children_cancelled, children_of, needs_of, steps_of
 from tests.core.build import Saga, child, done, entry, program, ready, slots, started, task
 
 
@@ -142,14 +143,14 @@ def test_a_child_whose_input_is_in_a_blob_is_opened_once_the_blob_was_read() -> 
 
 
 def test_open_children_are_cancelled_before_the_end_is_recorded() -> None:
-    """The runner must do it first: afterwards the log does not know them any more."""
+    """Afterwards the log does not know them any more."""
     saga = Saga(program(child("c"), child("d"), task("a")))
     saga.go()
     reported(saga, slot="d")
     saga.cancel()
     decision = saga.go()
     assert [(slot, one.saga) for slot, one in cancels_of(decision)] == [("c", "s1.0.c")]
-    assert decision.record == (
+    assert saga.entries[-1].events == (
         ev.StepStopped(node="c", tool="", child="s1.0.c", prior=0),
         ev.SagaEnded(status="cancelled", failure=ev.Failure("cancelled", "enough")),
     )
@@ -183,7 +184,7 @@ def test_a_child_whose_id_would_be_too_long_for_a_key_fails_its_node(length: int
 
 # ---- thousands of them ---------------------------------------------------------------------------------------------
 
-MANY = 2 * CANCELLED_TOGETHER + 5
+MANY = 2 * CHILDREN_PER_EVENT + 5
 
 
 def crowd() -> Saga:
@@ -194,20 +195,22 @@ def crowd() -> Saga:
 
 def part_of(saga: Saga) -> list[str]:
     """Do what is to be done next for an ending: the children that are asked to stop, and then say so."""
-    decision = decide(saga.program, saga.state, saga.now)
+    asked = cancels_of(decide(saga.program, saga.state, saga.now))
+    cancelled = {(one.saga, undo) for _, one in asked for undo in (False, True)}
+    decision = decide(saga.program, saga.state, saga.now, found=FetchedValues(cancelled=cancelled))
     saga.put(*decision.record)
-    return [one.saga for _, one in cancels_of(decision)]
+    return [one.saga for _, one in asked]
 
 
 def test_the_children_of_a_saga_that_ends_are_cancelled_in_parts_each_before_it_is_recorded() -> None:
     saga = crowd()
     every = [one.saga for one in saga.state.children.values()]
     saga.cancel()
-    assert part_of(saga) == every[:CANCELLED_TOGETHER]
-    assert saga.kinds == ["step_stopped"] * CANCELLED_TOGETHER + ["children_abandoned"]
+    assert part_of(saga) == every[:CHILDREN_PER_EVENT]
+    assert saga.kinds == ["step_stopped"] * CHILDREN_PER_EVENT + ["children_abandoned"]
     assert status_of(saga.state) == "running"
-    assert part_of(saga) == every[CANCELLED_TOGETHER : 2 * CANCELLED_TOGETHER]
-    assert part_of(saga) == every[2 * CANCELLED_TOGETHER :]
+    assert part_of(saga) == every[CHILDREN_PER_EVENT : 2 * CHILDREN_PER_EVENT]
+    assert part_of(saga) == every[2 * CHILDREN_PER_EVENT :]
     assert saga.kinds == ["step_stopped"] * 5 + ["saga_ended"], "the end itself tells of the last"
     assert saga.state.undo.can == MANY, "a rollback would come to each"
 
@@ -215,13 +218,13 @@ def test_the_children_of_a_saga_that_ends_are_cancelled_in_parts_each_before_it_
 def test_children_that_a_fork_left_are_cancelled_in_parts_too() -> None:
     saga = crowd()
     saga.put(ev.Forked(cut=1, branch=1, by="ada", at=saga.now), epoch=0)
-    assert [len(part_of(saga)) for _ in range(3)] == [CANCELLED_TOGETHER, CANCELLED_TOGETHER, 5]
+    assert [len(part_of(saga)) for _ in range(3)] == [CHILDREN_PER_EVENT, CHILDREN_PER_EVENT, 5]
     assert (saga.kinds, saga.state.orphaned_children) == (["children_abandoned"], ())
     assert len(saga.state.tokens) == MANY
 
 
 def test_the_largest_part_fits_into_an_entry_however_long_its_ids_are() -> None:
-    ids = [f"{number:0{LONGEST_ID}d}" for number in range(CANCELLED_TOGETHER)]
+    ids = [f"{number:0{LONGEST_ID}d}" for number in range(CHILDREN_PER_EVENT)]
     part = children_cancelled(Child(saga=one, workflow="w", input=ev.Value()) for one in ids)
     assert len(codec.encode_entry(entry(2, *part))) < DEFAULT.entry_bytes
 
@@ -248,15 +251,15 @@ def test_a_child_that_was_asked_to_stop_is_not_heard_any_more() -> None:
 def test_a_fork_to_between_two_parts_opens_what_was_cancelled_anew_and_keeps_what_had_completed() -> None:
     saga = crowd()
     saga.cancel()
-    decision = decide(saga.program, saga.state, saga.now)
+    asked = cancels_of(decide(saga.program, saga.state, saga.now))
     reported(saga, "completed", "c0")  # while it was being asked
     reported(saga, "cancelled", "c1")
-    saga.put(*decision.record)
+    saga.put(*children_cancelled(child for _, child in asked))
     cut = saga.state.version
     part_of(saga)
     saga.put(ev.Forked(cut=cut, branch=1, by="ada", at=saga.now), epoch=0)
     assert list(saga.state.children) == ["c0"]
-    open_before = MANY - 2 * CANCELLED_TOGETHER
+    open_before = MANY - 2 * CHILDREN_PER_EVENT
     assert len(saga.state.orphaned_children) == open_before, "those that were not asked yet"
     assert len(part_of(saga)) == open_before
     saga.go()
@@ -266,15 +269,14 @@ def test_a_fork_to_between_two_parts_opens_what_was_cancelled_anew_and_keeps_wha
     }
 
 
-def test_an_outcome_need_not_wait_for_children_that_there_is_no_time_to_cancel() -> None:
+def test_an_outcome_does_not_wait_for_children_that_are_to_be_cancelled() -> None:
     graph = program(task("b"), task("c"), child("k"), task("j", "b", "k", join=Join(need=1)))
     saga = Saga(graph)
     saga.go()
     step = advance(graph, saga.state, [done("b")], saga.now, ["c"])
     saga.put(*step.events)
     assert [one.saga for one in saga.state.orphaned_children] == ["s1.0.k"]
-    assert advance(graph, saga.state, [done("c")], saga.now).events == ()
-    late = advance(graph, saga.state, [done("c")], saga.now, in_turn=False)
+    late = advance(graph, saga.state, [done("c")], saga.now)
     assert [type(event) for event in late.events] == [ev.StepSucceeded]
     assert (late.taken, [one.saga for _, one in cancels_of(late.decision)]) == (1, ["s1.0.k"])
 

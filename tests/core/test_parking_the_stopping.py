@@ -9,8 +9,9 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from baton.core.decide.decide import CANCELLED_TOGETHER, Decision, advance, children_cancelled
+from baton.core.decide.decide import Decision, advance
 from baton.core.decide.outcomes import MONEY
+from baton.core.decide.parking import CHILDREN_PER_EVENT
 from baton.core.decide.program import Program
 from baton.core.decide.spending import DEFAULT
 from baton.core.effects.toolspec import ONCE
@@ -20,12 +21,12 @@ from baton.core.log.snapshots import PARTS, SHAPE
 from baton.core.log.state import status_of
 from baton.core.nodes.registry import KINDS
 from baton.core.read.views import saga_view
-from tests.core.asked import cancels_of, notices_of
+from tests.core.asked import cancels_of, children_cancelled, notices_of
 from tests.core.build import T0, Saga, child, done, failed, interrupted, program, task
 from tests.core.told import why
 
 WORKER_KILLED = "worker_killed"
-MANY = 2 * CANCELLED_TOGETHER + 5
+MANY = 2 * CHILDREN_PER_EVENT + 5
 TOMORROW = 86_400_000
 HOUR = {"wall_time": Cap(most=3_600_000)}
 SPENT = ev.Parked(code="budget_saga", message="all is spent", node="a")
@@ -130,7 +131,7 @@ def test_each_part_of_the_children_that_is_in_the_log_is_progress(make: Any, end
         for _ in range(DEFAULT.deaths - 1):
             saga.die()
         decision = wants(saga)
-        saga.put(*children_cancelled(one for _, one in cancels_of(decision)[:CANCELLED_TOGETHER]))
+        saga.put(*children_cancelled(one for _, one in cancels_of(decision)[:CHILDREN_PER_EVENT]))
         assert saga.state.recovery.consecutive_crashes == 0
     kill(saga)
     assert saga.state.parked is not None

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from baton.core.decide import handler
 from baton.core.decide.commands import StartHandler
 from baton.core.graph.graph import HANDLER, graph_name, starter_of
 from baton.core.log.events import (
@@ -29,6 +28,7 @@ from baton.core.nodes.child import ChildKind
 from baton.errors import NotFound
 from baton.runtime.requests.service import Service
 from baton.runtime.starting.catalog import Catalog
+from baton.runtime.worker.children import HandlerStarter
 from tests.kit.bugs import replaced
 from tests.kit.map_bugs import MAPS, of_maps, of_pauses
 from tests.kit.undoable_tools import UNDOING, of_undoing
@@ -266,17 +266,12 @@ def a_graph_is_looked_for_in_the_newest_version() -> Iterator[None]:
 def a_handler_has_another_id_in_each_invocation() -> Iterator[None]:
     """Handler row: a worker that dies behind the start of the handler has another one started."""
 
-    def handled(program: Any, state: Any, *more: Any) -> Any:
-        decision = real(program, state, *more)
-        start = decision.of(StartHandler)
-        if start is None:
-            return decision
-        child = replace(start.child, saga=f"{start.child.saga}-{state.epoch}")
-        return replace(
-            decision,
-            commands=tuple(StartHandler(child) if one is start else one for one in decision.commands),
+    async def perform(self: HandlerStarter, run: Any, command: StartHandler) -> bool:
+        child = replace(command.child, saga=f"{command.child.saga}-{run.lease.epoch}")
+        return (
+            await real(self, run, StartHandler(child)) and run.handlers.setdefault(command.child.saga) is None
         )
 
-    real = vars(handler)["with_failure_handler"]
-    with replaced(handler, "with_failure_handler", handled):
+    real = HandlerStarter.perform
+    with replaced(HandlerStarter, "perform", perform):
         yield

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from baton.core.decide.decide import CANCELLED_TOGETHER
+from baton.core.decide.parking import CHILDREN_PER_EVENT
 from baton.core.log.codec import encode_entry
 from baton.core.log.events import CancelRequested, ChildrenAbandoned, Entry, SagaEnded, SignalReceived, Value
 from baton.ports import Appended, Head, Message, Record, SagaRef, Wake
@@ -101,7 +101,7 @@ async def test_a_cancelled_parent_of_thousands_of_children_ends_after_a_few_invo
     assert 1 < await work_until_it_rests(world, saga) <= 4
     assert times_cancelled(world, saga) == {1: MANY}
     assert (await world.queries().show(saga))["status"] == "cancelled"
-    assert sum(parts(world, saga)) >= MANY - CANCELLED_TOGETHER, "the end itself tells of the last"
+    assert sum(parts(world, saga)) >= MANY - CHILDREN_PER_EVENT, "the end itself tells of the last"
 
 
 async def test_what_an_invocation_has_no_time_for_the_next_one_does() -> None:
@@ -138,17 +138,17 @@ async def test_a_crash_between_the_parts_costs_only_the_part(fate: str, is_fork:
 
 async def test_few_children_are_all_cancelled_before_one_entry() -> None:
     world = World.start(**QUIET)
-    saga = await open_children(world, CANCELLED_TOGETHER)
+    saga = await open_children(world, CHILDREN_PER_EVENT)
     await world.service().fork(saga, 2, "before the children")
     await work_until_it_rests(world, saga)
-    assert parts(world, saga) == [CANCELLED_TOGETHER]
+    assert parts(world, saga) == [CHILDREN_PER_EVENT]
     await world.service().signal(saga, "go", None, "k")
     world.timeout_s = 600
     await work(world, saga)
     await world.service().cancel(saga, "enough", 0)
     await work_until_it_rests(world, saga)
-    assert parts(world, saga) == [CANCELLED_TOGETHER], "the end itself tells of the others"
-    assert times_cancelled(world, saga) == {1: 2 * CANCELLED_TOGETHER}
+    assert parts(world, saga) == [CHILDREN_PER_EVENT], "the end itself tells of the others"
+    assert times_cancelled(world, saga) == {1: 2 * CHILDREN_PER_EVENT}
 
 
 async def test_a_child_that_does_not_exist_yet_is_started_and_then_cancelled() -> None:

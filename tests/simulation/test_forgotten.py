@@ -171,9 +171,6 @@ def add_note(world: World, ledger: Ledger) -> None:
     world.tools = world.registry.specs()
 
 
-@pytest.mark.xfail(
-    strict=True, reason="children are cancelled before it is written, and one that is not there is made first"
-)
 async def test_a_child_that_its_parent_no_longer_needs_is_not_made_to_be_cancelled() -> None:
     world = World.start()
     ledger = Ledger()

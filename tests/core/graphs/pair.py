@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from baton.core.decide import failure_handling  # noqa: F401  # before tests that are not measured import it
 from baton.core.decide.builder import RunStep
-from baton.core.decide.commands import StartHandler, UndoChildren
+from baton.core.decide.commands import CancelChildren, StartHandler, UndoChildren
 from baton.core.decide.context import FetchedValues
 from baton.core.decide.decide import advance, decide
 from baton.core.decide.outcomes import Outcome
@@ -95,6 +95,8 @@ class Pair:
         self.entries: list[ev.Entry] = []
         self.counter = Counter()
         self.running: set[str] = set()
+        self.cancelled: set[tuple[str, bool]] = set()
+        self.handlers: dict[str, ev.Failure | None] = {}
         self.begun: dict[str, Any] = {}
         self.last: dict[str, int] = {}
         """The number of the attempt that was begun last, by slot."""
@@ -111,6 +113,7 @@ class Pair:
         twin.mirror = self.mirror.fork()
         twin.counter = self.counter.fork()
         twin.entries, twin.told = list(self.entries), list(self.told)
+        twin.cancelled, twin.handlers = set(self.cancelled), dict(self.handlers)
         twin.running, twin.begun, twin.last = set(self.running), dict(self.begun), dict(self.last)
         return twin
 
@@ -143,7 +146,11 @@ class Pair:
         self.told += [Told(one.slot, one.ended_at, one) for one in outcomes]
         while True:
             busy = self.running - {outcome.slot for outcome in left}
-            found = FetchedValues(entries={entry.version: entry for entry in self.entries})
+            found = FetchedValues(
+                entries={entry.version: entry for entry in self.entries},
+                cancelled=self.cancelled,
+                handlers=self.handlers,
+            )
             bounds = Bounds(entry_bytes=self.room)
             step = advance(self.program, self.state, left, self.now, sorted(busy), found, bounds)
             assert not step.decision.is_lacking
@@ -162,9 +169,12 @@ class Pair:
                 self.put(ev.NoticesSent(keys=tuple(notice.key for notice in notices_of(step.decision))))
             elif asked or handler is not None:
                 self._stop(child for _, child in asked)
+                command = step.decision.of(CancelChildren)
+                if command is not None:
+                    self.cancelled |= {(child.saga, command.undo) for _, child in asked}
                 if handler is not None:
                     self.mirror.handles(handler.child)
-                self.put(*step.decision.record)
+                    self.handlers[handler.child.saga] = None
             elif (undone := step.decision.of(UndoChildren)) is not None and not step.more:
                 self.put(*(self.mirror.undoes(slot, child) for slot, child in undone.children))
             elif not step.more:

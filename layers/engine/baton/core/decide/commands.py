@@ -1,8 +1,8 @@
 """The commands of the core to the runtime, as data: one struct each.
 runtime/worker/performers.py performs them.
 
-`when` is the side of the append on which a command is performed. Some commands come before it, so that the
-log states nothing untrue, and the others come after it, so that nothing happens that the log does not know.
+Nothing acts before it is written: a command is performed after the entry that holds its reason, and is
+idempotent. What a later decision needs to know of it is in `FetchedValues`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from baton.core.log.folding.received import PendingNotices
 from baton.core.log.records import Child
 from baton.core.log.state import State
 
-When = Literal["first", "before", "after"]
+When = Literal["first", "after"]
 
 
 class Command(Struct, frozen=True):
     """An action of the runtime.
 
-    `first`: no decision is possible without it. `before` and `after` the append.
+    `first`: no decision is possible without it. `after`: once the events of the decision are appended.
     """
 
     when: ClassVar[When] = "after"
@@ -63,26 +63,22 @@ class StopSteps(Command, frozen=True):
 
 
 class CancelChildren(Command, frozen=True):
-    """Ask children (slot, child) to stop: a child that ends without a reason would fail its parent.
+    """Ask children (slot, child) to stop. A later decision records those that were asked.
 
-    The decision has the events to record; if time suffices for some of the children only, `recorded` makes
-    them.
     `undo`: the children undo their effects before they end. `heard`: their parent waits for the result of
     that before it ends.
     """
 
-    when: ClassVar[When] = "before"
     children: tuple[tuple[str, Child], ...]
     undo: bool = False
     heard: bool = False
 
 
 class StartHandler(Command, frozen=True):
-    """Start the failure handler of a saga that is about to end, before its end: after that, no worker visits
-    the saga.
+    """Start the failure handler of a saga that is about to end. A later decision records the end, which names
+    the handler, or says why there is none: no worker visits a saga that has ended.
     """
 
-    when: ClassVar[When] = "before"
     child: Child
 
 
@@ -112,8 +108,6 @@ class SendNotices(Command, frozen=True):
 
 C = TypeVar("C", bound=Command)
 
-_ACTS_FIRST = frozenset((CancelChildren, StartHandler))
-
 
 class Decision(Struct, frozen=True):
     """The next actions of a saga.
@@ -137,11 +131,6 @@ class Decision(Struct, frozen=True):
             if type(command) is kind:
                 return command
         return None
-
-    @property
-    def acts_first(self) -> bool:
-        """True if other sagas are asked or started before the facts are appended."""
-        return not _ACTS_FIRST.isdisjoint(map(type, self.commands))
 
     @property
     def is_lacking(self) -> bool:

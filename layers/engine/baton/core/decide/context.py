@@ -5,7 +5,7 @@ The roots of expressions are in docs/semantics.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 from typing import Any
 
@@ -74,7 +74,9 @@ class FetchedValues(Struct, frozen=True):
     `absent` has the unavailable blobs, with the reason. A condition that needs one of those breaks; if the
     log names one, no decision is possible. `looked`: by slot, the time when this worker polled work
     elsewhere, and true if it was over then.
-    `entries`: of the log, by version. `standing`: that of the children, once checked.
+    `entries`: of the log, by version. `standing`: that of the children, once checked. `cancelled`: children
+    that were asked to stop, each with true if they undo their effects. `handlers`: failure handlers that were
+    started, or the reason why one cannot be.
     """
 
     blobs: Mapping[str, Any] = {}
@@ -82,6 +84,8 @@ class FetchedValues(Struct, frozen=True):
     absent: Mapping[str, str] = {}
     looked: Mapping[str, tuple[int, bool]] = {}
     entries: Mapping[int, ev.Entry] = {}
+    cancelled: Collection[tuple[str, bool]] = ()
+    handlers: Mapping[str, ev.Failure | None] = {}
     standing: Standing | None = None
 
     def lacks(self, refs: Iterable[str]) -> set[str]:

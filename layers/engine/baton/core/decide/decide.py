@@ -8,7 +8,7 @@ beside it, and the effects of an event in core/log/folding/. Nothing is performe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from functools import reduce
 
 import msgspec
@@ -17,7 +17,6 @@ from msgspec.structs import asdict, replace
 
 from baton.core.decide.builder import DecisionBuilder, RunStep, late_last, one_after_a_crash
 from baton.core.decide.commands import (
-    CancelChildren,
     Decision,
     SendNotices,
     StopSteps,
@@ -27,9 +26,11 @@ from baton.core.decide.commands import (
 from baton.core.decide.context import NOTHING, FetchedValues, LackingError
 from baton.core.decide.outcomes import STOPPED, Outcome, settle
 from baton.core.decide.parking import (
-    children_cancelled,
+    CHILDREN_PER_EVENT,
+    ask_to_stop,
     cut_off,
     end_as_failed,
+    has_asked,
     has_to_undo,
     held_up,
     orphans_of,
@@ -49,16 +50,12 @@ from baton.core.log import events as ev
 from baton.core.log.folding import received
 from baton.core.log.folding.fold import apply
 from baton.core.log.folding.workflow_limits import OUT_OF_TIME, Caps, endless_failure, late, too_old
-from baton.core.log.records import Child
 from baton.core.log.state import UNKNOWN_OUTCOME, State, slot_of
 from baton.core.sizes import excess_of
 
 UNTOLD_END_MS = Limits().untold_end_ms
 LARGE = 12_288
 REFERENCE = 128
-CANCELLED_TOGETHER = 200
-"""Most children that one entry records as asked to stop: their ids fit into it, however long they are."""
-
 _encode = msgspec.json.Encoder().encode
 
 
@@ -77,19 +74,21 @@ def decide(
     if state.ended is not None or state.version == 0:
         return Decision()
     decision = _decide(program, state, now, running, found, bounds)
-    last = decision.record[-1] if decision.record and program.graph.handler is not None else None
-    if isinstance(last, ev.SagaEnded):
+    if state.orphaned_children and not (state.is_stopping or state.kills_workers):
+        decision = _leaving(state, now, found, bounds, decision)
+    end = decision.record[-1] if decision.record else None
+    is_over, pending = isinstance(end, ev.SagaEnded), received.pending_notices(state)
+    if isinstance(end, ev.SagaEnded) and program.graph.handler is not None:
         from baton.core.decide.handler import with_failure_handler  # few sagas fail
 
-        decision = with_failure_handler(program, state, found, decision, last, bounds.value_bytes)
-    pending = received.pending_notices(state)
+        decision = with_failure_handler(program, state, found, decision, end, bounds.value_bytes)
     if not pending or (state.kills_workers and state.recovery.consecutive_crashes > bounds.deaths):
         # It was tried once more since the saga is parked, in case that it was something else that killed the workers.
         return decision
     # A cancel that undoes nothing waits only for notices about effects whose outcome a person has to find out.
     is_quick = state.cancel is not None and not state.cancel.undo
     is_urgent = not is_quick or any(notice.code == UNKNOWN_OUTCOME for notice in pending.notices)
-    if is_urgent and any(isinstance(event, ev.SagaEnded) for event in decision.record):
+    if is_urgent and is_over:
         # No worker runs a saga that has ended: its notices are sent before, if they can be.
         until = max((notice.at + UNTOLD_END_MS for notice in received.before_the_end(state)), default=now)
         if now < until:
@@ -123,19 +122,17 @@ def advance(
     bounds: Bounds = DEFAULT,
     *,
     together: bool = True,
-    in_turn: bool = True,
 ) -> Advance:
     """Turn outcomes into events, with all that follows from them at once, so that one append holds it.
 
     An outcome whose slot no longer waits (it was settled or forked away) is dropped; an outcome without room
-    in the entry still counts as running. Without `together` no two steps' rows are in one entry; without
-    `in_turn` no outcome waits for earlier ones: used when no time is left to cancel children.
+    in the entry still counts as running. Without `together` no two steps' rows are in one entry.
     """
     entry = _Entry(program, state, now, found, bounds, bounds.entry_bytes)
     rows: tuple[Row, ...] = ()
     taken = 0
     lacking: list[LackingError] = []
-    settles_joins_one_by_one = program.index.settles_joins_one_by_one and in_turn
+    settles_joins_one_by_one = program.index.settles_joins_one_by_one
     is_quiet = not settles_joins_one_by_one
     for outcome in outcomes:
         if not is_quiet:
@@ -144,7 +141,7 @@ def advance(
             decision, is_part = entry.follow(busy)
             if lacking:
                 break  # one before it is not settled: nothing of this is to be kept
-            if is_part or decision.is_lacking or decision.acts_first:
+            if is_part or decision.is_lacking:
                 return Advance(tuple(entry.events), decision, taken, True, entry.state, rows)
         try:
             settled = list(settle(program, entry.state, outcome, found))
@@ -199,12 +196,11 @@ def _decide(
         return give_up_inverse(builder) if too_old(state, now) else _parked(builder)
     if is_stopping and state.kills_workers:
         return _parked(DecisionBuilder(program, state, now, running, found, terms=terms))
-    if (is_stopping or state.orphaned_children) and not state.kills_workers:
+    if is_stopping and not state.kills_workers:
         if parked := parked_for_deaths(state, bounds.deaths):
             return Decision(record=parking(state, parked, now))
-        # Whatever else is to be done, children of a branch that was left must not act on.
         builder = DecisionBuilder(program, state, now, running, found, most_bytes=most_bytes, terms=terms)
-        return _stop(builder) if is_stopping else _cancelling(orphans_of(state))
+        return _stop(builder)
     deadline = None
     stands_still = state.stands_still
     if (failure := endless_failure(state, program.most_hops) or too_old(state, now)) is not None:
@@ -233,6 +229,18 @@ def _decide(
     return Decision(tuple(builder.record), commands, builder.again, builder.due, after=builder.state)
 
 
+def _leaving(state: State, now: int, found: FetchedValues, bounds: Bounds, decision: Decision) -> Decision:
+    """Return the decision of a saga whose children of a branch that was left have to be asked to stop: nothing
+    begins and nothing ends before, and what has happened is recorded.
+    """
+    if parked := parked_for_deaths(state, bounds.deaths):
+        return Decision(record=parking(state, parked, now))
+    first = ask_to_stop(orphans_of(state), found)
+    if first.record or (decision.record and isinstance(decision.record[-1], ev.SagaEnded)):
+        return first
+    return decision if decision.is_lacking else replace(decision, commands=first.commands)
+
+
 def _limited(caps: Caps, state: State, now: int, found: FetchedValues) -> Decision | None:
     """Return the end of a saga that has reached a limit, or the decision in its place; None if no limit is
     reached.
@@ -259,7 +267,7 @@ def _stop(builder: DecisionBuilder) -> Decision:
     if has_to_undo(state, undoes=program.undoes):
         from baton.core.decide.undoing import begin_rollback  # most sagas end without
 
-        if (first := begin_rollback(builder, _cancelling)) is not None:
+        if (first := begin_rollback(builder)) is not None:
             return first
     try:
         end, stopped = (
@@ -273,12 +281,10 @@ def _stop(builder: DecisionBuilder) -> Decision:
     ]
     if told:
         return Decision(record=tuple(ev.NoticeDue(notice=notice) for notice in told))
-    orphans = orphans_of(state)
-    if len(orphans) > CANCELLED_TOGETHER:
-        return _cancelling(orphans, undo=will_roll_back(state), stopped=stopped)
-    if not orphans:
-        return Decision((*stopped, end))
-    return Decision((*stopped, end), (CancelChildren(tuple(orphans), undo=will_roll_back(state)),))
+    orphans, undoes = orphans_of(state), will_roll_back(state)
+    if len(orphans) > CHILDREN_PER_EVENT or not has_asked(orphans, builder.found, undo=undoes):
+        return ask_to_stop(orphans, builder.found, undo=undoes, stopped=stopped)
+    return Decision((*stopped, end))
 
 
 def _running_down(builder: DecisionBuilder, state: State) -> Decision:
@@ -301,22 +307,6 @@ def _running_down(builder: DecisionBuilder, state: State) -> Decision:
 
         return stopping(builder)
     return Decision(commands=(StopSteps(),))
-
-
-def _cancelling(
-    children: Sequence[tuple[str, Child]],
-    *,
-    undo: bool = False,
-    heard: bool = False,
-    stopped: Iterable[ev.StepStopped] = (),
-) -> Decision:
-    """Ask the first of the children to stop, as many as one entry has room for.
-
-    `heard`: the saga reads later what they have undone.
-    """
-    part = tuple(children[:CANCELLED_TOGETHER])
-    record = children_cancelled((child for _, child in part), stopped, heard=heard)
-    return Decision(record, (CancelChildren(part, undo=undo, heard=heard),))
 
 
 def _parked(builder: DecisionBuilder) -> Decision:
@@ -386,7 +376,7 @@ class _Entry(Struct):
         """
         while True:
             decision = decide(self.program, self.state, self.now, busy, self.found, self.bounds)
-            if not decision.record or decision.is_lacking or decision.acts_first:
+            if not decision.record or decision.is_lacking:
                 return decision, decision.has_more
             taken = len(self.events)
             for event in decision.record:
@@ -426,4 +416,4 @@ def _size(event: ev.Event) -> int:
     return size if sum(moved) <= LARGE // 2 else size - sum(moved) + REFERENCE * len(moved)
 
 
-__all__ = ["Advance", "Decision", "RunStep", "advance", "children_cancelled", "decide"]
+__all__ = ["Advance", "Decision", "RunStep", "advance", "decide"]

@@ -1,8 +1,8 @@
 """The workflow that starts when a saga has failed for good: its input, and its part of the saga's end.
 
-Loaded with the first failed saga that has one. Its start comes before the append of the end, under an id that
-its saga has only once in a branch: it starts once, even after a crash in between. Starting is in
-runtime/worker/performers.py.
+Loaded with the first failed saga that has one. It starts once the failure is in the log, before the end is,
+under an id that its saga has only once in a branch: it starts once, even after a crash in between. Starting
+is in runtime/worker/children.py.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def with_failure_handler(
     end: ev.SagaEnded,
     most_bytes: int,
 ) -> Decision:
-    """Return the decision, with the start of the handler before the end if the end has one."""
+    """Return the decision, in whose place the handler starts if the end has one that has not started."""
     handler = program.graph.handler
     assert handler is not None, "the caller has looked"
     is_cancelled = state.cancel is not None
@@ -62,8 +62,11 @@ def with_failure_handler(
         input=ev.Value(v=given),
         passed=passed,
     )
-    told = _with(decision, end, replace(end, handler=child.saga))
-    return replace(told, commands=(*told.commands, StartHandler(child)))
+    if child.saga not in found.handlers:
+        return Decision(commands=(StartHandler(child),))
+    if (unstarted := found.handlers[child.saga]) is not None:
+        return _with(decision, end, replace(end, unhandled=unstarted))
+    return _with(decision, end, replace(end, handler=child.saga))
 
 
 def _with(decision: Decision, end: ev.SagaEnded, other: ev.SagaEnded) -> Decision:

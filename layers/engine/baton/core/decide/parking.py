@@ -6,10 +6,10 @@ Incidents about failures of steps are in failure_handling.py, parking for money 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from baton.core.decide.builder import DecisionBuilder
-from baton.core.decide.commands import Decision, LookAtStanding
+from baton.core.decide.commands import CancelChildren, Decision, LookAtStanding
 from baton.core.decide.context import FetchedValues
 from baton.core.expressions import ExpressionError
 from baton.core.failures.codes import advice_for
@@ -82,16 +82,34 @@ def orphans_of(state: State) -> list[tuple[str, Child]]:
     return [*is_open, *(("", child) for child in state.orphaned_children)]
 
 
-def children_cancelled(
-    children: Iterable[Child], stopped: Iterable[ev.Event] = (), *, heard: bool = False
-) -> tuple[ev.Event, ...]:
-    """Return the event that these children were asked to stop, so that they are not asked again.
+CHILDREN_PER_EVENT = 200
+"""Most children that one event names: their ids fit into an entry, however long they are."""
 
-    `stopped`: events about them that come before it.
+
+def ask_to_stop(
+    children: Sequence[tuple[str, Child]],
+    found: FetchedValues,
+    *,
+    undo: bool = False,
+    heard: bool = False,
+    stopped: Iterable[ev.StepStopped] = (),
+) -> Decision:
+    """Return the decision that asks the first of these children to stop, or that records those asked.
+
+    `heard`: the saga reads later what they have undone. `stopped`: events about them, which come first.
     """
-    sagas = {child.saga: None for child in children}
-    links = (one for one in stopped if isinstance(one, ev.StepStopped) and one.child in sagas)
-    return (*links, ev.ChildrenAbandoned(children=tuple(sagas), undo=heard))
+    asked = {child.saga: None for _, child in children if (child.saga, undo) in found.cancelled}
+    if not asked:
+        return Decision(
+            commands=(CancelChildren(tuple(children[:CHILDREN_PER_EVENT]), undo=undo, heard=heard),)
+        )
+    links = (one for one in stopped if one.child in asked)
+    return Decision(record=(*links, ev.ChildrenAbandoned(children=tuple(asked), undo=heard)))
+
+
+def has_asked(children: Iterable[tuple[str, Child]], found: FetchedValues, *, undo: bool) -> bool:
+    """Return true if all of these children have been asked to stop."""
+    return all((child.saga, undo) in found.cancelled for _, child in children)
 
 
 def has_to_undo(state: State, *, undoes: bool) -> bool:

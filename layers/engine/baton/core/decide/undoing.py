@@ -6,7 +6,7 @@ core/log/undos.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ from baton.core.decide import undo_doubts
 from baton.core.decide.builder import DecisionBuilder, RunStep, activation, one_after_a_crash
 from baton.core.decide.commands import Decision, StopSteps, UndoChildren, missing, next_up
 from baton.core.decide.context import LackingError
-from baton.core.decide.parking import orphans_of
+from baton.core.decide.parking import ask_to_stop, orphans_of
 from baton.core.decide.program import Program
 from baton.core.decide.retries import fail, may_try_again, next_attempt
 from baton.core.decide.scheduling import apply_kind_answer
@@ -50,7 +50,6 @@ from baton.core.log.undos import (
 from baton.core.nodes.base import Activation, Run, UnfitError
 from baton.errors import CorruptLog
 
-Cancelling = Callable[..., Decision]
 """Function that asks children to stop and to undo their effects."""
 
 MOST_INTERRUPTIONS = 3
@@ -73,7 +72,7 @@ STOPPED = ev.Failure("cancelled", "the saga was stopped while the step ran")
 # ---- whether, and when ---------------------------------------------------------------------------------------------------
 
 
-def begin_rollback(builder: DecisionBuilder, cancelling: Cancelling) -> Decision | None:
+def begin_rollback(builder: DecisionBuilder) -> Decision | None:
     """Return the decision before the end of a stopping saga that undoes its effects. None: it undoes nothing.
 
     The saga first finds out the outcomes of its steps, tells people if that is impossible, and stops its
@@ -96,9 +95,9 @@ def begin_rollback(builder: DecisionBuilder, cancelling: Cancelling) -> Decision
     if told:
         return Decision(record=tuple(ev.NoticeDue(notice=notice) for notice in told))
     if heard:
-        return cancelling(heard, undo=True, heard=True)
+        return ask_to_stop(heard, builder.found, undo=True, heard=True)
     if orphans := orphans_of(state):
-        return cancelling(orphans, undo=True)
+        return ask_to_stop(orphans, builder.found, undo=True)
     try:
         return Decision(record=(*_in_doubt(builder), *_set_aside(state), _beginning(builder)))
     except LackingError as error:

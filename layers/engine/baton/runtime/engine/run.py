@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from baton.core.conditions import SandboxAnswer
 from baton.core.decide.commands import Decision, RunSteps
-from baton.core.decide.context import FetchedValues, Standing
+from baton.core.decide.context import NOTHING, FetchedValues
 from baton.core.decide.decide import Advance, advance
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
@@ -32,12 +32,11 @@ class Run(Struct):
 
     `absent`: blobs that cannot be read, with the reason. `entries`: of its log, by version, while it undoes
     something. `asked`: children that this invocation has asked, or need not ask. `looked`: by slot, when it
-    has polled work elsewhere (core/decide/context.py). `standing`: for how long the time of its children has
-    stood still. `heard`: the count of the inbox that was taken in. `looked_at`: when the head was read last.
+    has polled work elsewhere (core/decide/context.py). `found`: these, for the next decision. `heard`: the count of the inbox that was taken in. `looked_at`: when the head was read last.
     `looks_at`: when it must be read again; None while no child is open. `outcomes`: those that the log does
     not have yet, with the costs of stopped steps. `sent`: the number of them in the entry that is being
     appended. `cancelled`: children that this invocation has asked to stop, and true if they must undo their
-    steps. `in_turn`: time is left for the work before an outcome. `put_off`: until when children wait because
+    steps. `handlers`: failure handlers that it has started, or why one cannot be. `put_off`: until when children wait because
     their tenant has no room, or those before a fork have not ended. `wants_more`: a step is ready that only
     another invocation has time for. `began`: by slot, the version of the log at which its last attempt began.
     """
@@ -54,17 +53,22 @@ class Run(Struct):
     answers: dict[str, SandboxAnswer] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
     looked: dict[str, tuple[int, bool]] = field(default_factory=dict)
-    standing: Standing | None = None
     heard: int = 0
     looked_at: int = 0
     looks_at: int | None = None
     outcomes: list[Outcome] = field(default_factory=list)
     sent: int = 0
     cancelled: set[tuple[str, bool]] = field(default_factory=set)
-    in_turn: bool = True
+    handlers: dict[str, ev.Failure | None] = field(default_factory=dict)
     put_off: int | None = None
     wants_more: bool = False
     began: dict[str, int] = field(default_factory=dict)
+    found: FetchedValues = NOTHING
+
+    def __post_init__(self) -> None:
+        """Give each decision what is fetched and done meanwhile."""
+        fetched = self.blobs, self.answers, self.absent, self.looked, self.entries
+        self.found = FetchedValues(*fetched, self.cancelled, self.handlers)
 
     @property
     def end(self) -> int:
@@ -72,13 +76,14 @@ class Run(Struct):
         return min(self.deadline.cut_off, self.lease.until)
 
     @property
-    def known(self) -> tuple[int, int, int]:
-        """Measure of the known facts: it changes with each entry, each outcome and each attempt that begins
-        or is stopped.
+    def known(self) -> tuple[int, int, int, int]:
+        """Measure of the known facts: it changes with each entry, each outcome, each attempt that begins or
+        is stopped, and each saga that is asked to stop or started.
         """
-        return self.history.state.version, len(self.outcomes), len(self.attempts.slots)
+        others = len(self.cancelled) + len(self.handlers)
+        return self.history.state.version, len(self.outcomes), len(self.attempts.slots), others
 
-    def has_moved(self, known: tuple[int, int, int]) -> None:
+    def has_moved(self, known: tuple[int, int, int, int]) -> None:
         """Assert that the run has something new to decide by. Raises `Standstill`."""
         if self.known == known:
             raise Standstill(f"{self.lease.ref} has nothing new to decide by at version {known[0]}")
@@ -114,10 +119,9 @@ class Run(Struct):
             self.outcomes[:size],
             now,
             {*self.attempts.busy, *busy} if busy else self.attempts.busy,
-            FetchedValues(self.blobs, self.answers, self.absent, self.looked, self.entries, self.standing),
+            self.found,
             bounds,
             together=together,
-            in_turn=self.in_turn,
         )
 
 

@@ -16,7 +16,7 @@ from baton.core.decide.handler import takes_failure
 from baton.core.decide.program import Program
 from baton.core.decide.spending import SpendingLimits, kept_until, limits_at
 from baton.core.graph.graph import graph_name, split
-from baton.core.log.events import ChildReported
+from baton.core.log.events import CancelRequested, ChildReported
 from baton.core.log.records import Child, SharedLimit
 from baton.core.log.state import Origin, State, node_of
 from baton.core.log.undos import Keys, ReplacedSaga, Undoable
@@ -45,12 +45,20 @@ class Children:
         self._took = 0
 
     async def start(
-        self, parent: SagaRef, ref: SagaRef, state: State, slot: str, child: Child, *, waits: bool = False
+        self,
+        parent: SagaRef,
+        ref: SagaRef,
+        state: State,
+        slot: str,
+        child: Child,
+        *,
+        waits: bool = False,
+        cancel: CancelRequested | None = None,
     ) -> bool:
         """Make a child exist. Raises `UserError` for one that can never start.
 
-        False, where it `waits`: the child that was in its place before a fork
-        has not ended yet, and may still undo what it has done.
+        False, where it `waits`: the child that was in its place before a fork has not ended yet, and may still
+        undo what it has done. With `cancel`, its first entry has this, too: it runs nothing.
         """
         self._check_depth(state)
         scope = _scope(state, slot)
@@ -90,6 +98,7 @@ class Children:
                 expires=state.origin.expires,
                 shared_limits=self._shared_limits(program, state, slot),
                 is_part=bool(graph_name(child.workflow)),
+                cancel=cancel,
             )
         )
         return True

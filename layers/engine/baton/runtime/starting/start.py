@@ -17,7 +17,7 @@ from baton.core.failures.policy import ASK
 from baton.core.graph.graph import INPUT, Events, Graph, SignalRule
 from baton.core.limits import DAY_MS
 from baton.core.log.codec import PERIOD, encode_entry
-from baton.core.log.events import Entry, SagaStarted, Token, Value
+from baton.core.log.events import CancelRequested, Entry, SagaStarted, Token, Value
 from baton.core.log.folding.workflow_limits import counts_of
 from baton.core.log.labels import label_problems
 from baton.core.log.records import Sent, SharedLimit
@@ -44,7 +44,8 @@ class StartRequest:
     `body_hash` tells a repeated request from a different one. `handled`: a saga above goes on from this one's
     failure. `expires`: when the saga above does, which refers to the values of this one. `is_part`: this one
     refers to values of that, too, and expires with it. `outer`: see `SagaStarted`; `passed`: likewise, with
-    the input where that is a value of the saga above.
+    the input where that is a value of the saga above. `cancel`: it is there to be found cancelled, and runs
+    nothing.
     """
 
     ref: SagaRef
@@ -70,6 +71,7 @@ class StartRequest:
     before: tuple[ReplacedSaga, ...] = ()
     keys: Keys | None = None
     shared_limits: tuple[SharedLimit, ...] = ()
+    cancel: CancelRequested | None = None
 
 
 def body_hash(body: Any) -> str:
@@ -169,7 +171,7 @@ class Starter:
             at=now,
             invocation=request.invocation,
             traceparent=request.traceparent,
-            events=(started,),
+            events=(started,) if request.cancel is None else (started, request.cancel),
         )
         return Head(
             ref=request.ref,

@@ -8,11 +8,10 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
-from baton.core.decide.commands import CancelChildren, Decision, LookAtStanding, StartHandler, TendChildren
+from baton.core.decide.commands import CancelChildren, LookAtStanding, StartHandler, TendChildren
 from baton.core.decide.context import Standing
-from baton.core.decide.parking import children_cancelled
 from baton.core.limits import Limits
-from baton.core.log.events import CancelRequested, ChildOverdue, ChildReported, Event, Failure, SagaEnded
+from baton.core.log.events import CancelRequested, ChildOverdue, ChildReported, Failure
 from baton.core.log.folding.received import cancelling_signal
 from baton.core.log.records import About, Child
 from baton.core.log.state import Signal, State, item_of, node_of
@@ -31,39 +30,10 @@ class ChildCanceller:
     def __init__(self, scope: InvocationScope) -> None:
         self._p = scope
 
-    async def act_first(self, run: Run, decision: Decision) -> tuple[Event, ...]:
-        """Cancel children and start the failure handler that a decision asks for; return the events to
-        record: see `perform`.
-        """
-        record, cancel, start = decision.record, decision.of(CancelChildren), decision.of(StartHandler)
-        if cancel is not None:
-            record = await self.perform(run, cancel, record)
-        if start is None or record != decision.record:
-            return record
-        parent, child = run.lease.ref, start.child
-        try:
-            await self._p.children.start_handler(
-                parent, SagaRef(parent.tenant, child.saga), run.history.state, child
-            )
-        except UserError as error:
-            why = Failure(error.code, f"the failure handler cannot be started: {error.detail}")
-            return tuple(
-                replace(event, handler="", unhandled=why) if isinstance(event, SagaEnded) else event
-                for event in record
-            )
-        return record
-
-    async def perform(
-        self, run: Run, command: CancelChildren, record: tuple[Event, ...]
-    ) -> tuple[Event, ...]:
-        """Cancel the children, and return the events to record: `record` if all of them have been asked.
-
-        Return events about a part of them if time ran out, and none if no part was asked.
-        """
-        parent, state, asked = run.lease.ref, run.history.state, run.cancelled
-        # One that was asked to stop may have to be asked to undo what it has done, too, before this is recorded.
-        children = [pair for pair in command.children if (pair[1].saga, command.undo) not in asked]
-        for group in self._p.children.groups(children, run.end):
+    async def perform(self, run: Run, command: CancelChildren) -> bool:
+        """Return true when children were asked, and false if time suffices for none."""
+        parent, state, run.wants_more = run.lease.ref, run.history.state, True
+        for group in self._p.children.groups(command.children, run.end):
             await asyncio.gather(
                 *(
                     self.cancel(
@@ -77,11 +47,9 @@ class ChildCanceller:
                     for slot, child in group
                 )
             )
-            asked.update((child.saga, command.undo) for _, child in group)
-        part = [child for _, child in command.children if (child.saga, command.undo) in asked]
-        if len(part) == len(command.children):
-            return record
-        return children_cancelled(part, record, heard=command.heard) if part else ()
+            run.cancelled.update((child.saga, command.undo) for _, child in group)
+            run.wants_more = False
+        return not run.wants_more
 
     async def cancel(
         self,
@@ -98,23 +66,28 @@ class ChildCanceller:
         """Cancel one child.
         Return the end of its time if it is overdue but its time has stood still, so it is not asked; else 0.
 
-        A child that does not exist yet is started first: a frozen invocation may still be about to start it,
-        and then finds it cancelled. A child cancelled by the signal `off` has time for its running steps, and
+        A child that does not exist yet is made cancelled, and runs nothing: a frozen invocation may still be
+        about to start it, and then finds it. A child cancelled by the signal `off` has time for its running steps, and
         reports what was done. A child that has ended begins to `undo` what it has done, unless that happens
         where it is `heard`.
         """
         ref = SagaRef(parent.tenant, child.saga)
+        request = CancelRequested(reason=why, by=str(parent), at=0, grace_ms=0, undo=undo)
+        if off is not None:
+            said, grace_ms = f"the signal `{off.name}` called it off", self._p.limits.called_off_grace_ms
+            request = replace(request, reason=said, grace_ms=grace_ms, result=True)
         head = await self._p.call(self._p.log.read_head, ref)
         if head is None:
             try:
-                await self._p.children.start(parent, ref, state, slot, child)
+                now = replace(request, at=self._p.clock.now())
+                await self._p.children.start(parent, ref, state, slot, child, cancel=now)
             except UserError:
                 return 0  # it can never start
             head = await self._p.call(self._p.log.read_head, ref)
         if head is None:
             return 0
         late = child if why == OVERDUE else None
-        if until := await self._ask(parent, ref, head, off, undo=undo, why=why, late=late):
+        if until := await self._ask(ref, head, request, late):
             return until
         if undo and not heard:
             from baton.runtime.worker.undo_children import take_back  # few sagas undo anything
@@ -122,38 +95,45 @@ class ChildCanceller:
             await take_back(self._p, ref, str(parent), f"undo/{parent.id}/{state.lineage.branch}")
         return 0
 
-    async def _ask(
-        self,
-        parent: SagaRef,
-        ref: SagaRef,
-        head: Head,
-        off: Signal | None,
-        *,
-        undo: bool,
-        why: str,
-        late: Child | None,
-    ) -> int:
+    async def _ask(self, ref: SagaRef, head: Head, request: CancelRequested, late: Child | None) -> int:
         history = History(self._p.log, self._p.blobs, self._p.call, ref)
         await history.load(head)
         if history.state.version == 0:
             await self._p.starter.put_entry_one(head)
             await history.catch_up()
-        while history.state.ended is None and not _is_asked(history.state, undo=undo):
+        while history.state.ended is None and not _is_asked(history.state, undo=request.undo):
             now = self._p.clock.now()
             if late is not None and (
                 until := _end_of(late, *await stood(self._p, ref, now), now, self._p.limits)
             ):
                 return until
-            request = CancelRequested(reason=why, by=str(parent), at=now, grace_ms=0, undo=undo)
-            if off is not None:
-                said, grace_ms = f"the signal `{off.name}` called it off", self._p.limits.called_off_grace_ms
-                request = replace(request, reason=said, grace_ms=grace_ms, result=True)
             entry = history.next_entry(
-                (request,), at=now, invocation=self._p.invocation.id, trace=history.state.origin.traceparent
+                (replace(request, at=now),),
+                at=now,
+                invocation=self._p.invocation.id,
+                trace=history.state.origin.traceparent,
             )
             if not await history.append(entry, wake=Wake(v=entry.version)):
                 await history.catch_up()
         return 0
+
+
+class HandlerStarter:
+    """Performer that starts the failure handler of a saga."""
+
+    def __init__(self, scope: InvocationScope) -> None:
+        self._p = scope
+
+    async def perform(self, run: Run, command: StartHandler) -> bool:
+        """Return true: the saga can end now."""
+        parent, child = run.lease.ref, command.child
+        ref, failure = SagaRef(parent.tenant, child.saga), None
+        try:
+            await self._p.children.start_handler(parent, ref, run.history.state, child)
+        except UserError as error:
+            failure = Failure(error.code, f"the failure handler cannot be started: {error.detail}")
+        run.handlers[child.saga] = failure
+        return True
 
 
 def _end_of(late: Child, stood: int, lasts: int, now: int, limits: Limits) -> int:
@@ -353,7 +333,7 @@ class StandingLooker:
             for child, (ms, lasts) in zip(part, found, strict=True):
                 if ms > longest.ms:
                     longest = Standing(now, ms, child, lasts)
-        run.standing = longest
+        run.found = replace(run.found, standing=longest)
         return True
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.decide.commands import (
+    CancelChildren,
     Command,
     Decision,
     FetchValues,
@@ -20,6 +21,7 @@ from baton.core.decide.commands import (
     LookAtStanding,
     RunSteps,
     SendNotices,
+    StartHandler,
     StopSteps,
     TendChildren,
     UndoChildren,
@@ -40,7 +42,7 @@ from baton.runtime.log.history import History
 from baton.runtime.log.lease import Lease
 from baton.runtime.money.accounts import Left
 from baton.runtime.steps.inflight import InFlight, spent_by, undecided_outcome
-from baton.runtime.worker.children import ChildCanceller, ChildTender
+from baton.runtime.worker.children import ChildCanceller, ChildTender, HandlerStarter
 from baton.runtime.worker.performers import (
     CommandPerformer,
     ConditionJudge,
@@ -204,7 +206,7 @@ class Faults:
             if before is not None and await self._log.put(run.lease, run.history, *before):
                 run.outcomes = run.outcomes[run.sent :]
             run.outcomes = [*rescued, *run.outcomes]
-            run.in_turn, size = False, len(run.outcomes)  # none waits for children that are to be cancelled
+            size = len(run.outcomes)
             while run.outcomes:
                 advance, appended = (
                     run.advance(self._p.clock.now(), self._p.bounds, together=True, size=size),
@@ -238,8 +240,6 @@ YIELDED, FINISHED, IDLE, SUPERSEDED = "yielded", "finished", "idle", "superseded
 BLOBS_KEPT = 32
 ANSWERS_KEPT = 256
 
-_CUT_SHORT = Decision()
-
 
 class Runner:
     """Runner of sagas for one invocation; `parts` are its collaborators."""
@@ -249,13 +249,15 @@ class Runner:
         self._deadline = deadline or scope.deadline
         self._log = log = LogWriter(scope)
         self._loader, self._faults = Loader(scope, log), Faults(scope, log)
-        self._cancel = ChildCanceller(scope)
-        self._tender, self._responses = ChildTender(scope, log, self._cancel), ResponseCanceller(scope)
+        cancel = ChildCanceller(scope)
+        self._tender, self._responses = ChildTender(scope, log, cancel), ResponseCanceller(scope)
         self._performers: dict[type[Command], CommandPerformer[Any]] = {
             FetchValues: ValueFetcher(scope),
             JudgeConditions: ConditionJudge(scope),
             LookAtStanding: _LazyLooker(scope),
             StopSteps: StepStopper(),
+            CancelChildren: cancel,
+            StartHandler: HandlerStarter(scope),
             RunSteps: StepStarter(scope),
             TendChildren: self._tender,
             UndoChildren: _LazyUndoer(scope, log),
@@ -307,6 +309,7 @@ class Runner:
     async def _carry(self, run: Run) -> str:
         """Record, perform and wait until nothing is left to do here and the lease is given back."""
         while True:
+            run.wants_more, run.looks_at = False, None
             decision = await self._record(run)
             run.attempts.check()
             known = run.known
@@ -337,7 +340,6 @@ class Runner:
 
     async def _perform(self, run: Run, decision: Decision) -> bool:
         """Perform the decision. Return true when more is known now, so that a new decision is due."""
-        run.wants_more, run.looks_at = decision is _CUT_SHORT, None
         if (stop := decision.of(StopSteps)) is not None:
             return await self._performers[StopSteps].perform(run, stop)
         if owed := await run.attempts.cancel_unneeded(run.history.state):
@@ -352,61 +354,64 @@ class Runner:
 
     async def _record(self, run: Run) -> Decision:
         """Decide, and append the events of the decision, until nothing is left to record.
-        Return the decision that holds then.
-
-        Return `_CUT_SHORT` when more must be appended than this invocation has time for: rounds that run
-        nothing, or children that must be cancelled first.
+        Return the decision that holds then, or an empty one when more must be appended than this invocation
+        has time for: rounds that run nothing.
         """
         together, stopped = True, frozenset[str]()
         while True:
             self._log.check_lease(run.lease)
             advance = await self._advance(run, together, stopped)
-            events, decision = advance.events, advance.decision
-            if events and isinstance(events[-1], ev.SagaEnded) and run.attempts.unpaid:
-                # Nothing may follow an end: attempts that the saga no longer needs report their costs before it. What
-                # stops them in this entry says of those that have run until now that they may have acted.
-                stopped = frozenset(run.attempts.slots)
-                run.outcomes = [*await run.attempts.cancel_all(), *run.outcomes]
+            if advance.events and isinstance(advance.events[-1], ev.SagaEnded) and run.attempts.unpaid:
+                stopped = await self._stop_unneeded(run)
                 continue
-            if decision.acts_first and not events:
-                # Other sagas are asked to stop, or started, before the entry that relies on it; and only once the reason
-                # is in the log: a child that ends without one would fail its parent.
-                events = await self._cancel.act_first(run, decision)
-                run.in_turn = events == decision.record
-                if not events and advance.taken == len(run.outcomes):
-                    return _CUT_SHORT
-            if not events and not advance.more:
-                run.taken_in(decision)
-                return decision
-            facts = run.notifier.with_news(await self._p.offload_values(run.history.state.origin, events))
-            # The state after the entry is known where it holds the very events that were decided.
-            after = advance.state if facts is advance.events else None
-            open_before, failing_before = run.history.state.open, run.history.state.failing
-            run.sent = advance.taken
+            if not advance.events and not advance.more:
+                run.taken_in(advance.decision)
+                return advance.decision
             try:
-                appended = not facts or await self._log.append(
-                    run.lease, run.history, facts, advance.rows, after
-                )
+                noted = await self._append(run, advance)
             except RowsRefused as error:
                 if not together:
                     taken = (refused_rows(one, str(error)) for one in run.outcomes[: advance.taken])
                     run.outcomes = [*taken, *run.outcomes[advance.taken :]]
                 together = False  # so that no step pays for another one's rows
                 continue
-            run.sent = 0
-            if not appended:  # another writer was first: decide again by what it has written
-                await self._log.catch_up(run)
+            if noted is None:
                 stopped = frozenset()
-                continue
-            run.outcomes = run.outcomes[advance.taken :]
-            if open_before or failing_before:
-                await self._responses.left(run, open_before, facts)
-                await self._mended(run, failing_before)
-            # The decision was made for the state after the events of `advance`, and holds if the entry had just those.
-            if not (run.notifier.noted(facts) or advance.more or decision.acts_first):
-                return decision
-            if advance.more and not run.outcomes and self._deadline.is_spent(self._p.clock.now()):
-                return _CUT_SHORT
+            elif not (noted or advance.more):
+                return advance.decision
+            elif advance.more and not run.outcomes and self._deadline.is_spent(self._p.clock.now()):
+                run.wants_more = True
+                return Decision()
+
+    async def _stop_unneeded(self, run: Run) -> frozenset[str]:
+        """Stop the attempts that a saga about to end no longer needs, and return their slots.
+
+        Nothing may follow an end: they report their costs before it. What stops them in this entry says of
+        those that have run until now that they may have acted.
+        """
+        slots = frozenset(run.attempts.slots)
+        run.outcomes = [*await run.attempts.cancel_all(), *run.outcomes]
+        return slots
+
+    async def _append(self, run: Run, advance: Advance) -> bool | None:
+        """Append the events. Return true if the entry has more than these, so that the decision may not hold.
+        Return None if another writer was first, and read what it has written. Raises `RowsRefused`.
+        """
+        facts = run.notifier.with_news(await self._p.offload_values(run.history.state.origin, advance.events))
+        # The state after the entry is known where it holds the very events that were decided.
+        after = advance.state if facts is advance.events else None
+        open_before, failing_before = run.history.state.open, run.history.state.failing
+        run.sent = advance.taken
+        if facts and not await self._log.append(run.lease, run.history, facts, advance.rows, after):
+            run.sent = 0
+            await self._log.catch_up(run)
+            return None
+        run.sent = 0
+        run.outcomes = run.outcomes[advance.taken :]
+        if open_before or failing_before:
+            await self._responses.left(run, open_before, facts)
+            await self._mended(run, failing_before)
+        return run.notifier.noted(facts)
 
     async def _mended(self, run: Run, before: Mapping[str, Failing]) -> None:
         """Resolve the incidents of defects that a deploy of other code has mended."""
