@@ -137,12 +137,10 @@ def test_a_model_that_chooses_the_next_node_is_asked_for_it_and_for_its_reason(k
     assert node("a", f"a: {{{kind}, prompt: p}}}}").output_schema is None
 
 
-def test_an_agent_may_call_only_tools_that_may_run() -> None:
+def test_an_agent_may_call_only_tools_that_may_run(says: Says) -> None:
     allowed = "guardrails: {allowed_tools: [t]}"
     assert [path for path, _, _ in told(AGENT % ("[t, tt]", ""))] == ["/nodes/a/agent/tools/1"]
-    assert told(AGENT % ("['*']", ""), allowed) == [
-        ("/nodes/a/agent/tools/0", f"`u.v` may not run: {SAID}", "add `u.v` to `allowed_tools`, or take another tool"),
-    ]  # fmt: skip
+    says(told(AGENT % ("['*']", ""), allowed))  # fmt: skip
 
 
 def test_limits_are_stored_by_their_names_and_a_timeout_is_one() -> None:

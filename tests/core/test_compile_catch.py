@@ -7,6 +7,7 @@ import pytest
 from baton.core.conditions.model import Cel
 from baton.core.graph.graph import Catch
 from tests.core.compiling import compiled, node, reads, told
+from tests.kit.sentences import Says
 
 # ---- what is kept ------------------------------------------------------------------------------------------------
 
@@ -131,17 +132,17 @@ def test_what_a_hint_about_a_handler_says_word_for_word_is_right(nodes: str, rem
     assert told(remedied) == []
 
 
-def test_a_node_in_between_has_a_name_that_is_free() -> None:
+def test_a_node_in_between_has_a_name_that_is_free(says: Says) -> None:
     ((_, _, hint),) = told("a: {catch: h}, h: {after: a}, to_h: {}, to_h_2: {}")
-    assert "write `to_h_3` in place of `h`" in hint
+    says(hint)
 
 
-def test_a_handler_is_a_node_that_comes_next() -> None:
+def test_a_handler_is_a_node_that_comes_next(says: Says) -> None:
     ((path, message, _),) = told(
         "a: {catch: h}, b: {after: a}, h: {}", "guardrails: {allowed_transitions: {a: b}}"
     )
     assert path == "/nodes/a/catch"
-    assert message.startswith("`a` may not go on to `h`")
+    says(message)
 
 
 def test_handlers_of_an_agent_need_not_be_among_what_it_chooses() -> None:
@@ -288,10 +289,11 @@ def test_a_join_that_counts_does_not_count_on_a_node_that_may_be_caught() -> Non
     assert not reads("", "j", nodes.replace("b: {}", "b: {catch: h}").replace("c: {}", "c: {catch: h}"))
 
 
-def test_a_join_behind_does_not_name_what_a_caught_node_gave() -> None:
+def test_a_join_behind_does_not_name_what_a_caught_node_gave(says: Says) -> None:
     nodes = "a: {catch: h}, b: {}, h: {after: b, with: {x: '${join.outputs.a}'}}"
     ((path, message, _),) = told(nodes)
-    assert (path, message) == ("/nodes/h/with/x", "`join.outputs.a`: `a` need not be among them")
+    assert path == "/nodes/h/with/x"
+    says(message)
     assert told(nodes.replace("outputs.a", "arrived")) == []
 
 
@@ -302,28 +304,20 @@ def test_a_tolerated_failure_that_no_rule_fits_is_tolerated_still() -> None:
     assert not reads("j", "h", nodes)
 
 
-def test_what_is_wrong_with_a_rule_does_not_take_its_edges_away() -> None:
+def test_what_is_wrong_with_a_rule_does_not_take_its_edges_away(says: Says) -> None:
     nodes = "a: {catch: [{cde: timeout, then: h}, {code: 'a b', then: k}]}, h: {with: {x: '${ctx.a.output?}'}}, k: {}"
-    assert [(path, message) for path, message, _ in told(nodes)] == [
-        ("/nodes/a/catch/0/cde", "`cde` is not known here"),
-        ("/nodes/a/catch/1/code", "`a b` is not a code; write for example timeout, rate_limited or 503"),
-    ]
+    says([(path, message) for path, message, _ in told(nodes)])
     assert [path for path, _, _ in told("a: {catch: 5}, h: {}")] == ["/nodes/a/catch"]
     assert [path for path, _, _ in told("a: {catch: [h, h]}, h: {with: {x: '${ctx.a.output?}'}}")] == [
         "/nodes/a/catch"
     ]
 
 
-def test_what_reads_behind_a_join_that_a_caught_failure_skips_is_told_why() -> None:
+def test_what_reads_behind_a_join_that_a_caught_failure_skips_is_told_why(says: Says) -> None:
     ((path, message, hint),) = told(SHIP, "output: '${ctx.ship.output}'")
-    assert (path, message) == (
-        "/output",
-        "`ctx.ship.output`: the saga can be complete without `ship` having given anything",
-    )
-    assert hint == (
-        "`ship` is skipped when `charge` fails and its `catch` goes on from there; "
-        "`ctx.ship.output?` is null where it gave nothing"
-    )
+    assert path == "/output"
+    says(message)
+    says(hint)
     assert told(SHIP, "output: '${ctx.ship.output?}'") == []
 
 
@@ -355,9 +349,8 @@ def test_a_failure_is_told_as_the_cause_where_it_can_be(nodes: str, name: str, w
     ],
 )
 def test_a_rule_of_a_join_that_has_failed_counts_on_nothing_that_may_have_failed_before(
-    nodes: str, *, is_told: bool
+    nodes: str, *, is_told: bool, says: Says
 ) -> None:
     rule = "{if: 'ctx.a.output.score > 1', then: h}"
     found = [(path, text) for path, text, _ in told(nodes.replace("RULE", rule))]
-    message = "`ctx.a.output.score`: `a` need not have given anything by then"
-    assert found == ([("/nodes/j/catch/0/if", message)] if is_told else [])
+    says(found)

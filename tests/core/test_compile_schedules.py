@@ -7,6 +7,7 @@ import pytest
 from baton.core.documents.compile import compile_document
 from baton.core.graph.graph import QUEUE, Schedule, encode_graph
 from baton.errors import InvalidDefinition
+from tests.kit.sentences import Says
 
 HEAD = """name: report
 input: {type: object, required: [day], properties: {day: {type: string}}}
@@ -79,11 +80,12 @@ def test_an_input_that_the_workflow_refuses_is_told() -> None:
     assert wrong("{rate: 1h, input: {day: 5}}")[0][0] == "/schedule/input/day"
 
 
-def test_an_input_is_bounded() -> None:
+def test_an_input_is_bounded(says: Says) -> None:
     ((path, said, _),) = wrong(f"{{rate: 1h, input: {'x' * 8_200}}}", PLAIN)
-    assert (path, said) == ("/schedule/input", "the input of a schedule has at most 8,192 bytes")
+    assert path == "/schedule/input"
+    says(said)
 
 
-def test_a_saga_does_not_know_its_schedule() -> None:
-    with pytest.raises(InvalidDefinition, match="does not know its schedule"):
+def test_a_saga_does_not_know_its_schedule(says: Says) -> None:
+    with says.raised(InvalidDefinition):
         compile_document("name: report\nnodes: {a: {value: '${schedule.time}'}}", {})

@@ -16,6 +16,7 @@ from baton.core.failures.policy import ANY, RetryChange
 from baton.core.graph.graph import Graph, Undo, decode_graph, encode_graph
 from baton.core.nodes.registry import KINDS
 from tests.core.build import tool_spec
+from tests.kit.sentences import Says
 
 TEXT = {"type": "string"}
 GIVEN = {"type": "object", "properties": {"id": TEXT, "note": TEXT}, "required": ["id"]}
@@ -206,7 +207,7 @@ def test_steps_can_be_undone_side_by_side() -> None:
 # ---- expressions -------------------------------------------------------------------------------------------------------
 
 
-def test_a_step_has_an_input_and_an_output() -> None:
+def test_a_step_has_an_input_and_an_output(says: Says) -> None:
     path = parse("step.input.city?.name")
     assert (path.root, path.inner, path.optional, path.up_to(1)) == (
         "step",
@@ -215,10 +216,10 @@ def test_a_step_has_an_input_and_an_output() -> None:
         "step.input.city?",
     )
     assert walk(path, {}) is None
-    with pytest.raises(ExpressionError, match=r"`step.output.id\?` is null without it"):
+    with says.raised(ExpressionError):
         walk(parse("step.output.id"), {})
     for text in ("step", "step.error", "step[0]"):
-        with pytest.raises(ExpressionError, match="a step that is undone has input, output"):
+        with says.raised(ExpressionError):
             parse(text)
     with pytest.raises(ExpressionError, match="cannot read"):
         parse("step.input?")

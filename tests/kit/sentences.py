@@ -1,19 +1,25 @@
 """The golden list of what tests hear: whole sentences of explanations and pages, by test, in tests/sentences.yaml.
 
-A test takes the fixture `says` and gives it what was said: `says(why(saga, "a"))`. After a change of wording,
-`pytest --renew-sentences tests/core` writes anew what the tests that run have heard, so that the diff shows each sentence.
+A test takes the fixture `says` and gives it what was said: `says(why(saga, "a"))`. Of a page, or of what changes with each
+run, `says.within(page)` looks for the list's sentence in it; write the sentence of a new test into the list. After a change
+of wording, `pytest -n 0 --renew-sentences tests/core` writes anew what the tests that run have heard, and of a page what is
+most like the sentence before, so that the diff shows each sentence.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 import yaml
 
 TESTS = Path(__file__).parents[1]
@@ -29,24 +35,76 @@ def golden() -> Mapping[str, list[Any]]:
     return found
 
 
+_OF_A_RUN = re.compile(r"(?<=127\.0\.0\.1:)\d{4,5}|\b[0-9a-f-]{36}\b")  # ports, and names that chance gives
+_PROGRAM = re.compile(r"[\w./-]*/bin/(?=baton\b)")  # shown with its folder where no shell finds it
+_RENEW = "run `pytest -n 0 --renew-sentences` with this test if the change is meant"
+_NEW = "write the sentence that this test looks for into tests/sentences.yaml"
+
+
+def _most_like(sentence: str, text: str) -> tuple[float, str]:
+    """The words of a text in a row that are most like a sentence, after how much they are."""
+    words = [(found.start(), found.end()) for found in re.finditer(r"\S+", text)]
+    size = len(sentence.split())
+    pieces = [
+        text[words[first][0] : words[last][1]]
+        for first in range(len(words))
+        for last in range(first + max(0, size - 3), min(first + size + 3, len(words)))
+    ]
+    return max(((SequenceMatcher(None, sentence, one).ratio(), one) for one in pieces), default=(0.0, ""))
+
+
 @dataclass
 class Says:
-    """What one test hears. `known` None: it is written anew."""
+    """What one test hears. `renews`: it is written anew. `folder`: its own, which has another name with each run."""
 
-    known: list[Any] | None
+    known: list[Any]
+    renews: bool = False
+    folder: str = ""
     heard: list[Any] = field(default_factory=list)
 
     def __call__(self, said: Any) -> None:
         """A sentence, or a value of JSON that has some; a tuple is a list."""
-        plain = msgspec.to_builtins(said)
-        plain = msgspec.json.decode(msgspec.json.encode(plain))
+        text = msgspec.json.encode(msgspec.to_builtins(said)).decode()
+        for place, name in ((self.folder or "TMP", "TMP"), (str(TESTS.parent), "ROOT")):
+            text = text.replace(place, name)
+        plain = msgspec.json.decode(_OF_A_RUN.sub("…", _PROGRAM.sub("", text)))
+        if not self.renews:
+            assert [plain] == self._expected(), _RENEW
         self.heard.append(plain)
-        if self.known is not None:
-            expected = self.known[len(self.heard) - 1 : len(self.heard)]
-            assert [plain] == expected, "run `pytest --renew-sentences` with this test if the change is meant"
+
+    def within(self, said: str | list[str]) -> None:
+        """The list's sentence stands in this text, or in one of these lines."""
+        lines = [said] if isinstance(said, str) else list(said)
+        if self.renews:
+            self.heard.append(self._anew(lines))
+            return
+        assert self._expected(), _NEW
+        assert any(self._expected()[0] in line for line in lines), f"{_RENEW}: {said}"
+        self.heard += self._expected()
+
+    @contextmanager
+    def raised(self, kind: type[Exception]) -> Iterator[pytest.ExceptionInfo[Exception]]:
+        """What is done inside ends with this exception, and its words are the list's."""
+        with pytest.raises(kind) as caught:
+            yield caught
+        self(str(caught.value))
 
     def is_over(self) -> None:
-        assert self.known in (None, self.heard), "the list has more than this test heard: renew it"
+        assert self.renews or self.known == self.heard, "the list has more than this test heard: renew it"
+
+    def _expected(self) -> list[Any]:
+        return self.known[len(self.heard) : len(self.heard) + 1]
+
+    def _anew(self, lines: list[str]) -> str:
+        """The sentence as before where it is still said, at another place of the list if need be; or what is most like it."""
+        others = [one for one in self.known if one not in self.heard]
+        before = [one for one in self._expected() + others if isinstance(one, str)]
+        assert before, _NEW
+        if still := [one for one in before if any(one in line for line in lines)]:
+            return still[0]
+        how_much, sentence = max(_most_like(before[0], line) for line in lines)
+        assert how_much > 0.5, f"{_NEW}: nothing is like {before[0]!r}"
+        return sentence
 
 
 def written(found: Mapping[str, list[Any]]) -> str:
@@ -77,9 +135,23 @@ def _functions(path: str) -> set[str]:
     }
 
 
+def known(test: str) -> list[Any]:
+    """What a test heard; a test with parameters has one entry if all of them hear the same."""
+    found = golden()
+    return found.get(test) or found.get(test.partition("[")[0], [])
+
+
 def renew(heard: Mapping[str, list[Any]]) -> None:
     """Write what tests have heard, beside what others have; without those that are gone."""
+    by_name: dict[str, list[str]] = {}
+    for test in heard:
+        by_name.setdefault(test.partition("[")[0], []).append(test)
     found = {**golden(), **heard}
+    for name, tests in by_name.items():
+        if all(heard[test] == heard[tests[0]] for test in tests):
+            for test in tests:
+                del found[test]
+            found[name] = heard[tests[0]]
     for test in stale():
         found.pop(test, None)
     GOLDEN.write_text(written(found), encoding="utf-8")
