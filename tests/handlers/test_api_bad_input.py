@@ -17,6 +17,7 @@ from baton.web.routes import ROUTES
 from tests.handlers.deployment import Deployment
 from tests.handlers.http import Http
 from tests.handlers.sagas import ADA, ECHO, PARTY, begin
+from tests.kit.sentences import Says
 
 PARAMETERS = {"AppModule": "tests.kit.app.trial", "MaxBodyBytes": "4096"}
 LIMIT = 4096
@@ -90,15 +91,16 @@ def test_what_the_log_could_not_hold_as_it_is_is_refused(
 
 @pytest.mark.parametrize("path", WITH_BODY)
 @pytest.mark.parametrize("body", ["[]", "7", '"text"', "null"])
-def test_a_body_that_is_no_object_is_refused(path: str, body: str, http: Http) -> None:
+def test_a_body_that_is_no_object_is_refused(path: str, body: str, http: Http, says: Says) -> None:
     problem = http.post(path, body).problem(422, "invalid-input")
-    assert problem["detail"] == "the body must be a JSON object"
+    says(problem["detail"])
 
 
-def test_an_unknown_field_is_answered_with_the_nearest_and_its_place(http: Http) -> None:
+def test_an_unknown_field_is_answered_with_the_nearest_and_its_place(http: Http, says: Says) -> None:
     problem = http.post("/sagas", '{"workflow": "echo",\n "imput": 1}').problem(422, "invalid-input")
     error = only_error(problem)
-    assert (error["path"], error["suggestion"]) == ("/imput", "did you mean `input`?")
+    assert error["path"] == "/imput"
+    says(error["suggestion"])
     assert (error["line"], error["column"]) == (2, 11)
 
 
@@ -164,9 +166,9 @@ def test_what_is_wrong_with_a_body_is_said_in_plain_words(path: str, body: Any, 
     assert caught.value.detail == f"at {says[0]}"
 
 
-def test_a_word_that_is_nearly_right_is_answered_with_the_right_one(http: Http) -> None:
+def test_a_word_that_is_nearly_right_is_answered_with_the_right_one(http: Http, says: Says) -> None:
     error = only_error(http.post(f"{SAGA}/cancel", {"mode": "gracefull"}).problem(422, "invalid-input"))
-    assert error["suggestion"] == "did you mean `graceful`?"
+    says(error["suggestion"])
 
 
 def _fits(pattern: str, path: str) -> bool:
@@ -205,9 +207,9 @@ def test_a_body_that_is_no_text_is_refused(body: str, says: str, http: Http) -> 
     assert says in http.send(event).problem(400, "bad-request")["detail"]
 
 
-def test_an_idempotency_key_that_is_too_long_is_refused_with_the_limit(http: Http) -> None:
+def test_an_idempotency_key_that_is_too_long_is_refused_with_the_limit(http: Http, says: Says) -> None:
     answer = http.post("/sagas", {"workflow": "echo"}, key="k" * 256)
-    assert "at most 255 characters" in answer.problem(400, "bad-request")["detail"]
+    says(answer.problem(400, "bad-request")["detail"])
 
 
 def test_malformed_yaml_is_answered_with_line_and_column(http: Http) -> None:
@@ -221,7 +223,9 @@ def test_yaml_that_was_announced_as_json_is_refused_as_json(http: Http) -> None:
     assert only_error(problem.problem(400, "malformed"))["line"] == 2
 
 
-def test_all_problems_of_a_document_come_at_once_each_with_its_place_and_the_nearest(http: Http) -> None:
+def test_all_problems_of_a_document_come_at_once_each_with_its_place_and_the_nearest(
+    http: Http, says: Says
+) -> None:
     document = """
 name: broken
 nodes:
@@ -231,22 +235,17 @@ nodes:
 """
     problem = http.post("/workflows", document, headers=YAML).problem(422, "invalid-definition")
     found = {error["path"]: (error["line"], error.get("suggestion", "")) for error in problem["errors"]}
-    assert found == {
-        "/nodes/first/tool": (4, "did you mean `trial.echo`?"),
-        "/nodes/second/after": (5, "did you mean `first`?"),
-        "/nodes/second/with/m": (5, ""),
-        "/nodes/third/with/value": (6, "did you mean `second`?"),
-    }
+    says(found)
     assert problem["detail"].startswith("4 problems; the first: ")
 
 
 @pytest.mark.parametrize(
-    ("path", "hint"),
-    [("/saga", "Did you mean `/sagas`?"), ("/workflow", "Did you mean `/workflows`?"), ("/x", "")],
+    "path",
+    ["/saga", "/workflow", "/x"],
 )
-def test_an_unknown_route_is_answered_with_the_nearest(path: str, hint: str, http: Http) -> None:
+def test_an_unknown_route_is_answered_with_the_nearest(path: str, http: Http, says: Says) -> None:
     problem = http.get(path).problem(404, "no-route")
-    assert problem["detail"] == f"there is no route `{path}`. {hint}".strip()
+    says(problem["detail"])
 
 
 @pytest.mark.parametrize(
@@ -283,11 +282,11 @@ def test_an_unknown_saga_is_not_found(path: str, http: Http) -> None:
 
 
 @pytest.mark.parametrize("action", ["cancel", "resume", "forks", "signals/guests_changed", "answer"])
-def test_nothing_can_be_done_to_an_unknown_saga(action: str, http: Http) -> None:
+def test_nothing_can_be_done_to_an_unknown_saga(action: str, http: Http, says: Says) -> None:
     bodies: dict[str, Any] = {"forks": {"version": 1}, "answer": {"ask": "q", "action": "retry"}}
     body = bodies.get(action, {})
     problem = http.post(f"/sagas/missing/{action}", body).problem(404, "not-found")
-    assert problem["detail"] == "there is no saga `missing`"
+    says(problem["detail"])
 
 
 @pytest.mark.parametrize(
@@ -348,24 +347,23 @@ def test_all_that_is_wrong_with_a_query_is_said_at_once(http: Http) -> None:
 
 
 @pytest.mark.parametrize("path", ["/nodes/a/after/0", "/" + "long" * 30_000])
-def test_of_more_faults_than_an_answer_has_room_for_the_first_are_listed(path: str) -> None:
+def test_of_more_faults_than_an_answer_has_room_for_the_first_are_listed(path: str, says: Says) -> None:
     found = tuple(Problem(path, f'"{number}" is no name') for number in range(60_000))
     answer = replies.of_user_error(InvalidDefinition("the document has 60,000 problems", found))
     assert len(json.dumps({"body": answer.body})) < 6_291_456, "what Lambda answers with at most"
     document = json.loads(str(answer.body))
     listed = document["errors"]
     assert [error["message"] for error in listed] == [problem.message for problem in found[: len(listed)]]
-    assert (
-        document["detail"]
-        == f"the document has 60,000 problems (the first {len(listed):,} of 60,000 are listed)"
-    )
+    says(document["detail"])
 
 
 @pytest.mark.parametrize("name", ["z" * 1_025, "T#other", "Echo", "\x00", "\udc80", ""])
-def test_a_list_of_workflows_goes_on_after_the_name_of_a_workflow_only(name: str, http: Http) -> None:
+def test_a_list_of_workflows_goes_on_after_the_name_of_a_workflow_only(
+    name: str, http: Http, says: Says
+) -> None:
     cursor = write_cursor(name.encode(errors="surrogateescape"))
     problem = http.get("/workflows", query={"cursor": cursor}).problem(400, "bad-request")
-    assert "not one that a list has answered with" in problem["detail"]
+    says(problem["detail"])
 
 
 @pytest.mark.parametrize(
