@@ -11,6 +11,7 @@ from baton.cli.text.render import EventLines, helping
 from baton.core.log import events as ev
 from baton.core.read.views import entry_view
 from baton.words.event_words import undo_declarations, undo_lines
+from tests.kit.sentences import Says
 
 T0 = 1_795_458_562_846
 FAILED: dict[str, Any] = {
@@ -96,24 +97,15 @@ VIEW: dict[str, Any] = {"undoable": 0, "lasting": 0, "failed": [], "doubtful": [
 NOT = {"step": "pay", "version": 5, "tool": "trip.refund", "code": "gone", "message": "it is\ngone"}
 
 
-def test_show_says_what_is_undone_and_what_is_not() -> None:
+def test_show_says_what_is_undone_and_what_is_not(says: Says) -> None:
     assert undo_lines({"undo": None}) == []
     assert undo_lines({"undo": VIEW}) == []
-    assert undo_lines({"undo": VIEW | {"undoable": 2, "lasting": 1}}) == ["2 steps can be undone, 1 not"]
+    says(undo_lines({"undo": VIEW | {"undoable": 2, "lasting": 1}}))
     under_way = {"undone": 1, "left": 2, "since": "2026-11-21T22:00:00.000Z", "by": None}
-    assert undo_lines({"undo": VIEW | {"under_way": under_way}}) == ["1 undone, 2 to go, since 22:00:00.000"]
+    says(undo_lines({"undo": VIEW | {"under_way": under_way}}))
     done = {"undone": 1, "failed": 1, "lasting": 9, "stays": list("abcdefghi"), "back_to": 2}
     found = undo_lines({"undo": VIEW | {"done": done, "failed": [NOT], "doubtful": ["x"]}})
-    assert found == [
-        (
-            "1 step undone, 1 step could not be undone, 9 steps that nothing undoes, 1 step in doubt; "
-            "version 2 and what came before stays"
-        ),
-        *(f"stays: {name}: nothing undoes it" for name in "abcde"),
-        "stays: 4 more",
-        r"not undone: pay, by trip.refund: gone: it is\ngone",
-        "in doubt: x: it may have happened",
-    ]
+    says(found)
 
 
 def test_show_says_how_to_go_on() -> None:
@@ -136,7 +128,7 @@ def test_check_says_what_would_be_undone_and_what_stays() -> None:
     assert undo_declarations({"nodes": nodes[1:]}) == ""
 
 
-def test_check_names_each_inverse_that_may_be_called_where_nothing_has_happened() -> None:
+def test_check_names_each_inverse_that_may_be_called_where_nothing_has_happened(says: Says) -> None:
     nodes = [
         {"name": "hold", "tool": "t", "effect": "idempotent", "undo": {"t": "u"}, "unverified": ["u", "u"]},
         {
@@ -148,6 +140,4 @@ def test_check_names_each_inverse_that_may_be_called_where_nothing_has_happened(
         },
         {"name": "pay", "tool": "p", "effect": "once", "undo": {"p": "q"}},
     ]
-    assert undo_declarations({"nodes": nodes}) == (
-        "hold by u, seat by v, w, pay by q; called also where it may not have happened: u for hold, w for seat"
-    )
+    says(undo_declarations({"nodes": nodes}))
