@@ -35,7 +35,8 @@ def golden() -> Mapping[str, list[Any]]:
     return found
 
 
-_OF_A_RUN = re.compile(r"(?<=127\.0\.0\.1:)\d{4,5}|\b[0-9a-f-]{36}\b")  # ports, and names that chance gives
+# Ports, names that chance gives, and lines of files.
+_OF_A_RUN = re.compile(r"(?<=127\.0\.0\.1:)\d{4,5}|\b[0-9a-f-]{36}\b|(?<=\.py:)\d+")
 _PROGRAM = re.compile(r"[\w./-]*/bin/(?=baton\b)")  # shown with its folder where no shell finds it
 _RENEW = "run `pytest -n 0 --renew-sentences` with this test if the change is meant"
 _NEW = "write the sentence that this test looks for into tests/sentences.yaml"
@@ -148,9 +149,11 @@ def renew(heard: Mapping[str, list[Any]]) -> None:
         by_name.setdefault(test.partition("[")[0], []).append(test)
     found = {**golden(), **heard}
     for name, tests in by_name.items():
-        if all(heard[test] == heard[tests[0]] for test in tests):
+        others = {test for test in found if test.startswith(f"{name}[")} - {*tests}
+        found.pop(name, None)
+        if not others and all(heard[test] == heard[tests[0]] for test in tests):
             for test in tests:
-                del found[test]
+                found.pop(test, None)
             found[name] = heard[tests[0]]
     for test in stale():
         found.pop(test, None)

@@ -11,6 +11,7 @@ from baton import Context, tool
 from baton.errors import NotFound
 from baton.testing import run
 from baton.tools.define import Registry, ToolError
+from tests.kit.sentences import Says
 
 TOOLS = Registry()
 
@@ -83,20 +84,20 @@ def test_what_is_no_time_and_no_answer_is_refused(given: dict[str, Any], message
         run(PAY, tools=TOOLS, **given)
 
 
-def test_the_attempts_of_a_node_that_is_not_there_are_not_none_but_a_mistake() -> None:
+def test_the_attempts_of_a_node_that_is_not_there_are_not_none_but_a_mistake(says: Says) -> None:
     result = run(PAY, tools=TOOLS)
     assert result.attempts("charge") == 1
-    with pytest.raises(NotFound, match="Did you mean `charge`"):
+    with says.raised(NotFound):
         result.attempts("chrage")
 
 
-def test_an_app_that_is_not_found_says_where_pytest_looks() -> None:
-    with pytest.raises(ToolError, match="the app module `sages` cannot be imported") as refused:
+def test_an_app_that_is_not_found_says_where_pytest_looks(says: Says) -> None:
+    with says.raised(ToolError) as refused:
         run("pay", app="sages")
     assert 'pythonpath = ["layers/app"]' in refused.value.__notes__[0]
 
 
-def test_printed_a_result_names_the_failures_before_the_last_one() -> None:
+def test_printed_a_result_names_the_failures_before_the_last_one(says: Says) -> None:
     result = run(
         PAY,
         tools=TOOLS,
@@ -104,4 +105,4 @@ def test_printed_a_result_names_the_failures_before_the_last_one() -> None:
         answers={"charge": "fail"},
     )
     assert "unknown_outcome" in result.error
-    assert "    attempt 1: result_invalid: `shop.charge` returned what its hints do not allow" in repr(result)
+    says.within(repr(result))

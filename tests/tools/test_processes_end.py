@@ -22,6 +22,7 @@ import pytest
 from baton.ports import NoRoom, StepContext, StepFailure
 from baton.tools.processes import wire
 from baton.tools.processes.pool import Helpers
+from tests.kit.sentences import Says
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing ties a process to another")
 T = TypeVar("T")
@@ -197,10 +198,10 @@ def test_an_app_that_cannot_be_imported_a_second_time_fails_the_step_and_says_wh
     assert "broken.py" in caplog.text
 
 
-def test_a_process_that_cannot_be_started_fails_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_cannot_be_started_fails_no_step(monkeypatch: pytest.MonkeyPatch, says: Says) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     helpers = Helpers("tests.kit.app.plain")
-    with pytest.raises(NoRoom, match="no process can be started"):
+    with says.raised(NoRoom):
         run(helpers.perform("plain.who", {}, CONTEXT))
     assert helpers._count == 0, "it took no place"
 
