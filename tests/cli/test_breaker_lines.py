@@ -83,18 +83,14 @@ def test_none_is_said_to_be_none(api: FakeApi, baton: Baton, says: Says) -> None
     says(baton("breakers").stdout)
 
 
-def test_an_error_budget_has_a_line_for_each_workflow(api: FakeApi, baton: Baton) -> None:
+def test_an_error_budget_has_a_line_for_each_workflow(api: FakeApi, baton: Baton, says: Says) -> None:
     rows = [
         {"key": "dinner", "completed": 1_201, "failed": 3, "allowed": 12, "left": 9},
         {"key": "shop", "completed": 9, "failed": 2, "allowed": 0, "left": -2},
     ]
     page = {"day": "2026-11-22", "percent": 1.0, "workflows": rows, "looked_at": 9, "next": None}
     api.on("GET /error-budgets", (200, page))
-    assert baton("error-budget").stdout.splitlines() == [
-        "dinner  3 of 1,204 failed, 9 more may",
-        "shop    2 of 11 failed, used up (0 may)",
-        "2026-11-22 (UTC): 1 % may fail",
-    ]
+    says(baton("error-budget").stdout.splitlines())
     assert json.loads(baton("error-budget", "--json", "--day", "2026-11-22").stdout)["percent"] == 1.0
 
 
@@ -121,5 +117,5 @@ def test_a_saga_says_what_it_waits_for_and_where_to_look(says: Says) -> None:
         "until": "2026-09-21T14:14:20Z",
     }
     saga = {"id": "s1", "status": "waiting", "active": [active, {**active, "node": "again"}]}
-    assert waits(saga, NOW)[0].startswith("pay: for breaker `payments`, next probe ")
+    says(waits(saga, NOW)[0])
     says([(why, line.rpartition("baton ")[2]) for why, line in helping(saga) if "breakers" in line])

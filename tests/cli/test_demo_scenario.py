@@ -134,7 +134,7 @@ def test_it_starts_every_saga_cancels_one_under_way_and_ends_with_the_last(api: 
     assert (scenario.course.planning, words) == ("planned", {"words": WORDS, "input": GUEST})
     assert sorted(given, key=str) == sorted(map(evening, range(5)), key=str)
     assert len(api.of("POST", f"/sagas/{scenario.course.cancelled}/cancel")) == 1
-    assert screen.said[-1] == f"cancelled saga {scenario.course.cancelled} after 5 steps"
+    assert scenario.course.cancelled in screen.said[-1]
 
 
 @pytest.fixture
@@ -157,7 +157,7 @@ def test_a_question_is_seen_left_alone_and_approved_once_by_another_person(api: 
     (answer,) = api.of("POST", "/sagas/s0/answer")
     assert answer.json == {"ask": "0.hold.f1", "action": "approve"}
     assert answer.headers["authorization"] == "Bearer of-another"
-    assert screen.said[1] == "saga s0 asks: Hold it? high risk"
+    says(screen.said[1])
     says.within(screen.said[2])
     assert scenario.course.started_ms <= scenario.course.approved_ms <= scenario.course.ended_ms
 
@@ -283,9 +283,9 @@ def test_progress_on_a_terminal_draws_every_saga() -> None:
         assert text in out.getvalue()
 
 
-def test_the_summary_counts_by_status() -> None:
+def test_the_summary_counts_by_status(says: Says) -> None:
     sagas = {
         str(n): {"status": status, "steps": 2, "invocations": 1}
         for n, status in enumerate(["running", "running", "completed"])
     }
-    assert summary(sagas) == "3 sagas: 2 running, 1 completed; 6 steps, taken up 3 times"
+    says(summary(sagas))

@@ -42,10 +42,12 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_it_says_which_version_it_is_and_whether_it_is_new(api: FakeApi, baton: Baton, file: Path) -> None:
+def test_it_says_which_version_it_is_and_whether_it_is_new(
+    api: FakeApi, baton: Baton, file: Path, says: Says
+) -> None:
     api.on("POST /workflows", NEW, KNOWN)
     assert baton("deploy-workflow", str(file)).stdout == f"{file}: small@3, new\n"
-    assert baton("deploy-workflow", str(file)).stdout == f"{file}: small@3, known already\n"
+    says(baton("deploy-workflow", str(file)).stdout)
 
 
 def test_programs_get_a_line_for_each_file(api: FakeApi, baton: Baton, file: Path) -> None:
@@ -92,13 +94,13 @@ def test_what_only_the_api_refuses_is_listed_and_the_next_file_gets_its_turn(
 
 
 def test_a_standard_tool_that_is_off_is_explained_and_no_older_tools_are_blamed(
-    api: FakeApi, baton: Baton, file: Path
+    api: FakeApi, baton: Baton, file: Path, says: Says
 ) -> None:
     error = {"path": "/nodes/a/tool", "message": "there is no tool `std.http`", "suggestion": off("std.http")}
     api.on("POST /workflows", (422, PROBLEM | {"errors": [error]}))
     shown = baton("deploy-workflow", str(file)).stderr.splitlines()
     assert "--parameter StandardTools=std.http --parameter HttpHosts=…" in shown[-2]
-    assert shown[-1] == "1 document of 1 refused"
+    says(shown[-1])
 
 
 def test_what_the_api_refuses_is_a_line_for_programs_too(api: FakeApi, baton: Baton, file: Path) -> None:

@@ -111,11 +111,8 @@ def test_a_node_that_is_not_there_is_refused(api: FakeApi, baton: Baton) -> None
     assert (result.exit_code, "Did you mean `j`?" in result.stderr) == (3, True)
 
 
-def test_each_attempt_that_failed_is_a_line_below_its_round(api: FakeApi, baton: Baton) -> None:
+def test_each_attempt_that_failed_is_a_line_below_its_round(api: FakeApi, baton: Baton, says: Says) -> None:
     attempts = [{"text": "attempt 1 failed after 2 s: timeout: no answer; tried again at once"}]
     rounds = [answer("ran", "`j` ran", edge("a", True), attempts=attempts)]
     api.on("GET /sagas/s1/explain/j", (200, NODE | {"iterations": rounds, "left_out": 0}))
-    assert baton("explain", "s1", "j").stdout.splitlines()[1:] == [
-        "  `j` ran",
-        "  attempt 1 failed after 2 s: timeout: no answer; tried again at once",
-    ]
+    says(baton("explain", "s1", "j").stdout.splitlines()[1:])

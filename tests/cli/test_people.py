@@ -45,7 +45,7 @@ def asking(*ids: str) -> tuple[int, Any]:
     ],
 )
 def test_an_answer_names_its_question_which_is_the_only_one_if_none_is_said(
-    api: FakeApi, baton: Baton, words: list[str], sent: dict[str, Any]
+    api: FakeApi, baton: Baton, words: list[str], sent: dict[str, Any], says: Says
 ) -> None:
     api.on("GET /sagas/s1", asking("0.book.1"))
     api.on("POST /sagas/s1/answer", ACCEPTED)
@@ -53,7 +53,7 @@ def test_an_answer_names_its_question_which_is_the_only_one_if_none_is_said(
     (asked,) = api.of("POST", "/sagas/s1/answer")
     assert (result.exit_code, asked.json) == (0, sent)
     assert "idempotency-key" not in asked.headers
-    assert result.stdout == f"s1  was answered {sent['ask']}: {sent['action']}\n"
+    says(result.stdout)
     assert len(api.asked) == (1 if "0.pay.3" in words else 2)
 
 
@@ -124,7 +124,7 @@ def test_an_answer_without_a_question_that_is_open_is_to_the_one_that_was_answer
     assert result.exit_code == 3
     says(result.stderr)
     api.on("GET /sagas/s1/events", (200, {"entries": [], "next": None}))
-    assert baton("answer", "s1", "red").stderr.endswith("s1 asks nothing: it is completed\n")
+    says(baton("answer", "s1", "red").stderr)
     assert baton("claim", "s1").exit_code == 3, "what is answered cannot be claimed"
 
 
@@ -135,9 +135,9 @@ def test_of_several_questions_one_must_be_named(api: FakeApi, baton: Baton, says
     says(result.stderr)
     api.on("GET /sagas/s1/events", (200, {"entries": [], "next": None}))
     api.on("GET /sagas/s1", asking())
-    assert baton("answer", "s1", "retry").stderr.endswith("s1 asks nothing\n")
+    says(baton("answer", "s1", "retry").stderr)
     api.on("GET /sagas/s1", (200, {"id": "s1", "status": "failed", "questions": []}))
-    assert baton("answer", "s1", "retry").stderr.endswith("s1 asks nothing: it is failed\n")
+    says(baton("answer", "s1", "retry").stderr)
 
 
 def test_show_says_how_to_answer(api: FakeApi, baton: Baton, says: Says) -> None:
@@ -154,7 +154,6 @@ def test_show_says_how_to_answer_each_of_several_questions_and_where_the_rest_is
     questions += [{"id": f"0.{n}", "options": ["yes", "no"]} for n in range(5)]
     api.on("GET /sagas/s1", (200, {"id": "s1", "status": "suspended", "questions": questions}))
     said = baton("show", "s1").stderr.splitlines()
-    assert said[0].startswith("Answer 0.form with: ")
     says(said[0])
     assert [line.partition(" answer ")[2] for line in said[1:-1]] == [f"s1 0.{n} yes|no" for n in range(4)]
     assert said[-1].startswith("… and 1 more: ")
@@ -223,7 +222,7 @@ def test_an_incident_is_acknowledged_and_shown(api: FakeApi, baton: Baton, says:
     api.on("GET /incidents/i1", (200, taken))
     shown = baton("incidents", "i1").stdout
     assert "  acknowledged  " in shown
-    assert shown.endswith("acknowledged by ada, 2026-01-01T00:00:01Z: mine\N{REPLACEMENT CHARACTER}\n")
+    says(shown)
     assert json.loads(baton("incidents", "i1", "--json").stdout) == taken
 
 

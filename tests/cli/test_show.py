@@ -319,11 +319,9 @@ def facts(**more: Any) -> str:
     return str(console.file.getvalue())  # type: ignore[attr-defined]  # it is a StringIO
 
 
-def test_a_failing_step_says_what_comes_next_and_how_far_away_that_is() -> None:
+def test_a_failing_step_says_what_comes_next_and_how_far_away_that_is(says: Says) -> None:
     soon = FAILING | {"next_attempt_at": "2026-11-21T22:00:14.000Z"}
-    assert "pay@1, attempt 2: service_unavailable: not\\nnow; again 22:00:14.000 UTC (in 4.0 s)" in facts(
-        failing=[soon]
-    )
+    says.within(facts(failing=[soon]))
     past = FAILING | {"next_attempt_at": "2026-11-21T22:00:09.000Z"}
     assert "; again 22:00:09.000 UTC (now)" in facts(failing=[past])
     other = FAILING | {"strategy": "replan", "hint": "fallback_model", "way": "m2"}
@@ -337,15 +335,13 @@ def test_a_question_is_shown_with_its_id_its_answers_and_until_when(says: Says) 
     )
     assert "0.ask.1: Login required." in shown
     lines = [line.rstrip() for line in shown.splitlines()]
-    assert any(line.endswith("  answer retry, fail") for line in lines)
+    says.within(lines)
     says.within(lines)
     changes = {"arguments": {"type": "object", "properties": {"day": {}, "hour": {}}}}
     operators = {"for": [{"kind": "role", "name": "operate"}]}
     changing = facts(status="parked", questions=[QUESTION | operators | changes])
     says.within(changing)
-    assert any(
-        line.endswith("  answer retry, fail, until 2026-11-23 22:00 UTC (in 2 d 0 h)") for line in lines
-    )
+    says.within(lines)
 
 
 def test_a_saga_that_is_parked_for_a_time_says_until_when_and_what_it_may_spend(says: Says) -> None:
@@ -371,7 +367,7 @@ def test_watch_stays_until_a_person_is_asked_and_nothing_else_goes_on(
     assert "show s1" in result.stderr
 
 
-def test_the_log_tells_attempts_strategies_and_questions(api: FakeApi, baton: Baton) -> None:
+def test_the_log_tells_attempts_strategies_and_questions(api: FakeApi, baton: Baton, says: Says) -> None:
     failure = {"code": "timeout", "message": "no answer", "node": "a", "kind": "transient", "tool": "t"}
     events = [
         {"kind": "attempt_failed", "node": "a", "attempt": 2, "failure": failure, "tool": "t"},
@@ -391,9 +387,4 @@ def test_the_log_tells_attempts_strategies_and_questions(api: FakeApi, baton: Ba
     ]
     api.on("GET /sagas/s1/events", (200, {"entries": [entry(1, events=events)], "next": None}))
     lines = [line[21:] for line in baton("events", "s1").stdout.splitlines()[1:]]
-    assert lines == [
-        "attempt_failed    a                 attempt=2  failure=timeout at a: no answer  tool=t",
-        "strategy_chosen   a                 again at 22:00:02.500, after 2.5 s  strategy=retry  code=timeout",
-        "strategy_chosen   a                 strategy=ask_user  ask=0.ask.1: Login required.",
-        "question_closed   a                 0.ask.1 is answered: retry",
-    ]
+    says(lines)

@@ -208,14 +208,8 @@ ENDLESS = [
 
 
 @pytest.mark.parametrize("condition", ENDLESS)
-def test_a_loop_without_an_end_is_told(condition: str) -> None:
-    assert told(f"a: {{loop: {{while: {condition}}}}}, b: {{after: a}}") == [
-        (
-            "/nodes/a/loop/while",
-            "the loop has no exit: its condition always holds, and its rounds end in a failure",
-            "write what ends it, a `timeout_path`, or a `branch` out of the loop",
-        ),
-    ]
+def test_a_loop_without_an_end_is_told(condition: str, says: Says) -> None:
+    says(told(f"a: {{loop: {{while: {condition}}}}}, b: {{after: a}}"))
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def test_what_the_nearest_key_could_not_have_is_told_with_the_key(field: str, hi
     key = field.partition(":")[0]
     (problem,) = problems_of(TEXT % field)
     assert (problem.path, problem.suggestion) == (f"/nodes/b/{key}", hint)
-    says(problem.message)  # fmt: skip
+    says(problem.message)
     assert (problem.line, problem.column) == (6, len(f"    {key}: ") + 1)
 
 

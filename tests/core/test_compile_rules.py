@@ -205,14 +205,8 @@ def test_a_swapped_letter_is_a_slip_and_another_word_is_none() -> None:
 
 def test_a_childs_own_failure_is_not_caught_by_its_code(says: Says) -> None:
     child = "a: {workflow: kid, catch: [{code: %s, then: h}, {then: h}]}, h: {}"
-    message = (
-        "this never fits: a child that fails is `child_failed` here, also when a step of it failed with `%s`"
-    )
-    hint = "write `child_failed`, or catch it in the child"
     says(told(child % "card_declined"))
-    assert told(child % "[child_failed, not_found]") == [
-        ("/nodes/a/catch/0/code/1", message % "not_found", hint)
-    ]
+    says(told(child % "[child_failed, not_found]"))
     assert told(child % "[child_failed, timeout]") == []
     assert told(child % "[child_failed, join_failed, output_invalid]") == []
     mixed = child.replace("{then: h}", "h") % "card_declined"

@@ -231,11 +231,8 @@ def test_everything_is_told_at_once() -> None:
     ]  # fmt: skip
 
 
-def test_what_a_misspelt_key_holds_is_looked_at_too() -> None:
-    assert read("name: w\nnodes: {a: {tool: t, brnch: {rules: []}}}")[1] == [
-        ("/nodes/a/brnch", "`brnch` is not known here", "did you mean `branch`?"),
-        ("/nodes/a/brnch/rules", "a branch has at least one rule", ""),
-    ]
+def test_what_a_misspelt_key_holds_is_looked_at_too(says: Says) -> None:
+    says(read("name: w\nnodes: {a: {tool: t, brnch: {rules: []}}}")[1])
     assert [path for path, _, _ in read("name: w\nnodes: {a: {tool: t}}\nlimit: {hops: 0}")[1]] == [
         "/limit",
         "/limit/hops",
@@ -270,10 +267,8 @@ def test_only_the_first_unknown_keys_get_a_suggestion_because_looking_for_one_ta
     says(hints[0])
 
 
-def test_a_key_that_is_missing_because_it_is_misspelt_is_told_once() -> None:
-    assert read("nmae: w\nnodes: {a: {tool: t}}")[1] == [
-        ("/nmae", "`nmae` is not known here", "did you mean `name`?")
-    ]
+def test_a_key_that_is_missing_because_it_is_misspelt_is_told_once(says: Says) -> None:
+    says(read("nmae: w\nnodes: {a: {tool: t}}")[1])
 
 
 @pytest.mark.parametrize(
@@ -363,8 +358,6 @@ def test_a_value_left_out_is_told_as_that_at_every_level() -> None:
     ]  # fmt: skip
 
 
-def test_what_is_neither_true_nor_false_is_told_in_plain_words() -> None:
+def test_what_is_neither_true_nor_false_is_told_in_plain_words(says: Says) -> None:
     ask = "{model: {name: m, prompt: p, background: soon}}"
-    assert read(f"name: w\nnodes: {{a: {ask}}}")[1] == [
-        ("/nodes/a/model/background", "must be `true` or `false`", ""),
-    ]
+    says(read(f"name: w\nnodes: {{a: {ask}}}")[1])

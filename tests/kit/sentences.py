@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
@@ -26,6 +26,8 @@ TESTS = Path(__file__).parents[1]
 GOLDEN = TESTS / "sentences.yaml"
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+Raised = TypeVar("Raised", bound=BaseException)
 
 
 @cache
@@ -73,7 +75,7 @@ class Says:
             assert [plain] == self._expected(), _RENEW
         self.heard.append(plain)
 
-    def within(self, said: str | list[str]) -> None:
+    def within(self, said: str | Iterable[str]) -> None:
         """The list's sentence stands in this text, or in one of these lines."""
         lines = [said] if isinstance(said, str) else list(said)
         if self.renews:
@@ -84,7 +86,7 @@ class Says:
         self.heard += self._expected()
 
     @contextmanager
-    def raised(self, kind: type[Exception]) -> Iterator[pytest.ExceptionInfo[Exception]]:
+    def raised(self, kind: type[Raised]) -> Iterator[pytest.ExceptionInfo[Raised]]:
         """What is done inside ends with this exception, and its words are the list's."""
         with pytest.raises(kind) as caught:
             yield caught

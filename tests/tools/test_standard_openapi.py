@@ -74,7 +74,7 @@ def test_an_api_or_an_operation_that_there_is_not_is_refused_with_what_there_is(
     says(refusal(here, api="wether"))
     says(refusal(services(), api="a")[1])
     assert "forecast" in refusal(here, "forcast")[1]
-    assert "it has `forecast`, `report`" in refusal(here, "zzz")[1].replace("It has", "it has")
+    says(refusal(here, "zzz")[1].replace("It has", "it has"))
 
 
 @pytest.mark.parametrize("city", ["..", ".", "", "../admin", "a/../../admin", "..\\admin"])

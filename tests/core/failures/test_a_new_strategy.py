@@ -75,8 +75,7 @@ def test_a_document_can_name_it() -> None:
 @pytest.mark.usefixtures("known")
 def test_what_is_wrong_with_it_is_told(says: Says) -> None:
     says(told(document("{any: [cooldown]}")))
-    place = "/nodes/a/on_failure/any/at_most/cool_down"
-    assert told(document("{any: {at_most: {cool_down: 6}}}")) == [(place, "`6` must be between 0 and 5", "")]
+    says(told(document("{any: {at_most: {cool_down: 6}}}")))
     text = "name: w\nnodes: {a: {tool: t, failover: [{name: p, then: {strategy: cool_down, tool: t}}]}}"
     says(told(text))
 
@@ -173,11 +172,11 @@ def test_without_its_line_nothing_knows_it(says: Says) -> None:
     says(problem[:2])
 
 
-def test_a_log_of_a_version_that_knew_another_strategy_folds_and_is_told() -> None:
+def test_a_log_of_a_version_that_knew_another_strategy_folds_and_is_told(says: Says) -> None:
     with extended(CoolDown()):
         saga = cooling()
     assert replay(saga.entries) == saga.state
-    assert whole(saga, "a")[0]["attempts"][-1]["text"].endswith("cool_down (retry: used up)")
+    says(whole(saga, "a")[0]["attempts"][-1]["text"])
     step = LadderStep(strategy="gone")
     assert after_decision(after_step(History(retries=3), step, now=1)) == History(used={"gone": 1})
 
