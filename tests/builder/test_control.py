@@ -288,27 +288,27 @@ def test_a_tool_may_be_allowed_as_its_function(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    ("fields", "path", "message"),
+    ("fields", "path"),
     [
-        ({"branch": [rule("true", "b")]}, "branch", "is not a branch"),
-        ({"branch": branch("b")}, "branch/rules/0", "`'b'` is not a rule"),  # type: ignore[arg-type]  # the mistake
-        ({"branch": branch(rule("true", 5))}, "branch/rules/0/then", "`5` is neither a node"),  # type: ignore[arg-type]  # the mistake
-        ({"branch": branch(rule("true", ["b", OUTPUT]))}, "branch/rules/0/then/1", "`<reference ${output}>` is not a node"),  # type: ignore[list-item]  # the mistake
-        ({"branch": choose(Workflow("v").input.x, ["b"])}, "branch/choose", "`${input.x}` belongs to the workflow `v`"),
-        ({"loop": "true"}, "loop", "`'true'` is not a loop"),
-        ({"loop": loop("output.x", back_to=Workflow("v").value("far", 1))}, "loop/back_to", "`far` belongs to the workflow `v`"),
-        ({"loop": loop(3)}, "loop/while", "`3` is not a condition"),  # type: ignore[arg-type]  # the mistake
-        ({"join": rule("true", "b")}, "join", "is not a join"),
-        ({"limits": {"hops": {1, 2}}}, "limits/hops", "a set is not a JSON value"),
-        ({"output_schema": Workflow}, "output_schema", "no JSON Schema for <class"),
-        ({"output_schema": branch()}, "output_schema", "is not a schema"),
+        ({"branch": [rule("true", "b")]}, "branch"),
+        ({"branch": branch("b")}, "branch/rules/0"),  # type: ignore[arg-type]  # the mistake
+        ({"branch": branch(rule("true", 5))}, "branch/rules/0/then"),  # type: ignore[arg-type]  # the mistake
+        ({"branch": branch(rule("true", ["b", OUTPUT]))}, "branch/rules/0/then/1"),  # type: ignore[list-item]  # the mistake
+        ({"branch": choose(Workflow("v").input.x, ["b"])}, "branch/choose"),
+        ({"loop": "true"}, "loop"),
+        ({"loop": loop("output.x", back_to=Workflow("v").value("far", 1))}, "loop/back_to"),
+        ({"loop": loop(3)}, "loop/while"),  # type: ignore[arg-type]  # the mistake
+        ({"join": rule("true", "b")}, "join"),
+        ({"limits": {"hops": {1, 2}}}, "limits/hops"),
+        ({"output_schema": Workflow}, "output_schema"),
+        ({"output_schema": branch()}, "output_schema"),
         # What the compiler says goes by the same paths.
-        ({"branch": branch(rule("true", "bb"))}, "branch/rules/0/then", "there is no node `bb`"),
-        ({"branch": branch(default="b")}, "branch/rules", "a branch has at least one rule"),
-        ({"limits": {"hopps": 3}}, "limits/hopps", "`hopps` is not known here"),
+        ({"branch": branch(rule("true", "bb"))}, "branch/rules/0/then"),
+        ({"branch": branch(default="b")}, "branch/rules"),
+        ({"limits": {"hopps": 3}}, "limits/hopps"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_told_with_its_place_and_only_once(fields: Any, path: str, message: str) -> None:
+def test_a_mistake_is_told_with_its_place_and_only_once(fields: Any, path: str, says: Says) -> None:
     built = Workflow("w")
     built.task("b", "t", after="a")
     built.task("a", "t", **fields)
@@ -316,7 +316,7 @@ def test_a_mistake_is_told_with_its_place_and_only_once(fields: Any, path: str, 
         built.compile(TOOLS)
     (problem,) = caught.value.problems
     assert problem.path == f"/nodes/a/{path}"
-    assert message in problem.message
+    says(problem.message.partition(": Unable")[0])  # what follows is pydantic's
 
 
 def test_times_that_are_none_are_told(says: Says) -> None:

@@ -84,23 +84,21 @@ def test_one_is_loaded_by_its_address(make: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "message"),
+    "address",
     [
-        ("{app}.evening:evning", "`{app}.evening` has no workflow `evning`. Did you mean `evening`?"),
-        ("{app}:x", "`{app}` has no workflow `x`. There are: none"),
-        ("{app}.nothing:x", "there is no module `{app}.nothing`"),
-        ("nowhere.at.all:x", "there is no module `nowhere.at.all`"),
-        ("{app}.evening", "`{app}.evening` names no workflow; write MODULE:ATTRIBUTE"),
-        (":evening", "there is no module ``"),
+        "{app}.evening:evning",
+        "{app}:x",
+        "{app}.nothing:x",
+        "nowhere.at.all:x",
+        "{app}.evening",
+        ":evening",
     ],
 )
-def test_an_address_that_leads_nowhere_says_what_would_be_right(
-    make: Make, address: str, message: str
-) -> None:
+def test_an_address_that_leads_nowhere_says_what_would_be_right(make: Make, address: str, says: Says) -> None:
     name = make({"evening": EVENING}).__name__
     with pytest.raises(NotFound) as caught:
         load_workflow(address.replace("{app}", name))
-    assert caught.value.detail == message.replace("{app}", name)
+    says(caught.value.detail)
 
 
 def test_a_module_that_lacks_something_else_is_no_missing_module(make: Make) -> None:

@@ -90,21 +90,20 @@ def test_the_readme_shows_what_it_prints(baton: Baton, app: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize(
-    ("own", "rest", "lines"),
+    ("own", "rest"),
     [
-        ("", "on_failure: fail\n", ["if a step fails for good: fails"]),
-        (", catch: late", "", ["if a step fails for good:", "`quote`: goes on with `late`"]),
+        ("", "on_failure: fail\n"),
+        (", catch: late", ""),
     ],
 )
 def test_what_happens_when_a_step_fails_for_good_is_said_in_a_line(
-    baton: Baton, tmp_path: Path, own: str, rest: str, lines: list[str]
+    baton: Baton, tmp_path: Path, own: str, rest: str, says: Says
 ) -> None:
     node = GOOD.rstrip().removesuffix("}") + own + "}\n"
     more = "  late: {value: 1}\n" if own else ""
     file = write(tmp_path, "small.yaml", node + more + rest)
     shown = baton("check", file).stdout.splitlines()
-    attempts = "attempts: transient 5 over 15.0 s, unknown 4 over 7.0 s, any other 1"
-    assert shown[1 : shown.index("")] == [*lines, attempts]
+    says(shown[1 : shown.index("")])
     (report,) = json.loads(baton("check", "--json", file).stdout)
     by_class = report["on_failure"].pop("by_class")
     assert by_class["steps"]["transient"] == {"attempts": 5, "over_ms": 15_000, "undone": False}
@@ -214,30 +213,24 @@ def test_nodes_of_which_only_one_acts_are_named_and_are_no_problem(
 
 
 @pytest.mark.parametrize(
-    ("nodes", "said", "command"),
+    "nodes",
     [
-        (
-            "call: {tool: std.http, with: {method: GET, url: https://a.example}}",
-            "std.http is off unless the deployment's StandardTools names it",
-            "baton up --parameter StandardTools=std.http --parameter HttpHosts=…",
-        ),
-        (
-            "one: {tool: std.get, with: {type: a, id: b}}, two: {tool: std.get_object, after: one, with: {name: a}}",
-            "std.get, std.get_object are off unless the deployment's StandardTools names them",
-            "baton up --parameter 'StandardTools=std.get std.get_object'",
-        ),
+        "call: {tool: std.http, with: {method: GET, url: https://a.example}}",
+        "one: {tool: std.get, with: {type: a, id: b}}, two: {tool: std.get_object, after: one, with: {name: a}}",
     ],
 )
 def test_a_standard_tool_that_has_to_be_switched_on_is_named(
-    baton: Baton, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nodes: str, said: str, command: str
+    baton: Baton,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    nodes: str,
+    says: Says,
 ) -> None:
     monkeypatch.setattr("baton.client.connection.program", lambda: "baton")
     file = write(tmp_path, "small.yaml", f"name: small\nnodes: {{{nodes}}}\n")
     result = baton("check", "--quiet", file)
-    assert (result.exit_code, result.stdout.splitlines()[1:]) == (
-        0,
-        [f"{file}: note: {said} (locally: {command})"],
-    )
+    assert result.exit_code == 0
+    says(result.stdout.splitlines()[1:])
 
 
 def test_several_files_are_checked_in_one_go(baton: Baton, tmp_path: Path) -> None:
@@ -271,23 +264,18 @@ def test_an_application_that_is_not_there_is_named(baton: Baton, tmp_path: Path,
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    "text",
     [
-        (
-            "import no_such_library\n",
-            "evenings does not import: No module named 'no_such_library' (layers/app/evenings/__init__.py:1)",
-        ),
-        (
-            "1 / 0\n",
-            "evenings does not import: ZeroDivisionError: division by zero (layers/app/evenings/__init__.py:1)",
-        ),
-        ("def (\n", "(layers/app/evenings/__init__.py:1)"),
+        "import no_such_library\n",
+        "1 / 0\n",
+        "def (\n",
     ],
 )
-def test_an_application_that_does_not_import_says_why(baton: Baton, app: Path, text: str, said: str) -> None:
+def test_an_application_that_does_not_import_says_why(baton: Baton, app: Path, text: str, says: Says) -> None:
     (app / "__init__.py").write_text(text)
     result = baton("check", "--app", "evenings", write(app, "good.yaml", GOOD))
-    assert (result.exit_code, said in result.stderr) == (2, True)
+    assert result.exit_code == 2
+    says(result.stderr)
 
 
 def test_the_application_of_the_environment_is_used(baton: Baton, app: Path) -> None:

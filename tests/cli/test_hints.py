@@ -34,29 +34,29 @@ def test_an_empty_list_of_a_workflow_that_is_there_is_only_empty(api: FakeApi, b
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    "arguments",
     [
-        (["signal", "s1", "go", "--payload", "yes"], """--payload '"yes"'"""),
-        (["signal", "s1", "go", "--payload", "it's"], """--payload '"it'"'"'s"'"""),
-        (["start", "w", "--input", "{name: Ada}"], """--input '{"name": "Ada"}'"""),
-        (["start", "w", "--input", "{'name': 'Ada'}"], """--input '{"name": "Ada"}'"""),
-        (["start", "w", "name=Ada"], "unexpected extra argument (name=Ada): write --set name=Ada"),
-        (["start", "w", "a=1", "b=c d"], "write --set a=1 --set 'b=c d'"),
-        (["fork", "s1", "y"], "'y' is not a whole number from 1 up"),
-        (["list", "--limit", "0"], "'0' is not a whole number from 1 up"),
-        (["demo", "--sagas", "3"], "'3' is not a whole number from 4 to 200"),
-        (["check", "nofile"], "there is no file nofile"),
-        (["start", "w", "--input", "@nofile"], "there is no file nofile"),
-        (["start", "w", "--input", "nofile.json"], "(a file is written --input @nofile.json)"),
-        (["signal", "s", "go", "--payload", "a b.yaml"], "(a file is written --payload '@a b.yaml')"),
+        ["signal", "s1", "go", "--payload", "yes"],
+        ["signal", "s1", "go", "--payload", "it's"],
+        ["start", "w", "--input", "{name: Ada}"],
+        ["start", "w", "--input", "{'name': 'Ada'}"],
+        ["start", "w", "name=Ada"],
+        ["start", "w", "a=1", "b=c d"],
+        ["fork", "s1", "y"],
+        ["list", "--limit", "0"],
+        ["demo", "--sagas", "3"],
+        ["check", "nofile"],
+        ["start", "w", "--input", "@nofile"],
+        ["start", "w", "--input", "nofile.json"],
+        ["signal", "s", "go", "--payload", "a b.yaml"],
     ],
 )
 def test_a_slip_of_the_command_line_is_answered_with_what_would_be_right(
-    api: FakeApi, baton: Baton, arguments: list[str], said: str
+    api: FakeApi, baton: Baton, arguments: list[str], says: Says
 ) -> None:
     result = baton(*arguments)
     assert (result.exit_code, api.asked) == (2, [])
-    assert said in result.stderr
+    says(result.stderr)
 
 
 @pytest.mark.parametrize("argument", ["--input=[1", '--input={"a": 1,,}', "--input={"])

@@ -86,21 +86,22 @@ def test_a_question_is_claimed_released_and_reminded_of(
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    "words",
     [
-        (["claim"], "0.book.1 is yours already"),
-        (["claim", "--release"], "nothing to release: no user has claimed 0.book.1"),
-        (["answer", "approve"], "0.book.1 has this answer already: approve"),
+        ["claim"],
+        ["claim", "--release"],
+        ["answer", "approve"],
     ],
 )
 def test_what_changes_nothing_is_said_to_and_succeeds(
-    api: FakeApi, baton: Baton, words: list[str], said: str
+    api: FakeApi, baton: Baton, words: list[str], says: Says
 ) -> None:
     command, *rest = words
     api.on("GET /sagas/s1", asking("0.book.1"))
     api.on(f"POST /sagas/s1/{command}", SAME)
     result = baton(command, "s1", *rest)
-    assert (result.exit_code, result.stdout) == (0, f"s1  {said}\n")
+    assert result.exit_code == 0
+    says(result.stdout)
 
 
 def test_an_answer_without_a_question_that_is_open_is_to_the_one_that_was_answered_last(
@@ -289,12 +290,10 @@ def test_the_inbox_of_one_saga_takes_the_beginning_of_its_id(api: FakeApi, baton
     assert api.asked[-1].query == {"saga": saga, "limit": "50"}
 
 
-@pytest.mark.parametrize(
-    ("more", "said"), [((), "no question is open for you\n"), (("--saga", "s1"), "no question is open\n")]
-)
-def test_an_empty_inbox_says_so(api: FakeApi, baton: Baton, more: tuple[str, ...], said: str) -> None:
+@pytest.mark.parametrize("more", [(), ("--saga", "s1")])
+def test_an_empty_inbox_says_so(api: FakeApi, baton: Baton, more: tuple[str, ...], says: Says) -> None:
     api.on("GET /questions", (200, {"questions": [], "next": None}))
-    assert baton("inbox", *more).stderr == said
+    says(baton("inbox", *more).stderr)
 
 
 def test_an_output_that_is_missing_is_asked_for_by_its_option(api: FakeApi, baton: Baton, says: Says) -> None:

@@ -172,27 +172,21 @@ INSTEAD = "write `decide: fail`, or `hand_on`"
 
 
 @pytest.mark.parametrize(
-    ("rule", "path", "message", "hint"),
+    "rule",
     [
-        ("any: {escalate: [{after: 1h, decide: use}]}", f"{AT}/0/decide", "must be one of retry, fail", ""),
-        ("any: {escalate: []}", AT, "must be 1 to 5 steps", ""),
-        ("any: {escalate: [{after: 1h, hand_on: {group: '${input.a}'}}]}", f"{AT}/0/hand_on/group",
-         "a rule for failures has no expressions", "write the name itself"),
-        ("unknown_outcome: {escalate: [{after: 1h, decide: retry}]}", "/on_failure/unknown_outcome/escalate/0/decide",
-         f"{ONLY}whether it has happened", INSTEAD),
-        ("approval_needed: {escalate: [{after: 1h, decide: retry}]}", "/on_failure/approval_needed/escalate/0/decide",
-         f"{ONLY}what is to be approved", INSTEAD),
-        ("any: {question: approval, escalate: [{after: 1h, decide: retry}]}", f"{AT}/0/decide",
-         f"{ONLY}what is to be approved", INSTEAD),
-        ("any: {ladder: [rollback], escalate: [{after: 1h, remind: true}]}", AT,
-         "this can do nothing: what is done about such a failure is rollback, and never ask_user",
-         "write `ladder: [ask_user, rollback]`, or leave this out"),
-        ("any: {escalate: [{after: 1h}]}", f"{AT}/0", "write `after`, and exactly one of `remind`, `hand_on` and `decide`", ""),
+        "any: {escalate: [{after: 1h, decide: use}]}",
+        "any: {escalate: []}",
+        "any: {escalate: [{after: 1h, hand_on: {group: '${input.a}'}}]}",
+        "unknown_outcome: {escalate: [{after: 1h, decide: retry}]}",
+        "approval_needed: {escalate: [{after: 1h, decide: retry}]}",
+        "any: {question: approval, escalate: [{after: 1h, decide: retry}]}",
+        "any: {ladder: [rollback], escalate: [{after: 1h, remind: true}]}",
+        "any: {escalate: [{after: 1h}]}",
     ],
 )  # fmt: skip
-def test_the_compiler_refuses_steps_that_cannot_be(rule: str, path: str, message: str, hint: str) -> None:
+def test_the_compiler_refuses_steps_that_cannot_be(rule: str, says: Says) -> None:
     found: list[Any] = [*problems_of(f"name: w\non_failure: {{{rule}}}\nnodes: {{a: {{tool: t}}}}")]
-    assert [(one.path, one.message, one.suggestion) for one in found] == [(path, message, hint)]
+    says([(one.path, one.message, one.suggestion) for one in found])
 
 
 @pytest.mark.parametrize("answered", ["fail", "use"])

@@ -322,20 +322,20 @@ def test_what_reads_behind_a_join_that_a_caught_failure_skips_is_told_why(says: 
 
 
 @pytest.mark.parametrize(
-    ("nodes", "name", "why"),
+    ("nodes", "name"),
     [
-        ("a: {catch: h}, h: {when: input.x}, j: {after: [a, h]}", "j", "`j` can be skipped when `a` fails and"),
-        ("a: {catch: h}, b: {}, h: {}, j: {after: [a, b], join: any, when: input.x}", "j", "`j` can be skipped when `a`"),
+        ("a: {catch: h}, h: {when: input.x}, j: {after: [a, h]}", "j"),
+        ("a: {catch: h}, b: {}, h: {}, j: {after: [a, b], join: any, when: input.x}", "j"),
         # What a failure does not keep from running is not said to be kept by it.
-        (f"{FALLBACKS}, z: {{after: j, when: input.x}}", "z", "`ctx.z.output?` is null"),
-        (f"{FALLBACKS.replace('fb]', 'fb], when: input.x')}", "j", "`ctx.j.output?` is null"),
-        ("a: {}, b: {catch: h}, h: {}, j: {after: [a, b, h], join: {tolerated_failures: 0}, catch: k}, k: {}", "j", "`ctx.j.output?` is"),
+        (f"{FALLBACKS}, z: {{after: j, when: input.x}}", "z"),
+        (f"{FALLBACKS.replace('fb]', 'fb], when: input.x')}", "j"),
+        ("a: {}, b: {catch: h}, h: {}, j: {after: [a, b, h], join: {tolerated_failures: 0}, catch: k}, k: {}", "j"),
     ],
 )  # fmt: skip
-def test_a_failure_is_told_as_the_cause_where_it_can_be(nodes: str, name: str, why: str) -> None:
+def test_a_failure_is_told_as_the_cause_where_it_can_be(nodes: str, name: str, says: Says) -> None:
     ((_, _, hint),) = told(nodes, f"output: '${{ctx.{name}.output}}'")
     assert hint is not None
-    assert hint.startswith(why)
+    says(hint)
 
 
 @pytest.mark.parametrize(

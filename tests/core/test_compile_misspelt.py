@@ -11,25 +11,20 @@ TEXT = "name: w\nnodes:\n  a: {tool: t}\n  b:\n    tool: t\n    %s\n"
 
 
 @pytest.mark.parametrize(
-    ("field", "hint"),
+    "field",
     [
-        ("afterr: a", "did you mean `after`?"),
-        ("afterr: nowhere", "did you mean `after`? There is no node `nowhere`"),
-        ("joins: 5", "did you mean `join`? This waits for 5 nodes, and none leads here: it can never fire; leave `join` out"),
-        (
-            "whn: true",
-            (
-                "did you mean `when`? A condition is a text or an object, not a boolean; "
-                'write it as a text: "true"'
-            ),
-        ),
-        ("descriptn: [a]", "did you mean `description`? It must be a string"),
+        "afterr: a",
+        "afterr: nowhere",
+        "joins: 5",
+        "whn: true",
+        "descriptn: [a]",
     ],
 )  # fmt: skip
-def test_what_the_nearest_key_could_not_have_is_told_with_the_key(field: str, hint: str, says: Says) -> None:
+def test_what_the_nearest_key_could_not_have_is_told_with_the_key(field: str, says: Says) -> None:
     key = field.partition(":")[0]
     (problem,) = problems_of(TEXT % field)
-    assert (problem.path, problem.suggestion) == (f"/nodes/b/{key}", hint)
+    assert problem.path == f"/nodes/b/{key}"
+    says(problem.suggestion)
     says(problem.message)
     assert (problem.line, problem.column) == (6, len(f"    {key}: ") + 1)
 

@@ -192,17 +192,16 @@ def test_what_is_not_there_can_be_asked_for_with_a_question_mark(says: Says) -> 
 def test_a_reader_that_may_begin_before_the_saga_ends_is_told_what_to_wait_for(says: Says) -> None:
     reads_b = "a: {%s}, b: {}, w: {}, u: {after: w}, z: {after: [a, b]%%s, with: {x: '${ctx.b.output}'}}, e: {end: {}, after: %%s}"
     reads_b %= IF % ("w", "b")
-    hint = "where `w` runs, the saga ends without `b`, but only when `w` is done; add `w` to `after`, so that this waits for it"
     says(told(reads_b % ("", "w")))
     ((_, _, hint),) = told(reads_b % ("", "u"))
     assert "add `u` to `after`" in hint
     ((_, _, hint),) = told(reads_b % (", join: any", "w"))
-    assert hint.startswith("`ctx.b.output?` is null"), "waiting does not help a join of any"
+    says(hint)  # waiting does not help a join of any
     ((_, _, hint),) = told(reads_b.replace("a: {", "a: {after: h, ") % ("", "w") + ", h: {}")[-1:]
     assert "add `w` to `after`" in hint
     in_between = reads_b.replace("w: {}", "w: {after: [a, z]}") % ("", "w")
     ((_, _, hint),) = told(in_between)
-    assert hint.startswith("`ctx.b.output?` is null"), "`w` comes after the reader"
+    says(hint)  # `w` comes after the reader
 
 
 def test_a_reader_is_told_what_to_write(says: Says) -> None:

@@ -212,23 +212,19 @@ def test_an_open_question_is_what_a_step_waits_for(says: Says) -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "more", "words"),
+    ("action", "more"),
     [
-        (
-            "retry",
-            {"arguments": {"city": "Rome"}},
-            "a person said: try it again, with other values of `city`",
-        ),
-        ("retry", {}, "a person said: try it again"),
-        ("use", {"output": 7}, "a person gave what it was to give"),
-        ("fail", {}, "a person gave it up"),
+        ("retry", {"arguments": {"city": "Rome"}}),
+        ("retry", {}),
+        ("use", {"output": 7}),
+        ("fail", {}),
     ],
 )
-def test_an_answer_is_told(action: str, more: dict[str, Any], words: str) -> None:
+def test_an_answer_is_told(action: str, more: dict[str, Any], says: Says) -> None:
     saga = asked()
     answer(saga, action, **more)
     saga.go()
-    assert attempts(saga)[0]["text"].endswith(f" at most; {words}")
+    says(attempts(saga)[0]["text"])
     assert attempts(saga)[0]["then"][0]["answer"] == action
 
 

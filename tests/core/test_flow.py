@@ -322,20 +322,20 @@ def test_an_output_that_cannot_be_filled_in_fails_the_saga_with_the_reason(says:
 
 
 @pytest.mark.parametrize(
-    ("argument", "message"),
+    "argument",
     [
-        ("${input.b}", "`input.b`: there is no `b`, only a; `input.b?` is null without it"),
-        ("${input.a.b}", "`input.a.b`: `b` of a number cannot be taken"),
-        ("${input[0]}", "`input[0]`: `0` of an object cannot be taken"),
+        "${input.b}",
+        "${input.a.b}",
+        "${input[0]}",
     ],
 )
-def test_a_step_whose_input_cannot_be_bound_fails_without_running(argument: str, message: str) -> None:
+def test_a_step_whose_input_cannot_be_bound_fails_without_running(argument: str, says: Says) -> None:
     saga = Saga(program(task("a", arguments={"x": argument}), task("b")), {"a": 1})
     decision = saga.go()
     assert saga.kinds == ["step_failed", "saga_ended"]
     assert ready(decision) == []
     assert saga.state.ended is not None
-    assert saga.state.ended.failure == ev.Failure("input_unbound", message, "a")
+    says(saga.state.ended.failure)
 
 
 def test_an_unbound_step_is_recorded_as_an_attempt_of_its_tool() -> None:

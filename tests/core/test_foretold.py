@@ -69,25 +69,19 @@ def test_what_a_saga_was_started_with_counts(start: dict[str, Any], words: str) 
 
 
 @pytest.mark.parametrize(
-    ("node", "words"),
+    "node",
     [
-        ("catch: h", "goes on with `h`"),
-        ("catch: h, on_failure: ask", f"{ASKS}, then goes on with `h`"),
-        ("catch: {class: permanent, then: h}", f"{ASKS}, then fails; permanent: goes on with `h`"),
-        ("catch: {code: [timeout], then: h}", ""),
-        (
-            "catch: {if: 'last_error.attempt > 2', then: h}",
-            f"goes on with `h`, or {ASKS}, then fails; permanent: goes on with `h` or fails",
-        ),
-        (
-            "catch: {if: 'last_error.attempt > 2', then: h}, on_failure: ask",
-            f"{ASKS}, then goes on with `h` or fails",
-        ),
-        ("on_failure: escalate", "opens an incident"),
+        "catch: h",
+        "catch: h, on_failure: ask",
+        "catch: {class: permanent, then: h}",
+        "catch: {code: [timeout], then: h}",
+        "catch: {if: 'last_error.attempt > 2', then: h}",
+        "catch: {if: 'last_error.attempt > 2', then: h}, on_failure: ask",
+        "on_failure: escalate",
     ],
 )
-def test_a_node_that_does_something_else_has_words_of_its_own(node: str, words: str) -> None:
-    assert told(f"tool: t, {node}")["nodes"] == ({"a": words} if words else {})
+def test_a_node_that_does_something_else_has_words_of_its_own(node: str, says: Says) -> None:
+    says(told(f"tool: t, {node}")["nodes"])
 
 
 def test_a_failure_that_a_join_tolerates_is_the_joins(says: Says) -> None:
@@ -232,19 +226,15 @@ def test_a_saga_that_goes_on_tells_it_and_one_that_has_ended_does_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rules", "handled", "words"),
+    ("rules", "handled"),
     [
-        ({"any": PolicyChange(ladder=("rollback",))}, False, "fails, and what was done is undone"),
-        (
-            {"any": PolicyChange(ladder=("rollback",))},
-            True,
-            "fails, what was done is undone, and the saga above goes on",
-        ),
-        ({"any": PolicyChange(last="fail")}, False, "fails"),
+        ({"any": PolicyChange(ladder=("rollback",))}, False),
+        ({"any": PolicyChange(ladder=("rollback",))}, True),
+        ({"any": PolicyChange(last="fail")}, False),
     ],
 )
 def test_where_something_undoes_what_was_done_the_forecast_says_so(
-    rules: dict[str, PolicyChange], handled: bool, words: str
+    rules: dict[str, PolicyChange], handled: bool, says: Says
 ) -> None:
     found = foretold(program(replace(undoable("a"), failures=rules)), handled=handled)
-    assert (found["nodes"] or {"a": found["steps"]})["a"] == words
+    says((found["nodes"] or {"a": found["steps"]})["a"])

@@ -56,16 +56,16 @@ def test_what_a_model_writes_as_json_is_read(text: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    "text",
     [
-        ("{", "truncated"),
-        ("[" * 65 + "]" * 65, "nested deeper than 64 levels"),
-        ('{"a":' * 65 + "1" + "}" * 65, "nested deeper than 64 levels"),
-        ("[" * 100_000, "nested deeper than 64 levels"),
+        "{",
+        "[" * 65 + "]" * 65,
+        '{"a":' * 65 + "1" + "}" * 65,
+        "[" * 100_000,
     ],
 )
-def test_json_that_no_log_could_hold_is_refused(text: str, why: str) -> None:
-    with pytest.raises(ValueError, match=why):
+def test_json_that_no_log_could_hold_is_refused(text: str, says: Says) -> None:
+    with says.raised(ValueError):
         said.parse_answer(text)
 
 

@@ -137,15 +137,9 @@ def test_a_saga_parked_for_something_else_is_given_nothing() -> None:
 # ---- what is said of a saga
 
 
-def test_at_four_fifths_of_its_money_there_is_a_warning() -> None:
+def test_at_four_fifths_of_its_money_there_is_a_warning(says: Says) -> None:
     assert saga_notice(state(spent=799_999), TERMS, NOW) is None
-    assert saga_notice(state(spent=800_000), TERMS, NOW) == ev.Notice(
-        key="budget80/saga/s1/1000000",
-        to="user",
-        code="budget_warning",
-        message="0.8 of the 1 dollars of this saga are spent",
-        at=NOW,
-    )
+    says(saga_notice(state(spent=800_000), TERMS, NOW))
 
 
 def test_the_share_can_be_another() -> None:

@@ -103,18 +103,18 @@ def test_what_a_service_asks_for_is_waited_out_whatever_the_budget_says() -> Non
 
 
 @pytest.mark.parametrize(
-    ("wait", "later", "why"),
+    ("wait", "later"),
     [
-        (None, DAY, "retry: its time is used up"),
-        (DAY + 1, 0, "retry: the pause that is asked for is too long"),
+        (None, DAY),
+        (DAY + 1, 0),
     ],
 )
-def test_why_there_is_no_other_attempt_is_said(wait: int | None, later: int, why: str) -> None:
+def test_why_there_is_no_other_attempt_is_said(wait: int | None, later: int, says: Says) -> None:
     saga = Saga(program(task("a"), failures={}))
     saga.go(broken("a", "service_unavailable", retry_after_ms=1_000))
     saga.go(after_ms=later + 1_000)
     saga.go(broken("a", "service_unavailable", attempt=2, retry_after_ms=wait, at=saga.now))
-    assert why in last_choice(saga).why
+    says(last_choice(saga).why)
 
 
 def test_a_fork_gives_the_retries_the_time_that_they_had_at_the_cut() -> None:

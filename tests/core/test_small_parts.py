@@ -170,16 +170,16 @@ def test_every_violation_is_told_with_its_path() -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "message"),
+    "schema",
     [
-        (PARTY, "`input` is missing; it needs: city"),
-        ({"type": "object", "required": ["a", "b"]}, "`input` is missing; it needs: a, b"),
-        ({"type": "object"}, "`input` is missing"),
-        (False, "`input` is missing"),
+        PARTY,
+        {"type": "object", "required": ["a", "b"]},
+        {"type": "object"},
+        False,
     ],
 )
-def test_an_input_that_is_left_out_is_told_as_missing(schema: Any, message: str) -> None:
-    assert input_violations(schema, None) == (Problem("/input", message),)
+def test_an_input_that_is_left_out_is_told_as_missing(schema: Any, says: Says) -> None:
+    says(input_violations(schema, None))
 
 
 def test_a_schema_says_the_same_as_its_json() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -99,30 +98,30 @@ def test_an_event_that_a_rule_refuses_is_not_accepted(http: Http) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "kind", "status", "said"),
+    ("body", "kind", "status"),
     [
-        ({"type": "x"}, ONE, 422, "specversion"),
-        ({**EVENT, "specversion": 1.0}, ONE, 422, '`specversion` must be "1.0"'),
-        ({**EVENT, "id": 5}, ONE, 422, "`id` is a text"),
-        ({**EVENT, "source": ""}, ONE, 422, "`source` is a text of 1 to 512"),
-        ({**EVENT, "orderId": "x"}, ONE, 422, "`orderId` is no name of an attribute"),
-        ({**EVENT, "order": {"id": 1}}, ONE, 422, "the attribute `order` is a text"),
-        ({**EVENT, "time": "yesterday"}, ONE, 422, "`time` is a time with its offset"),
-        ({**EVENT, "data_base64": "eA=="}, ONE, 422, "not both"),
-        ([EVENT], ONE, 422, "send a list of events as"),
-        (EVENT, MANY, 422, "send one event as"),
-        ([EVENT] * 101, MANY, 422, "at most 100 events; this one has 101"),
-        ("5", "application/json", 422, "headers such as `ce-id`"),
-        ("", "application/json", 422, "a list of events"),
-        ("{", ONE, 400, ""),
+        ({"type": "x"}, ONE, 422),
+        ({**EVENT, "specversion": 1.0}, ONE, 422),
+        ({**EVENT, "id": 5}, ONE, 422),
+        ({**EVENT, "source": ""}, ONE, 422),
+        ({**EVENT, "orderId": "x"}, ONE, 422),
+        ({**EVENT, "order": {"id": 1}}, ONE, 422),
+        ({**EVENT, "time": "yesterday"}, ONE, 422),
+        ({**EVENT, "data_base64": "eA=="}, ONE, 422),
+        ([EVENT], ONE, 422),
+        (EVENT, MANY, 422),
+        ([EVENT] * 101, MANY, 422),
+        ("5", "application/json", 422),
+        ("", "application/json", 422),
+        ("{", ONE, 400),
     ],
 )  # fmt: skip
 def test_what_is_no_event_is_refused_with_what_would_be_right(
-    http: Http, body: Any, kind: str, status: int, said: str
+    http: Http, body: Any, kind: str, status: int, says: Says
 ) -> None:
     answer = send(http, body, kind)
     problem = answer.problem(status, "invalid-input" if status == 422 else "malformed")
-    assert said in json.dumps(problem, ensure_ascii=False).replace('\\"', '"')
+    says((problem["detail"], problem.get("errors")))
 
 
 def test_no_events_are_no_mistake(http: Http) -> None:

@@ -47,8 +47,7 @@ def test_the_list_leads_to_what_can_be_done_about_many(browser: Browser) -> None
     assert 'formaction="/console/bulk/cancel"' in seen.html
     assert 'href="/console/bulk/cancel?workflow=party&amp;since=' in seen.html
     assert "baton list --workflow party" in seen.text
-    assert "Resume the chosen ones" not in browser.get("/console/sagas", status="failed").text
-    assert "Cancel the chosen ones" not in browser.get("/console/sagas", status="done").text
+    assert "/console/bulk/" not in browser.get("/console/sagas", status="done").html
     assert browser.get("/console/sagas", status="failed").html.count('type="checkbox"') == 0
 
 
@@ -88,7 +87,7 @@ def test_many_are_cancelled_once_and_each_is_told_of(
     says.within(seen.text)
     assert [one.reason for ref in MANY for one in cancelled(deployment, ref)] == ["Enough.", "Enough."]
     again = browser.post("/console/bulk/cancel", form)
-    assert again.text.count("It was so before. Nothing was changed.") == 2
+    says.within(again.text)
     assert [len(cancelled(deployment, ref)) for ref in MANY] == [1, 1, 0]
 
 

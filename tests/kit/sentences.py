@@ -37,8 +37,8 @@ def golden() -> Mapping[str, list[Any]]:
     return found
 
 
-# Ports, names that chance gives, and lines of files.
-_OF_A_RUN = re.compile(r"(?<=127\.0\.0\.1:)\d{4,5}|\b[0-9a-f-]{36}\b|(?<=\.py:)\d+")
+# Ports, names that chance gives, addresses, and lines of files.
+_OF_A_RUN = re.compile(r"(?<=127\.0\.0\.1:)\d{4,5}|\b[0-9a-f-]{36}\b|(?<=\b0x)[0-9a-f]{6,}|(?<=\.py:)\d+")
 _PROGRAM = re.compile(r"[\w./-]*/bin/(?=baton\b)")  # shown with its folder where no shell finds it
 _RENEW = "run `pytest -n 0 --renew-sentences` with this test if the change is meant"
 _NEW = "write the sentence that this test looks for into tests/sentences.yaml"
@@ -141,22 +141,23 @@ def _functions(path: str) -> set[str]:
 def known(test: str) -> list[Any]:
     """What a test heard; a test with parameters has one entry if all of them hear the same."""
     found = golden()
-    return found.get(test) or found.get(test.partition("[")[0], [])
+    return found.get(test) or found.get(_name(test), [])
 
 
 def renew(heard: Mapping[str, list[Any]]) -> None:
-    """Write what tests have heard, beside what others have; without those that are gone."""
-    by_name: dict[str, list[str]] = {}
-    for test in heard:
-        by_name.setdefault(test.partition("[")[0], []).append(test)
-    found = {**golden(), **heard}
+    """Write what tests have heard, with all of their parameters, beside what others have; without those that are gone."""
+    by_name: dict[str, dict[str, list[Any]]] = {}
+    for test, said in heard.items():
+        by_name.setdefault(_name(test), {})[test] = said
+    found = {test: said for test, said in golden().items() if _name(test) not in by_name}
     for name, tests in by_name.items():
-        others = {test for test in found if test.startswith(f"{name}[")} - {*tests}
-        found.pop(name, None)
-        if not others and all(heard[test] == heard[tests[0]] for test in tests):
-            for test in tests:
-                found.pop(test, None)
-            found[name] = heard[tests[0]]
+        first, *others = tests.values()
+        found |= tests if any(said != first for said in others) else {name: first}
     for test in stale():
         found.pop(test, None)
     GOLDEN.write_text(written(found), encoding="utf-8")
+
+
+def _name(test: str) -> str:
+    """Without its parameters."""
+    return test.partition("[")[0]

@@ -114,26 +114,26 @@ def test_no_value_as_a_whole_is_kept_apart_from_null() -> None:
 
 
 @pytest.mark.parametrize(
-    ("node", "says"),
+    "node",
     [
-        ({"Ref": "Tabel"}, r"here: there is no parameter or resource Tabel \(nearest: Table\)"),
-        ({"Ref": "OnlyIam"}, "OnlyIam is not created: its condition does not hold"),
-        ({"Fn::GetAtt": ["Table", "Colour"]}, r"GetAtt Table.Colour is not known .*DynamoDB"),
-        ({"Fn::GetAtt": ["Alarm", "Arn"]}, "GetAtt Alarm.Arn"),
-        ({"Fn::FindInMap": ["Last", "5", "Number"]}, "FindInMap Last: there is no 5"),
-        ({"Fn::Cidr": ["x"]}, "Fn::Cidr is not evaluated"),
-        ({"Fn::If": ["UseJvt", 1, 2]}, r"there is no condition UseJvt \(nearest: UseJwt\)"),
-        ({"Fn::Select": ["9", {"Ref": "Names"}]}, "Fn::Select with the argument"),
-        ({"Fn::And": ["maybe"]}, "'maybe' is not a condition"),
+        {"Ref": "Tabel"},
+        {"Ref": "OnlyIam"},
+        {"Fn::GetAtt": ["Table", "Colour"]},
+        {"Fn::GetAtt": ["Alarm", "Arn"]},
+        {"Fn::FindInMap": ["Last", "5", "Number"]},
+        {"Fn::Cidr": ["x"]},
+        {"Fn::If": ["UseJvt", 1, 2]},
+        {"Fn::Select": ["9", {"Ref": "Names"}]},
+        {"Fn::And": ["maybe"]},
     ],
 )
-def test_a_mistake_is_named_with_its_place(node: Any, says: str) -> None:
-    with pytest.raises(TemplateProblem, match=says):
+def test_a_mistake_is_named_with_its_place(node: Any, says: Says) -> None:
+    with says.raised(TemplateProblem):
         resolver().value(node, "here")
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("given", "told"),
     [
         ({"Secnds": "5"}, r"parameter Secnds: .*nearest: Seconds"),
         ({"Seconds": "2"}, "'2' is less than 3"),
@@ -143,8 +143,8 @@ def test_a_mistake_is_named_with_its_place(node: Any, says: str) -> None:
         ({"Url": "http://x"}, r"does not match .* \(an https:// URL\)"),
     ],
 )
-def test_an_override_that_the_template_does_not_allow_is_refused(given: dict[str, str], says: str) -> None:
-    with pytest.raises(LocalRunError, match=says):
+def test_an_override_that_the_template_does_not_allow_is_refused(given: dict[str, str], told: str) -> None:
+    with pytest.raises(LocalRunError, match=told):
         effective(TEMPLATE, {"Needed": "n", **given}, {})
 
 
@@ -166,16 +166,16 @@ def test_a_rule_whose_assertion_fails_stops_the_run_with_its_words(says: Says) -
 
 
 @pytest.mark.parametrize(
-    ("source", "says"),
+    "source",
     [
-        ("a: [", r"is not valid YAML: [\s\S]*line 2"),
-        ("Resources: 5", "has no section Resources"),
-        ("Resources: {F: {Type: 'AWS::Serverless::Function', Properties: {Runtime: python3.13}}}", r"\[F\]"),
+        "a: [",
+        "Resources: 5",
+        "Resources: {F: {Type: 'AWS::Serverless::Function', Properties: {Runtime: python3.13}}}",
     ],
 )
-def test_a_file_that_is_no_template_is_refused(tmp_path: Path, source: str, says: str) -> None:
+def test_a_file_that_is_no_template_is_refused(tmp_path: Path, source: str, says: Says) -> None:
     (tmp_path / "template.yaml").write_text(source + "\n")
-    with pytest.raises(LocalRunError, match=says):
+    with says.raised(LocalRunError):
         load(tmp_path / "template.yaml", {})
 
 

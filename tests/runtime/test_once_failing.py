@@ -119,22 +119,22 @@ async def test_after_an_attempt_that_finds_no_room_the_one_that_waits_acts() -> 
 
 
 @pytest.mark.parametrize(
-    ("verdict", "code", "says"),
+    ("verdict", "code"),
     [
-        ({"happened": None}, "unknown_outcome", "`table.find` cannot tell"),
-        ({"happened": True, "result": {"no": 1}}, "unknown_outcome", "gives no result that `table.book` could have"),
-        ({"happened": True}, "unknown_outcome", "what came of it is not known"),
-        ({"happened": "yes"}, "result_invalid", "must return an object with `happened`"),
-        ({}, "result_invalid", "must return an object with `happened`"),
-        ([], "result_invalid", "must return an object with `happened`"),
+        ({"happened": None}, "unknown_outcome"),
+        ({"happened": True, "result": {"no": 1}}, "unknown_outcome"),
+        ({"happened": True}, "unknown_outcome"),
+        ({"happened": "yes"}, "result_invalid"),
+        ({}, "result_invalid"),
+        ([], "result_invalid"),
     ],
 )  # fmt: skip
-async def test_a_verify_that_does_not_say_leaves_the_doubt(verdict: Any, code: str, says: str) -> None:
+async def test_a_verify_that_does_not_say_leaves_the_doubt(verdict: Any, code: str, says: Says) -> None:
     place = Place()
     one = await in_doubt(place)
     failure = await failed(one.run(verify=saying(verdict)))
     assert failure.code == code
-    assert says in failure.message
+    says(failure.message)
     assert place.effect.status == IN_PROGRESS
     assert not place.booked
 

@@ -25,29 +25,17 @@ PAY = "name: pay\nnodes: {charge: {tool: shop.charge, with: {cents: 3}}}\noutput
 
 
 @pytest.mark.parametrize(
-    ("stand_in", "message"),
+    "stand_in",
     [
-        (
-            lambda amount, note: "paid",
-            "stand-in for `shop.charge`: missing a required argument: 'amount'; it is called with (cents, note), by keyword",
-        ),
-        (
-            lambda cents: "paid",
-            "stand-in for `shop.charge`: got an unexpected keyword argument 'note'; it is called with (cents, note), by keyword",
-        ),
-        (lambda cents, note, /: "paid", "it is called with (cents, note), by keyword"),
-        (
-            lambda context: "paid",
-            "got an unexpected keyword argument 'cents'; it is called with (cents, note, context), by keyword",
-        ),
-        (
-            "paid",
-            "stand-in for `shop.charge`: 'paid' is no function; for a fixed result write: lambda **_: 'paid'",
-        ),
+        lambda amount, note: "paid",
+        lambda cents: "paid",
+        lambda cents, note, /: "paid",
+        lambda context: "paid",
+        "paid",
     ],
 )
-def test_a_stand_in_that_cannot_be_called_as_the_tool_is_is_refused(stand_in: Any, message: str) -> None:
-    with pytest.raises(ToolError, match=re.escape(message)):
+def test_a_stand_in_that_cannot_be_called_as_the_tool_is_is_refused(stand_in: Any, says: Says) -> None:
+    with says.raised(ToolError):
         run(PAY, tools=TOOLS, stand_ins={"shop.charge": stand_in})
 
 

@@ -293,19 +293,19 @@ def test_an_agent_may_choose_where_to_go_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("models", "told"),
+    "models",
     [
-        (None, r"`find` asks a model, and a test reaches none; write run\(…, models=\{\"find\": …\}\): a list of answers"),
-        ({}, "`find` asks a model, and a test reaches none"),
-        ({"fnd": "x"}, "models: there is no node `fnd` that asks a model; did you mean `find`?"),
-        (lambda _: None, "the script of `find` gives None; write text, a value, call"),
-        (lambda _: object(), "the script of `find`: Object of type object is not JSON serializable"),
-        ([call("table.search", city=object())], "the script of `find`: Object of type object"),
-        ([call("table.serch")], "the script of `find` calls `table.serch`, which is not offered. Did you mean `table.search`"),
+        None,
+        {},
+        {"fnd": "x"},
+        lambda _: None,
+        lambda _: object(),
+        [call("table.search", city=object())],
+        [call("table.serch")],
     ],
 )  # fmt: skip
-def test_a_mistake_is_told(models: Any, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_a_mistake_is_told(models: Any, says: Says) -> None:
+    with says.raised(ValueError):
         of(models)
 
 
@@ -337,17 +337,17 @@ def test_a_list_for_several_nodes_is_refused(says: Says) -> None:
 
 
 @pytest.mark.parametrize(
-    ("models", "told"),
+    "models",
     [
-        (call("table.search", city="Wien"), "would ask for this call in each turn; write a list"),
-        (every_tool_once, r"write every_tool_once\(\) for `find`, with brackets"),
-        (lambda: "x", "what is called for `find` is a function of one argument, the request"),
-        (dict, "what is called for `find` is a function of one argument, the request"),
-        ({"cuisine": "Thai"}, r"no node `cuisine` .*\n.*an answer that is an object is written in a list"),
+        call("table.search", city="Wien"),
+        every_tool_once,
+        lambda: "x",
+        dict,
+        {"cuisine": "Thai"},
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_what_can(models: Any, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_what_cannot_be_meant_is_refused_with_what_can(models: Any, says: Says) -> None:
+    with says.raised(ValueError):
         of(models)
 
 

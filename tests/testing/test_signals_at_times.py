@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from datetime import timedelta
 from typing import Any
 
@@ -107,24 +106,21 @@ nodes:
 
 
 @pytest.mark.parametrize(
-    ("signals", "message"),
+    "signals",
     [
-        ([("1h", "aproved", 1)], "there is no wait for a signal `aproved`; did you mean `approved`?"),
-        ([("soon", "approved", 1)], "signal 1: `soon` is not a duration"),
-        ([("1h", "approved", 1), (-1, "approved", 1)], "signal 2: `-1` must be"),
-        ([(timedelta(days=-1), "approved", 1)], "signal 1: `-1 day, 0:00:00` must be"),
-        (
-            [("1h", "approved")],
-            'signal 1: write a list of (at, name, payload), such as [("2h", "approved", {})]',
-        ),
-        (["approved"], "signal 1: write a list of (at, name, payload)"),
-        (("1h", "approved", 1), "signals: `('1h', 'approved', 1)` is one signal; write a list of (at,"),
-        ("approved", "signals: write a list of (at, name, payload)"),
-        ([("1h", "approved", {1})], "the payload of `approved` is not JSON"),
+        [("1h", "aproved", 1)],
+        [("soon", "approved", 1)],
+        [("1h", "approved", 1), (-1, "approved", 1)],
+        [(timedelta(days=-1), "approved", 1)],
+        [("1h", "approved")],
+        ["approved"],
+        ("1h", "approved", 1),
+        "approved",
+        [("1h", "approved", {1})],
     ],
 )
-def test_what_is_no_signal_is_refused_before_the_run(signals: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(message)):
+def test_what_is_no_signal_is_refused_before_the_run(signals: Any, says: Says) -> None:
+    with says.raised(ValueError):
         run(ASK, signals=signals)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -368,20 +367,17 @@ def test_an_app_that_is_not_there_is_told_with_what_to_set(says: Says) -> None:
 
 
 @pytest.mark.parametrize(
-    ("raises", "why"),
+    "raises",
     [
-        ({"KeyError": "not_listed"}, "raises: `'KeyError'` is no class of errors that can have a code here"),
-        ({int: "not_listed"}, "raises: `int` is no class of errors that can have a code here"),
-        (
-            {StepFailure: "not_listed"},
-            "raises: `StepFailure` is no class of errors that can have a code here",
-        ),
-        ({KeyError: ""}, "raises: '' is no code; write one such as `not_listed`"),
-        ({KeyError: 3}, "raises: 3 is no code; write one such as `not_listed`"),
+        {"KeyError": "not_listed"},
+        {int: "not_listed"},
+        {StepFailure: "not_listed"},
+        {KeyError: ""},
+        {KeyError: 3},
     ],
 )
-def test_the_codes_of_errors_are_checked(raises: Any, why: str) -> None:
-    with pytest.raises(ToolError, match=re.escape(f"tool `t.find`: {why}")):
+def test_the_codes_of_errors_are_checked(raises: Any, says: Says) -> None:
+    with says.raised(ToolError):
 
         @tool("t.find", raises=raises, registry=Registry())
         def find() -> None: ...

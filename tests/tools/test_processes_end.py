@@ -180,7 +180,7 @@ def test_what_cannot_be_shared_by_a_fork_is_imported_by_each_helper_itself(app: 
 
 
 def test_an_app_that_cannot_be_imported_a_second_time_fails_the_step_and_says_why(
-    write: Path, caplog: pytest.LogCaptureFixture
+    write: Path, caplog: pytest.LogCaptureFixture, says: Says
 ) -> None:
     async def scenario() -> None:
         helpers = Helpers("broken")
@@ -188,9 +188,7 @@ def test_an_app_that_cannot_be_imported_a_second_time_fails_the_step_and_says_wh
             with pytest.raises(StepFailure) as caught:
                 await call(helpers, "broken.any")
             assert caught.value.code == "tool_missing"
-            assert caught.value.message == (
-                "`broken` cannot be imported in a process of its own: RuntimeError: no such place"
-            )
+            says(caught.value.message)
         finally:
             await helpers.close()
 

@@ -185,47 +185,22 @@ def test_what_goes_on_from_a_node_is_refused(field: str, says: Says) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fail", "path", "message", "hint"),
+    ("fail", "path", "hint"),
     [
-        (
-            "out_of_stock",
-            "/nodes/no/fail",
-            "must be an object",
-            "write `fail: {code: out_of_stock, message: …}`",
-        ),
-        (
-            "{code: TimeoutError, message: m}",
-            "/nodes/no/fail/code",
-            "`TimeoutError` is what an exception",
-            "timeout",
-        ),
-        (
-            "{code: permanent, message: m}",
-            "/nodes/no/fail/code",
-            "`permanent` is a class",
-            "class: permanent",
-        ),
-        (
-            "{code: timeot, message: m}",
-            "/nodes/no/fail/code",
-            "no failure has the code `timeot`",
-            "`timeout`",
-        ),
-        ("{code: x, message: m, class: fatal}", "/nodes/no/fail/class", "must be `transient`", ""),
-        ("{code: x}", "/nodes/no/fail/message", "missing", ""),
-        ("{code: x, message: '${ctx.zzz.output}'}", "/nodes/no/fail/message", "there is no node `zzz`", ""),
-        (
-            "{code: x, message: m, reason: y}",
-            "/nodes/no/fail/reason",
-            "`reason` is not known here",
-            "message",
-        ),
+        ("out_of_stock", "/nodes/no/fail", "write `fail: {code: out_of_stock, message: …}`"),
+        ("{code: TimeoutError, message: m}", "/nodes/no/fail/code", "timeout"),
+        ("{code: permanent, message: m}", "/nodes/no/fail/code", "class: permanent"),
+        ("{code: timeot, message: m}", "/nodes/no/fail/code", "`timeout`"),
+        ("{code: x, message: m, class: fatal}", "/nodes/no/fail/class", ""),
+        ("{code: x}", "/nodes/no/fail/message", ""),
+        ("{code: x, message: '${ctx.zzz.output}'}", "/nodes/no/fail/message", ""),
+        ("{code: x, message: m, reason: y}", "/nodes/no/fail/reason", "message"),
     ],
 )
-def test_what_is_wrong_with_it_is_told(fail: str, path: str, message: str, hint: str) -> None:
+def test_what_is_wrong_with_it_is_told(fail: str, path: str, hint: str, says: Says) -> None:
     found = told(f"no: {{fail: {fail}}}")
     assert found[0][0] == path
-    assert message in found[0][1]
+    says(found[0][1])
     assert hint in found[0][2]
 
 

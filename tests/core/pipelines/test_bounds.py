@@ -119,19 +119,20 @@ def test_an_expression_that_is_read_but_too_deep_to_be_followed_is_told(says: Sa
 
 
 @pytest.mark.parametrize(
-    ("value", "code", "said"),
+    ("value", "code"),
     [
-        (float("nan"), "pipeline_invalid", "/: the data of a pipeline cannot be JSON: Out of range float"),
-        ([{"a": float("inf")}], "pipeline_invalid", "/: the data of a pipeline cannot be JSON: Out of range float"),
-        ({"a"}, "pipeline_invalid", "/: the data of a pipeline cannot be JSON: "),
-        pytest.param(10**5_000, "pipeline_invalid", "/: the data of a pipeline cannot be JSON: Exceeds", id="huge"),
-        ("\ud800", "pipeline_invalid", "/: the data of a pipeline cannot be JSON: "),
-        ("x" * 6_000_000, TOO_LARGE, "/: the data of a pipeline: it is larger than 5242880 bytes (filter, select"),
+        (float("nan"), "pipeline_invalid"),
+        ([{"a": float("inf")}], "pipeline_invalid"),
+        ({"a"}, "pipeline_invalid"),
+        pytest.param(10**5_000, "pipeline_invalid", id="huge"),
+        ("\ud800", "pipeline_invalid"),
+        ("x" * 6_000_000, TOO_LARGE),
     ],
 )  # fmt: skip
-def test_what_is_no_json_or_too_large_is_no_input(value: Any, code: str, said: str) -> None:
+def test_what_is_no_json_or_too_large_is_no_input(value: Any, code: str, says: Says) -> None:
     found = broken(value, {"op": "transform", "expression": "@"})
-    assert (found[0], found[1].startswith(said)) == (code, True), found
+    assert found[0] == code
+    says(found[1])
 
 
 def test_data_are_only_so_deep() -> None:

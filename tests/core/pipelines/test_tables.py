@@ -122,23 +122,17 @@ def test_rows_are_kept_for_which_the_condition_holds(where: dict[str, Any], kept
 
 
 @pytest.mark.parametrize(
-    ("where", "said"),
+    "where",
     [
-        (
-            {"field": "airline", "op": "lt", "value": 3},
-            "`airline` in row 0: `<` compares two numbers or two texts",
-        ),
-        (
-            {"field": "id", "op": "matches", "value": "a"},
-            "`id` in row 0: `matches` looks into a text, not a number",
-        ),
-        ({"field": "id", "op": "contains", "value": 1}, "`id` in row 0: `contains` looks into a list"),
+        {"field": "airline", "op": "lt", "value": 3},
+        {"field": "id", "op": "matches", "value": "a"},
+        {"field": "id", "op": "contains", "value": 1},
     ],
 )
-def test_a_type_that_an_operator_cannot_take_is_told_with_its_row(where: dict[str, Any], said: str) -> None:
+def test_a_type_that_an_operator_cannot_take_is_told_with_its_row(where: dict[str, Any], says: Says) -> None:
     code, message = broken(FLIGHTS, {"op": "table_filter", "where": where})
     assert code == "pipeline_data"
-    assert message.startswith(f"/0/where: {said}")
+    says(message)
 
 
 def test_what_an_and_or_an_or_does_not_need_is_not_looked_at() -> None:
@@ -197,21 +191,21 @@ def test_keys_are_equal_as_in_json() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fn", "values", "said"),
+    ("fn", "values"),
     [
-        ("sum", [1, "2"], "a text is there, and this takes numbers (convert with `transform` first)"),
-        ("max", [1, "2"], "a number and a text are there, and this takes numbers or texts"),
-        ("min", [[1]], "a list are there, and this takes numbers or texts"),
-        ("sum", [1e308, 1e308], "the numbers are too large"),
-        ("avg", [10**400, 10**400], "the numbers are too large"),
+        ("sum", [1, "2"]),
+        ("max", [1, "2"]),
+        ("min", [[1]]),
+        ("sum", [1e308, 1e308]),
+        ("avg", [10**400, 10**400]),
     ],
 )
-def test_what_cannot_be_put_together_is_told(fn: str, values: list[Any], said: str) -> None:
+def test_what_cannot_be_put_together_is_told(fn: str, values: list[Any], says: Says) -> None:
     rows = [{"v": value} for value in values]
     step = {"op": "groupby", "by": [], "aggregates": {"x": {"fn": fn, "field": "v"}}}
     code, message = broken(rows, step)
     assert code == "pipeline_data"
-    assert message.startswith(f"/0/aggregates/x: {said}")
+    says(message)
 
 
 # ---- join ------------------------------------------------------------------------------------------------------
