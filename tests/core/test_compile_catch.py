@@ -45,49 +45,34 @@ LOOPING = "to try the same again write `retry`; to go round again, `loop`"
 IN_BETWEEN = (
     "in `catch`, write `to_h` in place of `h`; add `to_h: {value: null}` to the nodes, and `to_h` to `after` "
 )
-OWN_NODE = f"{IN_BETWEEN}of `h`"
 LOOP = "h: {}, m: {after: h, %s}, a: {after: m, loop: {AGAIN, back_to: h}}, z: {after: a}"
-WRONG: list[tuple[str, str, str, str, str | None]] = [
-    ("no node", "a: {catch: hadnler}, handler: {}", "/nodes/a/catch", "there is no node `hadnler`", "did you mean `handler`?"),
-    ("no node in a list", "a: {catch: [h, q]}, h: {}", "/nodes/a/catch/1", "there is no node `q`", ""),
-    ("no node in a rule", "a: {catch: [{then: [h, q]}]}, h: {}", "/nodes/a/catch/0/then/1", "there is no node `q`", ""),
-    ("the node itself", "a: {catch: a}", "/nodes/a/catch", f"`a` is `a` itself, or comes before it: {HANDLED}", LOOPING),
-    ("a node before it", "a: {}, b: {after: a, catch: [{then: a}]}", "/nodes/b/catch/0/then",
-     f"`a` is `b` itself, or comes before it: {HANDLED}", LOOPING),
-    ("the first node of its loop", LOOP.replace("back_to: h}", "back_to: h}, catch: h") % "", "/nodes/a/catch",
-     f"`h` is `a` itself, or comes before it: {HANDLED}", LOOPING),
-    ("a node of its branch", "a: {catch: h, branch: {rules: [{if: 'output.score > 1', then: h}]}}, h: {}", "/nodes/a/catch",
-     "`a` leads to `h` when it is done, too, by its `branch` or `loop`", OWN_NODE),
-    ("its timeout path", "a: {catch: [{then: h}], loop: {AGAIN, timeout_path: h}}, h: {}", "/nodes/a/catch/0/then",
-     "`a` leads to `h` when it is done, too, by its `branch` or `loop`", OWN_NODE),
-    ("its break path", "a: {catch: h, loop: {AGAIN, break_path: h}}, h: {}", "/nodes/a/catch",
-     "`a` leads to `h` when it is done, too, by its `branch` or `loop`", OWN_NODE),
-    ("a node after it", "a: {catch: h}, h: {after: a}", "/nodes/h/after",
-     "`a` leads here only when it has failed, by its `catch`", f"take `a` out of `after`; or leave it there: {IN_BETWEEN}here"),
+WRONG: list[tuple[str, str, str]] = [
+    ("no node", "a: {catch: hadnler}, handler: {}", "/nodes/a/catch"),
+    ("no node in a list", "a: {catch: [h, q]}, h: {}", "/nodes/a/catch/1"),
+    ("no node in a rule", "a: {catch: [{then: [h, q]}]}, h: {}", "/nodes/a/catch/0/then/1"),
+    ("the node itself", "a: {catch: a}", "/nodes/a/catch"),
+    ("a node before it", "a: {}, b: {after: a, catch: [{then: a}]}", "/nodes/b/catch/0/then"),
+    ("the first node of its loop", LOOP.replace("back_to: h}", "back_to: h}, catch: h") % "", "/nodes/a/catch"),
+    ("a node of its branch", "a: {catch: h, branch: {rules: [{if: 'output.score > 1', then: h}]}}, h: {}", "/nodes/a/catch"),
+    ("its timeout path", "a: {catch: [{then: h}], loop: {AGAIN, timeout_path: h}}, h: {}", "/nodes/a/catch/0/then"),
+    ("its break path", "a: {catch: h, loop: {AGAIN, break_path: h}}, h: {}", "/nodes/a/catch"),
+    ("a node after it", "a: {catch: h}, h: {after: a}", "/nodes/h/after"),
     ("a rule that is never asked", "a: {catch: [{then: h}, {code: timeout, then: k}, {then: k}]}, h: {}, k: {}",
-     "/nodes/a/catch/1", "this rule is never asked: rule 1 fits every failure",
-     "let the rule without `code`, `class` and `if` come last"),
+     "/nodes/a/catch/1"),
     ("both inside and outside", "h: {}, m: {after: h, catch: [k, z]}, k: {}, a: {after: [m, k], loop: {AGAIN, back_to: h}}, z: {}",
-     "/nodes/m/catch/1", "`z` is outside of a loop that `k` is in; they cannot be chosen together",
-     "a choice stays in the loop, or leaves it with all that it names"),
-    ("its own output", "a: {catch: [{if: output.score > 1, then: h}]}, h: {}", "/nodes/a/catch/0/if",
-     "`output.score`: the node has given no output yet", "`output` is for `branch` and `loop`; elsewhere, `ctx.NODE.output`"),
-    ("what it was not called with", "a: {catch: [{if: last_error.parameters.x == 1, then: h}]}, h: {}", "/nodes/a/catch/0/if",
-     "`last_error.parameters.x`: nothing produces `parameters`", None),
-    ("a condition that is none", "a: {catch: [{if: [], then: h}]}, h: {}", "/nodes/a/catch/0/if",
-     "a condition is a text or an object, not a list", None),
-    ("a join that can never fire", "a: {catch: h}, h: {}, b: {after: a}, j: {after: [b, h], join: 2}", "/nodes/j/join",
-     "this waits for 2 nodes, and `a` chooses between them: at most 1 can be alive, so that it can never fire", None),
+     "/nodes/m/catch/1"),
+    ("its own output", "a: {catch: [{if: output.score > 1, then: h}]}, h: {}", "/nodes/a/catch/0/if"),
+    ("what it was not called with", "a: {catch: [{if: last_error.parameters.x == 1, then: h}]}, h: {}", "/nodes/a/catch/0/if"),
+    ("a condition that is none", "a: {catch: [{if: [], then: h}]}, h: {}", "/nodes/a/catch/0/if"),
+    ("a join that can never fire", "a: {catch: h}, h: {}, b: {after: a}, j: {after: [b, h], join: 2}", "/nodes/j/join"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("nodes", "path", "message", "hint"), [one[1:] for one in WRONG], ids=[one[0] for one in WRONG]
-)
-def test_what_is_told(nodes: str, path: str, message: str, hint: str | None) -> None:
-    ((found_path, found, found_hint),) = told(nodes)
-    assert (found_path, found) == (path, message)
-    assert hint is None or found_hint == hint
+@pytest.mark.parametrize(("nodes", "path"), [one[1:] for one in WRONG], ids=[one[0] for one in WRONG])
+def test_what_is_told(nodes: str, path: str, says: Says) -> None:
+    ((found, *said),) = told(nodes)
+    assert found == path
+    says(said)
 
 
 @pytest.mark.parametrize(

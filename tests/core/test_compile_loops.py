@@ -58,94 +58,66 @@ def test_two_loops_may_begin_with_the_same_node() -> None:
     assert around(nodes) == {"a": ("c", "b"), "b": ("c", "b"), "c": ("c",)}
 
 
-PROBLEMS: list[tuple[str, str, str, str, str]] = [
-    (
-        "a first node that is not there",
-        "a: {loop: {AGAIN, back_to: b}}",
-        "/nodes/a/loop/back_to",
-        "there is no node `b`",
-        "",
-    ),
+PROBLEMS: list[tuple[str, str, str]] = [
+    ("a first node that is not there", "a: {loop: {AGAIN, back_to: b}}", "/nodes/a/loop/back_to"),
     (
         "a first node that does not lead to the last",
         "a: {}, b: {loop: {AGAIN, back_to: a}}",
         "/nodes/b/loop/back_to",
-        "no way leads from `a` to `b`, so that it cannot be the first node of this loop",
-        "let `b` come after `a`, directly or through other nodes",
     ),
     (
         "a way back among the ways forward",
         "a: {after: b}, b: {after: a, loop: {AGAIN, back_to: a}}",
         "/nodes/a/after",
-        "the loop at `b` comes back here by itself",
-        "take `b` out of the `after` of `a`",
     ),
-    (
-        "a loop that comes after itself",
-        "a: {after: a, loop: {AGAIN}}",
-        "/nodes/a/after",
-        "the loop at `a` comes back here by itself",
-        "take `a` out of the `after` of `a`",
-    ),
+    ("a loop that comes after itself", "a: {after: a, loop: {AGAIN}}", "/nodes/a/after"),
     (
         "an exit into the loop",
         "a: {}, b: {after: a}, c: {after: b, loop: {AGAIN, back_to: a, timeout_path: b}}",
         "/nodes/c/loop/timeout_path",
-        "`b` is in the loop that this should lead out of, or comes before it",
-        "name a node that comes after the loop; the way back is `back_to`",
     ),
     (
         "an exit to what came before",
         "o: {}, a: {after: o}, c: {after: a, loop: {AGAIN, back_to: a, break_path: [o, z]}}, z: {}",
         "/nodes/c/loop/break_path/0",
-        "`o` is in the loop that this should lead out of, or comes before it",
-        "name a node that comes after the loop; the way back is `back_to`",
     ),
     (
         "loops that overlap",
         "a: {}, b: {after: a}, c: {after: b, loop: {AGAIN, back_to: a}}, d: {after: c, loop: {while: output.score < 1, back_to: b}}",
         "/nodes/d/loop",
-        "the loops that end at `c` and at `d` overlap: `b` is in both, and neither is inside the other",
-        "let one end before the other begins, or inside it",
     ),
     (
         "a way into the middle",
         "a: {}, b: {after: [a, x]}, c: {after: b, loop: {AGAIN, back_to: a}}, x: {}",
         "/nodes/b/after/1",
-        "this leads from `x` into the middle of the loop from `a` to `c`",
-        "let `a` come after `x`: a loop begins there and nowhere else",
     ),
     (
         "a plain way out",
         "a: {}, b: {after: a}, c: {after: b, loop: {AGAIN, back_to: a}}, d: {after: b}",
         "/nodes/d/after",
-        "this leads out of the loop that ends at `c`, from `b` and whatever happens in it",
-        "let `d` come after `c`, or let `branch` choose it",
     ),
     (
         "a choice that leaves and stays",
         "a: {branch: {rules: [{if: 'true', then: [b, z]}]}}, b: {}, c: {after: b, loop: {AGAIN, back_to: a}}, z: {}",
         "/nodes/a/branch/rules/0/then/1",
-        "`z` is outside of a loop that `b` is in; they cannot be chosen together",
-        "a choice stays in the loop, or leaves it with all that it names",
     ),
     (
         "what comes after a loop, by its own word always and by the loop's only in one case",
         "a: {loop: {AGAIN, timeout_path: z}}, z: {after: a}",
         "/nodes/z/after",
-        "`a` leads here only when its rounds are used up, by its `timeout_path`",
-        "take `a` out of `after`, or name `z` in its `break_path` too",
     ),
 ]
 
 
 @pytest.mark.parametrize(
-    ("nodes", "path", "message", "suggestion"),
+    ("nodes", "path"),
     [one[1:] for one in PROBLEMS],
     ids=[one[0] for one in PROBLEMS],
 )
-def test_what_cannot_be_a_loop(nodes: str, path: str, message: str, suggestion: str) -> None:
-    assert told(nodes) == [(path, message, suggestion)]
+def test_what_cannot_be_a_loop(nodes: str, path: str, says: Says) -> None:
+    ((found, *said),) = told(nodes)
+    assert found == path
+    says(said)
 
 
 @pytest.mark.parametrize(

@@ -153,9 +153,6 @@ def test_a_fault_has_its_line_and_column(text: str, says: Says) -> None:
     says(fault(text))
 
 
-INDENT = "check the indentation of this line and the ones above"
-
-
 @pytest.mark.parametrize(
     "text",
     [

@@ -15,9 +15,6 @@ from tests.kit.sentences import Says
 # ---- branches
 
 
-RULE_2 = "rule 2 of its branch, `output.n > 5`: to `mid` and `note`, not to `big` and `low`"
-
-
 def test_the_way_is_told_in_order_with_what_was_chosen_and_what_not(says: Says) -> None:
     saga = of(BRANCH)
     saga.go(done("ask", {"n": 7}))

@@ -5,7 +5,6 @@ Nothing is started; real processes are in the `_e2e` files beside this one.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,6 @@ from baton.local.processes import LocalRunError
 from baton.local.stack import Authorizer, EventRule
 from tests.kit.sentences import Says
 from tests.local.project import RULE, declare, write_project
-
-FILTER = re.escape('{"exists":true}')
 
 
 def changed(folder: Path, old: str, new: str) -> Path:
