@@ -140,8 +140,7 @@ def test_the_graphs_of_a_document_and_its_failure_handler_are_drawn_under_their_
 ) -> None:
     file = write(tmp_path, "rounds.yaml", GRAPHS)
     shown = baton("check", file).stdout
-    says.within(shown)
-    says.within(shown)
+    says.within(shown, 2)
     drawn = [line.split() for line in shown.partition("\n\n")[2].splitlines()]
     assert ["≡", "visit", "graph", "one", "for", "each", "of", "[1,", "2],", "40", "at", "a", "time"] in drawn
     at = drawn.index(["graph", "one"])
@@ -187,8 +186,7 @@ def test_all_problems_are_listed_with_place_path_and_suggestion(
     result = baton("check", file)
     assert result.exit_code == 1
     lines = result.stdout.splitlines()
-    says.within(lines[0])
-    says.within(lines[0])
+    says.within(lines[0], 2)
     assert {line.split()[1] for line in lines} >= {"/nodes/order", "/nodes/order/after"}
     says(result.stderr)
 
@@ -305,9 +303,7 @@ def test_a_step_that_asks_first_is_marked_and_the_rules_are_said(
     get = "{tool: std.http, with: {url: 'https://a.example'}, requires_approval: true, after: pay}"
     nodes = f"nodes:\n  pay: {pay}\n  get: {get}\n"
     shown = baton("check", write(tmp_path, "a.yaml", f"name: asks\n{nodes}")).stdout
-    says.within(shown)
-    says.within(shown)
-    says.within(shown)
+    says.within(shown, 3)
     own = "risk: [{action: payment, above: 50, currency: EUR, level: high}]\n"
     file = write(tmp_path, "b.yaml", f"name: asks\n{own}{nodes}")
     says.within(baton("check", file).stdout)

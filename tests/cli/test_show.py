@@ -335,8 +335,7 @@ def test_a_question_is_shown_with_its_id_its_answers_and_until_when(says: Says) 
     )
     assert "0.ask.1: Login required." in shown
     lines = [line.rstrip() for line in shown.splitlines()]
-    says.within(lines)
-    says.within(lines)
+    says.within(lines, 2)
     changes = {"arguments": {"type": "object", "properties": {"day": {}, "hour": {}}}}
     operators = {"for": [{"kind": "role", "name": "operate"}]}
     changing = facts(status="parked", questions=[QUESTION | operators | changes])

@@ -59,8 +59,7 @@ def sagas(http: Http) -> int:
 def test_a_workflow_leads_to_its_form_which_says_what_it_will_do(browser: Browser, says: Says) -> None:
     assert f'href="{PAGE}"' in browser.get("/console/workflows/strict").html
     seen = browser.get(PAGE)
-    says.within(seen.text)
-    says.within(seen.text)
+    says.within(seen.text, 2)
     assert """baton start strict --input '{"city": "Graz",""" in seen.text
     assert "curl -X POST https://api.test/sagas " in seen.text
     example = browser.get(f"{PAGE}?example=1")
@@ -113,9 +112,7 @@ def test_a_form_that_is_filled_wrongly_then_rightly_starts_one_saga_for_two_subm
     }
     wrong = browser.post(PAGE, form)
     assert (wrong.status, sagas(http)) == (422, 0)
-    says.within(wrong.text)
-    says.within(wrong.text)
-    says.within(wrong.text)
+    says.within(wrong.text, 3)
     assert wrong.field("key") == form["key"]
     large = browser.post(PAGE, form | {"/input/party": "10", "labels": ""})
     assert (large.status, large.html.count('aria-invalid="true"'), sagas(http)) == (422, 1, 0)
@@ -180,7 +177,6 @@ def test_it_is_said_what_nodes_start_that_may_call_tools_of_their_own(
     http.register(f"name: starts\nnodes: {nodes}\ngraphs: {graphs}")
     seen = browser.get("/console/workflows/starts/start").text
     says.within(seen)
-    assert "No node names a tool" not in seen
 
 
 def test_who_may_not_start_sees_no_form(http: Http, browser: Browser, says: Says) -> None:

@@ -1,9 +1,9 @@
 """The golden list of what tests hear: whole sentences of explanations and pages, by test, in tests/sentences.yaml.
 
-A test takes the fixture `says` and gives it what was said: `says(why(saga, "a"))`. Of a page, or of what changes with each
-run, `says.within(page)` looks for the list's sentence in it; write the sentence of a new test into the list. After a change
-of wording, `pytest -n 0 --renew-sentences tests/core` writes anew what the tests that run have heard, and of a page what is
-most like the sentence before, so that the diff shows each sentence.
+A test takes the fixture `says` and gives it what was said: `says(why(saga, "a"))`, or `with says.raised(NotFound):`. In a
+page, or in what changes with each run, `says.within(page)` looks for the list's sentence: write that of a new test into it.
+After a change of wording, `pytest -n 0 --renew-sentences tests/core` writes anew what the tests that run have heard, and of
+a page what is most like the sentence before, so that the diff shows each sentence.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ def golden() -> Mapping[str, list[Any]]:
 # Ports, names that chance gives, addresses, and lines of files.
 _OF_A_RUN = re.compile(r"(?<=127\.0\.0\.1:)\d{4,5}|\b[0-9a-f-]{36}\b|(?<=\b0x)[0-9a-f]{6,}|(?<=\.py:)\d+")
 _PROGRAM = re.compile(r"[\w./-]*/bin/(?=baton\b)")  # shown with its folder where no shell finds it
+_LIKE = 0.6
 _RENEW = "run `pytest -n 0 --renew-sentences` with this test if the change is meant"
 _NEW = "write the sentence that this test looks for into tests/sentences.yaml"
 
@@ -75,15 +76,14 @@ class Says:
             assert [plain] == self._expected(), _RENEW
         self.heard.append(plain)
 
-    def within(self, said: str | Iterable[str]) -> None:
-        """The list's sentence stands in this text, or in one of these lines."""
+    def within(self, said: str | Iterable[str], sentences: int = 1) -> None:
+        """So many sentences of the list stand in this text, or each in one of these lines."""
         lines = [said] if isinstance(said, str) else list(said)
-        if self.renews:
-            self.heard.append(self._anew(lines))
-            return
-        assert self._expected(), _NEW
-        assert any(self._expected()[0] in line for line in lines), f"{_RENEW}: {said}"
-        self.heard += self._expected()
+        for _ in range(sentences):
+            (sentence,) = [self._anew(lines)] if self.renews else self._expected() or [""]
+            assert sentence, _NEW
+            assert any(sentence in line for line in lines), f"{_RENEW}: {said}"
+            self.heard.append(sentence)
 
     @contextmanager
     def raised(self, kind: type[Raised]) -> Iterator[pytest.ExceptionInfo[Raised]]:
@@ -99,15 +99,15 @@ class Says:
         return self.known[len(self.heard) : len(self.heard) + 1]
 
     def _anew(self, lines: list[str]) -> str:
-        """The sentence as before where it is still said, at another place of the list if need be; or what is most like it."""
-        others = [one for one in self.known if one not in self.heard]
-        before = [one for one in self._expected() + others if isinstance(one, str)]
+        """The sentence as before, or what is most like it, or another one of the list that stands here."""
+        before = [*self._expected(), *(one for one in self.known if one not in self.heard)]
+        found = [one for one in before if isinstance(one, str) and any(one in line for line in lines)]
         assert before, _NEW
-        if still := [one for one in before if any(one in line for line in lines)]:
-            return still[0]
-        how_much, sentence = max(_most_like(before[0], line) for line in lines)
-        assert how_much > 0.5, f"{_NEW}: nothing is like {before[0]!r}"
-        return sentence
+        if before[:1] == found[:1]:
+            return found[0]
+        how_much, sentence = max(_most_like(str(before[0]), line) for line in lines)
+        assert how_much > _LIKE or found, f"{_NEW}: nothing is like {before[0]!r}"
+        return sentence if how_much > _LIKE else found[0]
 
 
 def written(found: Mapping[str, list[Any]]) -> str:
