@@ -31,10 +31,10 @@ LONGEST := tests/cli/test_local_commands.py $(patsubst %,tests/e2e/test_%.py,eve
 E2E_FILES = $(shell grep -rl --include='test_*.py' 'mark\.e2e' tests)
 # Rooms of tests/ with a tier of their own; `rest` is all the others, so that none is forgotten.
 OWN_TIER := core runtime simulation contract handlers browser deploy e2e
-# Of the simulation, those that let every write meet every fate in `make soak`.
-ALL_FATES := crash_points liveness breakers confirming taking_back taking_back_children taking_back_elsewhere taking_back_losers taking_back_ways planted_bugs schedules races agents background maps events limits_of_requests questions reports
+# Those that let every write meet every fate in `make soak`.
+ALL_FATES = $(shell grep -rl --include='test_*.py' BATON_CRASH_POINTS tests)
 # Those with so many sagas in one world that `make test` has fewer.
-CROWDS := crowds dead_letters neighbours many many_below_one
+CROWDS = $(shell grep -rl --include='test_*.py' BATON_CROWDS tests)
 # Those whose documents, entries and tables are drawn, by the settings of tests/core/build.py: `make soak` draws more of them.
 DRAWN = $(shell grep -rlwE --include='test_*.py' 'PROPERTY|FEW|FEWEST|MORE' tests/core tests/builder)
 
@@ -115,9 +115,9 @@ failures: install-dev  ## steps that fail at random in the simulation, at length
 	@BATON_FAILURES=$(or $(EXAMPLES),200) $(BIN)/pytest -q -n $(JOBS) tests/simulation/test_failures.py
 
 soak: install-dev  ## every fault at every write, then schedules for as long as you like: make soak SECONDS=600 SEED=7
-	@BATON_CRASH_POINTS=all $(BIN)/pytest -q -n $(JOBS) $(ALL_FATES:%=tests/simulation/test_%.py)
+	@BATON_CRASH_POINTS=all $(BIN)/pytest -q -n $(JOBS) $(ALL_FATES)
 	@BATON_EXAMPLES=20 $(BIN)/pytest -q -n $(JOBS) $(DRAWN)
-	@BATON_CROWDS=100000 $(BIN)/pytest -q $(CROWDS:%=tests/simulation/test_%.py)
+	@BATON_CROWDS=100000 $(BIN)/pytest -q $(CROWDS)
 	@BATON_TRANSITIONS=all $(BIN)/pytest -q tests/docs/test_generated.py
 	@$(BIN)/python -m tests.kit.soak --seconds $(or $(SECONDS),60) --seed $(or $(SEED),1) --jobs $(JOBS)
 

@@ -156,6 +156,18 @@ def unmarked_end_to_end(root: Path) -> list[str]:
     return unmarked + [file.name for file in others if "mark.e2e" in file.read_text(encoding="utf-8")]
 
 
+def guesses_of_events(root: Path) -> list[str]:
+    """Calls of `getattr` on an event: its type, a group of types (core/log/events.py) or `asdict` says which fields it has."""
+    guess = re.compile(r"getattr\((?:\w+\.)*(?:event|opened|done)\b")
+    return [
+        f"{file.relative_to(root)}:{number}"
+        for room in ("core", "runtime")
+        for file in sorted((root / "layers/engine/baton" / room).rglob("*.py"))
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+        if guess.search(line)
+    ]
+
+
 def test_no_file_is_longer_than_one_reason_to_change() -> None:
     assert too_long(ROOT) == []
 
@@ -178,6 +190,17 @@ def test_suites_that_prove_behaviour_neither_mock_nor_sleep() -> None:
 
 def test_every_end_to_end_test_says_that_it_is_one() -> None:
     assert unmarked_end_to_end(ROOT) == []
+
+
+def test_no_event_is_asked_for_a_field_that_it_may_not_have() -> None:
+    assert guesses_of_events(ROOT) == []
+
+
+def test_a_guess_is_found(tmp_path: Path) -> None:
+    room = tmp_path / "layers/engine/baton/core"
+    room.mkdir(parents=True)
+    (room / "guess.py").write_text('x = 1\ny = getattr(said.event, "emits", ())')
+    assert guesses_of_events(tmp_path) == ["layers/engine/baton/core/guess.py:2"]
 
 
 def test_a_long_file_is_found(tmp_path: Path) -> None:

@@ -119,3 +119,30 @@ def test_a_saga_says_what_it_waits_for_and_where_to_look(says: Says) -> None:
     saga = {"id": "s1", "status": "waiting", "active": [active, {**active, "node": "again"}]}
     says(waits(saga, NOW)[0])
     says([(why, line.rpartition("baton ")[2]) for why, line in helping(saga) if "breakers" in line])
+
+
+def test_an_event_and_a_saga_say_which_money_a_step_waits_for(says: Says) -> None:
+    event = {
+        "kind": "step_held",
+        "node": "pay",
+        "limit": "budget_saga",
+        "amount": 30_000,
+        "first": True,
+        "at": NOW,
+        "until": NOW + 60_000,
+    }
+    said = EventWords().of(event)
+    assert said is not None
+    says(said[0])
+    assert {"limit", "amount", "first", "until"} <= set(said[1])
+    active = {
+        "node": "pay",
+        "state": "held",
+        "limit": "budget_saga",
+        "needs_usd": 0.03,
+        "since": NOW,
+        "until": NOW + 24_000,
+    }
+    saga = {"id": "s1", "status": "waiting", "active": [active]}
+    says(waits(saga, NOW)[0])
+    assert list(helping(saga)) == []

@@ -12,6 +12,7 @@ from baton.console.timeline import (
     BREAKER,
     ELSEWHERE,
     HANDS_OVER,
+    MONEY,
     OVER,
     PAUSES,
     PERSON,
@@ -159,6 +160,17 @@ def test_each_kind_of_waiting_has_a_bar(opens: str, closes: str, kind: str) -> N
     assert [(bar.kind, bar.begin - T, bar.end - T, bar.version) for bar in found.lanes["a"]] == [
         (kind, 0, 500, 2)
     ]
+
+
+def test_waiting_for_money_has_a_bar_and_advice_of_its_own() -> None:
+    held = {**about("step_held", "a"), "limit": "budget_saga"}
+    found = of(entry(1, 0, held), entry(2, 500, held), entry(3, 900, ran("a", 800, 900)), entry(4, 900, END))
+    assert [(bar.kind, bar.begin - T, bar.end - T) for bar in found.lanes["a"]] == [
+        (MONEY, 0, 900),
+        (RUNS, 800, 900),
+    ]
+    assert shares(found) == {MONEY: 800, RUNS: 100}
+    assert "raise the limit" in found.help
 
 
 def test_what_is_open_goes_on_until_now_and_an_ended_saga_leaves_nothing_open() -> None:

@@ -1,4 +1,4 @@
-"""Steps that wait for a circuit breaker: without an attempt, until a moment; or what a document does instead."""
+"""Steps that wait for a circuit breaker, or for money: without an attempt, until a moment; or what a document does instead."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from baton.core.decide.outcomes import HELD, Outcome
 from baton.core.decide.program import Program
+from baton.core.decide.spending import wait_for_money
 from baton.core.failures.failover import Action, Match, Policy
 from baton.core.failures.policy import PolicyChange, RetryChange
 from baton.core.graph.graph import Catch, Graph
@@ -192,3 +193,112 @@ def test_a_wait_for_a_breaker_is_counted() -> None:
     figures.heard("w", waits(saga), saga.now)
     told = figures.take(saga.now + MINUTE, MINUTE, "worker")
     assert {one["Held"] for one in told if "Held" in one} == {1}
+
+
+# ---- money
+
+
+def short(saga: Saga, slot: str = "a", attempt: int = 1, *, cost: int = 0, first: bool = True) -> Outcome:
+    wait = wait_for_money(saga.state, slot, saga.now, "budget_saga", 30_000, first=first)
+    at = saga.now
+    return Outcome(slot=slot, attempt=attempt, started_at=at, ended_at=at, why=HELD, held=wait, cost=cost)
+
+
+def test_it_waits_for_money_as_a_timer_that_keeps_no_invocation_and_makes_its_first_attempt_then() -> None:
+    saga = Saga(program(task("a")))
+    saga.go()
+    decision = saga.go(short(saga))
+    (wait,) = waits(saga)
+    assert (wait.limit, wait.amount, wait.first, wait.breaker) == ("budget_saga", 30_000, True, "")
+    assert (steps_of(decision), decision.due, decision.again) == ((), wait.until, None)
+    assert status_of(saga.state, saga.program) == "waiting"
+    assert saga.state.held["a"].amount == 30_000
+    assert attempts(saga.go(after_ms=wait.until - saga.now - 1)) == []
+    assert attempts(saga.go(after_ms=1)) == [("a", 1)]
+    saga.go(done("a"))
+    assert saga.state.held == {}
+
+
+def test_what_an_attempt_has_spent_before_it_waits_is_written_in_the_same_entry() -> None:
+    saga = Saga(program(task("a")))
+    saga.go()
+    saga.go(short(saga, cost=500))
+    *_, spent, wait = saga.entries[-1].events
+    assert isinstance(spent, ev.StepInterrupted)
+    assert (spent.why, spent.cost) == ("money", 500)
+    assert isinstance(wait, ev.StepHeld)
+    assert saga.state.money.spent == 500
+    assert saga.state.counts.interrupted == 0
+
+
+def pauses(saga: Saga, count: int) -> list[int]:
+    found = []
+    for _ in range(count):
+        saga.go()
+        saga.go(short(saga))
+        wait = saga.state.held["a"]
+        found.append(wait.until - wait.at)
+        saga.now = wait.until
+    return found
+
+
+def test_pauses_for_money_grow_from_one_second_to_sixty_and_differ_from_saga_to_saga() -> None:
+    sagas = [Saga(program(task("a")), saga=f"s{number}") for number in range(50)]
+    found = [pauses(saga, 24) for saga in sagas]
+    first, last = ([one[at] for one in found] for at in (0, -1))
+    assert (min(first) >= 1_000, max(first) < 2_000) == (True, True)
+    assert (min(last) >= 30_000, max(last) < 60_000) == (True, True)
+    assert len({pause // 10 for pause in first}) > 30, "of a hundred hundredths of a second"
+    assert pauses(Saga(program(task("a")), saga="s1"), 24) == found[1], (
+        "the same log waits for the same times"
+    )
+
+
+def test_a_wait_for_money_after_one_for_a_breaker_begins_with_a_short_pause() -> None:
+    saga = Saga(program(task("a")))
+    saga.go()
+    saga.go(held(saga, for_ms=10 * MINUTE))
+    saga.go(after_ms=10 * MINUTE)
+    saga.go(short(saga))
+    wait = saga.state.held["a"]
+    assert wait.until - wait.at < 2_000
+
+
+def test_waiting_for_money_takes_no_attempt_and_no_time_from_the_retries() -> None:
+    saga = Saga(program(task("a"), failures={"any": PATIENT}))
+    saga.go()
+    saga.go(broken("a", at=saga.now))
+    saga.now = saga.state.failing["a"].due_at
+    for _ in range(10):
+        saga.go()
+        saga.go(short(saga, attempt=2))
+        saga.now = saga.state.held["a"].until
+    assert attempts(saga.go()) == [("a", 2)]
+    saga.go(broken("a", attempt=2, at=saga.now))
+    assert chosen(saga) == [RETRY, RETRY]
+    assert saga.state.held == {}
+
+
+def test_a_rule_for_breakers_says_nothing_of_money() -> None:
+    saga = Saga(program(task("a"), failures={"breaker_open": PolicyChange(ladder=(ROLLBACK,))}))
+    saga.go()
+    saga.go(short(saga))
+    assert len(waits(saga)) == 1
+
+
+def test_a_saga_that_stops_waits_for_no_money_and_has_what_was_spent() -> None:
+    saga = Saga(program(task("a")))
+    saga.go()
+    saga.cancel(grace_ms=MINUTE)
+    saga.go(short(saga, cost=500))
+    assert waits(saga) == []
+    assert saga.state.money.spent == 500
+
+
+def test_what_was_spent_before_a_wait_counts_where_the_saga_no_longer_waits_for_it() -> None:
+    saga = Saga(program(task("a"), task("b", "a")))
+    saga.go()
+    saga.go(done("a"))
+    saga.go(short(saga, cost=500))
+    assert waits(saga) == []
+    assert saga.state.money.spent == 500

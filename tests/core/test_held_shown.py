@@ -1,11 +1,11 @@
-"""What is told of a step that waits for a circuit breaker: in the saga's view, in its events, and when it is explained."""
+"""What is told of a step that waits for a circuit breaker, or for money: in the saga's view, in its events, and when it is explained."""
 
 from __future__ import annotations
 
 from baton.core.read.views import saga_view
 from baton.core.sizes import iso
 from tests.core.build import Saga, done, failed, program, task
-from tests.core.test_held import MINUTE, PATIENT, held
+from tests.core.test_held import MINUTE, PATIENT, held, short
 from tests.core.told import of, whole, why
 from tests.kit.sentences import Says
 
@@ -60,3 +60,25 @@ def test_it_is_over_with_the_next_attempt(says: Says) -> None:
     saga.go(after_ms=MINUTE)
     saga.go(done("a", attempt=2))
     assert "breaker" not in why(saga, "a")
+
+
+def test_a_wait_for_money_names_the_limit_what_it_needs_and_until_when(says: Says) -> None:
+    saga = of("a: {tool: t}\nb: {tool: t, after: a}")
+    saga.go(short(saga))
+    until = saga.state.held["a"].until
+    (active,) = saga_view(saga.state, saga.program, {})["active"]
+    assert active == {
+        "node": "a",
+        "iteration": [],
+        "state": "held",
+        "limit": "budget_saga",
+        "needs_usd": 0.03,
+        "since": iso(saga.now),
+        "until": iso(until),
+    }
+    says(why(saga, "a"))
+    needed = f"`a` waits for 0.03 dollars of the limit `budget_saga`, whose rest others hold; it asks again at {iso(until)}"
+    assert needed in why(saga, "b")
+    saga.cancel()
+    saga.go()
+    says(why(saga, "a"))

@@ -115,6 +115,7 @@ def test_errors_are_counted_by_code_and_by_tool_and_code() -> None:
     ("event", "metric"),
     [
         (ev.StepHeld(node="a", breaker="b", at=T0, until=T0 + 5), "Held"),
+        (ev.StepHeld(node="a", breaker="", limit="budget_saga", amount=9, at=T0, until=T0 + 5), "Held"),
         (ev.SagaEnded(status="rolled_back", undone=ev.Undone()), "RolledBack"),
         (ev.SagaEnded(status="rollback_failed", undone=ev.Undone()), "RollbacksFailed"),
     ],

@@ -1,4 +1,4 @@
-"""The golden log of steps that wait for a circuit breaker."""
+"""The golden logs of steps that wait for a circuit breaker, and for money."""
 
 from __future__ import annotations
 
@@ -22,6 +22,25 @@ def held() -> Saga:
     saga.go(done("a", attempt=2))
     saga.go(_waits(saga, "b", 1, "open"))
     return saga
+
+
+def short() -> Saga:
+    """One that waits for money twice, the second time after calls that it has paid for, and one that waits still."""
+    saga = Saga(program(task("a"), task("b", "a")))
+    saga.go()
+    saga.go(_lacks(saga, "a", "budget_saga", 30_000))
+    saga.go(after_ms=2_000)
+    saga.go(_lacks(saga, "a", "budget_saga", 50_000, cost=20_000))
+    saga.go(after_ms=6_000)
+    saga.go(done("a"))
+    saga.go(_lacks(saga, "b", "limit_cost", 1_234, first=False))
+    return saga
+
+
+def _lacks(saga: Saga, slot: str, limit: str, amount: int, *, cost: int = 0, first: bool = True) -> Outcome:
+    wait = Held(breaker="", at=saga.now, until=saga.now + 2_000, limit=limit, amount=amount, first=first)
+    at = saga.now
+    return Outcome(slot=slot, attempt=1, started_at=at, ended_at=at, why=HELD, held=wait, cost=cost)
 
 
 def _waits(saga: Saga, slot: str, attempt: int, state: str) -> Outcome:

@@ -40,7 +40,7 @@ from tests.history.again import OF_AGAIN
 from tests.history.approvals import approved
 from tests.history.callbacks import OF_CALLBACKS
 from tests.history.ending import ended
-from tests.history.holding import held
+from tests.history.holding import held, short
 from tests.history.mapping import OF_MAPS
 from tests.history.questions import OF_QUESTIONS
 from tests.history.replanning import replanned
@@ -362,6 +362,7 @@ SHAPES: dict[str, Callable[[], Saga]] = {
     "routes": _routes,
     "attempts": _attempts,
     "held": held,
+    "short": short,
     "ended": ended,
     **OF_CALLBACKS,
     **OF_AGAIN,

@@ -55,7 +55,7 @@ def a_breaker_never_opens() -> Iterator[None]:
 @contextmanager
 def a_wait_counts_as_an_attempt() -> Iterator[None]:
     """A step that is held back has failed."""
-    with replaced(failure_handling, "wait_for_breaker", lambda *_: None):
+    with replaced(failure_handling, "may_wait_for_breaker", lambda *_: False):
         yield
 
 

@@ -257,14 +257,13 @@ def a_missing_child_is_not_started_before_it_is_cancelled() -> Iterator[None]:
 def the_fence_of_a_revival_is_tried_once() -> Iterator[None]:
     """Revive row: where a signal comes in between, no entry says that the saga was taken over."""
 
-    async def record(self: Loader, lease: Lease, history: History, assumed: Any) -> bool:
+    async def record(self: Loader, lease: Lease, history: History, assumed: Any) -> None:
         dead = lease.dead
         assert dead is not None
         now = self._p.clock.now()
         death = Revived(dead=dead.owner, dead_epoch=dead.epoch, dead_until=dead.until, at=now)
         if not await self._log.append(lease, history, (death,)):
             await self._log.news(lease, history)
-        return True
 
     with replaced(Loader, "_record_death", record):
         yield

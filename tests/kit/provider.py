@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 
 import uvicorn
+from starlette.types import Receive, Scope, Send
 
 from baton import settings
 from baton.adapters.clock import SystemClock
@@ -31,9 +32,17 @@ class Served:
     """A provider at work: the script that it follows can be changed, `asked` is what it got."""
 
     def __init__(self) -> None:
+        self.url = ""
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew at the same address, without a script."""
         self.script: Script = _nothing
         self.provider = Provider(Books("models"), self._follow)
-        self.url = ""
+        self._application = application(self.provider)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._application(scope, receive, send)
 
     def _follow(self, asked: Asked) -> Reply | Refusal | Awaitable[Reply | Refusal]:
         return self.script(asked)
@@ -47,22 +56,29 @@ def _nothing(asked: Asked) -> Reply:
     raise AssertionError("the test has given no script")
 
 
+_idle: list[Served] = []
+
+
 @contextmanager
 def served() -> Iterator[Served]:
-    """On a thread of this process."""
+    """A provider on a thread of this process. It serves the next one that asks, too: a server takes 100 ms to stop."""
+    one = _idle.pop() if _idle else _started()
+    yield one
+    one.forget()
+    _idle.append(one)
+
+
+def _started() -> Served:
     one = Served()
     # What a script breaks on purpose is an error to uvicorn.
-    server = uvicorn.Server(uvicorn.Config(application(one.provider), log_level="critical", lifespan="off"))
+    server = uvicorn.Server(uvicorn.Config(one, log_level="critical", lifespan="off"))
     # Of TCP by name, so that asyncio switches Nagle's algorithm off.
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(64)
-        thread = threading.Thread(target=server.run, args=([listener],))
-        thread.start()
-        one.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        yield one
-        server.force_exit = server.should_exit = True
-        thread.join()
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(64)
+    threading.Thread(target=server.run, args=([listener],), daemon=True).start()
+    one.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    return one
 
 
 def models(

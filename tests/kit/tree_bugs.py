@@ -8,7 +8,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core.decide import spending
+from baton.core.decide import scheduling, spending
+from baton.core.decide.builder import DecisionBuilder
 from baton.core.log.state import State
 from baton.runtime.money import holds
 from baton.runtime.money.accounts import AccountQueue
@@ -80,4 +81,17 @@ def a_child_is_not_told_of_its_tree() -> Iterator[None]:
 
     real = Children._shared_limits
     with replaced(Children, "_shared_limits", limits):
+        yield
+
+
+@contextmanager
+def what_waits_for_money_is_not_woken() -> Iterator[None]:
+    """Share row: a step that waits for money which others hold has no timer, and asks again with the next sweep."""
+
+    def may_ask(builder: DecisionBuilder, slot: str) -> bool:
+        held = builder.state.held[slot]
+        return builder.now >= held.until if held.limit else real(builder, slot)
+
+    real = scheduling._may_ask_again
+    with replaced(scheduling, "_may_ask_again", may_ask):
         yield

@@ -110,6 +110,7 @@ class World:
         self.slow: dict[str, float] = {}
         self.faults: list[str] = []
         self.invocations: list[str] = []
+        self.billed_s = 0.0  # of workers that have ended
         self.processes: dict[str, Process] = {}
         self.epochs: dict[tuple[str, str], int] = {}
         self.written: dict[tuple[str, int], float] = {}
@@ -236,6 +237,14 @@ class World:
 
         `receives` says for each message which delivery of it this is.
         """
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        try:
+            return await self._work(messages, receives)
+        finally:
+            self.billed_s += clock() - began
+
+    async def _work(self, messages: Sequence[Message], receives: Sequence[int]) -> list[Message]:
         process = self.process("worker")
         self.invocations.append(process.id)
         queue = self.queue if self.slots else None

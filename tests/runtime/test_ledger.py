@@ -7,13 +7,15 @@ import logging
 from decimal import Decimal
 
 import pytest
+from msgspec.structs import replace
 
 from baton.core.decide.spending import day_of
 from baton.core.limits import DAY_MS
 from baton.core.log import events as ev
-from baton.core.log.state import Outbox
+from baton.core.log.state import Held, Outbox
 from baton.errors import BudgetSpent
 from baton.ports import NoRoom, SagaRef, Sums
+from baton.runtime.money.accounts import HeldByOthers
 from baton.runtime.money.halting import Halted
 from tests.kit.sentences import Says
 from tests.runtime.desk import DAY, DOLLAR, LIMITS, NOON, Desk, Failing, graph, run, state, step
@@ -86,11 +88,50 @@ def test_money_that_others_only_hold_costs_no_attempt() -> None:
     desk = Desk()
     other, mine = desk.ledger(), desk.ledger()
     run(other.reserve(state("other"), step(4_990_000), []))
-    with pytest.raises(NoRoom):
+    with pytest.raises(HeldByOthers) as refused:
         run(mine.reserve(state(), step(50_000), []))
+    assert (refused.value.limit, refused.value.amount) == ("budget_user_day", 50_000)
     run(mine.drain(SagaRef("acme", "s1")))
     run(other.settle(state("other"), step(4_990_000), 10))
     run(mine.reserve(state(), step(50_000), []))
+
+
+def test_an_attempt_that_waited_begins_with_what_the_one_before_it_lacked() -> None:
+    desk = Desk()
+    waited = Held(breaker="", at=1, until=2, limit="budget_user_day", amount=70_000, first=True)
+    run(desk.ledger().reserve(state(held={"a": waited}), step(50_000), []))
+    assert desk.sums().held == 70_000
+    for held in (replace(waited, first=False), replace(waited, amount=1)):
+        run(desk.ledger().reserve(state("s2", held={"a": held}), step(50_000), []))
+    assert desk.sums().held == 170_000
+
+
+def test_a_saga_whose_own_attempts_hold_some_of_it_waits_in_the_invocation_that_these_keep() -> None:
+    desk = Desk()
+    other, mine, of = desk.ledger(), desk.ledger(), state(tokens={"a": {}, "b": {}})
+    run(other.reserve(state("other"), step(4_900_000), []))
+    run(mine.reserve(of, step(80_000), []))
+    with pytest.raises(NoRoom) as refused:
+        run(mine.reserve(of, step(50_000, "b"), []))
+    assert not isinstance(refused.value, HeldByOthers)
+    run(mine.settle(of, step(80_000), 80_000))
+    with pytest.raises(HeldByOthers):
+        run(mine.reserve(of, step(50_000, "b"), []))
+
+
+def test_what_no_limit_applies_to_is_counted_where_the_day_is_spent_too() -> None:
+    desk = Desk()
+    ledger, waited = (
+        desk.ledger(),
+        Held(breaker="", at=1, until=2, limit="budget_user_day", amount=9, first=True),
+    )
+    desk.spend(5 * DOLLAR)
+    with pytest.raises(Halted):
+        run(ledger.reserve(state(), step(1), []))
+    of = state(spent=1, held={"a": waited})
+    run(ledger.reserve(of, step(50_000), [], is_free=True))
+    run(ledger.settle(of, step(50_000), 30))
+    assert desk.sums() == Sums(5 * DOLLAR + 30, 5 * DOLLAR + 30)
 
 
 def test_a_step_that_found_no_room_in_its_process_holds_its_money_only_once() -> None:

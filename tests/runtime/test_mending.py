@@ -19,7 +19,7 @@ from tests.kit.corpus import start
 from tests.kit.virtual_time import VirtualClock, run_virtual
 from tests.kit.world import TENANT, World
 
-DAY_MS = 86_400_000
+DAY_S, SELDOM_S = 86_400, 600
 PAID = "name: w\nnodes: {pay: {tool: shop.pay}, mail: {tool: shop.mail, after: pay}}"
 KEY = ("/deployment", "code", "deployed")
 
@@ -75,10 +75,18 @@ async def parked(world: World, build: str = "b1") -> tuple[Shop, str]:
     return shop, saga
 
 
+async def days(world: World, number: float = 1) -> None:
+    """Let days go by, in which the reconciler runs seldom; in the end it runs each minute again."""
+    gap, world.reconciler_gap_s = world.reconciler_gap_s, SELDOM_S
+    await asyncio.sleep(number * DAY_S - SELDOM_S)
+    world.reconciler_gap_s = gap
+    await asyncio.sleep(SELDOM_S)
+
+
 async def test_a_saga_goes_on_by_itself_within_minutes_of_a_deploy_that_mends_it() -> None:
     world = World.start()
     shop, saga = await parked(world)
-    await asyncio.sleep(DAY_MS / 1_000 * 3)
+    await days(world, 3)
     assert shop.tried == ["b1"], "nothing is tried again under the same code"
     shop.deploy("b3")
     await asyncio.sleep(180)
@@ -96,7 +104,7 @@ async def test_a_deploy_that_mends_nothing_tries_it_once_and_tells_no_one_again(
     world = World.start()
     shop, saga = await parked(world)
     shop.deploy("b2")
-    await asyncio.sleep(2 * DAY_MS / 1_000)
+    await days(world, 2)
     assert shop.tried == ["b1", "b2"]
     assert len([event for event in world.events(saga) if isinstance(event, ev.NoticeDue)]) == 1
     incidents = (await world.queries().incidents())["incidents"]
@@ -110,9 +118,9 @@ async def test_a_parked_saga_costs_a_look_a_day() -> None:
     await asyncio.sleep(3_600)
     world.plan.writes.clear()
     epoch = head_of(world, saga).epoch
-    await asyncio.sleep(10 * DAY_MS / 1_000)
-    assert head_of(world, saga).epoch - epoch == 10
-    assert world.plan.writes == ["invoke", "take", "release"] * 10
+    await days(world, 5)
+    assert head_of(world, saga).epoch - epoch == 5
+    assert world.plan.writes == ["invoke", "take", "release"] * 5
 
 
 def test_a_person_lets_it_go_on_at_once_and_can_cancel_it() -> None:
@@ -142,7 +150,7 @@ def test_where_the_code_is_not_known_it_is_looked_at_like_any_other_and_a_person
         shop = Shop(world, bad={""})
         saga = await start(world, PAID, {}, "w")
         await world.settle()
-        await asyncio.sleep(DAY_MS / 1_000)
+        await days(world)
         assert (head_of(world, saga).lane, shop.tried) == (SWEEP, [""])
         await world.service().resume(saga)
         await asyncio.sleep(5)
@@ -249,7 +257,7 @@ async def with_child(world: World, child: str) -> tuple[Shop, str]:
 async def test_the_time_of_a_child_stands_still_while_it_is_parked_and_its_parent_waits() -> None:
     world = World.start()
     shop, saga = await with_child(world, PAID)
-    await asyncio.sleep(5 * DAY_MS / 1_000)
+    await days(world, 5)
     assert (head_of(world, saga).status, shop.done) == ("waiting", ["paid"])
     told = [event for event in world.events(saga) if isinstance(event, ev.ChildOverdue) and event.until]
     assert 4 <= len(told) <= 12, "the longer it stands still, the more seldom its parent looks"
@@ -261,11 +269,11 @@ async def test_the_time_of_a_child_stands_still_while_it_is_parked_and_its_paren
 async def test_a_child_that_goes_on_has_at_least_as_much_time_left_as_before_and_then_is_out_of_it() -> None:
     world = World.start()
     shop, saga = await with_child(world, SLOW.replace("2h", "60h"))
-    await asyncio.sleep(DAY_MS / 1_000)
+    await days(world)
     shop.deploy("b3")
     await asyncio.sleep(3_000)
     assert (head_of(world, saga).status, shop.done) == ("waiting", ["paid", "mailed"])
-    await asyncio.sleep(2 * DAY_MS / 1_000)
+    await days(world, 2)
     assert (head_of(world, saga).status, shop.done) == ("failed", ["paid", "mailed", "refunded"])
 
 
@@ -281,7 +289,7 @@ async def test_the_end_of_its_days_ends_it_and_undoes_nothing() -> None:
     world = World.start()
     world.limits = replace(world.limits, saga_days=2)
     shop, saga = await parked(world)
-    await asyncio.sleep(3.1 * DAY_MS / 1_000)
+    await days(world, 3.1)
     assert (head_of(world, saga).status, shop.done, shop.tried) == ("failed", ["paid"], ["b1"])
 
 
@@ -303,7 +311,7 @@ async def test_the_time_of_a_saga_above_stands_still_too(bound: str, child: str,
     for below in (PAID, MIDDLE):
         await world.service().register(below, json_only=False)
     saga = await start(world, bound % child, {}, "b")
-    await asyncio.sleep(DAY_MS / 1_000)
+    await days(world)
     assert head_of(world, saga).status == ("parked" if bound is BOUND else "waiting")
     assert len(world.entries(saga)) < 40, "it is looked at each hour"
     assert len(world.notices.said) == count, "of the defect alone"
@@ -337,7 +345,7 @@ async def undoing(world: World) -> tuple[Shop, str]:
 async def test_a_rollback_waits_for_code_that_mends_what_undoes_a_step() -> None:
     world = World.start()
     shop, saga = await undoing(world)
-    await asyncio.sleep(DAY_MS / 1_000)
+    await days(world)
     shop.deploy("b2")
     await asyncio.sleep(1_800)
     assert (shop.tried[1:], head_of(world, saga).status) == (["b1", "b2"], "parked")

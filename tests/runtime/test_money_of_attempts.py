@@ -192,7 +192,11 @@ async def test_an_attempt_whose_next_call_finds_the_money_held_by_another_saga_b
     saga = await start(world, hint("truncate_context"))
     await asyncio.sleep(20)
     assert calls == {"hold": 1, "llm": 3}
-    assert (await world.queries().show(saga))["status"] == "running"
+    waiting = await world.queries().show(saga)
+    assert (waiting["status"], waiting["active"][0]["limit"]) == ("waiting", "budget_user_day")
+    assert waiting["active"][0]["needs_usd"] == 0.3, (
+        "what the attempt has paid for, and the call that was refused"
+    )
     await world.settle()
     assert (await world.queries().show(saga))["status"] == "completed"
     assert calls["llm"] == 3 + 3, "it begins anew once, when there is room for as much as it lacked"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import os
+from collections.abc import Sequence
 
 import pytest
 
@@ -14,13 +17,15 @@ from baton.core.log.folding.fold import fold
 from baton.core.log.state import State
 from baton.core.money import micro_dollars
 from baton.errors import StoreUnavailable, Throttled
-from baton.ports import Account, BudgetAnswer, ReservationChange, Sums
+from baton.ports import Account, BudgetAnswer, ReservationChange, StepFailure, Sums
 from baton.runtime.money.holds import PREFIX
-from tests.kit.faults import Crash
+from tests.kit.faults import EVERYTHING, Crash, Plan, scripted
+from tests.kit.virtual_time import run_virtual
 from tests.kit.world import TENANT, World
 from tests.runtime.test_agents import Desk, document
 from tests.runtime.test_many_agents import logged, script
 
+IS_ALL = bool(os.environ.get("BATON_CRASH_POINTS"))
 DOLLAR, CENT, FOREVER = 1_000_000, 10_000, 1 << 62
 TEAMS = """
 name: teams
@@ -231,3 +236,174 @@ async def test_a_saga_without_children_writes_nothing_of_it() -> None:
     await world.settle(600)
     assert not any(one.user.startswith(PREFIX) for one in world.budgets.spent())
     assert account(world, root) == Sums()
+
+
+# ---- waiting for money that others hold
+
+
+def waits(world: World) -> list[ev.StepHeld]:
+    return [event for event in of_kind(world, ev.StepHeld) if isinstance(event, ev.StepHeld)]
+
+
+async def test_who_waits_for_money_holds_no_invocation_and_all_come_to_their_turn() -> None:
+    world = World.start(timeout_s=300, batch=1)
+    calls: list[str] = []
+
+    @tool("slow", registry=world.registry, cost_usd="0.30", timeout="2m")
+    async def slow(context: Context) -> None:
+        calls.append(context.saga)
+        await asyncio.sleep(60)
+        context.spend("0.01")
+
+    world.tools = world.registry.specs()
+    eight = "map: {over: [1, 2, 3, 4, 5, 6, 7, 8], concurrency: 8}, workflow: leaf"
+    root = await start(world, LEAF.replace("think", "slow"), f"name: w\nnodes: {{kids: {{{eight}}}}}")
+    await asyncio.sleep(50)
+    assert len(calls) == 3, "a dollar has room for three at a time"
+    waiting = [saga for saga in sagas(world) if state_of(world, saga).held]
+    assert len(waiting) == 5
+    assert {one.owner for one in world.log.heads() if one.ref.id in waiting} == {""}
+    day = kept_until(state_of(world, root))
+    held = world.budgets.read(Account(TENANT, PREFIX + root, day)).held
+    assert held == 90 * CENT, "nothing is held while they wait"
+    await world.settle(3_600)
+    assert len(calls) == 8
+    ended = state_of(world, root).ended
+    assert ended is not None
+    assert ended.status == "completed"
+    assert world.billed_s < 1.02 * 8 * 60
+    assert {(wait.limit, wait.amount) for wait in waits(world)} == {("budget_saga", 30 * CENT)}
+    assert len(waits(world)) < 8 * 8, "pauses grow"
+    assert account(world, root) == Sums(8 * CENT, 8 * CENT, 0)
+
+
+async def test_a_saga_that_needs_more_has_its_turn_when_the_others_are_done() -> None:
+    world = World.start(timeout_s=300)
+    order: list[str] = []
+
+    @tool("some", registry=world.registry, cost_usd="0.20")
+    async def some(context: Context) -> None:
+        await asyncio.sleep(20)
+        order.append("some")
+
+    @tool("most", registry=world.registry, cost_usd="1")
+    async def most(context: Context) -> None:
+        order.append("most")
+
+    world.tools = world.registry.specs()
+    kids = ", ".join(f"k{number}: {{workflow: leaf}}" for number in range(12))
+    big = "name: big\nnodes: {a: {tool: most}}"
+    root = await start(
+        world, LEAF.replace("think", "some"), big, f"name: w\nnodes: {{{kids}, big: {{workflow: big}}}}"
+    )
+    await world.settle(3_600)
+    assert sorted(order) == ["most"] + ["some"] * 12
+    assert order.index("most") > 9, "while five of them hold their part, there is no room for all of it"
+    assert state_of(world, root).ended is not None
+
+
+async def test_what_can_never_fit_does_not_wait() -> None:
+    world = World.start()
+    add_think(world)
+
+    @tool("dear", registry=world.registry, cost_usd="1.01")
+    async def dear(context: Context) -> None:
+        raise AssertionError("it is not called")
+
+    world.tools = world.registry.specs()
+    nodes = "kid: {workflow: leaf}, dear: {workflow: dear}"
+    await start(world, LEAF, "name: dear\nnodes: {a: {tool: dear}}", f"name: w\nnodes: {{{nodes}}}")
+    await world.settle(3_600)
+    assert waits(world) == []
+    assert [one.code for one in of_kind(world, ev.Parked) if isinstance(one, ev.Parked)] == ["budget_saga"]
+
+
+@pytest.mark.parametrize("limits", [{"user_day_budget_usd": "0.50"}, {"tenant_day_budget_usd": "0.50"}])
+async def test_sagas_that_share_a_day_wait_without_an_invocation_too(limits: dict[str, str]) -> None:
+    world = World.start(limits=Limits(**limits), timeout_s=300, batch=1)  # type: ignore[arg-type]
+    add_think(world)
+    document = "name: one\nnodes: {a: {tool: think, with: {seconds: 60}, timeout: 90s}}"
+    await world.service().register(document, json_only=False)
+    for number in range(2):
+        await world.service().start("one", {}, f"k{number}")
+    await world.settle(7_200)
+    (code,) = {wait.limit for wait in waits(world)}
+    assert code == ("budget_user_day" if "user_day_budget_usd" in limits else "budget_tenant_day")
+    assert world.billed_s < 62
+    parked = [one.code for one in of_kind(world, ev.Parked) if isinstance(one, ev.Parked)]
+    assert parked == [code], "a quarter is spent, and another would be too much"
+
+
+async def test_steps_of_one_saga_that_hold_the_rest_themselves_wait_in_the_invocation_that_they_keep() -> (
+    None
+):
+    world = World.start(timeout_s=300, limits=Limits(user_day_budget_usd="0.70", saga_budget_usd="0"))
+    paid = add_think(world)
+    think = "tool: think, with: {seconds: 20}"
+    saga = await start(world, f"name: w\nnodes: {{a: {{{think}}}, b: {{{think}}}, c: {{{think}}}}}")
+    await world.settle(600)
+    assert len(paid) == 2
+    assert waits(world) == []
+    parked = state_of(world, saga).parked
+    assert parked is not None
+    assert parked.code == "budget_user_day"
+
+
+async def ask_beside_a_hog(plan: Plan) -> tuple[World, str, list[int]]:
+    """A child pays for calls whose next one has to wait, because another child holds the rest.
+    Returns the root, and the length of the text in each call.
+    """
+    world = World.start(timeout_s=60, batch=1, limits=Limits(saga_budget_usd="0.60"))
+    calls: list[int] = []
+
+    @tool("hog", registry=world.registry, cost_usd="0.40", timeout="50s")
+    async def hog(context: Context) -> None:
+        await asyncio.sleep(40)
+
+    @tool("llm", registry=world.registry, cost_usd="0.10", context="text")
+    async def llm(text: str, context: Context) -> str:
+        calls.append(len(text))
+        context.spend("0.10")
+        if len(text) > 4:
+            raise StepFailure("context_exceeded", "too long")
+        return text[:1]
+
+    world.tools = world.registry.specs()
+    hints = "on_failure: {context_exceeded: {hints: [truncate_context]}}"
+    ask = f"name: ask\nnodes: {{p: {{tool: llm, with: {{text: {'abcd ' * 8}}}, {hints}}}}}"
+    kids = "hog: {workflow: leaf}, ask: {workflow: ask}"
+    root = await start(world, LEAF.replace("think", "hog"), ask, f"name: w\nnodes: {{{kids}}}")
+    world.plan = plan
+    await world.settle(7_200)
+    return world, root, calls
+
+
+async def test_the_next_invocation_begins_with_what_an_attempt_lacked_after_it_had_paid() -> None:
+    world, root, calls = await ask_beside_a_hog(Plan())
+    found = waits(world)
+    assert len(found) > 2
+    assert {(wait.amount, wait.first) for wait in found} == {(20 * CENT, True)}, "two calls"
+    (cut,) = of_kind(world, ev.StepInterrupted)
+    assert isinstance(cut, ev.StepInterrupted)
+    assert (cut.why, cut.cost) == ("money", 10 * CENT)
+    assert calls == [39, 19, 19, 9, 4], "what was paid for is paid for once more, and not with each look"
+    assert account(world, root).spent == 50 * CENT
+
+
+def test_whatever_happens_at_a_write_around_such_a_wait_no_money_is_lost() -> None:
+    """Writes meet the fates in turn; with `BATON_CRASH_POINTS` each of them meets all."""
+
+    async def ending(plan: Plan) -> tuple[Sequence[str], str, set[str], int, Sums]:
+        world, root, calls = await ask_beside_a_hog(plan)
+        await asyncio.sleep(2 * max(world.stall_s, world.late_s))
+        ended = state_of(world, root).ended
+        parked = {one.code for one in of_kind(world, ev.Parked) if isinstance(one, ev.Parked)}
+        return plan.writes, ended.status if ended else "", parked, len(calls), account(world, root)
+
+    writes, *_ = run_virtual(ending(Plan()))
+    places = itertools.product(enumerate(writes, 1), EVERYTHING)
+    for (number, write), fate in itertools.islice(places, 0, None, 1 if IS_ALL else len(EVERYTHING) + 1):
+        _, end, parked, calls, sums = run_virtual(ending(scripted([("write", number, fate)])))
+        at = f"{fate} at write {number}, {write}"
+        assert (end, parked) in (("completed", set()), ("", {"budget_saga"})), at
+        assert calls * 10 * CENT <= sums.spent == sums.held <= 60 * CENT, at

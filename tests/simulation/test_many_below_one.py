@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import Counter
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -48,10 +49,15 @@ output: done
 
 
 class Ending:
-    """The account of the tree, the calls that were made, the sagas that were parked, and every broken promise."""
+    """The account of the tree, the calls that were made, the sagas that were parked, and every broken promise.
+
+    `billed_s`: seconds of workers. `asked`: requests to accounts. `waits`: those of steps for money that others held.
+    """
 
     def __init__(self) -> None:
-        self.calls = 0
+        self.calls = self.asked = 0
+        self.billed_s = 0.0
+        self.waits: list[ev.StepHeld] = []
         self.spent = self.held = self.parked = 0
         self.broken: tuple[str, ...] = ()
 
@@ -72,8 +78,8 @@ async def _resumed(service: Service, saga: str) -> Any:
         await service.resume(saga)
 
 
-def spend(plan: Plan, **world: Any) -> Ending:
-    """Let all of them spend, until those for whom nothing is left are parked."""
+def spend(plan: Plan, seconds: float = 0.2, batch: int = 10, **world: Any) -> Ending:
+    """Let all of them spend, in calls of so many `seconds`, until those for whom nothing is left are parked."""
     found = Ending()
 
     async def main() -> None:
@@ -82,12 +88,12 @@ def spend(plan: Plan, **world: Any) -> Ending:
 
         @tool("think", registry=registry, cost_usd=dollars(MOST))
         async def think(context: Context) -> None:
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(seconds)
             found.calls += 1
             context.spend(dollars(COST))
 
         limits = Limits(saga_budget_usd=dollars(LIMIT), user_day_budget_usd="1000")
-        made = World(registry, plan, limits, batch=10, **world)
+        made = World(registry, plan, limits, batch=batch, **world)
         made.books, made.runaway = books, 1_000 * BELOW
         made.switch_on()
         view, _ = await patiently(made, partial(_given))
@@ -98,15 +104,16 @@ def spend(plan: Plan, **world: Any) -> Ending:
             await made.settle(7_200)
         await asyncio.sleep(2 * max(made.stall_s, made.late_s))
         await made.settle(7_200)
+        found.billed_s, found.asked = made.billed_s, made.plan.writes.count("move")
         sums = account(made, view["id"])
         found.spent, found.held = sums.spent, sums.held
         # The root waits for those that are parked: it has no end.
         found.broken = tuple(text for text in of_world(made) if text.startswith(f"{MONEY}:"))
         heads = made.log.heads()
         assert len(heads) == BELOW + 1
-        codes = [
-            event.code for head in heads for event in made.events(head.ref.id) if isinstance(event, ev.Parked)
-        ]
+        told = [event for head in heads for event in made.events(head.ref.id)]
+        codes = [event.code for event in told if isinstance(event, ev.Parked)]
+        found.waits = [event for event in told if isinstance(event, ev.StepHeld)]
         assert {"budget_saga"} <= set(codes) <= {"budget_saga", "worker_killed"}
         found.parked = sum(head.status == "parked" for head in heads)
 
@@ -120,6 +127,18 @@ def test_undisturbed_it_is_all_of_the_limit_and_nothing_more() -> None:
     assert ending.spent == ending.held == ending.calls * COST
     assert LIMIT - MOST < ending.spent <= LIMIT, "the last money is usable"
     assert ending.parked == BELOW - ending.calls
+
+
+def test_who_waits_for_money_is_billed_for_no_time_and_they_do_not_all_ask_at_once() -> None:
+    ending = spend(Plan(), seconds=10, batch=1, timeout_s=60)
+    assert ending.broken == ()
+    assert len(ending.waits) > BELOW // 2
+    assert {wait.limit for wait in ending.waits} == {"budget_saga"}
+    assert ending.billed_s < 1.1 * 10 * ending.calls
+    assert ending.asked < 12 * BELOW
+    begun = min(wait.at for wait in ending.waits)
+    by_second = Counter((wait.until - begun) // 1_000 for wait in ending.waits)
+    assert max(count for second, count in by_second.items() if second > 10) < BELOW // 4
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, NO_ANSWER
 pytestmark = pytest.mark.simulation
 
 SEEDS = range(6)
+IS_ALL = bool(os.environ.get("BATON_CRASH_POINTS"))  # `make soak`
 BUGS: tuple[tuple[Callable[[], Any], str], ...] = (
     (mending_bugs.a_worker_of_any_code_takes_the_message, MENDED),
     (mending_bugs.what_is_parked_during_a_deploy_is_left, MENDED),
@@ -33,7 +35,7 @@ def test_whatever_dies_at_a_write(fate: str) -> None:
     _, plan = mending(0)
     found = {
         number: broken
-        for number in range(1, len(plan.writes) + 1, 5)
+        for number in range(1, len(plan.writes) + 1, 5 if IS_ALL else 25)
         if (broken := mending(0, at={number: fate})[0])
     }
     assert found == {}
@@ -41,7 +43,7 @@ def test_whatever_dies_at_a_write(fate: str) -> None:
 
 def test_whatever_message_is_lost() -> None:
     _, plan = mending(0)
-    for number in range(1, plan.messages + 1, 3):
+    for number in range(1, plan.messages + 1, 3 if IS_ALL else 9):
         assert mending(0, at_messages={number: "lost"})[0] == []
 
 

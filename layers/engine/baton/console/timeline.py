@@ -15,7 +15,7 @@ from baton.core.log import work
 from baton.core.log.events import Closing, Opening
 
 PERSON, WAITS, ELSEWHERE = work.PERSON, work.SIGNAL, work.ELSEWHERE
-RUNS, BREAKER, PAUSES, OVER = "run", "breaker", "pause", "over"
+RUNS, BREAKER, MONEY, PAUSES, OVER = "run", "breaker", "money", "pause", "over"
 HANDS_OVER, STARTS, WRITES = "handover", "cold", "checkpoint"
 NAMES: Final = {
     RUNS: "execution",
@@ -23,6 +23,7 @@ NAMES: Final = {
     WAITS: "waiting for a signal or a timer",
     ELSEWHERE: "work elsewhere",
     BREAKER: "waiting for a circuit breaker",
+    MONEY: "waiting for money that others hold",
     PAUSES: "pause before a retry",
     OVER: "over, until a person had it go on",
     HANDS_OVER: "hand-over to another invocation",
@@ -30,7 +31,7 @@ NAMES: Final = {
     WRITES: "checkpoint",
 }
 # Of what goes on at the same time, the first one is what the saga did.
-_ORDER: Final = (RUNS, ELSEWHERE, PERSON, WAITS, BREAKER, PAUSES, OVER)
+_ORDER: Final = (RUNS, ELSEWHERE, PERSON, WAITS, BREAKER, MONEY, PAUSES, OVER)
 _IDLE: Final = (PAUSES, HANDS_OVER, STARTS, WRITES)
 _SMALLEST: Final = 0.005  # of the whole: idle time that is drawn
 IDLE_MOST: Final = 20
@@ -53,6 +54,7 @@ _HELP: Final = {
     WAITS: "Signals and timers took most of the time: the workflow asked for it.",
     ELSEWHERE: "Work elsewhere, or child sagas, took most of the time: look at what they did.",
     BREAKER: "A target was down for most of the time: let the step go another way (`failover`).",
+    MONEY: "Steps waited most of the time for money that others held: raise the limit, or let fewer of them run at once.",
     PAUSES: "Pauses before retries took most of the time: look at why attempts failed, and at `retry`.",
     OVER: "Most of the time the saga was over, before it was rolled back or forked.",
     HANDS_OVER: "Most of the time the saga waited in the queue for a worker: look at the number of workers and `WorkerConcurrency`.",
@@ -214,7 +216,8 @@ class _Bars:
 def _opened(event: Mapping[str, Any], kind: str) -> str | None:
     """Return the wait that this event begins, or None."""
     is_asked = kind == _PARKED or (kind == "strategy_chosen" and event.get("ask"))
-    return PERSON if is_asked else _OPENS.get(kind)
+    is_money = kind == "step_held" and event.get("limit")
+    return PERSON if is_asked else MONEY if is_money else _OPENS.get(kind)
 
 
 def _words(kind: str) -> str:
@@ -223,7 +226,7 @@ def _words(kind: str) -> str:
 
 def _closes(kind: str, waits: str) -> bool:
     """Return true if an event about a node ends the node's wait."""
-    return kind in _CLOSES or (waits == BREAKER and kind == "node_began")
+    return kind in _CLOSES or (waits in (BREAKER, MONEY) and kind == "node_began")
 
 
 def _lane(event: Mapping[str, Any]) -> str:

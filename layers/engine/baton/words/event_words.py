@@ -13,6 +13,7 @@ from baton.core.log.questions import EXPIRED
 from baton.core.log.scopes import Called, calls_words, is_index, is_turn, item_words, turn_item
 from baton.core.log.state import ANSWER
 from baton.core.log.undos import UNDO, undone_item
+from baton.core.money import dollars
 from baton.words.text import clock, counted, cut, epoch_ms, one_line, span
 
 _MOST = 200
@@ -521,6 +522,10 @@ def _notices_sent(event: Event) -> Said:
 
 
 def _held(event: Event) -> Said:
+    if limit := event.get("limit"):
+        needed = f"{dollars(int(event.get('amount') or 0))} dollars of the limit `{limit}`"
+        words = f"waits for {needed}, whose rest others hold; asks again at {_moment(event.get('until'))}"
+        return words, frozenset(("limit", "amount", "first", "until"))
     state = str(event.get("state") or "open").replace("_", "-")
     words = f"waits for breaker `{event.get('breaker')}`, which is {state}; next probe at {_moment(event.get('until'))}"
     return words, frozenset(("breaker", "until", "state"))

@@ -115,6 +115,9 @@ def waits(saga: Mapping[str, Any], now: int) -> list[str]:
         limit = f"until {when(until, now)}" if until is not None else "without a time limit"
         if item.get("breaker"):
             text = f"for breaker `{item['breaker']}`, next probe {_at(when, item, 'until', now)}"
+        elif item.get("limit"):
+            needed = f"{usd(item.get('needs_usd') or 0)} of the limit `{item['limit']}`"
+            text = f"for {needed}, whose rest others hold; asks again {_at(when, item, 'until', now)}"
         elif item.get("callback"):
             text = f"for work elsewhere since {_at(since, item, 'since', now)}, {limit}"
             if item.get("heartbeat_by"):

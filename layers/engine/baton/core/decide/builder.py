@@ -115,7 +115,7 @@ class DecisionBuilder(Struct):
         self.record.append(event)
         self.state = apply(self.state, event)
         if self.program.index.settles_joins_one_by_one:
-            for token in getattr(event, "emits", ()):
+            for token in event.emits:
                 self.close(slot_of(token.dst, token.iteration))
 
     def close(self, slot: str) -> None:

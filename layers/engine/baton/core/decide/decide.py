@@ -13,7 +13,7 @@ from functools import reduce
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from baton.core.decide.builder import DecisionBuilder, RunStep, late_last, one_after_a_crash
 from baton.core.decide.commands import (
@@ -407,9 +407,7 @@ def _leads_on(event: ev.Event) -> bool:
     """
     if isinstance(event, ev.NoticeDue):
         return event.notice.incident or not event.notice.ask
-    return isinstance(event, ev.AttemptFailed) or bool(
-        getattr(event, "ask", None) or getattr(event, "leads_on", False)
-    )
+    return isinstance(event, ev.AttemptFailed) or bool(event.ask) or event.leads_on
 
 
 def _size(event: ev.Event) -> int:
@@ -420,9 +418,9 @@ def _size(event: ev.Event) -> int:
     size = len(_encode(event))
     if size <= LARGE:
         return size
-    values: dict[str, object] = {}
+    values, fields = dict[str, object](), asdict(event)
     for name in ("output", *event.made):
-        field = getattr(event, name, None)
+        field = fields.get(name)
         values |= field if isinstance(field, dict) else {name: field}
     moved = [len(_encode(one.v)) for one in values.values() if isinstance(one, ev.Value) and not one.ref]
     return size if sum(moved) <= LARGE // 2 else size - sum(moved) + REFERENCE * len(moved)

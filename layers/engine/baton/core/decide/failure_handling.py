@@ -426,24 +426,14 @@ def handle(builder: DecisionBuilder, at: Activation, failure: ev.Failure) -> Non
     )
 
 
-def wait_for_breaker(context: EvaluationContext, attempt: int, held: Held) -> ev.StepHeld | None:
-    """Return the wait; None if the document goes another way at once. Raises `LackingError`.
+def may_wait_for_breaker(context: EvaluationContext, attempt: int, held: Held) -> bool:
+    """Return true if the step waits, false if the document goes another way at once. Raises `LackingError`.
 
     An inverse has no other way. A step has one if its rules or `catch` name the code `breaker_open`, or a
     failover policy fits that makes another call.
     """
-    name, iteration = node_of(context.slot)
-    if not is_undo(context.slot) and _has_another_way(context, attempt, held, name):
-        return None
-    return ev.StepHeld(
-        node=name,
-        iteration=iteration,
-        item=item_of(context.slot),
-        breaker=held.breaker,
-        at=held.at,
-        until=held.until,
-        state=held.state,
-    )
+    name, _ = node_of(context.slot)
+    return is_undo(context.slot) or not _has_another_way(context, attempt, held, name)
 
 
 def breaker_failure(held: Held, node: str) -> ev.Failure:

@@ -55,7 +55,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     `digest` names the call, where a model may plan an equal one. `kept`: the arguments that its inverse
     needs; `key`: its idempotency key, likewise; `done_by`: the earlier performer of its effect: another
     `STEP` of the saga, or another `SAGA`.
-    `held`: the circuit breaker that the step waits for. `acted`: it has failed, and has acted all the same.
+    `held`: the breaker or money that the step waits for. `acted`: it has failed, and has acted all the same.
     """
 
     slot: str
@@ -215,28 +215,48 @@ def settle(
 
 
 def _held(program: Program, state: State, outcome: Outcome, found: FetchedValues) -> Iterator[ev.Event]:
-    """Yield the wait for a circuit breaker, or a failure that the document's rules handle.
+    """Yield the wait for a circuit breaker or for money, or a failure that the document's rules handle.
 
     Raises `LackingError`.
     """
     held, slot = outcome.held, outcome.slot
+    if outcome.cost or outcome.usage or outcome.notices:
+        yield from _no_further(program, state, replace(outcome, why=MONEY), found)
     is_look = state.is_stopping and not is_undo(slot)
     if held is None or not _is_awaited(program, state, outcome):
         return
-    if is_look and not _is_look(program, state, slot):
-        return  # it was about to begin when the saga was stopped
+    if is_look and (held.limit or not _is_look(program, state, slot)):
+        return  # it was about to begin when the saga was stopped; limits of money hold up no look
+    if held.limit:
+        yield _wait(slot, held)
+        return
     # Loaded with the first: most steps meet none.
-    from baton.core.decide.failure_handling import breaker_failure, wait_for_breaker
+    from baton.core.decide.failure_handling import breaker_failure, may_wait_for_breaker
 
     # What finds out whether there is something to undo does not hold the undoing up.
     context = EvaluationContext(program, state, found, slot)
-    wait = None if is_look else wait_for_breaker(context, outcome.attempt, held)
-    if wait is not None:
-        yield wait
+    if not is_look and may_wait_for_breaker(context, outcome.attempt, held):
+        yield _wait(slot, held)
         return
     failure = breaker_failure(held, node_of(slot)[0])
     failure = replace(failure, doubt=True) if is_look else failure
     yield from settle(program, state, replace(outcome, why="", held=None, failure=failure), found)
+
+
+def _wait(slot: str, held: Held) -> ev.StepHeld:
+    name, iteration = node_of(slot)
+    return ev.StepHeld(
+        node=name,
+        iteration=iteration,
+        item=item_of(slot),
+        breaker=held.breaker,
+        at=held.at,
+        until=held.until,
+        state=held.state,
+        limit=held.limit,
+        amount=held.amount,
+        first=held.first,
+    )
 
 
 def _is_look(program: Program, state: State, slot: str) -> bool:

@@ -303,7 +303,7 @@ def schedule_ready(builder: DecisionBuilder) -> None:
         known = len(builder.record)
         _try(builder, slot, to_begin=True)
         said = builder.record[known:]
-        if settles_joins_one_by_one and any(getattr(event, "emits", ()) for event in said):
+        if settles_joins_one_by_one and any(event.emits for event in said):
             return
         if said and builder.program.ends and _leads_to_an_end(builder, said):
             return
@@ -335,7 +335,7 @@ def _leads_to_an_end(builder: DecisionBuilder, said: Iterable[ev.Event]) -> bool
 
     A dead token counts, too: it may be the last for which such a node has waited.
     """
-    tokens = (token for event in said for token in getattr(event, "emits", ()))
+    tokens = (token for event in said for token in event.emits)
     return any(token.dst in builder.program.ends for token in tokens)
 
 
@@ -446,11 +446,14 @@ def _may_begin(builder: DecisionBuilder, at: Activation) -> bool:
 
 
 def _may_ask_again(builder: DecisionBuilder, slot: str) -> bool:
-    """Return true if a step that waits for a circuit breaker asks it again now."""
-    until = builder.state.held[slot].until
-    if builder.now < until:
-        builder.again_at(until)
-    return builder.now >= until
+    """Return true if a step that waits for a circuit breaker, or for money, asks again now.
+
+    A wait for money, however short, does not keep the invocation.
+    """
+    held = builder.state.held[slot]
+    if builder.now < held.until:
+        (builder.due_by if held.limit else builder.again_at)(held.until)
+    return builder.now >= held.until
 
 
 def _asks_python(condition: Condition) -> bool:
@@ -489,7 +492,7 @@ def _run(builder: DecisionBuilder, at: Activation, said: Run) -> None:
 
 
 def _completed(builder: DecisionBuilder, at: Activation, said: Completed) -> None:
-    failing = builder.state.failing.get(at.slot)
+    failing, work = builder.state.failing.get(at.slot), builder.state.open.get(at.slot)
     outcome = Outcome(
         slot=at.slot,
         attempt=1 if failing is None else failing.attempts + 1,
@@ -502,7 +505,7 @@ def _completed(builder: DecisionBuilder, at: Activation, said: Completed) -> Non
         failure=None if said.failure is None else replace(said.failure, node=at.node.name),
         callback=said.callback,
         kept=_kept(builder, at, failing) if at.node.undo else None,
-        key=getattr(builder.state.open.get(at.slot), "key", "") if at.node.undo else "",
+        key=work.key if at.node.undo and isinstance(work, Callback) else "",
     )
     if said.tool and failing is not None:  # what a model has put in its place is done
         from baton.core.decide.failure_handling import notices_of_left_call  # few steps have another way
@@ -554,7 +557,7 @@ def _done(builder: DecisionBuilder, at: Activation, said: Done) -> None:
         except RouteError as error:
             fail(builder, at, ev.failed_with(error.code, error.message, at.node.name), said.first)
             return
-    goes_on = getattr(said.event, "goes_on", False)
+    goes_on = said.event.goes_on
     if goes_on:
         context = late_in(context)
     closing = done(context, builder.now, has_schema=said.has_schema).on(said.event)

@@ -16,19 +16,22 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from baton.core.effects.rows import ANY_ROWS, RowRoom
+from baton.core.failures.policy import draw_jitter
 from baton.core.failures.strategies.base import ON_CALL
 from baton.core.graph.graph import Cap, Node
 from baton.core.limits import DAY_MS, Limits
 from baton.core.log import events as ev
 from baton.core.log.folding.workflow_limits import SAGA, TERMINATE, limit_failure
 from baton.core.log.records import SharedLimit
-from baton.core.log.state import State
+from baton.core.log.state import Held, State
 from baton.core.money import BLOCKED, amount_of, dollars, micro_dollars
 
 SAGA_SPENT, USER_SPENT, WARNING = "budget_saga", "budget_user_day", "budget_warning"
-TENANT_SPENT = "budget_tenant_day"
+TENANT_SPENT, LIMIT_SPENT = "budget_tenant_day", "limit_cost"
 USER_BLOCKED = "user_blocked"
 BEGINS, WAITS = "", "waits"
+FIRST_WAIT_MS, LONGEST_WAIT_MS = 2_000, 60_000
+"""Longest pause, in ms, of the first and of any other wait for money; the shortest is half of it."""
 
 
 class SpendingLimits(msgspec.Struct, frozen=True):
@@ -169,6 +172,18 @@ def parked_notice(key: str, parked: ev.Parked, now: int) -> ev.Notice:
         node=parked.node,
         at=now,
     )
+
+
+def wait_for_money(state: State, slot: str, now: int, limit: str, amount: int, *, first: bool = True) -> Held:
+    """Return the wait of a step until it asks again for money that others hold of a limit.
+
+    The pause grows with each wait in a row. Steps that were refused together ask again at different times.
+    """
+    last = state.held.get(slot)
+    pause = last.until - last.at if last is not None and last.limit else 0
+    draw = draw_jitter(state.origin.saga, slot, state.version)
+    pause = round(min(max(2 * pause, FIRST_WAIT_MS), LONGEST_WAIT_MS) * (1 + draw) / 2)
+    return Held(breaker="", at=now, until=now + pause, limit=limit, amount=amount, first=first)
 
 
 def is_told(state: State, key: str) -> bool:

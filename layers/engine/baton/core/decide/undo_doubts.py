@@ -116,7 +116,7 @@ def unsure_notice(state: State, slot: str, failure: Failure, now: int) -> Notice
     return replace(notice, key=f"{notice.key}.unsure", message=text)
 
 
-def way_of(program: Program, event: Any, at: int) -> dict[str, Any]:
+def way_of(program: Program, event: ev.StepFailed | ev.StepStopped, at: int) -> dict[str, Any]:
     """Return the way, and its earliest time, so that no call under way comes after its inverse.
 
     `at`: the time when the event was written.
@@ -127,7 +127,7 @@ def way_of(program: Program, event: Any, at: int) -> dict[str, Any]:
         return {}
     if undo.keyed and not event.key:
         return {}  # it was cut off, and under which key is not known
-    began = getattr(event, "started_at", at)
+    began = event.started_at if isinstance(event, ev.StepFailed) else at
     longest = node.work.timeout_ms or program.timeout_ms
     return {"way": CALL, "not_before": began + longest + program.skew_ms}
 

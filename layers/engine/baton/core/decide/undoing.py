@@ -410,8 +410,9 @@ def _next(
         child: dict[str, Any] = {"child": first.child}
         done = None if first.child else _event(builder, first.version, first.index)
         by = child if done is None else _done_by(done)
-        doubt = undo_doubts.why(done)
-        way = undo_doubts.way_of(builder.program, done, _entry(builder, first.version).at) if doubt else {}
+        doubt, way = undo_doubts.why(done), dict[str, Any]()
+        if isinstance(done, ev.StepFailed | ev.StepStopped) and doubt:
+            way = undo_doubts.way_of(builder.program, done, _entry(builder, first.version).at)
         return ev.UndoStepBegan(
             node=name,
             iteration=iteration,
@@ -428,10 +429,10 @@ def _next(
     if version <= work.back_to:
         return None
     entry = _entry(builder, version)
-    links: list[tuple[int, Any]] = [
+    links = [
         (index, event)
         for index, event in enumerate(entry.events)
-        if getattr(event, "prior", None) is not None and (below < 0 or index < below)
+        if isinstance(event, ev.Reversible) and event.prior is not None and (below < 0 or index < below)
     ]
     index, event = links[-1]
     is_first = len(links) == 1
@@ -446,7 +447,8 @@ def _next(
     by = _done_by(event)
     is_child = "child" in by
     if isinstance(event, ev.StepFailed | ev.StepStopped) and not is_child:
-        doubt, left = undo_doubts.why(event), bool(getattr(event, "instead", ""))
+        doubt = undo_doubts.why(event)
+        left = bool(event.instead)
         slot = slot_of(event.node, event.iteration, event.item)
         if not left and version <= state.undo.redone.get(slot, -1):
             return ev.UndoPassed(item=event.item, **by, **place, redone=True)
@@ -455,23 +457,24 @@ def _next(
             undo_doubts.way_of(builder.program, event, entry.at),
         )
         return ev.UndoStepBegan(item=item, at=builder.now, **by, **place, doubt=doubt, **way)
-    if getattr(event, "lasting", False) or not _can_undo(builder, event):
+    if event.lasting or not _can_undo(builder, event):
         node = builder.program.nodes.get(event.node)
         stands = node is not None and node.undoes
         return ev.UndoPassed(item=event.item, tool=by.get("tool", ""), **place, stands=stands)
     return ev.UndoStepBegan(item=undo_item(event.item), at=builder.now, **by, **place)
 
 
-def _done_by(event: Any) -> dict[str, Any]:
-    if not (child := getattr(event, "child", "")):
+def _done_by(event: ev.Reversible) -> dict[str, Any]:
+    if not event.child:
         return {"tool": event.tool}
-    return {"child": child, "stopped": True} if isinstance(event, ev.StepStopped) else {"child": child}
+    return {"child": event.child, **({"stopped": True} if isinstance(event, ev.StepStopped) else {})}
 
 
-def _can_undo(builder: DecisionBuilder, event: Any) -> bool:
+def _can_undo(builder: DecisionBuilder, event: ev.Reversible) -> bool:
     node = builder.program.nodes.get(event.node)
-    is_child = bool(getattr(event, "child", ""))
-    return node is not None and (is_child or node.inverse(event.tool, event.item) is not None)
+    if node is None or event.child:
+        return node is not None
+    return node.inverse(event.tool, event.item) is not None
 
 
 def _entry(builder: DecisionBuilder, version: int) -> ev.Entry:

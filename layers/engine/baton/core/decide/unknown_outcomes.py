@@ -388,10 +388,8 @@ def ends_first(
     Raises `LackingError`. The maps that have gone on in that round end first. The join of such a map, if its
     loop begins with it, goes on absorbing tokens from outside of the loop.
     """
-    drops = getattr(event, "drops", ())
-    if not drops:
+    if not isinstance(event, ev.Settles) or not (drops := event.drops):
         return [event]
-    assert isinstance(event, ev.Settles), "no other event ends a round"
     gone, own = state.late.intersection(drops), slot_of(event.node, event.iteration, event.item)
     first: list[ev.Event] = []
     for slot in drops:

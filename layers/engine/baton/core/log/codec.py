@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, get_args
 
 import msgspec
+from msgspec.structs import asdict
 
 from baton.core.graph.graph import hash_of
 from baton.core.log.events import FORMAT, Entry, Event, Gives, Value
@@ -111,8 +112,8 @@ def _values(part: Any) -> Iterator[Value]:
     if isinstance(part, Value):
         yield part
     elif isinstance(part, msgspec.Struct):
-        for name in part.__struct_fields__:
-            yield from _values(getattr(part, name))
+        for value in asdict(part).values():
+            yield from _values(value)
     elif isinstance(part, dict):
         for item in part.values():
             yield from _values(item)

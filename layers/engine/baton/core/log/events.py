@@ -63,6 +63,9 @@ from baton.core.log.work import (
     ChildOpened,
     MapBegan,
     Opens,
+    QuestionClaimed,
+    QuestionClosed,
+    QuestionEscalated,
     QuestionOpened,
     ReplanBegan,
     WaitClosed,
@@ -536,54 +539,15 @@ class StrategyChosen(About, frozen=True, tag="strategy_chosen", omit_defaults=Tr
 
 
 class StepHeld(About, frozen=True, tag="step_held", omit_defaults=True, kw_only=True):
-    """A step waits for a circuit breaker, in `state`, without an attempt, and asks again at `until`."""
+    """A step waits until `until` for a circuit breaker, or for money of a `limit`. It makes no attempt."""
 
-    breaker: str
+    breaker: str  # always written: releases that know no `limit` read such an event, too
     at: int
     until: int
     state: str = "open"
-
-
-class QuestionClosed(About, frozen=True, tag="question_closed", omit_defaults=True, kw_only=True):
-    """A question has its answer, or it `expired`.
-
-    About a failed step: `retry` (perhaps with other arguments), `use`, `fail`. About a step whose call needs
-    an approval: with `approve` the step goes on; with any other answer it fails in the same entry. `by` is
-    the key of the signal that brought the answer. The effect of the answer follows in the same entry, except
-    for an effect with an unknown outcome: the next attempt records the person's `output`.
-    """
-
-    made = ("output",)
-    ask: str
-    action: str
-    at: int
-    by: str = ""
-    arguments: dict[str, Any] = {}  # noqa: RUF012  # each struct has its own
-    output: Value | None = None
-
-
-class QuestionEscalated(About, frozen=True, tag="question_escalated", omit_defaults=True, kw_only=True):
-    """A question had no answer when a step of its escalation was `due`: its audience is told again, or the
-    question goes `to` others.
-
-    If several steps are due at once, people are told of the last alone. Without `due`, a person (`by`) asked
-    for the reminder.
-    """
-
-    ask: str
-    at: int
-    due: int = 0
-    to: str | None = None
-    by: str = ""
-
-
-class QuestionClaimed(About, frozen=True, tag="question_claimed", omit_defaults=True, kw_only=True):
-    """A person claimed a question (`to`); without `to`, the question is for its whole audience again."""
-
-    ask: str
-    at: int
-    by: str
-    to: str = ""
+    limit: str = ""
+    amount: int = 0
+    first: bool = False
 
 
 class NoticeDue(Root, frozen=True, tag="notice_due", omit_defaults=True, kw_only=True):
@@ -609,6 +573,8 @@ FORMAT = 1
 
 Opening = WaitOpened | ChildOpened | QuestionOpened | CallbackOpened | AgentBegan | MapBegan
 Closing = StepSucceeded | NodePassed | WaitClosed | ChildClosed | AgentClosed | MapClosed
+Attempted = StepSucceeded | StepFailed | AttemptFailed | StepInterrupted | CallbackOpened
+Reversible = StepSucceeded | StepFailed | StepStopped | ChildClosed
 Moving = (
     TurnBegan
     | CallsBegan

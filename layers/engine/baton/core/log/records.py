@@ -323,12 +323,62 @@ class Token(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
 
 
 class Root(msgspec.Struct, frozen=True, tag_field="kind", omit_defaults=True, kw_only=True):
-    """Root of the tagged union."""
+    """Root of the tagged union. Its properties hold for an event that has no field of the same name."""
 
     made: ClassVar[tuple[str, ...]] = ()
     """Fields with values that the engine makes: each is a value, or a mapping of values by name."""
     most_inline: ClassVar[int | None] = None
     """Most bytes of such a value that stay in the entry; None: the general limits hold."""
+
+    @property
+    def leads_on(self) -> bool:
+        """True if the consequence of the event must be in the same entry."""
+        return False
+
+    @property
+    def emits(self) -> tuple[Token, ...]:
+        """The tokens on the edges of the node that the event settles."""
+        return ()
+
+    @property
+    def drops(self) -> tuple[str, ...]:
+        """The slots of a round that ends with the event."""
+        return ()
+
+    @property
+    def ask(self) -> Ask | str | None:
+        """The question that the event is about, or its key."""
+        return None
+
+    @property
+    def tool(self) -> str:
+        """The tool whose call the event is about."""
+        return ""
+
+    @property
+    def child(self) -> str:
+        """The id of the child saga that the event is about."""
+        return ""
+
+    @property
+    def callback(self) -> str:
+        """The callback that the event is about."""
+        return ""
+
+    @property
+    def lasting(self) -> bool:
+        """True if nothing undoes what the event tells of."""
+        return False
+
+    @property
+    def instead(self) -> str:
+        """The tool of the call with which the step goes on."""
+        return ""
+
+    @property
+    def goes_on(self) -> bool:
+        """True if items of a map that is done have yet to begin."""
+        return False
 
 
 class About(Root, frozen=True, omit_defaults=True, kw_only=True):
@@ -373,9 +423,9 @@ class Settles(About, frozen=True, omit_defaults=True, kw_only=True):
         return False
 
     @property
-    def ended_by(self) -> str:
+    def by(self) -> str:
         """The key of the outside event that ended the node, if any."""
-        return getattr(self, "by", "")
+        return ""
 
 
 class Gives(Settles, frozen=True, omit_defaults=True, kw_only=True):

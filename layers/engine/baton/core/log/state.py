@@ -165,15 +165,19 @@ class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Held(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A step that waits for a circuit breaker since `at`, and asks again at `until`.
+    """A step that waits since `at` for a circuit breaker, or for money, and asks again at `until`.
 
-    `state`: that of the breaker.
+    `state`: that of the breaker. `limit`: the code of the limit whose rest others hold; the next attempt
+    needs `amount` of it, in micro-dollars, and reserves that `first`, or else with its request.
     """
 
     breaker: str
     at: int
     until: int
     state: str = "open"
+    limit: str = ""
+    amount: int = 0
+    first: bool = False
 
 
 class Segment(msgspec.Struct, frozen=True, array_like=True):

@@ -179,6 +179,48 @@ class QuestionOpened(Opens, frozen=True, tag="question_opened", omit_defaults=Tr
         return Question(ask=self.ask, arguments=self.arguments)
 
 
+class QuestionClosed(About, frozen=True, tag="question_closed", omit_defaults=True, kw_only=True):
+    """A question has its answer, or it `expired`.
+
+    About a failed step: `retry` (perhaps with other arguments), `use`, `fail`. About a step whose call needs
+    an approval: with `approve` the step goes on; with any other answer it fails in the same entry. `by` is
+    the key of the signal that brought the answer. The effect of the answer follows in the same entry, except
+    for an effect with an unknown outcome: the next attempt records the person's `output`.
+    """
+
+    made = ("output",)
+    ask: str
+    action: str
+    at: int
+    by: str = ""
+    arguments: dict[str, Any] = {}  # noqa: RUF012  # each struct has its own
+    output: Value | None = None
+
+
+class QuestionEscalated(About, frozen=True, tag="question_escalated", omit_defaults=True, kw_only=True):
+    """A question had no answer when a step of its escalation was `due`: its audience is told again, or the
+    question goes `to` others.
+
+    If several steps are due at once, people are told of the last alone. Without `due`, a person (`by`) asked
+    for the reminder.
+    """
+
+    ask: str
+    at: int
+    due: int = 0
+    to: str | None = None
+    by: str = ""
+
+
+class QuestionClaimed(About, frozen=True, tag="question_claimed", omit_defaults=True, kw_only=True):
+    """A person claimed a question (`to`); without `to`, the question is for its whole audience again."""
+
+    ask: str
+    at: int
+    by: str
+    to: str = ""
+
+
 class ChildOpened(Opens, frozen=True, tag="child_opened", omit_defaults=True, kw_only=True):
     """A child saga will be started under this id; recorded before its start.
 

@@ -236,15 +236,16 @@ class ModelCosts:
         """The next entry."""
         for event in entry.events:
             self.agent_steps += isinstance(event, ev.Settles) and bool(event.item)
-            for usage in getattr(event, "usage", ()):
-                self._add(getattr(event, "node", ""), usage, is_request=usage.model != UNANSWERED)
-            if isinstance(event, ev.Revived):
+            if isinstance(event, ev.Attempted):
+                for usage in event.usage:
+                    self._add(event.node, usage, is_request=usage.model != UNANSWERED)
+                if event.assumed:
+                    self._add(event.node, ModelUsage(model=UNANSWERED, cost=event.assumed))
+            elif isinstance(event, ev.Revived):
                 for slot, cost in event.assumed.items():
                     read, *written = event.tokens.get(slot) or (0,)
                     usage = ModelUsage(model=UNANSWERED, input=read, output=sum(written), cost=cost)
                     self._add(node_of(slot)[0], usage)
-            elif cost := getattr(event, "assumed", 0):
-                self._add(getattr(event, "node", ""), ModelUsage(model=UNANSWERED, cost=cost))
 
     def _add(self, node: str, usage: ModelUsage, *, is_request: bool = True) -> None:
         sums = self._sums.setdefault((usage.model, node), [0] * 5)

@@ -194,8 +194,7 @@ def _open(reasons: Reasons, place: Place) -> dict[str, Any]:
 
 def _child(place: Place) -> dict[str, Any]:
     """Return the child saga that the slot has started, as the field `child`; empty if it has none."""
-    child = getattr(place.opened, "child", "")
-    return {"child": child} if child else {}
+    return {"child": place.opened.child} if place.opened is not None and place.opened.child else {}
 
 
 def _alive(place: Place) -> list[Arrival]:

@@ -50,7 +50,7 @@ METRICS: Mapping[str, tuple[str, Sets, str]] = {
     "Parked": (COUNT, (("function", "code"), ("function", "workflow", "code")), "sagas that were parked: nothing more begins until a person lets them go on, or their time comes"),
     "RolledBack": (COUNT, _BY_WORKFLOW, "sagas that have undone what they had done"),
     "RollbacksFailed": (COUNT, _BY_WORKFLOW, "sagas of which something could not be undone"),
-    "Held": (COUNT, _BY_WORKFLOW, "times a step was held back by a circuit breaker, without an attempt"),
+    "Held": (COUNT, _BY_WORKFLOW, "times a step was held back, without an attempt: by a circuit breaker, or because others hold the money that it needs"),
     "BreakerOpened": (COUNT, (("function",), ("function", "breaker")), "times a circuit breaker opened"),
     "SagasCompleted": (COUNT, _BY_WORKFLOW, "sagas that completed; with an error budget only"),
     "SagasFailed": (COUNT, _BY_WORKFLOW, "sagas that failed or were rolled back; with an error budget only"),

@@ -22,6 +22,7 @@ from baton.core.log.questions import GIVE_UP, TRY_AGAIN, USE
 from baton.core.log.records import Sent
 from baton.core.log.state import UNKNOWN_OUTCOME, node_of, owner_of, slot_of
 from baton.core.log.undos import undone_item
+from baton.core.money import dollars
 from baton.core.read.views import failure_view, question_view
 from baton.core.sizes import iso
 
@@ -112,7 +113,7 @@ class Place(Struct, gc=False):
 
     `label`: what an item is called. `said`: what its node says of it. `fate`: what undoing made of it.
 
-    `attempts` are those that failed before the last. `held`: the circuit breaker that it waits for now.
+    `attempts` are those that failed before the last. `held`: the breaker or money that it waits for now.
     `moves`: what has happened to a question besides its answer.
     """
 
@@ -284,8 +285,11 @@ def wait_reason(program: Program, place: Place) -> str:
     return program.kinds[program.doing(place.slot).kind].words(place.opened) + asked_since(place.moves)
 
 
-def breaker_wait(event: ev.StepHeld) -> str:
-    """The circuit breaker that a node waits for."""
+def held_for(event: ev.StepHeld) -> str:
+    """The circuit breaker, or the money, that a node waits for."""
+    if event.limit:
+        needed = f"{dollars(event.amount)} dollars of the limit `{event.limit}`"
+        return f"{needed}, whose rest others hold; it asks again at {iso(event.until)}"
     return f"breaker `{event.breaker}`, which is {event.state.replace('_', '-')}; next probe at {iso(event.until)}"
 
 

@@ -30,10 +30,10 @@ from baton.core.read.places import (
     Moment,
     Place,
     SagaFailure,
-    breaker_wait,
     code_and_message,
     condition_words,
     counted,
+    held_for,
     is_asking,
     names_in_words,
     onward_in_words,
@@ -109,7 +109,7 @@ class Story:
         for slot, place in self.places.items():
             if place.opened is None or place.end is not None or slot in state.open:
                 continue
-            is_elsewhere = state.ended is None and bool(getattr(place.opened, "callback", ""))
+            is_elsewhere = state.ended is None and isinstance(place.opened, ev.CallbackOpened)
             if place.opened.work().orphan is not None or is_elsewhere:
                 place.opened = None
 
@@ -248,7 +248,7 @@ class Story:
             not_to=tuple(ways[False]),
             leaves=leaves,
             failure=failure,
-            closed_by=event.ended_by,
+            closed_by=event.by,
             recorded=isinstance(event, ev.StepSucceeded) and event.recorded,
             blocked_ms=event.blocked_ms if isinstance(event, ev.StepSucceeded | ev.StepFailed) else 0,
             until=0 if event.paused is None else event.paused.until,
@@ -294,7 +294,8 @@ def _try(place: Place, event: ev.AttemptFailed | ev.StrategyChosen | ev.Question
     if isinstance(event, ev.AttemptFailed):
         lasted = event.ended_at - event.started_at
         if event.callback:  # it has gone on elsewhere, since its tool began
-            lasted = event.ended_at - getattr(place.opened, "started_at", event.started_at)
+            began = place.opened if isinstance(place.opened, ev.CallbackOpened) else event
+            lasted = event.ended_at - began.started_at
             place.opened = None
         place.attempts.append(
             Attempt(event.attempt, event.tool, event.failure, lasted, event.blocked_ms, when)
@@ -558,7 +559,7 @@ class Reasons:
         if readiness == PENDING:
             return f"waits for its edges from {names_in_words(self.missing(place))}"
         if place.held is not None and self._story.state.parked is None:
-            return f"waits for {breaker_wait(place.held)}"
+            return f"waits for {held_for(place.held)}"
         if place.attempts and (is_asking(place) or self._story.state.parked is None):
             return outlook(place)
         if self._story.state.parked is not None:
@@ -579,7 +580,7 @@ class Reasons:
         if self._readiness(place) == PENDING:
             return f"was waiting for its edges from {names_in_words(self.missing(place))}"
         if place.held is not None:
-            return f"was waiting for {breaker_wait(place.held)}"
+            return f"was waiting for {held_for(place.held)}"
         failed = outlook(place)
         return f"{failed}; it was not done" if failed else "was not done"
 

@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from baton.core.effects.toolspec import ONCE
 from baton.core.graph.graph import Graph
@@ -56,9 +57,10 @@ class Claims:
         if isinstance(event, ev.CallsBegan):
             for one in event.calls:
                 self._called[slot_of(event.node, event.iteration, one.item)] = one.tool
-        ends_elsewhere = getattr(event, "callback", "") and not isinstance(event, ev.CallbackOpened)
-        if not isinstance(event, _ATTEMPTS) or ends_elsewhere:
+        if not isinstance(event, _ATTEMPTS):
             return False
+        if event.callback and not isinstance(event, ev.CallbackOpened):
+            return False  # it has ended elsewhere
         if not event.item or is_index(event.item):
             return event.node in self._nodes
         return (
@@ -297,7 +299,8 @@ class Ledger:
             self._writes += 1 + units(stored_bytes(_encode(output), _CLAIM))
 
     def _put_blobs(self, event: ev.Event) -> None:
-        values = (getattr(event, name, None) for name in ("input", "output", "payload"))
+        fields = asdict(event)
+        values = (fields.get(name) for name in ("input", "output", "payload"))
         self._refs.update(value.ref for value in values if isinstance(value, ev.Value) and value.ref)
 
     # ---- leases
@@ -309,7 +312,7 @@ class Ledger:
         for epoch in range(self._turn.epoch + 1, entry.epoch):
             self._end(self._silent(epoch), dead)
         self._news.clear()  # entries from outside since then were there when this one loaded
-        began = [at for event in entry.events if (at := getattr(event, "started_at", None)) is not None]
+        began = [event.started_at for event in entry.events if isinstance(event, ev.Attempted)]
         self._turn = _Turn(epoch=entry.epoch, owner=len(entry.invocation), first=min([*began, entry.at]))
         self._looks += (looks := self._row.looks(self._turn.first))
         self._writes += looks * (self._head_units(0) + ROW_MOVES)

@@ -26,7 +26,7 @@ from baton.core.log.questions import (
 )
 from baton.core.log.questions import visible_arguments as without_secrets
 from baton.core.log.records import Escalation, Option, Paused
-from baton.core.log.state import State, item_of, node_of, owner_of, status_of
+from baton.core.log.state import Held, State, item_of, node_of, owner_of, status_of
 from baton.core.log.undos import is_undo
 from baton.core.money import MICRO
 from baton.core.read.definition_views import UNITS, cap_view, foretold, json_form
@@ -364,13 +364,19 @@ def _active(state: State, program: Program, slot: str) -> dict[str, Any]:
         shown |= kind.open_view(of, work)
     if what == "held":
         held = state.held[slot]
-        shown |= {"breaker": held.breaker, "since": iso(held.at), "until": iso(held.until)}
+        shown |= _held_view(held) | {"since": iso(held.at), "until": iso(held.until)}
     if slot in state.pauses and what == "waiting":
         shown["until"] = iso(state.pauses[slot].until)
     if what == "joining":
         arrived = state.tokens[slot]
         shown["waits_for"] = [src for src in program.nodes[node].before if src not in arrived]
     return shown
+
+
+def _held_view(held: Held) -> dict[str, Any]:
+    if held.limit:
+        return {"limit": held.limit, "needs_usd": held.amount / MICRO}
+    return {"breaker": held.breaker}
 
 
 def _status(state: State, program: Program) -> str:
@@ -452,8 +458,7 @@ def entry_view(entry: Entry) -> dict[str, Any]:
 
 def _event_view(event: Event) -> dict[str, Any]:
     shown: dict[str, Any] = {"kind": event.__struct_config__.tag}
-    for name in event.__struct_fields__:
-        value = getattr(event, name)
+    for name, value in asdict(event).items():
         if name in _SELDOM and not value:
             continue
         if name in _TIMES and isinstance(value, int):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from baton.core.decide.spending import Bounds, SpendingLimits
 from baton.core.effects.toolspec import ToolSpec
@@ -235,7 +235,7 @@ class InvocationScope:
         there are none.
         """
         for event in events:
-            if event.made or getattr(event, "full", None):
+            if event.made or (isinstance(event, Gives) and event.full is not None):
                 stored = dict[int, Value]()
                 return [await self._slim(owner, event, stored) for event in events]
         return events
@@ -247,9 +247,9 @@ class InvocationScope:
         This includes a value that no node reads: the log holds it all the same, and an entry has only so much
         room. No value is too large: the decision would have been another (core/sizes.py).
         """
-        most = event.most_inline
+        most, fields = event.most_inline, asdict(event)
         for name in event.made:
-            field: Value | dict[str, Value] | None = getattr(event, name)
+            field: Value | dict[str, Value] | None = fields[name]
             if isinstance(field, dict):
                 if field:
                     kept = {

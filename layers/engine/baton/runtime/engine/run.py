@@ -179,10 +179,15 @@ class LogWriter:
         Return true if one was a fork; raises `Superseded` for a newer holder.
         """
         branch = history.state.lineage.branch
-        for entry in await history.catch_up():
-            if entry.epoch > lease.epoch:
-                raise Superseded
+        await self.read_news(lease, history)
         return history.state.lineage.branch != branch
+
+    async def read_news(self, lease: Lease, history: History) -> Sequence[ev.Entry]:
+        """Return the entries that others appended. Raises `Superseded` for a newer holder."""
+        news = await history.catch_up()
+        if any(entry.epoch > lease.epoch for entry in news):
+            raise Superseded
+        return news
 
     async def catch_up(self, run: Run) -> bool:
         """Read the news for a running saga.

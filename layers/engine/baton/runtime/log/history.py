@@ -33,8 +33,7 @@ class History:
     `tail_bytes` is the size of the log behind the newest snapshot, at `snapshot`. Of earlier states it keeps
     those that were asked for, and the one that it began with. `watched`: until when a viewer watches, as the
     last append has found out. `unanswered`: an append whose outcome a fault has left unknown. `owes_death`:
-    the log may lack the death of the worker that had the saga before. `newest` is the entry that was read
-    last.
+    the log may lack the death of the worker that had the saga before.
     """
 
     def __init__(self, log: Log, blobs: Blobs, call: StoreRetrier, ref: SagaRef) -> None:
@@ -47,7 +46,6 @@ class History:
         self.tail_bytes = 0
         self.watched = 0
         self.owes_death = False
-        self.newest: Entry | None = None
         self.unanswered: tuple[Entry, Sequence[Row]] | None = None
         self._past: dict[int, State] = {}
 
@@ -231,7 +229,6 @@ class History:
         try:
             entry = decode_entry(record.data)
             await self._take_in(entry, len(record.data))
-            self.newest = entry
         except Unreadable as error:
             if not error.version:  # else it is one before a fork
                 error.version, error.node = record.version, node_in(record.data)

@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from baton.core.decide.spending import (
+    TENANT_SPENT,
     USER_BLOCKED,
     USER_SPENT,
     SpendingLimits,
@@ -415,6 +416,19 @@ PART = 16
 TRIES = 8
 
 
+class HeldByOthers(NoRoom):
+    """Refusal of money that others hold and may give back.
+
+    `limit`: the code of the limit. The next attempt needs `amount` of it, and reserves that `first` (`Held`).
+    The ledger sets both.
+    """
+
+    def __init__(self, limit: str, text: str) -> None:
+        super().__init__(text)
+        self.limit = limit
+        self.amount, self.first = 0, True
+
+
 class Slices:
     """Shares that the users of one invocation have of their tenants' days.
 
@@ -439,8 +453,8 @@ class Slices:
         """Let the account hold `cost` more, as far as the tenant's day goes.
         What it has spent makes its slices larger.
 
-        Return the tenant's sums if the tenant has not so much left. Raises `NoRoom` if others are always
-        faster.
+        Return the tenant's sums if the tenant has not so much left. Raises `HeldByOthers` if others are
+        always faster.
         """
         async with self._alone[account.account]:
             if account.sums == Sums():
@@ -457,7 +471,7 @@ class Slices:
                     return None
                 if _share(answer.user) == _share(sums) and answer.tenant.held + missing > self._limit:
                     return await self._refused(account, answer)
-        raise NoRoom("others draw from the tenant's day")
+        raise HeldByOthers(TENANT_SPENT, "others draw from the tenant's day")
 
     async def _tenant(self, account: Account) -> Sums:
         tenant = account.of_tenant
@@ -586,6 +600,11 @@ class AttemptSpending(Struct, eq=False):
     def most(self) -> int:
         """The cost so far, or the most that it may come to."""
         return max(micro_dollars(self.spent), self.closed + self.cover)
+
+    @property
+    def is_holding(self) -> bool:
+        """Return true if an account holds something for it."""
+        return any(one.held for one in (self, *self.shared))
 
     def holds(self, amount: int, left: Collection[tuple[str, AccountQueue]]) -> bool:
         """Return true if it has spent nothing and holds this amount on accounts that have all answered."""

@@ -6,6 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from baton.core.decide.spending import (
+    TENANT_SPENT,
     USER_BLOCKED,
     is_told,
     tenant_notices,
@@ -16,7 +17,7 @@ from baton.core.decide.spending import (
 from baton.core.log import events as ev
 from baton.core.log.state import State
 from baton.ports import Account, Clock, NoRoom, Sums
-from baton.runtime.money.accounts import AttemptSpending, LedgerCache, Slices
+from baton.runtime.money.accounts import AttemptSpending, HeldByOthers, LedgerCache, Slices
 
 
 class Halt(Struct, frozen=True):
@@ -75,7 +76,7 @@ class Halting:
         cost: int,
     ) -> None:
         """Have enough of the tenant's day for a call.
-        Raises `NoRoom` when others have the rest, and `Halted`.
+        Raises `HeldByOthers` when others have the rest, and `Halted`.
         """
         account = attempt.account
         tenant = await slices.draw(account, cost - attempt.held + spent - attempt.closed)
@@ -83,7 +84,7 @@ class Halting:
             return
         uncounted = account.uncounted + spent - attempt.closed
         if tenant.spent + uncounted + cost <= self._cache.terms.tenant_day:
-            raise NoRoom("others have the rest of the tenant's day")
+            raise HeldByOthers(TENANT_SPENT, "others have the rest of the tenant's day")
         self._cache.learn(account.account.of_tenant, tenant)
         raise self.by_tenant(state, node, account.account, tenant, cost, what)
 

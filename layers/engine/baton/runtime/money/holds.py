@@ -9,7 +9,16 @@ from typing import Final
 import msgspec
 
 from baton.core.decide.builder import RunStep
-from baton.core.decide.spending import is_told, kept_until, limit_reached, limits_at, parked_notice, tree_key
+from baton.core.decide.spending import (
+    LIMIT_SPENT,
+    SAGA_SPENT,
+    is_told,
+    kept_until,
+    limit_reached,
+    limits_at,
+    parked_notice,
+    tree_key,
+)
 from baton.core.graph.graph import Cap
 from baton.core.log import events as ev
 from baton.core.log.folding.workflow_limits import SAGA, TERMINATE, limit_failure
@@ -24,6 +33,7 @@ from baton.runtime.money.accounts import (
     AccountQueue,
     AccountQueues,
     AttemptSpending,
+    HeldByOthers,
     LedgerCache,
     SharedSpending,
 )
@@ -191,8 +201,8 @@ class SharedHolds:
         """Cover a call of an attempt on all its accounts, from the nearest limit outwards, and count its
         spending.
 
-        Raises `NoRoom` if others hold the rest, `Halted` if the saga's tree has spent it, and `StepFailure`
-        by a limit of a document.
+        Raises `HeldByOthers` if others hold the rest, `Halted` if the saga's tree has spent it, and
+        `StepFailure` by a limit of a document.
         """
         for one in attempt.shared:
             one.account.limit = one.limit.most
@@ -201,7 +211,8 @@ class SharedHolds:
                 continue
             if refused.spent + cost > one.limit.most:
                 raise self._reached(one, state, node, what, refused.spent, cost)
-            raise NoRoom("other sagas of the tree hold the rest")
+            code = SAGA_SPENT if one.limit.node is None else LIMIT_SPENT
+            raise HeldByOthers(code, "other sagas of the tree hold the rest")
 
     async def settle(self, attempt: AttemptSpending, cost: int, left: set[tuple[str, AccountQueue]]) -> None:
         """Count the cost of an attempt, and release its amounts.

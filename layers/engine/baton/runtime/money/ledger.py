@@ -19,7 +19,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from baton.core.decide.builder import RunStep
-from baton.core.decide.spending import WAITS, ask_for, day_of, is_told, parked_notice, saga_key
+from baton.core.decide.spending import (
+    TENANT_SPENT,
+    USER_SPENT,
+    WAITS,
+    ask_for,
+    day_of,
+    is_told,
+    parked_notice,
+    saga_key,
+)
 from baton.core.graph.graph import Graph
 from baton.core.log import events as ev
 from baton.core.log.state import State
@@ -32,6 +41,7 @@ from baton.runtime.money.accounts import (
     AccountQueue,
     AccountQueues,
     AttemptSpending,
+    HeldByOthers,
     LedgerCache,
     Left,
     Slices,
@@ -97,13 +107,19 @@ class Ledger:
                 self._leave((saga, slot))
 
     async def reserve(
-        self, state: State, step: RunStep, spent: list[Decimal], amount: int | None = None
+        self,
+        state: State,
+        step: RunStep,
+        spent: list[Decimal],
+        amount: int | None = None,
+        *,
+        is_free: bool = False,
     ) -> None:
         """Hold what an attempt may cost, before it begins; `amount`, where it is not that of its node.
 
-        `spent` collects what it reports: `drain` settles with that an attempt that was never settled. Raises
-        `NoRoom` when others hold what is left: it can be asked again soon, and no attempt has failed. And
-        `Halted`.
+        `spent` collects what it reports: `drain` settles with that an attempt that was never settled.
+        `is_free`: no limit applies to it, and what it spends is counted all the same. Raises `NoRoom`, which
+        may be `HeldByOthers`, when others hold what is left: no attempt has failed. And `Halted`.
         """
         cache = self._cache
         if not self._counts(state, step):
@@ -111,11 +127,13 @@ class Ledger:
         saga = _key(state)
         amount = step.node.cost if amount is None else amount
         amount = max(amount, self._wanted.get((saga, step.slot, step.attempt), 0))
+        if is_free or state.held:
+            amount = 0 if is_free else max(amount, _lacked(state, step.slot))
         origin = state.origin
         account = self._accounts[cache.account(origin.tenant, origin.user, self._clock.now())]
         self._seen.setdefault(saga, state)
         self._slices.use(account, saga)
-        is_costly = amount or state.money.spent
+        is_costly = not is_free and (amount or state.money.spent)
         if is_costly and (halted := self._halting.known(state, step.node.name, account.account)):
             raise halted
         before = self._under_way[saga].get(step.slot)
@@ -189,8 +207,11 @@ class Ledger:
             await self._hold(state, step.node.name, tool, attempt, cost)
         except Halted:
             raise
-        except NoRoom:
-            self._wanted[saga, step.slot, step.attempt] = spent + cost
+        except NoRoom as refusal:
+            if isinstance(refusal, HeldByOthers):
+                refusal.first = bool(spent)
+            if spent:  # else the calls before it are paid for once more
+                self._wanted[saga, step.slot, step.attempt] = spent + cost
             raise
 
     def room(self, state: State, step: RunStep, context: StepContext, read: int, wanted: int) -> int:
@@ -252,9 +273,14 @@ class Ledger:
             if attempt.shared:
                 await self._shared_holds().hold(seen, node, what, attempt, now, cost)
             await self._hold_of_day(state, node, what, attempt, now, cost)
-        except (NoRoom, StepFailure):
+        except (NoRoom, StepFailure) as refusal:
             if attempt.shared:  # nothing is held while it waits
                 await self._shared_holds().settle(attempt, now, self._left)
+            if isinstance(refusal, HeldByOthers):
+                refusal.amount = now + cost
+                others = (one for one in self._under_way[saga].values() if one is not attempt)
+                if any(one.is_holding for one in others):
+                    raise NoRoom("attempts of this saga hold some of it, and keep its invocation") from None
             raise
 
     async def _hold_of_day(
@@ -273,7 +299,8 @@ class Ledger:
                 raise self._halting.by_user(state, node, account, refused, cost, what)
             if terms.user_day and refused.held + cost > terms.user_day:
                 break
-        raise NoRoom  # others hold the rest
+        code = USER_SPENT if self._cache.terms_of(account).user_day else TENANT_SPENT
+        raise HeldByOthers(code, "others hold the rest of the day")
 
     async def settle(self, state: State, step: RunStep, cost: int) -> tuple[ev.Notice, ...]:
         """Count the cost of an attempt. Return the notices due now. Never fails an attempt that is done."""
@@ -456,6 +483,12 @@ def _key(state: State) -> str:
 @functools.lru_cache(maxsize=1024)  # a step asks four times
 def _key_of(tenant: str, saga: str) -> str:
     return str(SagaRef(tenant, saga))
+
+
+def _lacked(state: State, slot: str) -> int:
+    """Return the amount that an attempt begins with because the one before it lacked that."""
+    before = state.held.get(slot)
+    return before.amount if before is not None and before.first else 0
 
 
 def _costs(state: State, graph: Graph) -> bool:

@@ -8,7 +8,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.decide.program import Program
-from baton.core.log.events import CancelRequested, Forked, StepFailed, StepStopped
+from baton.core.log.events import (
+    CancelRequested,
+    Entry,
+    Forked,
+    Reversible,
+    StepFailed,
+    StepStopped,
+)
 from baton.core.log.folding.forks import lineage_to
 from baton.core.log.folding.workflow_limits import too_old
 from baton.core.log.state import FORK_KEY, State, node_of, slot_of, status_of
@@ -107,8 +114,8 @@ async def rollback_plan(history: History, program: Program, back_to: int = 0) ->
             if isinstance(event, StepStopped) and event.child and not await _has_acted(history, event.child):
                 can -= 1
                 continue
-            in_doubt = isinstance(event, StepFailed | StepStopped) and not getattr(event, "child", "")
-            is_left = bool(getattr(event, "instead", ""))
+            in_doubt = isinstance(event, StepFailed | StepStopped) and not event.child
+            is_left = bool(event.instead)
             if not in_doubt or is_left or version > undo.redone.get(slot, -1):
                 by = _by(program, event)
                 steps.append({"step": slot, "version": version, "by": by, "doubtful": in_doubt})
@@ -128,29 +135,33 @@ async def _has_acted(history: History, child: str) -> bool:
     return state is not None and (state.ended is None or state.undo.is_left)
 
 
-async def _listed(history: History, back_to: int) -> AsyncIterator[tuple[int, Any]]:
+async def _listed(history: History, back_to: int) -> AsyncIterator[tuple[int, Reversible]]:
     """The steps that an undoing comes to, the newest first, with their versions.
     Reads a page at a time, as far as it is asked for.
     """
-    known: dict[int, Any] = {}
+    known: dict[int, Entry] = {}
     version, below = history.state.undo.head, history.state.undo.below
     while version > back_to:
         if version not in known:
             known = {one.version: one for one in await history.entries_to(version)}
         events = known[version].events if below < 0 else known[version].events[:below]
-        links = [event for event in events if getattr(event, "prior", None) is not None]
-        for event in reversed(links):
+        links = [
+            (event, prior)
+            for event in events
+            if isinstance(event, Reversible) and (prior := event.prior) is not None
+        ]
+        for event, _ in reversed(links):
             yield version, event
-        version, below = links[0].prior, -1
+        version, below = links[0][1], -1
 
 
-def _by(program: Program, event: Any) -> str | None:
+def _by(program: Program, event: Reversible) -> str | None:
     """The tool that undoes it; None: nothing does."""
     node = program.nodes.get(event.node)
-    if node is None or getattr(event, "lasting", False):
+    if node is None or event.lasting:
         return None
-    if child := getattr(event, "child", ""):
-        return str(child)
+    if event.child:
+        return event.child
     undo = node.inverse(event.tool, event.item)
     return None if undo is None else undo.step.tool
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Coroutine, Mapping
-from contextlib import suppress
 from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,7 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec.structs import replace
 
 from baton.core.decide.builder import RunStep
-from baton.core.decide.outcomes import APPROVAL, MONEY, STOPPED, Outcome
+from baton.core.decide.outcomes import APPROVAL, HELD, MONEY, STOPPED, Outcome
+from baton.core.decide.spending import wait_for_money
 from baton.core.effects.keys import KeyIncomplete, KeyRule, about, key_of, parameters_of, relevant
 from baton.core.effects.rows import Row
 from baton.core.effects.toolspec import ONCE, ApprovalRequest, ToolSpec, request_for
@@ -49,6 +49,7 @@ from baton.runtime.invocation.attempt import (
 from baton.runtime.invocation.context import Alarm, InvocationContext
 from baton.runtime.invocation.live import LiveShow
 from baton.runtime.invocation.watch import because_of, own_ms
+from baton.runtime.money.accounts import HeldByOthers
 from baton.runtime.money.halting import Halted
 from baton.runtime.money.ledger import Ledger
 from baton.runtime.steps.effects import EffectClaims, OfClaim
@@ -329,7 +330,7 @@ class Steps:
             if asks := may_ask(step, spec):
                 check_first(step, self._tools)
             is_free = has_no_limits(state, step)
-            await self._reserve(state, step, spent, is_free=is_free)
+            await self._ledger.reserve(state, step, spent, foreseen(step, self._tools), is_free=is_free)
             doubt = UnknownOutcome(
                 before=step.failure is not None and step.failure.doubt,
                 acting=spec is not None
@@ -350,28 +351,30 @@ class Steps:
             )
         except NoRoom as refusal:
             halt = refusal.halt if isinstance(refusal, Halted) else None
-            cost = micro_dollars(spent)
-            if halt is None and not cost and not usage:
+            cost, held = micro_dollars(spent), None
+            if isinstance(refusal, HeldByOthers):
+                held = wait_for_money(
+                    state,
+                    step.slot,
+                    self._clock.now(),
+                    refusal.limit,
+                    refusal.amount,
+                    first=refusal.first,
+                )
+            if halt is None and held is None and not cost and not usage:
                 self._ledger.rest(state, step)
                 raise
-            news = await self._ledger.settle(state, step, cost)
+            news = await self._ledger.settle(state, step, cost)  # nothing is held while it waits
             return stopped_outcome(
                 (step, started, self._clock.now(), bill),
                 halt=halt.parked if halt is not None else None,
-                why=MONEY,
+                why=MONEY if held is None else HELD,
+                held=held,
                 notices=(*news, *(halt.notices if halt is not None else ())),
             )
         except asyncio.CancelledError:
             self._ledger.abandon(state, step)
             raise
-
-    async def _reserve(self, state: State, step: RunStep, spent: list[Decimal], *, is_free: bool) -> None:
-        """Hold what the attempt may cost. What has no limits is counted all the same."""
-        if not is_free:
-            await self._ledger.reserve(state, step, spent, foreseen(step, self._tools))
-            return
-        with suppress(NoRoom):
-            await self._ledger.reserve(state, step, spent, 0)
 
     async def drain(self) -> None:
         """Wait briefly until circuit breakers are told what became of these calls."""

@@ -124,7 +124,7 @@ class ResponseCanceller:
         """Cancel the requests that these events have dropped. `before` is the open work before the events."""
         if not any(isinstance(work, Callback) for work in before.values()):
             return  # most have handed nothing over
-        ended = {getattr(event, "callback", "") for event in events}
+        ended = {event.callback for event in events}
         left = responses_left(before, run.history.state.open, ended)
         if left and (models := self._p.models) is not None:
             from baton.runtime.models.model_request import cancel_response

@@ -74,11 +74,11 @@ class Loader:
         if lease.dead is not None and history.owes_death:
             # Before the entry: a worker that stood still meanwhile learns from the entry that it is too late.
             silent = _silent_deaths(lease.dead, entries)
-            left = await self._left_by(lease.dead, silent, history, program)
-            while not await self._record_death(lease, history, left):
+            left = await self._left_by(lease.dead, silent, entries, history, program)
+            while (news := await self._record_death(lease, history, left)) is not None:
                 # An entry of the dead worker may have landed late: it says itself what those before it left.
                 silent = silent if history.state.epoch < lease.dead.epoch else ()
-                left = await self._left_by(lease.dead, silent, history, program)
+                left = await self._left_by(lease.dead, silent, news or entries, history, program)
             history.owes_death = False
         await self._check_money(lease, history, program)
         return program
@@ -91,24 +91,31 @@ class Loader:
                 return
             await self._log.news(lease, history)
 
-    async def _left_by(self, dead: Head, silent: Sequence[str], history: History, program: Program) -> Left:
+    async def _left_by(
+        self,
+        dead: Head,
+        silent: Sequence[str],
+        entries: Sequence[ev.Entry],
+        history: History,
+        program: Program,
+    ) -> Left:
         """Free what the dead worker and the `silent` ones before it held, and return what they left."""
         return await self._p.ledger.revived(
             history.state,
             program.graph,
             dead.until,
             (dead.owner, *silent),
-            _settled_by(dead, history.newest),
+            _settled_by(dead, entries),
             shares=program.shares,
         )
 
-    async def _record_death(self, lease: Lease, history: History, left: Left) -> bool:
-        """Append the death of the last holder, unless the saga has ended. Return false if news came first.
+    async def _record_death(self, lease: Lease, history: History, left: Left) -> Sequence[ev.Entry] | None:
+        """Append the death of the last holder, unless the saga has ended. Return the news that came first.
         This first entry of a revival also fences the old invocation off for good.
         """
         dead = lease.dead
         if dead is None or history.state.ended is not None:
-            return True
+            return None
         death = ev.Revived(
             dead=dead.owner,
             dead_epoch=dead.epoch,
@@ -118,9 +125,8 @@ class Loader:
             tokens=left.tokens,
         )
         if await self._log.append(lease, history, (death,)):
-            return True
-        await self._log.news(lease, history)
-        return False
+            return None
+        return await self._log.read_news(lease, history)
 
 
 def _gave_up(dead: Head, entries: Sequence[ev.Entry]) -> bool:
@@ -139,10 +145,11 @@ def _silent_deaths(dead: Head, entries: Sequence[ev.Entry]) -> tuple[str, ...]:
     return (last.invocation,) if last is not None and last.epoch < dead.epoch else ()
 
 
-def _settled_by(dead: Head, newest: ev.Entry | None) -> dict[str, frozenset[str]]:
-    """Return, by its worker, the slots whose costs are in the newest entry: it began nothing after that.
+def _settled_by(dead: Head, entries: Sequence[ev.Entry]) -> dict[str, frozenset[str]]:
+    """Return, by its worker, the slots whose costs are in the last entry: it began nothing after that.
     Its accounts may still hold for these slots, where they gave it no answer.
     """
+    newest = entries[-1] if entries else None
     if newest is None or (newest.invocation == dead.owner and newest.epoch != dead.epoch):
         return {}
     ended = (event for event in newest.events if isinstance(event, ev.StepInterrupted))

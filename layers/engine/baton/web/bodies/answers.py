@@ -185,12 +185,19 @@ class ActiveNode(SparseAnswer):
     signal: str | None = Field(None, description="Signal that the node waits for.")
     until: Time | None = Field(None, description="Time when the wait ends without a signal.")
     breaker: str = Field("", description="Open circuit breaker; `until` is the time of the next check.")
+    limit: str = Field(
+        "",
+        description="Code of the limit of money whose rest others hold, such as `budget_saga`; `until` is the time"
+        " when the node asks again.",
+    )
+    needs_usd: float = Field(0, description="Dollars of `limit` that the node needs.")
     callback: str = Field(
         "", description="Identifier of the callback that the node waits for. It is not the callback's token."
     )
     since: Time | None = Field(
         None,
-        description="Time when the tool handed over its work, or when the circuit breaker last blocked the node.",
+        description="Time when the tool handed over its work, or when the circuit breaker or the limit last"
+        " blocked the node.",
     )
     heard_at: Time | None = Field(
         None,

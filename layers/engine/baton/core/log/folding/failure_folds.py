@@ -136,7 +136,15 @@ def step_held(state: State, e: ev.StepHeld) -> State:
     before, failing = state.held.get(slot), state.failing.get(slot)
     if slot not in state.tokens or (before is not None and before.at >= e.at):
         return state
-    held = Held(breaker=e.breaker, at=e.at, until=e.until, state=e.state)
+    held = Held(
+        breaker=e.breaker,
+        at=e.at,
+        until=e.until,
+        state=e.state,
+        limit=e.limit,
+        amount=e.amount,
+        first=e.first,
+    )
     after = replace(state, held={**state.held, slot: held})
     if failing is None or not failing.history.since:
         return after

@@ -140,7 +140,7 @@ def too_old(state: State, now: int) -> ev.Failure | None:
     )
 
 
-def count_node(used: dict[str, Used], event: Any, *, is_run: bool) -> dict[str, Used]:
+def count_node(used: dict[str, Used], event: ev.Settles, *, is_run: bool) -> dict[str, Used]:
     """Return the use with a settled node, which ran unless it was skipped."""
     if not is_run:
         return used
@@ -150,12 +150,13 @@ def count_node(used: dict[str, Used], event: Any, *, is_run: bool) -> dict[str, 
         if SAGA not in used and event.node not in used:
             return used
     size = json_bytes(event.output) if isinstance(event, ev.Gives) else 0
+    ended_at = event.ended_at if isinstance(event, ev.StepSucceeded | ev.StepFailed) else 0
     news = {
         scope: replace(
             known,
             hops=known.hops + 1,
             bytes=known.bytes + size,
-            last=max(known.last, getattr(event, "ended_at", 0)),
+            last=max(known.last, ended_at),
         )
         for scope in (SAGA, event.node)
         if (known := used.get(scope)) is not None
