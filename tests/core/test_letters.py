@@ -107,4 +107,6 @@ def test_the_ids_of_the_newest_sixteen_messages_are_kept() -> None:
 def test_a_long_message_is_cut_and_says_so(says: Says) -> None:
     assert cut_body("{}") == "{}"
     assert cut_body("x" * 2_000) == "x" * 2_000
-    says(cut_body("x" * 2_001))
+    body = cut_body("x" * 2_001)
+    assert body.startswith("x" * 2_000)
+    says(body[2_000:])
