@@ -156,27 +156,26 @@ INSTEAD = "write `decide: reject`, or `hand_on`"
 
 
 @pytest.mark.parametrize(
-    ("escalate", "more", "place", "message", "hint"),
+    ("escalate", "more", "place"),
     [
-        ("[{after: 1h, decide: aprove}]", {}, "/0/decide", "must be one of approve, reject", "did you mean `approve`?"),
-        ("[{after: 25h, remind: true}]", {}, "/0/after", "must be before the question expires", "see `expires`, 24h by default"),
-        ("[]", {}, "", "must be 1 to 5 steps", ""),
-        ("[{after: 1h, decide: approve}]", {"tool": "wipe"}, "/0/decide", f"{ONLY}`wipe` requires an approval itself", INSTEAD),
-        ("[{after: 1h, decide: approve}]", {"tool": "t"}, "/0/decide", f"{ONLY}`t` declares none", INSTEAD),
-        ("[{after: 1h, decide: approve}]", {"rules": ""}, "/0/decide", f"{ONLY}the risk of each call of `pay` is high", INSTEAD),
-        ("[{after: 1h, decide: approve}]", {"more": ", always: false"}, "/0/decide",
-         f"{ONLY}with `always: false`, a person is asked only about what is high or critical", INSTEAD),
-        ("[{after: 1h, hand_on: {group: '${ctx.then.output}'}}]", {}, "/0/hand_on/group", "", ""),
+        ("[{after: 1h, decide: aprove}]", {}, "/0/decide"),
+        ("[{after: 25h, remind: true}]", {}, "/0/after"),
+        ("[]", {}, ""),
+        ("[{after: 1h, decide: approve}]", {"tool": "wipe"}, "/0/decide"),
+        ("[{after: 1h, decide: approve}]", {"tool": "t"}, "/0/decide"),
+        ("[{after: 1h, decide: approve}]", {"rules": ""}, "/0/decide"),
+        ("[{after: 1h, decide: approve}]", {"more": ", always: false"}, "/0/decide"),
+        ("[{after: 1h, hand_on: {group: '${ctx.then.output}'}}]", {}, "/0/hand_on/group"),
     ],
 )  # fmt: skip
 def test_the_compiler_refuses_steps_that_cannot_be(
-    escalate: str, more: dict[str, str], place: str, message: str, hint: str
+    escalate: str, more: dict[str, str], place: str, says: Says
 ) -> None:
     with pytest.raises(InvalidDefinition) as refused:
         compiled(escalate, **more)
     (problem,) = refused.value.problems
     assert problem.path == AT + place
-    assert not message or (problem.message, problem.suggestion) == (message, hint)
+    says((problem.message, problem.suggestion))
 
 
 @pytest.mark.parametrize("name", ["' '", "'${input.leads}'"])

@@ -32,24 +32,22 @@ def test_an_event_has_no_problems(more: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "path", "suggested"),
+    ("more", "path"),
     [
-        ({"specversion": "0.3"}, "/specversion", ""),
-        ({"source": "x" * 513}, "/source", ""),
-        ({"dataSchema": "x"}, "/dataSchema", "did you mean `dataschema`?"),
-        ({"amount due": 1}, "/amount due", "put it into `data`"),
-        ({"amount": 1.5}, "/amount", "put it into `data`"),
-        ({"time": 5}, "/time", ""),
-        ({"time": "2026-12-01T09:00:00"}, "/time", ""),
-        ({"data": 1, "data_base64": "eA=="}, "/data_base64", ""),
+        ({"specversion": "0.3"}, "/specversion"),
+        ({"source": "x" * 513}, "/source"),
+        ({"dataSchema": "x"}, "/dataSchema"),
+        ({"amount due": 1}, "/amount due"),
+        ({"amount": 1.5}, "/amount"),
+        ({"time": 5}, "/time"),
+        ({"time": "2026-12-01T09:00:00"}, "/time"),
+        ({"data": 1, "data_base64": "eA=="}, "/data_base64"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(
-    more: dict[str, Any], path: str, suggested: str, says: Says
-) -> None:
+def test_what_is_wrong_is_told_with_its_place(more: dict[str, Any], path: str, says: Says) -> None:
     (found,) = event_problems({**EVENT, **more}, "/3")
-    assert (found.path, found.suggestion) == (f"/3{path}", suggested)
-    says(found.message)
+    assert found.path == f"/3{path}"
+    says((found.message, found.suggestion))
 
 
 def test_what_is_missing_may_have_another_name(says: Says) -> None:

@@ -71,35 +71,32 @@ def test_every_node_that_takes_a_signal_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("events", "path", "said", "suggested"),
+    ("events", "path"),
     [
-        ("{}", "/events", "there is no rule", "`start` or `signal`"),
-        ("[settled]", "/events", "must be an object", ""),
-        (f"{{start: [{', '.join(['a'] * 21)}]}}", "/events/start", "21 rules, and 20 are the most", ""),
-        ("{start: [{}]}", "/events/start/0/type", "`type` is missing", ""),
-        ("{start: [{type: a, where: x}]}", "/events/start/0/where", "not known here", "`when`"),
-        ("{start: [{type: a, signal: paid}]}", "/events/start/0/signal", "not known here", ""),
-        ("{signal: [{type: a, signal: paid}]}", "/events/signal/0/correlation_key", "is missing", ""),
-        (f"{{signal: [{{{RULE}, signal: pad}}]}}", "/events/signal/0/signal", "no node waits for", "`paid`"),
-        (f"{{signal: [{{{RULE}, signal: zzzzzz}}]}}", "/events/signal/0/signal", "no node", "there are hint, paid, stop"),
-        ("{start: [{type: a, input: '${input.x}'}]}", "/events/start/0/input", "`event` alone", ""),
-        ("{start: [{type: a, input: {n: '${evnt}'}}]}", "/events/start/0/input/n", "must begin with `event`", "event.data"),
-        ("{start: [{type: a, input: '${event.data'}]}", "/events/start/0/input", "is missing", ""),
-        ("{start: [{type: a, correlation_key: '${ctx.paid.output}'}]}", "/events/start/0/correlation_key", "alone", ""),
-        ("{start: [{type: a, labels: {'5': x}}]}", "/events/start/0/labels", "no name of a label", ""),
-        ("{start: [{type: a, when: input.n > 0}]}", "/events/start/0/when", "`event` alone", ""),
-        ("{start: [{type: a, when: 'event.data.n >'}]}", "/events/start/0/when", "", ""),
-        ("{start: [{type: a, when: {python: 'def evaluate(output, context): return True'}}]}", "/events/start/0/when", "without Python", "CEL"),
-        (f"{{start: [{{type: a, input: {'x' * 8_200}}}]}}", "/events/start/0/input", "at most 8,192 bytes", ""),
+        ("{}", "/events"),
+        ("[settled]", "/events"),
+        (f"{{start: [{', '.join(['a'] * 21)}]}}", "/events/start"),
+        ("{start: [{}]}", "/events/start/0/type"),
+        ("{start: [{type: a, where: x}]}", "/events/start/0/where"),
+        ("{start: [{type: a, signal: paid}]}", "/events/start/0/signal"),
+        ("{signal: [{type: a, signal: paid}]}", "/events/signal/0/correlation_key"),
+        (f"{{signal: [{{{RULE}, signal: pad}}]}}", "/events/signal/0/signal"),
+        (f"{{signal: [{{{RULE}, signal: zzzzzz}}]}}", "/events/signal/0/signal"),
+        ("{start: [{type: a, input: '${input.x}'}]}", "/events/start/0/input"),
+        ("{start: [{type: a, input: {n: '${evnt}'}}]}", "/events/start/0/input/n"),
+        ("{start: [{type: a, input: '${event.data'}]}", "/events/start/0/input"),
+        ("{start: [{type: a, correlation_key: '${ctx.paid.output}'}]}", "/events/start/0/correlation_key"),
+        ("{start: [{type: a, labels: {'5': x}}]}", "/events/start/0/labels"),
+        ("{start: [{type: a, when: input.n > 0}]}", "/events/start/0/when"),
+        ("{start: [{type: a, when: 'event.data.n >'}]}", "/events/start/0/when"),
+        ("{start: [{type: a, when: {python: 'def evaluate(output, context): return True'}}]}", "/events/start/0/when"),
+        (f"{{start: [{{type: a, input: {'x' * 8_200}}}]}}", "/events/start/0/input"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_told_with_what_would_be_right(
-    events: str, path: str, said: str, suggested: str
-) -> None:
+def test_what_is_wrong_is_told_with_what_would_be_right(events: str, path: str, says: Says) -> None:
     (found,) = wrong(events)
     assert found[0] == path
-    assert said in found[1]
-    assert suggested in found[2]
+    says(found[1:])
 
 
 def test_a_workflow_without_a_wait_can_get_no_signal(says: Says) -> None:

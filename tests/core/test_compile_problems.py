@@ -317,7 +317,7 @@ def test_the_place_of_a_missing_key_is_that_of_what_it_should_be_in() -> None:
 def test_only_the_first_problems_get_a_suggestion_because_looking_for_one_takes_long() -> None:
     text = HEAD + "".join(f"  b{i}: {{tool: t, after: aa}}\n" for i in range(MAX_HINTS + 5))
     suggestions = [problem.suggestion for problem in problems_of(text, TOOLS)]
-    assert suggestions == ["did you mean `a`?"] * MAX_HINTS + [""] * 5
+    assert [bool(one) for one in suggestions] == [True] * MAX_HINTS + [False] * 5
 
 
 def test_text_that_cannot_be_parsed_is_another_error() -> None:

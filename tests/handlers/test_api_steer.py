@@ -130,23 +130,23 @@ def test_a_signal_may_carry_a_failure_in_place_of_a_payload(http: Http, deployme
 
 
 @pytest.mark.parametrize(
-    ("body", "path", "told"),
+    ("body", "path"),
     [
-        ({"payload": None, "failure": {"code": "x"}}, "", "`payload` or a `failure`, not both"),
-        ({"failure": {}}, "/failure/code", "`code` is missing"),
-        ({"failure": {"code": "no code!"}}, "/failure/code", "`no code!` is not a code"),
-        ({"failure": {"code": "x", "reason": "y"}}, "/failure/reason", "is not known here"),
-        ({"failure": "x"}, "/failure", ""),
+        ({"payload": None, "failure": {"code": "x"}}, ""),
+        ({"failure": {}}, "/failure/code"),
+        ({"failure": {"code": "no code!"}}, "/failure/code"),
+        ({"failure": {"code": "x", "reason": "y"}}, "/failure/reason"),
+        ({"failure": "x"}, "/failure"),
     ],
 )
 def test_a_failure_of_a_signal_that_is_none_is_refused(
-    http: Http, deployment: Deployment, body: Any, path: str, told: str
+    http: Http, deployment: Deployment, body: Any, path: str, says: Says
 ) -> None:
     begin(http.engine, ADA, PARTY)
     problem = http.post(f"{SAGA}/signals/guests_changed", body).problem(422, "invalid-input")
     (found,) = problem["errors"]
     assert found["path"] == path
-    assert told in found["message"]
+    says(found["message"])
     assert len(deployment.entries(ADA)) == 1
 
 

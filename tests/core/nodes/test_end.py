@@ -271,20 +271,19 @@ def test_what_did_not_run_is_explained_by_the_end(says: Says) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "path", "hint"),
+    ("written", "path"),
     [
-        ("{end: {result: 1}, catch: z}", "/nodes/e", ""),
-        ("{end: early}", "/nodes/e/end", "write `end: {result: …}`"),
-        ("{end: true}", "/nodes/e/end", ""),
-        ("{end: {output: 1}}", "/nodes/e/end/output", "did you mean `result`?"),
-        ("{end: {result: '${ctx.q.output}'}}", "/nodes/e/end/result", ""),
+        ("{end: {result: 1}, catch: z}", "/nodes/e"),
+        ("{end: early}", "/nodes/e/end"),
+        ("{end: true}", "/nodes/e/end"),
+        ("{end: {output: 1}}", "/nodes/e/end/output"),
+        ("{end: {result: '${ctx.q.output}'}}", "/nodes/e/end/result"),
     ],
 )
-def test_what_is_wrong_with_it_is_told(written: str, path: str, hint: str, says: Says) -> None:
+def test_what_is_wrong_with_it_is_told(written: str, path: str, says: Says) -> None:
     found = told(f"e: {written}, z: {{}}")
     assert found[0][0] == path
-    says(found[0][1])
-    assert hint in found[0][2]
+    says(found[0][1:])
 
 
 def test_nothing_comes_after_it() -> None:
