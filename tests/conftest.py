@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.kit.patience import PATIENCE_S
-from tests.kit.sentences import Says, golden, renew
+from tests.kit.sentences import Says, known, renew
 
 TESTS = Path(__file__).parent
 # A client of httpx reads all certificates of the machine, which takes longer than most requests on loopback; one reading is enough.
@@ -84,13 +84,15 @@ HEARD: dict[str, list[Any]] = {}
 def says(request: pytest.FixtureRequest) -> Generator[Says, None, None]:
     """Holds what is said against tests/sentences.yaml: see tests/kit/sentences.py."""
     test = request.node.nodeid.removeprefix("tests/")
-    renews = request.config.getoption("renew_sentences")
-    heard = Says(None if renews else golden().get(test, []))
+    folder = str(request.getfixturevalue("tmp_path")) if "tmp_path" in request.fixturenames else ""
+    heard = Says(known(test), request.config.getoption("renew_sentences"), folder)
+    failed = request.session.testsfailed
     yield heard
-    if renews:
+    if request.session.testsfailed > failed:
+        return
+    if heard.renews:
         HEARD[test] = heard.heard
-    elif not request.session.testsfailed:
-        heard.is_over()
+    heard.is_over()
 
 
 def pytest_sessionfinish() -> None:

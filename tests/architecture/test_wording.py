@@ -1,7 +1,8 @@
 """The golden list of wording: every phrase of the product, one a line, so that a changed sentence is one changed line.
 
 wording.txt is sorted and names no file: a phrase that moves changes nothing. `{}` stands for what a phrase is filled with.
-`python -m tests.architecture.test_wording` renews it. Other tests hold codes, paths and structure, not sentences.
+`python -m tests.architecture.test_wording` renews it. Other tests hold codes, paths and structure, and sentences in
+tests/sentences.yaml alone: what they assert themselves is counted here.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -22,6 +24,14 @@ PHRASE = re.compile(r"[a-z][`'\"»)}]*[,;:.]? +[`'\"({]*[A-Za-z{]")
 # Of a template of the console: what is no text. A value is written as in an f-string.
 MARKUP = re.compile(r"(?s)<(?:style|script)\b.*?</(?:style|script)>|<[^>]*>|\{[%#].*?[%#]\}")
 VALUE = re.compile(r"(?s)\{\{.*?\}\}")
+# An assertion with all its lines, or what the words of an exception must match.
+ASSERTION = re.compile(
+    r"(?m)^( +)assert .*(?:\n(?:\1 .*|\1[)\]}].*|))*|(?<=match=)[rf]{0,2}\"(?:[^\"\\\n]|\\.)*\""
+)
+WORD = re.compile(r"[a-z][\w'-]*|[^\s`\w]+")
+# May only go down. Inputs that read like the product's words, code, figures' names, words of libraries and of tests' own
+# helpers, pages held against code; and what real processes say, whose tests take too long to be renewed with the others.
+ASSERTED = 37
 
 
 def texts(source: str) -> Iterator[str]:
@@ -59,6 +69,33 @@ def golden() -> set[str]:
     return set(GOLDEN.read_text(encoding="utf-8").split("\n")) - {""}
 
 
+def in_a_row(text: str) -> set[tuple[str, ...]]:
+    """Each three words beside each other."""
+    words = [word if word[0].isalpha() else "" for word in WORD.findall(text.lower())]
+    return {three for three in zip(words, words[1:], words[2:], strict=False) if all(three)}
+
+
+def asserted(source: str, known: set[tuple[str, ...]]) -> Iterator[str]:
+    """Sentences in the assertions of a test that have three words in a row of the product."""
+    for found in ASSERTION.finditer(source):
+        if in_a_row(found[0]) & known:
+            node = ast.parse(dedent(found[0])).body[0]
+            looked_at = ast.unparse(node.test) if isinstance(node, ast.Assert) else found[0]
+            for text in texts(f"f({looked_at})"):
+                if len(text) >= 20 and PHRASE.search(text) and in_a_row(text) & known:
+                    yield text
+
+
+def test_no_more_sentences_are_asserted_outside_of_the_list() -> None:
+    known = set().union(*map(in_a_row, golden()))
+    found = [
+        f"{file.relative_to(ROOT)}: {sentence}"
+        for file in sorted((ROOT / "tests").rglob("test_*.py"))
+        for sentence in asserted(file.read_text(encoding="utf-8"), known)
+    ]
+    assert len(found) <= ASSERTED, ["give it to `says`: see tests/kit/sentences.py", *found]
+
+
 def test_wording_is_that_of_the_list() -> None:
     now, known = phrases(ROOT), golden()
     changed = [f"- {one}" for one in sorted(known - now)] + [f"+ {one}" for one in sorted(now - known)]
@@ -91,6 +128,47 @@ def test_a_test_hears_what_the_list_has() -> None:
         says("more than the list has")
     with pytest.raises(AssertionError, match="renew"):
         sentences.Says(["one"])("another")
+
+
+def test_of_a_page_a_test_hears_the_sentences_of_the_list() -> None:
+    page = "Payments. It is closed. Calls go through."
+    says = sentences.Says(["It is closed.", "Calls go through."])
+    says.within(page, 2)
+    says.is_over()
+    with pytest.raises(AssertionError, match="renew"):
+        sentences.Says(["It is open."]).within(page)
+    with pytest.raises(AssertionError, match="write the sentence"):
+        sentences.Says([]).within(page)
+
+
+def test_a_changed_sentence_of_a_page_is_renewed_by_what_is_most_like_it() -> None:
+    page = ["Payments.", "It is shut now. Calls go through."]
+    says = sentences.Says(["It is closed now.", "Calls go through."], renews=True)
+    says.within(page, 2)
+    assert says.heard == ["It is shut now.", "Calls go through."]
+    with pytest.raises(AssertionError, match="nothing is like"):
+        sentences.Says(["no such words at all"], renews=True).within(page)
+
+
+def test_what_differs_with_each_run_is_not_of_the_sentence() -> None:
+    says = sentences.Says(["TMP/a.py:… at http://127.0.0.1:…: see `baton show`"], folder="/tmp/pytest-1/t0")
+    says("/tmp/pytest-1/t0/a.py:31 at http://127.0.0.1:43121: see `.venv/bin/baton show`")
+    says.is_over()
+
+
+def test_an_asserted_sentence_is_counted_and_a_reason_is_not() -> None:
+    # Not as it would stand in a test: this file is looked at, too.
+    source = """
+def test_a() -> None:
+    -assert told() == [
+        ("/a", "there is no node `b` here"),
+    ], "and there is no node `c` here"
+    with pytest.raises(E, match-=r"there is no node `d`"):
+        given("there is no node `e` here")
+"""
+    known = in_a_row("there is no node")
+    found = asserted(source.replace("-a", "a").replace("-=", "="), known)
+    assert [one.removeprefix("there is no node ") for one in found] == ["`b` here", "`d`"]
 
 
 if __name__ == "__main__":

@@ -44,6 +44,7 @@ from baton.errors import InvalidDefinition
 from baton.tools import define
 from baton.tools.define import Registry, tool
 from tests.core.documents import TOOLS
+from tests.kit.sentences import Says
 
 
 class Verdict(BaseModel):
@@ -230,11 +231,11 @@ def test_every_field_of_a_document_has_a_parameter() -> None:
     assert set(control.Guardrails.__annotations__) == keys(read.GuardrailsModel)
 
 
-def test_the_front_door_has_all_that_builds() -> None:
+def test_the_front_door_has_all_that_builds(says: Says) -> None:
     functions = {name for name in room.__all__ if not name[0].isupper()} | {"OUTPUT", "Workflow"}
     assert functions <= set(baton.__all__)
     assert {getattr(baton, name) for name in functions} == {getattr(room, name) for name in functions}
-    with pytest.raises(AttributeError, match="`baton` has no `brunch`"):
+    with says.raised(AttributeError):
         baton.brunch  # type: ignore[attr-defined]  # noqa: B018  # the mistake
 
 
@@ -287,27 +288,27 @@ def test_a_tool_may_be_allowed_as_its_function(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    ("fields", "path", "message"),
+    ("fields", "path"),
     [
-        ({"branch": [rule("true", "b")]}, "branch", "is not a branch"),
-        ({"branch": branch("b")}, "branch/rules/0", "`'b'` is not a rule"),  # type: ignore[arg-type]  # the mistake
-        ({"branch": branch(rule("true", 5))}, "branch/rules/0/then", "`5` is neither a node"),  # type: ignore[arg-type]  # the mistake
-        ({"branch": branch(rule("true", ["b", OUTPUT]))}, "branch/rules/0/then/1", "`<reference ${output}>` is not a node"),  # type: ignore[list-item]  # the mistake
-        ({"branch": choose(Workflow("v").input.x, ["b"])}, "branch/choose", "`${input.x}` belongs to the workflow `v`"),
-        ({"loop": "true"}, "loop", "`'true'` is not a loop"),
-        ({"loop": loop("output.x", back_to=Workflow("v").value("far", 1))}, "loop/back_to", "`far` belongs to the workflow `v`"),
-        ({"loop": loop(3)}, "loop/while", "`3` is not a condition"),  # type: ignore[arg-type]  # the mistake
-        ({"join": rule("true", "b")}, "join", "is not a join"),
-        ({"limits": {"hops": {1, 2}}}, "limits/hops", "a set is not a JSON value"),
-        ({"output_schema": Workflow}, "output_schema", "no JSON Schema for <class"),
-        ({"output_schema": branch()}, "output_schema", "is not a schema"),
+        ({"branch": [rule("true", "b")]}, "branch"),
+        ({"branch": branch("b")}, "branch/rules/0"),  # type: ignore[arg-type]  # the mistake
+        ({"branch": branch(rule("true", 5))}, "branch/rules/0/then"),  # type: ignore[arg-type]  # the mistake
+        ({"branch": branch(rule("true", ["b", OUTPUT]))}, "branch/rules/0/then/1"),  # type: ignore[list-item]  # the mistake
+        ({"branch": choose(Workflow("v").input.x, ["b"])}, "branch/choose"),
+        ({"loop": "true"}, "loop"),
+        ({"loop": loop("output.x", back_to=Workflow("v").value("far", 1))}, "loop/back_to"),
+        ({"loop": loop(3)}, "loop/while"),  # type: ignore[arg-type]  # the mistake
+        ({"join": rule("true", "b")}, "join"),
+        ({"limits": {"hops": {1, 2}}}, "limits/hops"),
+        ({"output_schema": Workflow}, "output_schema"),
+        ({"output_schema": branch()}, "output_schema"),
         # What the compiler says goes by the same paths.
-        ({"branch": branch(rule("true", "bb"))}, "branch/rules/0/then", "there is no node `bb`"),
-        ({"branch": branch(default="b")}, "branch/rules", "a branch has at least one rule"),
-        ({"limits": {"hopps": 3}}, "limits/hopps", "`hopps` is not known here"),
+        ({"branch": branch(rule("true", "bb"))}, "branch/rules/0/then"),
+        ({"branch": branch(default="b")}, "branch/rules"),
+        ({"limits": {"hopps": 3}}, "limits/hopps"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_told_with_its_place_and_only_once(fields: Any, path: str, message: str) -> None:
+def test_a_mistake_is_told_with_its_place_and_only_once(fields: Any, path: str, says: Says) -> None:
     built = Workflow("w")
     built.task("b", "t", after="a")
     built.task("a", "t", **fields)
@@ -315,28 +316,24 @@ def test_a_mistake_is_told_with_its_place_and_only_once(fields: Any, path: str, 
         built.compile(TOOLS)
     (problem,) = caught.value.problems
     assert problem.path == f"/nodes/a/{path}"
-    assert message in problem.message
+    says(problem.message.partition(": Unable")[0])  # what follows is pydantic's
 
 
-def test_times_that_are_none_are_told() -> None:
+def test_times_that_are_none_are_told(says: Says) -> None:
     wrong: Any = {"a": 5}
     built = Workflow("w", guardrails={"allowed_transitions": wrong})
     built.wait("a", until=datetime(2026, 12, 1))  # noqa: DTZ001  # the mistake
     built.wait("b", until=datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=9))))
     with pytest.raises(InvalidDefinition) as caught:
         built.document()
-    assert [(problem.path, problem.message) for problem in caught.value.problems] == [
-        ("/guardrails/allowed_transitions/a", "`5` is neither a node nor a list of nodes"),
-        ("/nodes/a/wait/until", "`2026-12-01 00:00:00` is in no time zone"),
-        ("/nodes/b/wait/until", "`0001-01-01 00:00:00+09:00` is not a time that can be written in UTC"),
-    ]
+    says([(problem.path, problem.message) for problem in caught.value.problems])
 
 
-def test_what_is_no_field_of_a_node_is_refused_as_python_does() -> None:
+def test_what_is_no_field_of_a_node_is_refused_as_python_does(says: Says) -> None:
     built = Workflow("w")
-    with pytest.raises(TypeError, match="`wen` cannot be said of this node; did you mean `when`"):
+    with says.raised(TypeError):
         built.value("a", 1, wen="true")  # type: ignore[call-arg]  # the mistake
-    with pytest.raises(TypeError, match=r"`timeout` cannot be said of this node$"):
+    with says.raised(TypeError):
         built.value("a", 1, timeout="5s")  # type: ignore[call-arg]  # the mistake
     assert built.document()["nodes"] == {}
 
@@ -347,10 +344,8 @@ def test_what_is_no_field_of_a_node_is_refused_as_python_does() -> None:
 @pytest.mark.parametrize(
     "use", [lambda x: x >= 80, lambda x: x > 80, lambda x: x + 1, lambda x: "a" + x, lambda x: 2 * x]
 )
-def test_an_operator_says_how_it_is_written(use: Any) -> None:
-    with pytest.raises(
-        TypeError, match=r'\$\{output.x\} is known only .* write it into a text: f"\{…\} >= 80"'
-    ):
+def test_an_operator_says_how_it_is_written(use: Any, says: Says) -> None:
+    with says.raised(TypeError):
         use(OUTPUT.x)
 
 

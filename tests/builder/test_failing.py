@@ -15,6 +15,7 @@ from baton.errors import InvalidDefinition
 from baton.tools import define
 from baton.tools.define import Registry, tool
 from tests.core.build import tool_spec
+from tests.kit.sentences import Says
 
 FIND = tool_spec("find", {}, city={}, hour={})
 TOOLS = {"find": FIND, "other.find": tool_spec("other.find", {}, city={}, hour={})}
@@ -130,18 +131,19 @@ def test_tools_may_be_given_as_functions(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize(
-    ("catch", "path", "message"),
+    ("catch", "path"),
     [
-        ([caught("b"), "b"], "/nodes/a/catch/1", "`'b'` is not a rule"),
-        (7, "/nodes/a/catch", "`7` is neither a node nor a list of nodes"),
-        (caught(8), "/nodes/a/catch/0/then", "`8` is neither a node nor a list of nodes"),  # type: ignore[arg-type]  # the mistake
+        ([caught("b"), "b"], "/nodes/a/catch/1"),
+        (7, "/nodes/a/catch"),
+        (caught(8), "/nodes/a/catch/0/then"),  # type: ignore[arg-type]  # the mistake
     ],
 )
-def test_what_is_no_handler_is_told(catch: Any, path: str, message: str) -> None:
+def test_what_is_no_handler_is_told(catch: Any, path: str, says: Says) -> None:
     built = Workflow("w")
     built.value("b", 1)
     built.value("a", 1, catch=catch)
     with pytest.raises(InvalidDefinition) as found:
         built.document()
     (problem,) = found.value.problems
-    assert (problem.path, problem.message) == (path, message)
+    assert problem.path == path
+    says(problem.message)

@@ -13,6 +13,7 @@ import pytest
 from baton.builder.found import documents, load_workflow
 from baton.core.documents.text import parse_document
 from baton.errors import InvalidDefinition, NotFound
+from tests.kit.sentences import Says
 
 EVENING = """
 from baton import Workflow
@@ -62,19 +63,17 @@ def test_an_application_may_be_one_module(make: Make) -> None:
     assert list(documents(app)) == ["evening"]
 
 
-def test_two_workflows_with_one_name_are_refused(make: Make) -> None:
+def test_two_workflows_with_one_name_are_refused(make: Make, says: Says) -> None:
     app = make({"evening": EVENING, "late": EVENING})
     name = app.__name__
-    with pytest.raises(InvalidDefinition, match="the workflow `evening` is there twice") as caught:
+    with says.raised(InvalidDefinition) as caught:
         documents(app)
     assert f"{name}.evening:evening and {name}.late:evening" in str(caught.value)
 
 
-def test_a_workflow_with_mistakes_is_named(make: Make) -> None:
+def test_a_workflow_with_mistakes_is_named(make: Make, says: Says) -> None:
     app = make({"evening": EVENING + "evening.output({1})\n"})
-    with pytest.raises(
-        InvalidDefinition, match=rf"{app.__name__}.evening:evening: 1 problem; .* a set"
-    ) as caught:
+    with says.raised(InvalidDefinition) as caught:
         documents(app)
     assert [problem.path for problem in caught.value.problems] == ["/output"]
 
@@ -85,23 +84,21 @@ def test_one_is_loaded_by_its_address(make: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "message"),
+    "address",
     [
-        ("{app}.evening:evning", "`{app}.evening` has no workflow `evning`. Did you mean `evening`?"),
-        ("{app}:x", "`{app}` has no workflow `x`. There are: none"),
-        ("{app}.nothing:x", "there is no module `{app}.nothing`"),
-        ("nowhere.at.all:x", "there is no module `nowhere.at.all`"),
-        ("{app}.evening", "`{app}.evening` names no workflow; write MODULE:ATTRIBUTE"),
-        (":evening", "there is no module ``"),
+        "{app}.evening:evning",
+        "{app}:x",
+        "{app}.nothing:x",
+        "nowhere.at.all:x",
+        "{app}.evening",
+        ":evening",
     ],
 )
-def test_an_address_that_leads_nowhere_says_what_would_be_right(
-    make: Make, address: str, message: str
-) -> None:
+def test_an_address_that_leads_nowhere_says_what_would_be_right(make: Make, address: str, says: Says) -> None:
     name = make({"evening": EVENING}).__name__
     with pytest.raises(NotFound) as caught:
         load_workflow(address.replace("{app}", name))
-    assert caught.value.detail == message.replace("{app}", name)
+    says(caught.value.detail)
 
 
 def test_a_module_that_lacks_something_else_is_no_missing_module(make: Make) -> None:

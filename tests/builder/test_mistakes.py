@@ -17,6 +17,7 @@ from baton.tools import define
 from baton.tools.define import Registry, tool
 from tests.core.build import tool_spec
 from tests.core.documents import TOOLS
+from tests.kit.sentences import Says
 
 TYPED = {
     "table.search": tool_spec(
@@ -46,90 +47,65 @@ def cyclic() -> list[Any]:
     return value
 
 
-FOREIGN = "use a node of this workflow, or hand the value over as input or output"
 Build = Callable[[Workflow], object]
-MISTAKES: list[tuple[str, Build, str, str, str]] = [
-    ("a node of another workflow", lambda w: w.task("a", "t", with_={"x": [other().output.id]}), "/nodes/a/with/x/0",
-     "`${ctx.far.output.id}` belongs to the workflow `other`, not to `w`", FOREIGN),
-    ("the input of another workflow", lambda w: w.output(Workflow("v").input.x), "/output",
-     "`${input.x}` belongs to the workflow `v`, not to `w`", FOREIGN),
-    ("after a node of another workflow", lambda w: w.task("a", "t", after=other()), "/nodes/a/after",
-     "`far` belongs to the workflow `other`, not to `w`", FOREIGN),
-    ("after a value", lambda w: w.task("a", "t", after=[w.input]), "/nodes/a/after/0",  # type: ignore[list-item]  # the mistake
-     "`<reference ${input}>` is not a node", "write the node itself, or its name"),
-    ("after a number", lambda w: w.task("a", "t", after=5), "/nodes/a/after",  # type: ignore[arg-type]  # the mistake
-     "`5` is neither a node nor a list of nodes",
-     "write the node, its name, or a list of them"),
-    ("a node as a value", lambda w: w.output({"x/y": w.task("b", "t")}), "/output/x~1y",
-     "`b` is a node, not a value", "write its `.output`"),
-    ("a set", lambda w: w.output({1}), "/output", "a set is not a JSON value", "write text, a number, a list or a dict"),
-    ("no number", lambda w: w.output([float("nan")]), "/output/0", "this float is not a JSON number, or too large", ""),
-    ("a huge number", lambda w: w.output(10**400), "/output", "this int is not a JSON number, or too large", ""),
-    ("half a character", lambda w: w.output("\ud800"), "/output", "half of a surrogate pair is not a character", ""),
-    ("a key that is no text", lambda w: w.output({5: 1}), "/output", "a key must be text, not 5", ""),
-    ("a dollar before a reference", lambda w: w.output(f"${w.input.price}"), "/output",
-     "the `$` directly before ${input.price} makes it literal text, because `$${` stands for `${`",
-     "put something between them, or write the sign as a word"),
-    ("a dollar before a reference as text", lambda w: w.output("$%s" % w.input.price), "/output",  # noqa: UP031  # the mistake
-     "the `$` directly before ${input.price} makes it literal text, because `$${` stands for `${`",
-     "put something between them, or write the sign as a word"),
-    ("half a character in a key", lambda w: w.output({"\ud800": 1}), "/output",
-     "half of a surrogate pair is not a character, in a key neither", ""),
-    ("two outputs", lambda w: (w.output(1), w.output(2)), "/output", "the output is set twice", ""),  # type: ignore[func-returns-value]  # a list of statements
-    ("two nodes", lambda w: (w.task("a", "t"), w.wait("a", "5s")), "/nodes/a", "there are two nodes `a`",
-     "give one of them another name"),
-    ("a function that is no tool", lambda w: w.task("a", cyclic), "/nodes/a/tool", "`cyclic` is not a tool",
-     "declare it with @tool, or write the name of a tool"),
-    ("a type without a schema", lambda w: Workflow.__init__(w, "w", input=type(w)), "/input", "no JSON Schema for", ""),
+MISTAKES: list[tuple[str, Build, str]] = [
+    ("a node of another workflow", lambda w: w.task("a", "t", with_={"x": [other().output.id]}), "/nodes/a/with/x/0"),
+    ("the input of another workflow", lambda w: w.output(Workflow("v").input.x), "/output"),
+    ("after a node of another workflow", lambda w: w.task("a", "t", after=other()), "/nodes/a/after"),
+    ("after a value", lambda w: w.task("a", "t", after=[w.input]), "/nodes/a/after/0"),  # type: ignore[list-item]  # the mistake
+    ("after a number", lambda w: w.task("a", "t", after=5), "/nodes/a/after"),  # type: ignore[arg-type]  # the mistake
+    ("a node as a value", lambda w: w.output({"x/y": w.task("b", "t")}), "/output/x~1y"),
+    ("a set", lambda w: w.output({1}), "/output"),
+    ("no number", lambda w: w.output([float("nan")]), "/output/0"),
+    ("a huge number", lambda w: w.output(10**400), "/output"),
+    ("half a character", lambda w: w.output("\ud800"), "/output"),
+    ("a key that is no text", lambda w: w.output({5: 1}), "/output"),
+    ("a dollar before a reference", lambda w: w.output(f"${w.input.price}"), "/output"),
+    ("a dollar before a reference as text", lambda w: w.output("$%s" % w.input.price), "/output"),  # noqa: UP031  # the mistake
+    ("half a character in a key", lambda w: w.output({"\ud800": 1}), "/output"),
+    ("two outputs", lambda w: (w.output(1), w.output(2)), "/output"),  # type: ignore[func-returns-value]  # a list of statements
+    ("two nodes", lambda w: (w.task("a", "t"), w.wait("a", "5s")), "/nodes/a"),
+    ("a function that is no tool", lambda w: w.task("a", cyclic), "/nodes/a/tool"),
+    ("a type without a schema", lambda w: Workflow.__init__(w, "w", input=type(w)), "/input"),
     # What the compiler says goes by the same paths.
-    ("a bad name of a model", lambda w: w.model("a", "m 5", "Go."), "/nodes/a/model/name",
-     "`m 5` is no name of a model", "write it as in gpt-5-mini or openai/gpt-5-mini"),
-    ("an agent with an unknown tool", lambda w: w.agent("a", "m", "Go.", tools=["tt"]), "/nodes/a/agent/tools/0",
-     "there is no tool `tt`", "did you mean `t`?"),
-    ("an agent without an end", lambda w: w.agent("a", "m", "Go.", turns=0), "/nodes/a/agent/turns",
-     "`0` must be between 1 and 1,000", ""),
-    ("a prompt of another workflow", lambda w: w.model("a", "m", other().output.id), "/nodes/a/model/prompt",
-     "`${ctx.far.output.id}` belongs to the workflow `other`, not to `w`", FOREIGN),
+    ("a bad name of a model", lambda w: w.model("a", "m 5", "Go."), "/nodes/a/model/name"),
+    ("an agent with an unknown tool", lambda w: w.agent("a", "m", "Go.", tools=["tt"]), "/nodes/a/agent/tools/0"),
+    ("an agent without an end", lambda w: w.agent("a", "m", "Go.", turns=0), "/nodes/a/agent/turns"),
+    ("a prompt of another workflow", lambda w: w.model("a", "m", other().output.id), "/nodes/a/model/prompt"),
     ("an agent with a function that is no tool", lambda w: w.agent("a", "m", "Go.", tools=["t", cyclic]),
-     "/nodes/a/agent/tools/1", "`cyclic` is not a tool", "declare it with @tool, or write the name of a tool"),
-    ("an unknown tool", lambda w: w.task("a", "tt"), "/nodes/a/tool", "there is no tool `tt`", "did you mean `t`?"),
-    ("an unknown node", lambda w: w.task("a", "t", after="bb"), "/nodes/a/after", "there is no node `bb`", ""),
+     "/nodes/a/agent/tools/1"),
+    ("an unknown tool", lambda w: w.task("a", "tt"), "/nodes/a/tool"),
+    ("an unknown node", lambda w: w.task("a", "t", after="bb"), "/nodes/a/after"),
     ("a node that need not have run", lambda w: w.task("a", "t", with_={"x": w.task("b", "t").output}),
-     "/nodes/a/with/x", "`ctx.b.output`: `b` need not have run before this",
-     "add `b` to `after`, directly or through other nodes"),
-    ("a wait for nothing", lambda w: w.wait("a"), "/nodes/a/wait", "write exactly one of `for` (a duration), `until` (a time) and `signal` (a name)", ""),
-    ("no duration", lambda w: w.wait("a", "soon"), "/nodes/a/wait/for",
-     "`soon` is not a duration; write for example 500ms, 5s, 10m, 1h or 2d", ""),
-    ("a bad name", lambda w: w.task("a b", "t"), "/nodes/a b", "`a b` is not a name",
-     "write `a_b`: names of nodes, signals and schemas have letters, digits and `_`, do not begin with a digit, and have at most 64 characters"),
-    ("itself as its child", lambda w: w.workflow("a", w), "/nodes/a/workflow",
-     "every saga of this workflow would start another one, without end",
-     "let `when` or a `branch` decide whether it comes here"),
+     "/nodes/a/with/x"),
+    ("a wait for nothing", lambda w: w.wait("a"), "/nodes/a/wait"),
+    ("no duration", lambda w: w.wait("a", "soon"), "/nodes/a/wait/for"),
+    ("a bad name", lambda w: w.task("a b", "t"), "/nodes/a b"),
+    ("itself as its child", lambda w: w.workflow("a", w), "/nodes/a/workflow"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("build", "path", "message", "suggestion"),
+    ("build", "path"),
     [case[1:] for case in MISTAKES],
     ids=[case[0] for case in MISTAKES],
 )
-def test_a_mistake_is_told(built: Workflow, build: Build, path: str, message: str, suggestion: str) -> None:
+def test_a_mistake_is_told(built: Workflow, build: Build, path: str, says: Says) -> None:
     build(built)
     if not built._nodes:
         built.task("z", "t")
     (problem,) = told(built)
-    assert (problem.path, problem.suggestion, problem.line) == (path, suggestion, 0)
-    assert problem.message.startswith(message)
+    assert (problem.path, problem.line) == (path, 0)
+    message = problem.message.partition(": Unable")[0]  # what follows is pydantic's
+    says((message, problem.suggestion))
 
 
-def test_a_keyword_that_an_agent_has_not_is_refused_at_once(built: Workflow) -> None:
-    with pytest.raises(
-        TypeError, match="`max_outputs` cannot be said of this node; did you mean `max_output`"
-    ):
+def test_a_keyword_that_an_agent_has_not_is_refused_at_once(built: Workflow, says: Says) -> None:
+    with says.raised(TypeError):
         built.agent("a", "m", "Go.", max_outputs=5)  # type: ignore[call-arg]  # the mistake
 
 
-def test_all_mistakes_are_told_at_once_and_none_twice(built: Workflow) -> None:
+def test_all_mistakes_are_told_at_once_and_none_twice(built: Workflow, says: Says) -> None:
     search = built.task("search", "table.search", with_={"city": other().output.city, "cty": 1})
     built.task("search", "table.search")
     built.task("last", lambda: None, after=[search, other()], with_={"x": search.output.tabels})
@@ -139,30 +115,30 @@ def test_all_mistakes_are_told_at_once_and_none_twice(built: Workflow) -> None:
         "/nodes/search/with/city", "/nodes/search", "/nodes/last/tool", "/nodes/last/after/1", "/output",
         "/nodes/search/with/cty", "/nodes/last/with/x",
     ]  # fmt: skip
-    assert problems[-1].suggestion == "did you mean `tables`?"
+    says(problems[-1].suggestion)
 
 
-def test_a_document_with_mistakes_is_not_given_away(built: Workflow) -> None:
+def test_a_document_with_mistakes_is_not_given_away(built: Workflow, says: Says) -> None:
     built.output({1})
     for give in (built.document, built.to_yaml):
-        with pytest.raises(InvalidDefinition, match="1 problem; the first: a set is not a JSON value"):
+        with says.raised(InvalidDefinition):
             give()
 
 
-def test_a_value_without_end_is_a_mistake_and_not_a_crash(built: Workflow) -> None:
+def test_a_value_without_end_is_a_mistake_and_not_a_crash(built: Workflow, says: Says) -> None:
     built.task("a", "t", with_={"x": cyclic()})
     (problem,) = told(built)
-    assert problem.message == "nested deeper than 100 levels"
+    says(problem.message)
 
 
-def test_a_value_may_be_as_deep_as_in_a_document(built: Workflow) -> None:
+def test_a_value_may_be_as_deep_as_in_a_document(built: Workflow, says: Says) -> None:
     value: Any = 1
     for _ in range(DEEPEST - 4):
         value = [value]
     built.task("a", "t", with_={"x": value})
     built.compile(TOOLS)
     built.task("b", "t", with_={"x": [value]})
-    assert [problem.message for problem in told(built)] == [f"nested deeper than {DEEPEST} levels"]
+    says([problem.message for problem in told(built)])
     assert DEEPEST == document.MAX_DEPTH
 
 
@@ -193,33 +169,31 @@ def test_references_are_equal_if_they_name_the_same(built: Workflow) -> None:
 
 
 @pytest.mark.parametrize("key", ["}", "a\\b", "\"'", -1, 10**9, True, 1.5, None, slice(1, 2)])
-def test_a_key_that_no_expression_can_have_is_refused_at_once(built: Workflow, key: Any) -> None:
-    with pytest.raises(InvalidDefinition, match="cannot be written as an expression") as caught:
+def test_a_key_that_no_expression_can_have_is_refused_at_once(built: Workflow, key: Any, says: Says) -> None:
+    with says.raised(InvalidDefinition) as caught:
         built.input[key]
     assert caught.value.problems[0].suggestion.startswith("write .name, [0]")
 
 
-def test_a_format_cannot_be_applied_to_what_is_not_known_yet(built: Workflow) -> None:
-    with pytest.raises(InvalidDefinition, match=r"`input.total:.2f`: its value is not known yet"):
+def test_a_format_cannot_be_applied_to_what_is_not_known_yet(built: Workflow, says: Says) -> None:
+    with says.raised(InvalidDefinition):
         f"{built.input.total:.2f}"
 
 
 @pytest.mark.parametrize(
-    ("use", "what"),
+    "use",
     [
-        (lambda value: value == 3, "compared"),
-        (lambda value: value != "x", "compared"),
-        (lambda value: 1 if value else 2, "taken for true or false"),
-        (list, "iterated over"),
-        (len, "counted"),
+        lambda value: value == 3,
+        lambda value: value != "x",
+        lambda value: 1 if value else 2,
+        list,
+        len,
     ],
 )
 def test_a_value_that_is_not_known_yet_decides_nothing(
-    built: Workflow, use: Callable[[Reference], object], what: str
+    built: Workflow, use: Callable[[Reference], object], says: Says
 ) -> None:
-    with pytest.raises(
-        TypeError, match=rf"\$\{{input.x\}} is known only when the saga runs; it cannot be {what} here"
-    ):
+    with says.raised(TypeError):
         use(built.input.x)
 
 
@@ -233,7 +207,9 @@ def test_names_that_python_asks_for_are_no_fields(built: Workflow) -> None:
 # ---- tools by their functions ------------------------------------------------------------------------------------
 
 
-def test_a_tool_may_be_given_as_its_function(built: Workflow, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tool_may_be_given_as_its_function(
+    built: Workflow, monkeypatch: pytest.MonkeyPatch, says: Says
+) -> None:
     registry = Registry()
     monkeypatch.setattr(define, "REGISTRY", registry)
 
@@ -247,6 +223,4 @@ def test_a_tool_may_be_given_as_its_function(built: Workflow, monkeypatch: pytes
 
     tool("table.also", registry=registry, effect="pure")(find)
     built.task("b", find)
-    assert told(built, registry)[0] == Problem(
-        "/nodes/b/tool", "`find` is the function of several tools", "write one: table.also, table.find"
-    )
+    says(told(built, registry)[0])

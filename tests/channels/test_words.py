@@ -13,6 +13,7 @@ from baton.core.log.events import Ask, Notice
 from baton.core.log.records import Escalation, Option
 from baton.ports import Telling
 from baton.ports.outside import Letter
+from tests.kit.sentences import Says
 
 AT = 1_790_000_000_000
 ASK = Ask(
@@ -39,29 +40,6 @@ NOTICE = Notice(
     ask="0.how",
 )
 TOLD = Telling(tenant="acme", saga="s1", user="ada@a.example", notice=NOTICE, now=AT + 5, ask=ASK)
-LETTER = """\
-How shall we pay?: 40 dollars
-
-Answers:
-  card: By card (by default)
-  void: Cancel it the table is gone (for good)
-  later
-
-Until: 2026-09-21T15:13:20.000Z
-
-Answer with
-  baton answer s1 0.how ANSWER
-What else it shows: baton show s1
-
-tenant: acme
-saga: s1
-user: ada@a.example
-node: how
-to: user
-code: decision
-severity: medium
-at: 2026-09-21T14:13:20Z
-"""
 
 
 class Post:
@@ -75,11 +53,10 @@ class Post:
         return "m1"
 
 
-def test_a_mail_says_what_is_asked_by_which_saga_until_when_and_how_to_answer() -> None:
-    assert letter_of(TOLD) == LETTER
+def test_a_mail_says_what_is_asked_by_which_saga_until_when_and_how_to_answer(says: Says) -> None:
+    says(letter_of(TOLD))
     with_link = letter_of(replace(TOLD, link="https://a.example/c?t=1"))
-    once = "or, once and within 15 minutes, open https://a.example/c?t=1\n"
-    assert with_link == LETTER.replace("ANSWER\n", f"ANSWER\n{once}")
+    says(with_link)
     decided = Escalation(at=AT + 60_000, decide="void")
     asked = letter_of(replace(TOLD, ask=replace(ASK, risk="high", escalate=(decided,))))
     assert (

@@ -14,6 +14,7 @@ from baton.cli.documents.app import documents, load_app
 from baton.tools import define
 from tests.cli.conftest import Baton, FakeApi
 from tests.docs.pages import README, ROOT
+from tests.kit.sentences import Says
 
 GOOD = """\
 name: small
@@ -57,16 +58,11 @@ def write(directory: Path, name: str, text: str) -> str:
     return str(path)
 
 
-def test_a_good_document_is_ok(baton: Baton, api: FakeApi, tmp_path: Path) -> None:
+def test_a_good_document_is_ok(baton: Baton, api: FakeApi, tmp_path: Path, says: Says) -> None:
     file = write(tmp_path, "small.yaml", GOOD)
     result = baton("check", file)
-    drawn = "\n  ●  quote  delivery.quote\n\n"
-    fails = (
-        "if a step fails for good: asks the starter for 24h, then fails; permanent: fails\n"
-        "attempts: transient 5 over 15.0 s, unknown 4 over 7.0 s, any other 1\n"
-    )
-    ok = f"{file}: ok, small with 1 node in 1 layer\n"
-    assert (result.exit_code, result.stdout) == (0, ok + fails + drawn)
+    assert result.exit_code == 0
+    says(result.stdout)
     assert api.asked == []
 
 
@@ -94,21 +90,20 @@ def test_the_readme_shows_what_it_prints(baton: Baton, app: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize(
-    ("own", "rest", "lines"),
+    ("own", "rest"),
     [
-        ("", "on_failure: fail\n", ["if a step fails for good: fails"]),
-        (", catch: late", "", ["if a step fails for good:", "`quote`: goes on with `late`"]),
+        ("", "on_failure: fail\n"),
+        (", catch: late", ""),
     ],
 )
 def test_what_happens_when_a_step_fails_for_good_is_said_in_a_line(
-    baton: Baton, tmp_path: Path, own: str, rest: str, lines: list[str]
+    baton: Baton, tmp_path: Path, own: str, rest: str, says: Says
 ) -> None:
     node = GOOD.rstrip().removesuffix("}") + own + "}\n"
     more = "  late: {value: 1}\n" if own else ""
     file = write(tmp_path, "small.yaml", node + more + rest)
     shown = baton("check", file).stdout.splitlines()
-    attempts = "attempts: transient 5 over 15.0 s, unknown 4 over 7.0 s, any other 1"
-    assert shown[1 : shown.index("")] == [*lines, attempts]
+    says(shown[1 : shown.index("")])
     (report,) = json.loads(baton("check", "--json", file).stdout)
     by_class = report["on_failure"].pop("by_class")
     assert by_class["steps"]["transient"] == {"attempts": 5, "over_ms": 15_000, "undone": False}
@@ -118,9 +113,9 @@ def test_what_happens_when_a_step_fails_for_good_is_said_in_a_line(
     )
 
 
-def test_the_drawing_can_be_left_out(baton: Baton, tmp_path: Path) -> None:
+def test_the_drawing_can_be_left_out(baton: Baton, tmp_path: Path, says: Says) -> None:
     file = write(tmp_path, "small.yaml", GOOD)
-    assert baton("check", "--quiet", file).stdout == f"{file}: ok, small with 1 node in 1 layer\n"
+    says(baton("check", "--quiet", file).stdout)
 
 
 def test_the_graph_can_be_had_for_a_page(baton: Baton, tmp_path: Path) -> None:
@@ -141,12 +136,11 @@ graphs:
 
 
 def test_the_graphs_of_a_document_and_its_failure_handler_are_drawn_under_their_names(
-    baton: Baton, tmp_path: Path
+    baton: Baton, tmp_path: Path, says: Says
 ) -> None:
     file = write(tmp_path, "rounds.yaml", GRAPHS)
     shown = baton("check", file).stdout
-    assert "ok, rounds with 2 nodes in 2 layers, and 3 named graphs" in shown
-    assert "when a saga has failed: graph tell, also when it was cancelled" in shown
+    says.within(shown, 2)
     drawn = [line.split() for line in shown.partition("\n\n")[2].splitlines()]
     assert ["≡", "visit", "graph", "one", "for", "each", "of", "[1,", "2],", "40", "at", "a", "time"] in drawn
     at = drawn.index(["graph", "one"])
@@ -165,7 +159,7 @@ def test_the_graphs_of_a_document_and_its_failure_handler_are_drawn_under_their_
 
 
 def test_what_happens_when_a_step_fails_is_said_where_only_graphs_have_steps(
-    baton: Baton, tmp_path: Path
+    baton: Baton, tmp_path: Path, says: Says
 ) -> None:
     text = """
 name: rounds
@@ -175,32 +169,26 @@ graphs:
   one: {nodes: {a: {tool: delivery.quote, with: {city: Wien, items: [cake], at: "2026-05-01T18:00:00Z"}, catch: b}, b: {value: 1}, c: {tool: delivery.quote, with: {city: Wien, items: [cake], at: "2026-05-01T18:00:00Z"}}}}
 """
     shown = baton("check", write(tmp_path, "rounds.yaml", text))
-    assert "if a step fails for good: fails\n`one/a`: goes on with `b`" in shown.stdout, shown.output
+    says.within(shown.stdout)  # shown.output
 
 
-def test_every_kind_of_node_says_what_it_does(baton: Baton, tmp_path: Path) -> None:
+def test_every_kind_of_node_says_what_it_does(baton: Baton, tmp_path: Path, says: Says) -> None:
     file = write(tmp_path, "kinds.yaml", KINDS)
     lines = baton("check", file).stdout.splitlines()
-    assert lines[1].endswith(
-        "note: `child` starts `other@2`: there is no workflow of that name; register it before a saga comes there"
-    )
-    assert lines[3:-1] == [
-        "  ○  pause   wait 2.5 s",
-        "  ○  either  wait for ok, at most 1 h 0 min",
-        "  ○  call    wait for called",
-        "  ◆  child   workflow other@2",
-    ]
+    says.within(lines[1])
+    says(lines[3:-1])
 
 
-def test_all_problems_are_listed_with_place_path_and_suggestion(baton: Baton, tmp_path: Path) -> None:
+def test_all_problems_are_listed_with_place_path_and_suggestion(
+    baton: Baton, tmp_path: Path, says: Says
+) -> None:
     file = write(tmp_path, "bad.yaml", BAD)
     result = baton("check", file)
     assert result.exit_code == 1
     lines = result.stdout.splitlines()
-    assert lines[0].startswith(f"{file}:4:11  /nodes/quote/tool  there is no tool `delivery.qoute`")
-    assert "did you mean `delivery.quote`?" in lines[0]
+    says.within(lines[0], 2)
     assert {line.split()[1] for line in lines} >= {"/nodes/order", "/nodes/order/after"}
-    assert result.stderr.endswith(" problems in 1 document\n")
+    says(result.stderr)
 
 
 def test_text_that_is_no_document_has_line_and_column(baton: Baton, tmp_path: Path) -> None:
@@ -210,41 +198,37 @@ def test_text_that_is_no_document_has_line_and_column(baton: Baton, tmp_path: Pa
     assert result.stdout.startswith(f"{file}:2:1  ")
 
 
-def test_nodes_of_which_only_one_acts_are_named_and_are_no_problem(baton: Baton, tmp_path: Path) -> None:
+def test_nodes_of_which_only_one_acts_are_named_and_are_no_problem(
+    baton: Baton, tmp_path: Path, says: Says
+) -> None:
     letter = "tool: std.notify, with: {to: a@b.example, subject: x, text: y}"
     nodes = f"tell: {{{letter}}}, remind: {{{letter}, after: tell}}"
     file = write(tmp_path, "small.yaml", f"name: small\nnodes: {{{nodes}}}\n")
-    note = "`tell`, `remind` share a key of `std.notify` (`Key.content`, for 1 d): one acts, the others get its result"
     result = baton("check", "--quiet", file)
-    assert (result.exit_code, result.stdout.splitlines()[1]) == (0, f"{file}: note: {note}")
-    assert json.loads(baton("check", "--json", file).stdout)[0]["notes"][0] == note
+    assert result.exit_code == 0
+    says(result.stdout.splitlines()[1])
+    says(json.loads(baton("check", "--json", file).stdout)[0]["notes"][0])
 
 
 @pytest.mark.parametrize(
-    ("nodes", "said", "command"),
+    "nodes",
     [
-        (
-            "call: {tool: std.http, with: {method: GET, url: https://a.example}}",
-            "std.http is off unless the deployment's StandardTools names it",
-            "baton up --parameter StandardTools=std.http --parameter HttpHosts=…",
-        ),
-        (
-            "one: {tool: std.get, with: {type: a, id: b}}, two: {tool: std.get_object, after: one, with: {name: a}}",
-            "std.get, std.get_object are off unless the deployment's StandardTools names them",
-            "baton up --parameter 'StandardTools=std.get std.get_object'",
-        ),
+        "call: {tool: std.http, with: {method: GET, url: https://a.example}}",
+        "one: {tool: std.get, with: {type: a, id: b}}, two: {tool: std.get_object, after: one, with: {name: a}}",
     ],
 )
 def test_a_standard_tool_that_has_to_be_switched_on_is_named(
-    baton: Baton, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nodes: str, said: str, command: str
+    baton: Baton,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    nodes: str,
+    says: Says,
 ) -> None:
     monkeypatch.setattr("baton.client.connection.program", lambda: "baton")
     file = write(tmp_path, "small.yaml", f"name: small\nnodes: {{{nodes}}}\n")
     result = baton("check", "--quiet", file)
-    assert (result.exit_code, result.stdout.splitlines()[1:]) == (
-        0,
-        [f"{file}: note: {said} (locally: {command})"],
-    )
+    assert result.exit_code == 0
+    says(result.stdout.splitlines()[1:])
 
 
 def test_several_files_are_checked_in_one_go(baton: Baton, tmp_path: Path) -> None:
@@ -271,29 +255,25 @@ def test_a_file_that_is_not_there_is_a_wrong_command_line(baton: Baton) -> None:
     assert (result.exit_code, "no-such.yaml" in result.stderr) == (2, True)
 
 
-def test_an_application_that_is_not_there_is_named(baton: Baton, tmp_path: Path) -> None:
+def test_an_application_that_is_not_there_is_named(baton: Baton, tmp_path: Path, says: Says) -> None:
     result = baton("check", "--app", "no_such_app", write(tmp_path, "good.yaml", GOOD))
-    assert (result.exit_code, "there is no module 'no_such_app'" in result.stderr) == (2, True)
+    assert result.exit_code == 2
+    says(result.stderr)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    "text",
     [
-        (
-            "import no_such_library\n",
-            "evenings does not import: No module named 'no_such_library' (layers/app/evenings/__init__.py:1)",
-        ),
-        (
-            "1 / 0\n",
-            "evenings does not import: ZeroDivisionError: division by zero (layers/app/evenings/__init__.py:1)",
-        ),
-        ("def (\n", "(layers/app/evenings/__init__.py:1)"),
+        "import no_such_library\n",
+        "1 / 0\n",
+        "def (\n",
     ],
 )
-def test_an_application_that_does_not_import_says_why(baton: Baton, app: Path, text: str, said: str) -> None:
+def test_an_application_that_does_not_import_says_why(baton: Baton, app: Path, text: str, says: Says) -> None:
     (app / "__init__.py").write_text(text)
     result = baton("check", "--app", "evenings", write(app, "good.yaml", GOOD))
-    assert (result.exit_code, said in result.stderr) == (2, True)
+    assert result.exit_code == 2
+    says(result.stderr)
 
 
 def test_the_application_of_the_environment_is_used(baton: Baton, app: Path) -> None:
@@ -316,21 +296,19 @@ def test_the_application_is_found_from_deep_down(
     assert (result.exit_code, result.stderr) == (0, "")
 
 
-def test_a_step_that_asks_first_is_marked_and_the_rules_are_said(baton: Baton, tmp_path: Path) -> None:
+def test_a_step_that_asks_first_is_marked_and_the_rules_are_said(
+    baton: Baton, tmp_path: Path, says: Says
+) -> None:
     pay = "{tool: std.pay, with: {amount: 1, currency: USD, to: bob}}"
     get = "{tool: std.http, with: {url: 'https://a.example'}, requires_approval: true, after: pay}"
     nodes = f"nodes:\n  pay: {pay}\n  get: {get}\n"
     shown = baton("check", write(tmp_path, "a.yaml", f"name: asks\n{nodes}")).stdout
-    assert "pay  std.pay, asks by risk" in shown
-    assert "get  std.http, asks first" in shown
-    assert (
-        "asks by risk: payment above 500 USD: critical; payment: high; deposit above 100 USD: high;" in shown
-    )
+    says.within(shown, 3)
     own = "risk: [{action: payment, above: 50, currency: EUR, level: high}]\n"
     file = write(tmp_path, "b.yaml", f"name: asks\n{own}{nodes}")
-    assert "\nasks by risk: payment above 50 EUR: high\n" in baton("check", file).stdout
+    says.within(baton("check", file).stdout)
     (report,) = json.loads(baton("check", file, "--json").stdout)
-    assert report["risk"] == ["payment above 50 EUR: high"]
+    says(report["risk"])
     assert [node["approval"] for node in report["nodes"]] == ["by_risk", "always"]
 
 
@@ -346,21 +324,13 @@ nodes:
 """
 
 
-def test_what_is_asked_of_models_is_said(baton: Baton, api: FakeApi, tmp_path: Path) -> None:
+def test_what_is_asked_of_models_is_said(baton: Baton, api: FakeApi, tmp_path: Path, says: Says) -> None:
     file = write(tmp_path, "asks.yaml", ASKS)
     lines = baton("check", file).stdout.splitlines()
     told = {line.split("`")[1]: line for line in lines if line.startswith("`")}
-    assert told["sort"] == (
-        "`sort` asks tiny, else small: at most 500 tokens of an answer; its answers cost at most $0.004; its limit is $2.00"
-    )
-    assert told["find"] == (
-        "`find` asks small with 3 tools: at most 5 turns, 100 calls (16 of one answer), 4,096 tokens of an answer, "
-        "90,000 tokens in all; its answers cost at most $0.16384; its limit is $0.50"
-    )
-    assert told["talk"] == (
-        "`talk` asks small with no tools: at most 20 turns, 100 calls (16 of one answer), 4,096 tokens of an answer; "
-        "its limit is $2.00"
-    )
+    says(told["sort"])
+    says(told["find"])
+    says(told["talk"])
     (report,) = json.loads(baton("check", "--json", file).stdout)
     models = {one["node"]: one for one in report["models"]}
     assert models["sort"] == {

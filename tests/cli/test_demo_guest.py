@@ -11,6 +11,7 @@ from baton.client.connection import Connection
 from baton.demo.evidence import Course
 from baton.demo.scenario import CHANGE, Guest
 from tests.cli.conftest import FakeApi
+from tests.kit.sentences import Says
 
 PLAN = {"id": "0.ask@0", "node": "ask", "message": "Book it.", "details": {"understood": "a table"}}
 SAGA = {"id": "s1", "questions": [PLAN, {"id": "0.other", "node": "other", "details": None}]}
@@ -51,19 +52,19 @@ def sent(api: FakeApi) -> list[Any]:
     return [asked.json for asked in api.asked if asked.method == "POST"]
 
 
-def test_a_plan_is_confirmed_once_and_no_other_question_is_answered(api: FakeApi) -> None:
+def test_a_plan_is_confirmed_once_and_no_other_question_is_answered(api: FakeApi, says: Says) -> None:
     logs(api)
     said, _ = play(api, look, look)
     assert sent(api) == [{"ask": "0.ask@0", "action": "confirm"}]
-    assert said == ["the agent has understood: a table. Book it. The guest confirms that"]
+    says(said)
 
 
-def test_the_other_wish_comes_once_and_after_the_table_is_held(api: FakeApi) -> None:
+def test_the_other_wish_comes_once_and_after_the_table_is_held(api: FakeApi, says: Says) -> None:
     logs(api, {"kind": "step_succeeded", "node": "hold"})
     said, course = play(api, change, look, change, change)
     assert sent(api)[1:] == [{"payload": CHANGE}]
     assert course.changed_ms > 0
-    assert said[-1] == f"the table is held, and the guest says: {CHANGE}"
+    says(said[-1])
 
 
 def test_until_then_nothing_is_said(api: FakeApi) -> None:

@@ -29,6 +29,7 @@ from baton.demo.scenario import (
 )
 from baton.local.processes import ProcessInfo
 from tests.cli.conftest import FakeApi
+from tests.kit.sentences import Says
 
 TICK_S = 0.002
 
@@ -133,7 +134,7 @@ def test_it_starts_every_saga_cancels_one_under_way_and_ends_with_the_last(api: 
     assert (scenario.course.planning, words) == ("planned", {"words": WORDS, "input": GUEST})
     assert sorted(given, key=str) == sorted(map(evening, range(5)), key=str)
     assert len(api.of("POST", f"/sagas/{scenario.course.cancelled}/cancel")) == 1
-    assert screen.said[-1] == f"cancelled saga {scenario.course.cancelled} after 5 steps"
+    assert scenario.course.cancelled in screen.said[-1]
 
 
 @pytest.fixture
@@ -148,7 +149,7 @@ NOT_YET: tuple[int, Any] = (200, {"questions": [], "next": None})
 
 
 @pytest.mark.usefixtures("large")
-def test_a_question_is_seen_left_alone_and_approved_once_by_another_person(api: FakeApi) -> None:
+def test_a_question_is_seen_left_alone_and_approved_once_by_another_person(api: FakeApi, says: Says) -> None:
     prepared(api, [saga(0, "suspended", 1)] * 4 + [saga(0, "completed", 14)])
     api.on("GET /questions", NOT_YET, ASKED)
     api.on("POST /sagas/s0/answer", (202, {"id": "s0", "status": "suspended", "version": 9}))
@@ -156,8 +157,8 @@ def test_a_question_is_seen_left_alone_and_approved_once_by_another_person(api: 
     (answer,) = api.of("POST", "/sagas/s0/answer")
     assert answer.json == {"ask": "0.hold.f1", "action": "approve"}
     assert answer.headers["authorization"] == "Bearer of-another"
-    assert screen.said[1] == "saga s0 asks: Hold it? high risk"
-    assert screen.said[2].startswith("approved by another person, over the API; the saga was suspended for ")
+    says(screen.said[1])
+    says.within(screen.said[2])
     assert scenario.course.started_ms <= scenario.course.approved_ms <= scenario.course.ended_ms
 
 
@@ -181,7 +182,7 @@ def test_the_saga_that_asks_is_neither_cancelled_nor_struck(
     assert (scenario.course.asking, scenario.course.cancelled) == ("s0", "")
 
 
-def test_a_worker_is_killed_when_a_service_has_acted_for_it_unheard(api: FakeApi) -> None:
+def test_a_worker_is_killed_when_a_service_has_acted_for_it_unheard(api: FakeApi, says: Says) -> None:
     prepared(api, [saga(0, "running", 1), saga(0, "running", 2), saga(0, "completed", 14)])
     api.on("GET /books/unanswered", (200, {"effects": [effect("hold"), effect("deposit")]}))
     workers = Workers(busy(7, 1500, "another"), busy(8, 1500, "the-request"))
@@ -189,7 +190,7 @@ def test_a_worker_is_killed_when_a_service_has_acted_for_it_unheard(api: FakeApi
     (kill,) = scenario.course.kills
     assert (workers.killed, kill.pid, kill.request_id) == ([8], 8, "the-request")
     assert (kill.saga, kill.effect) == ("s0", "deposit")
-    assert "its deposit was done and not yet known" in kill.moment
+    says(kill.moment)
     assert [asked.json for asked in api.of("PUT", "/faults/lisbon")] == [[]], "no other answer is late"
 
 
@@ -233,14 +234,14 @@ def planning(api: FakeApi, *effects: dict[str, Any]) -> None:
     api.on("GET /books/unanswered", (200, {"effects": of_it}))
 
 
-def test_the_worker_of_the_agent_is_killed_once_when_it_holds_a_table(api: FakeApi) -> None:
+def test_the_worker_of_the_agent_is_killed_once_when_it_holds_a_table(api: FakeApi, says: Says) -> None:
     prepared(api, [saga(0, "running", 1)] * 4 + [saga(0, "completed", 14)])
     planning(api, effect("deposit"), effect("hold"))
     workers = Workers(busy(7, 5000, "another"), busy(8, 5000, "its-request"), busy(9, 1500, "its-request"))
     scenario, screen = play(api, DemoPlan(sagas=1, tick_s=TICK_S), workers)
     (kill,) = scenario.course.kills
     assert (len(workers.killed), kill.saga, kill.effect) == (1, "planned", "hold")
-    assert "when the guest's hold was done and not yet known" in screen.said[-1]
+    says(screen.said[-1])
 
 
 def test_the_worker_of_the_agent_is_left_alone_while_nothing_is_done_for_it_and_its_saga_is_not_cancelled(
@@ -282,9 +283,9 @@ def test_progress_on_a_terminal_draws_every_saga() -> None:
         assert text in out.getvalue()
 
 
-def test_the_summary_counts_by_status() -> None:
+def test_the_summary_counts_by_status(says: Says) -> None:
     sagas = {
         str(n): {"status": status, "steps": 2, "invocations": 1}
         for n, status in enumerate(["running", "running", "completed"])
     }
-    assert summary(sagas) == "3 sagas: 2 running, 1 completed; 6 steps, taken up 3 times"
+    says(summary(sagas))

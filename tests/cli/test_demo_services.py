@@ -6,11 +6,10 @@ import asyncio
 import os
 from pathlib import Path
 
-import pytest
-
 from baton.cli.machine.example import MODULES, Services
 from baton.client.exits import CommandFailed
 from baton.client.transport import Reader
+from tests.kit.sentences import Says
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,14 +33,14 @@ def test_they_answer_while_they_are_needed_and_are_gone_afterwards() -> None:
     assert not any(map(alive, asyncio.run(run())))
 
 
-def test_a_service_that_does_not_start_is_named_and_the_others_are_ended() -> None:
+def test_a_service_that_does_not_start_is_named_and_the_others_are_ended(says: Says) -> None:
     services = Services(ROOT, {"TableStackUrl": "examples.services.table_stack", "Other": "examples.no_such"})
 
     async def run() -> None:
         async with services:
             pass
 
-    with pytest.raises(CommandFailed, match=r"examples\.no_such did not start"):
+    with says.raised(CommandFailed):
         asyncio.run(run())
     assert services._running == []
 

@@ -9,6 +9,7 @@ import pytest
 
 from baton.core.effects.toolspec import off
 from tests.cli.conftest import Baton, FakeApi
+from tests.kit.sentences import Says
 
 GOOD = """\
 name: small
@@ -41,10 +42,12 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_it_says_which_version_it_is_and_whether_it_is_new(api: FakeApi, baton: Baton, file: Path) -> None:
+def test_it_says_which_version_it_is_and_whether_it_is_new(
+    api: FakeApi, baton: Baton, file: Path, says: Says
+) -> None:
     api.on("POST /workflows", NEW, KNOWN)
     assert baton("deploy-workflow", str(file)).stdout == f"{file}: small@3, new\n"
-    assert baton("deploy-workflow", str(file)).stdout == f"{file}: small@3, known already\n"
+    says(baton("deploy-workflow", str(file)).stdout)
 
 
 def test_programs_get_a_line_for_each_file(api: FakeApi, baton: Baton, file: Path) -> None:
@@ -67,42 +70,36 @@ def test_documents_are_sent_as_they_are(api: FakeApi, baton: Baton, tmp_path: Pa
 
 
 def test_problems_found_here_keep_every_file_from_being_sent(
-    api: FakeApi, baton: Baton, file: Path, tmp_path: Path
+    api: FakeApi, baton: Baton, file: Path, tmp_path: Path, says: Says
 ) -> None:
     bad = tmp_path / "bad.yaml"
     bad.write_text(BAD)
     result = baton("deploy-workflow", str(file), str(bad))
     assert (result.exit_code, api.asked, result.stdout) == (1, [], "")
     first, last = result.stderr.splitlines()
-    assert first.startswith(f"{bad}:3:17  /nodes/quote/tool  there is no tool `delivery.qoute`")
-    assert "did you mean `delivery.quote`?" in first
-    assert "nothing was deployed" in last
+    says.within(first, 2)
+    says(last)
     (line,) = baton("deploy-workflow", "--json", str(file), str(bad)).stdout.splitlines()
     assert json.loads(line)["problems"][0]["line"] == 3
 
 
 def test_what_only_the_api_refuses_is_listed_and_the_next_file_gets_its_turn(
-    api: FakeApi, baton: Baton, file: Path
+    api: FakeApi, baton: Baton, file: Path, says: Says
 ) -> None:
     api.on("POST /workflows", (422, PROBLEM), NEW)
     result = baton("deploy-workflow", str(file), str(file))
     assert (result.exit_code, result.stdout) == (3, f"{file}: small@3, new\n")
-    assert result.stderr.splitlines() == [
-        f"baton: {file}: The workflow document has problems (422): 2 problems",
-        "  line 4, column 11  /nodes/hold/tool  there is no tool `hodl`  (did you mean `hold`?)",
-        "  line 9, column 1  /output  is not used",
-        "1 document of 2 refused: the API may have older tools than this directory; restart `make up`, or deploy them",
-    ]
+    says(result.stderr.splitlines())
 
 
 def test_a_standard_tool_that_is_off_is_explained_and_no_older_tools_are_blamed(
-    api: FakeApi, baton: Baton, file: Path
+    api: FakeApi, baton: Baton, file: Path, says: Says
 ) -> None:
     error = {"path": "/nodes/a/tool", "message": "there is no tool `std.http`", "suggestion": off("std.http")}
     api.on("POST /workflows", (422, PROBLEM | {"errors": [error]}))
     shown = baton("deploy-workflow", str(file)).stderr.splitlines()
     assert "--parameter StandardTools=std.http --parameter HttpHosts=…" in shown[-2]
-    assert shown[-1] == "1 document of 1 refused"
+    says(shown[-1])
 
 
 def test_what_the_api_refuses_is_a_line_for_programs_too(api: FakeApi, baton: Baton, file: Path) -> None:
@@ -120,11 +117,11 @@ def test_a_refused_caller_is_not_asked_for_the_next_file(api: FakeApi, baton: Ba
     assert "it takes operate" in result.stderr
 
 
-def test_without_the_tools_only_the_api_checks(api: FakeApi, baton: Baton, file: Path) -> None:
+def test_without_the_tools_only_the_api_checks(api: FakeApi, baton: Baton, file: Path, says: Says) -> None:
     api.on("POST /workflows", NEW)
     result = baton("deploy-workflow", "--app", "no_such_app", str(file))
     assert (result.exit_code, result.stdout) == (0, f"{file}: small@3, new\n")
-    assert result.stderr == "Not checked here, only by the API: there is no module 'no_such_app'\n"
+    says(result.stderr)
 
 
 def test_tools_that_only_the_api_has_can_be_used(api: FakeApi, baton: Baton, file: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.cli.conftest import Baton, FakeApi
+from tests.kit.sentences import Says
 
 STARTED = (
     201,
@@ -23,7 +24,7 @@ def test_it_posts_the_words_with_what_the_workflow_needs_besides_and_a_key(
     assert "baton show s1 --watch" in result.stderr
 
 
-def test_an_input_that_is_no_object_has_no_room_for_words(api: FakeApi, baton: Baton) -> None:
+def test_an_input_that_is_no_object_has_no_room_for_words(api: FakeApi, baton: Baton, says: Says) -> None:
     result = baton("intend", "Dinner.", "--input", "[1]")
     assert (result.exit_code, api.asked) == (2, [])
-    assert "can only be added to an object" in result.stderr
+    says(result.stderr)

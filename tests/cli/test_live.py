@@ -9,6 +9,7 @@ import pytest
 
 from baton.cli.terminal.watching import Writer
 from tests.cli.conftest import Baton, FakeApi
+from tests.kit.sentences import Says
 
 
 def text(words: str, node: str = "plan", item: str = "t1", iteration: tuple[int, ...] = ()) -> dict[str, Any]:
@@ -26,7 +27,7 @@ def found(*texts: dict[str, Any], until: str | None = "2026-11-23T23:00:00.000Z"
     return {"id": "s1", "watched_until": until, "texts": list(texts)}
 
 
-def test_what_is_new_is_printed_until_the_saga_ends(api: FakeApi, baton: Baton) -> None:
+def test_what_is_new_is_printed_until_the_saga_ends(api: FakeApi, baton: Baton, says: Says) -> None:
     answers = [
         found(),
         found(text("A table ")),
@@ -36,7 +37,7 @@ def test_what_is_new_is_printed_until_the_saga_ends(api: FakeApi, baton: Baton) 
         found(until=None),
     ]
     api.on("GET /sagas/s1/live", *((200, one) for one in answers))
-    assert baton("live", "s1").stdout == "\nplan t1:\nA table for four. \nplan t2:\nDone. \n"
+    says(baton("live", "s1").stdout)
     assert len(api.pauses) == 5
 
 

@@ -15,6 +15,7 @@ from baton.client import exits
 from tests.cli.conftest import Baton, FakeApi
 from tests.cli.test_show import SAGA
 from tests.kit.patience import PATIENCE_S
+from tests.kit.sentences import Says
 
 BATON = [sys.executable, "-c", "from baton.cli import main; main(prog_name='baton')"]
 # A script for a shell is what it prints, whatever program reads it.
@@ -79,10 +80,10 @@ def test_the_help_lists_every_exit_status(baton: Baton) -> None:
         ("run", "start"),
     ],
 )
-def test_a_mistyped_command_has_a_neighbour(baton: Baton, typed: str, meant: str) -> None:
+def test_a_mistyped_command_has_a_neighbour(baton: Baton, typed: str, meant: str, says: Says) -> None:
     result = baton(typed, "--watch")
     assert result.exit_code == 2
-    assert f"No such command '{typed}'. Did you mean '{meant}'?" in result.stderr
+    says(result.stderr)
 
 
 def test_a_command_like_no_other_has_none(baton: Baton) -> None:

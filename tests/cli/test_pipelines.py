@@ -10,6 +10,7 @@ from baton.tools import define
 from baton.tools.define import Registry
 from tests.cli.conftest import Baton, FakeApi
 from tests.cli.test_show import entry
+from tests.kit.sentences import Says
 
 STEPS = [{"op": "table_sort", "by": "price"}, {"op": "top_k", "k": 2}]
 OTHER = [{"op": "top_k", "k": 9}]
@@ -83,7 +84,9 @@ def test_a_line_says_how_often_by_which_agents_and_what_it_does(api: FakeApi, ba
     assert baton("pipelines").stdout == f"{HASH}  2 calls  table_sort | top_k  (trips/plan)\n"
 
 
-def test_what_has_failed_was_refused_or_stands_there_once_is_none(api: FakeApi, baton: Baton) -> None:
+def test_what_has_failed_was_refused_or_stands_there_once_is_none(
+    api: FakeApi, baton: Baton, says: Says
+) -> None:
     refused = {**piped(STEPS, {"rows": []}), "error": {"code": "x", "message": "y"}}
     strange = {"tool": "std.pipeline", "arguments": {"steps": STEPS, "data": 3}}
     listed(
@@ -95,7 +98,7 @@ def test_what_has_failed_was_refused_or_stands_there_once_is_none(api: FakeApi, 
             done("t2", "std.model", "text"),
         ],
     )
-    assert "No agent has written a pipeline twice" in baton("pipelines").stdout
+    says(baton("pipelines").stdout)
 
 
 def test_the_lines_for_one_declare_the_tool(api: FakeApi, baton: Baton, monkeypatch: Any) -> None:
@@ -109,11 +112,11 @@ def test_the_lines_for_one_declare_the_tool(api: FakeApi, baton: Baton, monkeypa
     assert made.function({"rows": [{"price": 2}, {"price": 1}, {"price": 3}]}) == [{"price": 1}, {"price": 2}]
 
 
-def test_a_hash_that_is_none_is_refused(api: FakeApi, baton: Baton) -> None:
+def test_a_hash_that_is_none_is_refused(api: FakeApi, baton: Baton, says: Says) -> None:
     listed(api, s1=twice())
     ended = baton("pipelines", "--promote", "ffff")
     assert ended.exit_code == 3
-    assert "no pipeline begins with ffff" in ended.stderr
+    says(ended.stderr)
 
 
 def test_what_a_model_has_written_is_a_literal_and_no_code(api: FakeApi, baton: Baton) -> None:

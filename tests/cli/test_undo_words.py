@@ -11,6 +11,7 @@ from baton.cli.text.render import EventLines, helping
 from baton.core.log import events as ev
 from baton.core.read.views import entry_view
 from baton.words.event_words import undo_declarations, undo_lines
+from tests.kit.sentences import Says
 
 T0 = 1_795_458_562_846
 FAILED: dict[str, Any] = {
@@ -38,54 +39,27 @@ def said(event: ev.Event, width: int | None = None) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("event", "words"),
+    "event",
     [
-        (ev.UndoBegan(reason="sold_out: none", at=T0), "what was done is undone: sold_out: none"),
-        (
-            ev.UndoBegan(reason="", by="ada", at=T0, back_to=3, together=True),
-            "`ada` has it undone, back to version 3, steps side by side",
-        ),
-        (
-            ev.UndoStepBegan(node="pay", item="undo", at=T0, version=5, tool="trip.pay", next=2),
-            "is to be undone: what `trip.pay` has done at version 5",
-        ),
-        (
-            ev.UndoStepBegan(node="pay", item="undo-t1-1", at=T0, version=5, tool="trip.pay", again=True),
-            "is to be undone, again: turn 1, call 2: what `trip.pay` has done at version 5",
-        ),
-        (
-            ev.UndoPassed(node="tell", version=3, tool="trip.mail"),
-            "stays, as nothing undoes it: what `trip.mail` has done at version 3",
-        ),
-        (ev.ChildUndone(node="a", child="k1", item="undo"), "undone by child k1"),
-        (
-            ev.ChildUndone(node="a", child="k1", item="undo", failure=ev.Failure("x", "no")),
-            "child k1 could not undo all: x: no",
-        ),
-        (
-            ev.StepSucceeded(node="pay", item="undo", tool="trip.refund", output=ev.Value(v=None), **DONE),
-            "undone by `trip.refund`",
-        ),
-        (
-            ev.StepFailed(node="pay", item="undo", failure=EXPIRED, stays=True, is_result=True, **FAILED),
-            r"could not be undone by `trip.refund`: card_expired: the card\nhas expired",
-        ),
-        (
-            ev.Forked(cut=3, branch=1, by="ada", at=T0, reason="changed", key="k", undo=True, back_to=2),
-            "`ada` has undone what the saga has done, back to version 2: changed",
-        ),
-        (
-            ev.SagaEnded(
-                status="rollback_failed",
-                undone=ev.Undone(done=2, fails=1, lasts=1, doubtful=("x",)),
-            ),
-            "2 steps undone, 1 step could not be undone, 1 step that nothing undoes, 1 step in doubt  status=rollback_failed",
+        ev.UndoBegan(reason="sold_out: none", at=T0),
+        ev.UndoBegan(reason="", by="ada", at=T0, back_to=3, together=True),
+        ev.UndoStepBegan(node="pay", item="undo", at=T0, version=5, tool="trip.pay", next=2),
+        ev.UndoStepBegan(node="pay", item="undo-t1-1", at=T0, version=5, tool="trip.pay", again=True),
+        ev.UndoPassed(node="tell", version=3, tool="trip.mail"),
+        ev.ChildUndone(node="a", child="k1", item="undo"),
+        ev.ChildUndone(node="a", child="k1", item="undo", failure=ev.Failure("x", "no")),
+        ev.StepSucceeded(node="pay", item="undo", tool="trip.refund", output=ev.Value(v=None), **DONE),
+        ev.StepFailed(node="pay", item="undo", failure=EXPIRED, stays=True, is_result=True, **FAILED),
+        ev.Forked(cut=3, branch=1, by="ada", at=T0, reason="changed", key="k", undo=True, back_to=2),
+        ev.SagaEnded(
+            status="rollback_failed",
+            undone=ev.Undone(done=2, fails=1, lasts=1, doubtful=("x",)),
         ),
     ],
 )
-def test_an_event_about_undoing_is_a_sentence(event: ev.Event, words: str) -> None:
+def test_an_event_about_undoing_is_a_sentence(event: ev.Event, says: Says) -> None:
     (line,) = said(event)
-    assert words in line
+    says(line)
     assert "version=" not in line
     assert "model" not in line
     assert "is_result" not in line
@@ -96,24 +70,15 @@ VIEW: dict[str, Any] = {"undoable": 0, "lasting": 0, "failed": [], "doubtful": [
 NOT = {"step": "pay", "version": 5, "tool": "trip.refund", "code": "gone", "message": "it is\ngone"}
 
 
-def test_show_says_what_is_undone_and_what_is_not() -> None:
+def test_show_says_what_is_undone_and_what_is_not(says: Says) -> None:
     assert undo_lines({"undo": None}) == []
     assert undo_lines({"undo": VIEW}) == []
-    assert undo_lines({"undo": VIEW | {"undoable": 2, "lasting": 1}}) == ["2 steps can be undone, 1 not"]
+    says(undo_lines({"undo": VIEW | {"undoable": 2, "lasting": 1}}))
     under_way = {"undone": 1, "left": 2, "since": "2026-11-21T22:00:00.000Z", "by": None}
-    assert undo_lines({"undo": VIEW | {"under_way": under_way}}) == ["1 undone, 2 to go, since 22:00:00.000"]
+    says(undo_lines({"undo": VIEW | {"under_way": under_way}}))
     done = {"undone": 1, "failed": 1, "lasting": 9, "stays": list("abcdefghi"), "back_to": 2}
     found = undo_lines({"undo": VIEW | {"done": done, "failed": [NOT], "doubtful": ["x"]}})
-    assert found == [
-        (
-            "1 step undone, 1 step could not be undone, 9 steps that nothing undoes, 1 step in doubt; "
-            "version 2 and what came before stays"
-        ),
-        *(f"stays: {name}: nothing undoes it" for name in "abcde"),
-        "stays: 4 more",
-        r"not undone: pay, by trip.refund: gone: it is\ngone",
-        "in doubt: x: it may have happened",
-    ]
+    says(found)
 
 
 def test_show_says_how_to_go_on() -> None:
@@ -124,19 +89,19 @@ def test_show_says_how_to_go_on() -> None:
     assert not list(helping({"id": "k1", "status": "rolled_back", "undo": VIEW}))
 
 
-def test_check_says_what_would_be_undone_and_what_stays() -> None:
+def test_check_says_what_would_be_undone_and_what_stays(says: Says) -> None:
     nodes: list[dict[str, Any]] = [
         {"name": "hold", "tool": "t", "effect": "idempotent", "undo": {"t": "u", "t2": "u"}},
         {"name": "look", "tool": "p", "effect": "pure"},
         {"name": "tell", "tool": "m", "effect": "idempotent"},
         {"name": "wait"},
     ]
-    assert undo_declarations({"nodes": nodes}) == "hold by u; nothing undoes tell"
+    says(undo_declarations({"nodes": nodes}))
     assert undo_declarations({"nodes": nodes[:1]}) == "hold by u"
     assert undo_declarations({"nodes": nodes[1:]}) == ""
 
 
-def test_check_names_each_inverse_that_may_be_called_where_nothing_has_happened() -> None:
+def test_check_names_each_inverse_that_may_be_called_where_nothing_has_happened(says: Says) -> None:
     nodes = [
         {"name": "hold", "tool": "t", "effect": "idempotent", "undo": {"t": "u"}, "unverified": ["u", "u"]},
         {
@@ -148,6 +113,4 @@ def test_check_names_each_inverse_that_may_be_called_where_nothing_has_happened(
         },
         {"name": "pay", "tool": "p", "effect": "once", "undo": {"p": "q"}},
     ]
-    assert undo_declarations({"nodes": nodes}) == (
-        "hold by u, seat by v, w, pay by q; called also where it may not have happened: u for hold, w for seat"
-    )
+    says(undo_declarations({"nodes": nodes}))

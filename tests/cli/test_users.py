@@ -8,6 +8,7 @@ import pytest
 
 from baton.client.exits import REFUSED
 from tests.cli.conftest import Baton, FakeApi
+from tests.kit.sentences import Says
 
 FREE = {
     "user": "ada",
@@ -36,39 +37,28 @@ EVE = FREE | {
 BOB = FREE | {"user": "bob", "state": "spent", "spent_usd": 9.0, "limit_usd": 9.0, "own_limit_usd": 9.0}
 
 
-def test_users_are_listed_by_what_they_have_spent_each_once(api: FakeApi, baton: Baton) -> None:
+def test_users_are_listed_by_what_they_have_spent_each_once(api: FakeApi, baton: Baton, says: Says) -> None:
     first = {"day": "2026-11-29", "users": [EVE, FREE], "next": "more"}
     api.on("GET /users", (200, first), (200, {"day": "2026-11-29", "users": [BOB, EVE], "next": None}))
-    assert baton("users").stdout.splitlines() == [
-        "bob  $9.00 of $9.00  spent (a limit of its own)",
-        "ada  $0.35 of $5.00",
-        "eve  $0.00 of $5.00  blocked since 2026-11-29 09:12:44 by grace: a loop\ufffd[31m of a script",
-        "2026-11-29 (UTC): spent today",
-    ]
+    says(baton("users").stdout.splitlines())
     api.on("GET /users", (200, first | {"next": None}))
     assert json.loads(baton("users", "--json").stdout) == {"day": "2026-11-29", "users": [FREE, EVE]}
 
 
-def test_a_limit_of_its_own_is_said_of_one_who_has_money_left(api: FakeApi, baton: Baton) -> None:
+def test_a_limit_of_its_own_is_said_of_one_who_has_money_left(api: FakeApi, baton: Baton, says: Says) -> None:
     row = FREE | {"limit_usd": 9.0, "own_limit_usd": 9.0}
     api.on("GET /users", (200, {"day": "2026-11-29", "users": [row], "next": None}))
-    assert baton("users").stdout.splitlines()[0] == "ada  $0.35 of $9.00  (a limit of its own)"
+    says(baton("users").stdout.splitlines()[0])
 
 
-def test_without_any_the_day_is_said(api: FakeApi, baton: Baton) -> None:
+def test_without_any_the_day_is_said(api: FakeApi, baton: Baton, says: Says) -> None:
     api.on("GET /users", (200, {"day": "2026-11-29", "users": [], "next": None}))
-    assert baton("users").stdout == "2026-11-29 (UTC): no saga is at work, and none has ended\n"
+    says(baton("users").stdout)
 
 
-def test_one_user_is_shown_with_what_was_decided(api: FakeApi, baton: Baton) -> None:
+def test_one_user_is_shown_with_what_was_decided(api: FakeApi, baton: Baton, says: Says) -> None:
     api.on("GET /users", (200, {"day": "2026-11-29", "users": [EVE], "next": None}))
-    assert baton("users", "show", "eve").stdout.splitlines() == [
-        "user      eve",
-        "state     blocked",
-        "spent     $0.00 of $5.00",
-        "decided   2026-11-29 09:12:44 by grace",
-        "note      a loop\ufffd[31m of a script",
-    ]
+    says(baton("users", "show", "eve").stdout.splitlines())
     assert api.asked[-1].query == {"user": "eve"}
 
 
@@ -82,26 +72,26 @@ def test_one_user_is_shown_with_what_was_decided(api: FakeApi, baton: Baton) -> 
     ],
 )
 def test_the_command_decides(
-    api: FakeApi, baton: Baton, words: str, route: str, body: dict[str, str | None]
+    api: FakeApi, baton: Baton, words: str, route: str, body: dict[str, str | None], says: Says
 ) -> None:
     api.on(f"POST /users/{route}", (202, BOB))
     done = baton("users", *words.split())
     assert json.loads(api.asked[-1].text) == body
-    assert "limit     of this user alone" in done.stdout
-    assert ("go on when the day turns" in done.stderr) is (route != "block")
+    says(done.stdout)
+    says(done.stderr)
     assert json.loads(baton("users", *words.split(), "--json").stdout) == BOB
 
 
-def test_a_block_of_a_user_of_whom_nothing_is_known_says_so(api: FakeApi, baton: Baton) -> None:
+def test_a_block_of_a_user_of_whom_nothing_is_known_says_so(api: FakeApi, baton: Baton, says: Says) -> None:
     """The name may be misspelt, and then no saga is held back."""
     api.on("POST /users/block", (202, EVE))
-    assert "`evve` has spent nothing today" in baton("users", "block", "evve").stderr
+    says(baton("users", "block", "evve").stderr)
 
 
-def test_where_no_day_is_counted_no_sum_is_shown(api: FakeApi, baton: Baton) -> None:
+def test_where_no_day_is_counted_no_sum_is_shown(api: FakeApi, baton: Baton, says: Says) -> None:
     row = FREE | {"limit_usd": None, "left_usd": None}
     api.on("GET /users", (200, {"day": "2026-11-29", "users": [row], "next": None}))
-    assert baton("users").stdout.splitlines()[0] == "ada  nothing is counted"
+    says(baton("users").stdout.splitlines()[0])
     assert "reserved  $0.10" in baton("users", "show", "ada").stdout
 
 
@@ -118,7 +108,9 @@ def test_the_command_says_what_is_missing(baton: Baton, words: str, said: str) -
     assert said in baton("users", *words.split()).stderr
 
 
-def test_a_start_of_a_blocked_user_says_so_and_asks_for_no_other_token(api: FakeApi, baton: Baton) -> None:
+def test_a_start_of_a_blocked_user_says_so_and_asks_for_no_other_token(
+    api: FakeApi, baton: Baton, says: Says
+) -> None:
     problem = {
         "type": "urn:baton:problem:user-blocked",
         "title": "An operator has blocked the user",
@@ -126,12 +118,12 @@ def test_a_start_of_a_blocked_user_says_so_and_asks_for_no_other_token(api: Fake
     }
     api.on("POST /sagas", (403, problem))
     done = baton("start", "dinner")
-    assert "an operator has blocked `ada`" in done.stderr
+    says(done.stderr)
     assert "token" not in done.stderr
     assert done.exit_code == REFUSED
 
 
-def test_a_budget_says_that_its_user_is_blocked(api: FakeApi, baton: Baton) -> None:
+def test_a_budget_says_that_its_user_is_blocked(api: FakeApi, baton: Baton, says: Says) -> None:
     budget = {key: FREE[key] for key in ("user", "spent_usd", "reserved_usd", "limit_usd", "left_usd")}
     more = {
         "day": "2026-11-29",
@@ -141,4 +133,4 @@ def test_a_budget_says_that_its_user_is_blocked(api: FakeApi, baton: Baton) -> N
         "tenant": None,
     }
     api.on("GET /budget", (200, budget | more))
-    assert "blocked   by an operator" in baton("budget").stdout
+    says(baton("budget").stdout)

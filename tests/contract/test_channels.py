@@ -13,9 +13,10 @@ from msgspec.structs import replace
 
 from baton.adapters.aws import Aws
 from baton.adapters.channels.aws import EventNotices, MailNotices, cloud_event
+from baton.adapters.channels.words import letter_of
 from baton.adapters.ses_mailer import SesMailer
 from baton.errors import ChannelRefused, StoreUnavailable, Throttled
-from tests.channels.test_words import LETTER, NOTICE, TOLD
+from tests.channels.test_words import NOTICE, TOLD
 from tests.contract.test_mail import DESK, delivered
 
 
@@ -25,7 +26,7 @@ def test_a_question_arrives_by_mail(ministack: str) -> None:
         client.create_email_identity(EmailIdentity=DESK)
     MailNotices(SesMailer(client), DESK, "{name}@a.example", "").tell(TOLD)
     (sent,) = delivered(ministack, "[medium] Question: How shall we pay?")
-    assert (sent["Source"], sent["To"], sent["BodyText"]) == (DESK, ["ada@a.example"], LETTER)
+    assert (sent["Source"], sent["To"], sent["BodyText"]) == (DESK, ["ada@a.example"], letter_of(TOLD))
 
 
 def test_a_sender_that_is_not_verified_is_refused_for_ever(moto_aws: Aws) -> None:

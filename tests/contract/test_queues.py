@@ -8,6 +8,7 @@ from baton.adapters.memory.queues import MemoryQueue
 from baton.ports import Message
 from tests.contract.dead_queues import dead_queue
 from tests.contract.stores import SAGA, AwsStores, Stores
+from tests.kit.sentences import Says
 
 MAX_MESSAGE = 1_048_576  # of SQS, attributes included
 
@@ -76,9 +77,9 @@ def test_in_memory_a_message_can_be_received_when_its_delay_is_over_soonest_firs
 # -- DeadLetters
 
 
-def test_a_dead_letter_keeps_its_body_and_its_reason(stores: Stores) -> None:
+def test_a_dead_letter_keeps_its_body_and_its_reason(stores: Stores, says: Says) -> None:
     stores.dead_letters.send('{"saga": 12}', "the saga is not text")
-    assert stores.letters() == [('{"saga": 12}', "the saga is not text")]
+    says(stores.letters())
 
 
 def test_dead_letters_are_counted(stores: Stores) -> None:
@@ -112,14 +113,15 @@ def test_on_sqs_a_letter_loses_what_the_queue_would_refuse_and_no_more(moto: Sto
     assert reason == ("long " * 1_000)[:1_000]
 
 
-def test_on_sqs_a_letter_that_is_too_long_is_cut_and_says_so(moto: Stores) -> None:
+def test_on_sqs_a_letter_that_is_too_long_is_cut_and_says_so(moto: Stores, says: Says) -> None:
     moto.dead_letters.send('{"saga":"' + "ü" * (MAX_MESSAGE // 2), "ü" * 2_000)
     ((body, reason),) = moto.letters()
     assert body.startswith('{"saga":"ü')
     assert body.endswith("ü"), "no half characters"
     assert len(body.encode()) > MAX_MESSAGE - 4_000
     assert len(body.encode()) + len(reason.encode()) + len("reasonString") <= MAX_MESSAGE
-    assert reason == "ü" * 1_000 + f" (cut: it had {MAX_MESSAGE + 9} bytes)"
+    assert reason.startswith("ü" * 1_000)
+    says(reason[1_000:])
 
 
 def test_on_sqs_a_message_is_of_its_tenants_group_so_that_the_queue_is_fair(moto: AwsStores) -> None:

@@ -15,7 +15,6 @@ from baton.core.log.questions import awaited_question, closed_by_time, may_answe
 from baton.core.log.records import Escalation
 from baton.core.nodes.registry import KINDS
 from baton.core.read.views import saga_view
-from baton.core.sizes import iso
 from baton.errors import InvalidDefinition, NotAllowedNow
 from tests.core.approving import AFTER, CATCH, PAY, TOOLS, WITH, request_of, run, unapproved
 from tests.core.asked import steps_of
@@ -56,7 +55,7 @@ def closed(saga: Saga) -> list[tuple[str, str]]:
     return [(event.action, event.by) for event in found if isinstance(event, ev.QuestionClosed)]
 
 
-def test_its_steps_are_moments_of_the_question_and_happen_in_their_order() -> None:
+def test_its_steps_are_moments_of_the_question_and_happen_in_their_order(says: Says) -> None:
     saga = asking("reject")
     assert open_ask(saga).escalate == (
         Escalation(at=T0 + HOUR),
@@ -74,13 +73,13 @@ def test_its_steps_are_moments_of_the_question_and_happen_in_their_order() -> No
     assert [one["action"] for one in saga_view(saga.state, saga.program)["questions"][0]["escalate"]] == [
         "decide"
     ]
-    assert f"until {iso(T0 + 3 * HOUR)} at most; reminder at {iso(T0 + HOUR)}" in why(saga, "pay")
+    says(why(saga, "pay"))
     saga.go(after_ms=HOUR)
     assert closed(saga) == [("reject", "")]
-    assert "its escalation has rejected it" in output(saga, "no")
+    says(output(saga, "no"))
 
 
-def test_its_last_step_approves_what_is_of_low_or_medium_risk() -> None:
+def test_its_last_step_approves_what_is_of_low_or_medium_risk(says: Says) -> None:
     saga = asking("approve")
     ask = open_ask(saga)
     assert (ask.risk, ask.ends_at) == ("medium", T0 + 3 * HOUR)
@@ -88,7 +87,7 @@ def test_its_last_step_approves_what_is_of_low_or_medium_risk() -> None:
     assert closed(saga) == [("approve", "")]
     assert run(saga).approved == (ask.digest,)
     assert closed_by_time(saga.state, ask.id) == "policy"
-    with pytest.raises(NotAllowedNow, match="was decided without an answer"):
+    with says.raised(NotAllowedNow):
         awaited_question(saga.state, ask.id, saga.now)
     story(saga)
 
@@ -157,27 +156,26 @@ INSTEAD = "write `decide: reject`, or `hand_on`"
 
 
 @pytest.mark.parametrize(
-    ("escalate", "more", "place", "message", "hint"),
+    ("escalate", "more", "place"),
     [
-        ("[{after: 1h, decide: aprove}]", {}, "/0/decide", "must be one of approve, reject", "did you mean `approve`?"),
-        ("[{after: 25h, remind: true}]", {}, "/0/after", "must be before the question expires", "see `expires`, 24h by default"),
-        ("[]", {}, "", "must be 1 to 5 steps", ""),
-        ("[{after: 1h, decide: approve}]", {"tool": "wipe"}, "/0/decide", f"{ONLY}`wipe` requires an approval itself", INSTEAD),
-        ("[{after: 1h, decide: approve}]", {"tool": "t"}, "/0/decide", f"{ONLY}`t` declares none", INSTEAD),
-        ("[{after: 1h, decide: approve}]", {"rules": ""}, "/0/decide", f"{ONLY}the risk of each call of `pay` is high", INSTEAD),
-        ("[{after: 1h, decide: approve}]", {"more": ", always: false"}, "/0/decide",
-         f"{ONLY}with `always: false`, a person is asked only about what is high or critical", INSTEAD),
-        ("[{after: 1h, hand_on: {group: '${ctx.then.output}'}}]", {}, "/0/hand_on/group", "", ""),
+        ("[{after: 1h, decide: aprove}]", {}, "/0/decide"),
+        ("[{after: 25h, remind: true}]", {}, "/0/after"),
+        ("[]", {}, ""),
+        ("[{after: 1h, decide: approve}]", {"tool": "wipe"}, "/0/decide"),
+        ("[{after: 1h, decide: approve}]", {"tool": "t"}, "/0/decide"),
+        ("[{after: 1h, decide: approve}]", {"rules": ""}, "/0/decide"),
+        ("[{after: 1h, decide: approve}]", {"more": ", always: false"}, "/0/decide"),
+        ("[{after: 1h, hand_on: {group: '${ctx.then.output}'}}]", {}, "/0/hand_on/group"),
     ],
 )  # fmt: skip
 def test_the_compiler_refuses_steps_that_cannot_be(
-    escalate: str, more: dict[str, str], place: str, message: str, hint: str
+    escalate: str, more: dict[str, str], place: str, says: Says
 ) -> None:
     with pytest.raises(InvalidDefinition) as refused:
         compiled(escalate, **more)
     (problem,) = refused.value.problems
     assert problem.path == AT + place
-    assert not message or (problem.message, problem.suggestion) == (message, hint)
+    says((problem.message, problem.suggestion))
 
 
 @pytest.mark.parametrize("name", ["' '", "'${input.leads}'"])

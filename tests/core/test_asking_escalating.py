@@ -21,6 +21,7 @@ from tests.core.failing import DAY, answer, attempts, broken, chosen
 from tests.core.nodes.asking import HOUR
 from tests.core.strategies import ASK_USER, ESCALATE
 from tests.core.told import why
+from tests.kit.sentences import Says
 
 STEPS = "[{after: 1h, remind: true}, {after: 2h, hand_on: {group: leads}}, {after: 3h, decide: %s}]"
 RULE = "on_failure: {any: {ladder: [ask_user, escalate], escalate: %s}}"
@@ -92,11 +93,11 @@ def test_its_last_step_lets_the_step_run_again_and_it_may_ask_again() -> None:
     assert open_ask(saga).escalate[0].at == saga.now + HOUR
 
 
-def test_from_its_last_step_on_an_answer_is_refused_and_one_that_is_in_the_log_counts() -> None:
+def test_from_its_last_step_on_an_answer_is_refused_and_one_that_is_in_the_log_counts(says: Says) -> None:
     saga = asking(STEPS % "fail")
     ask = open_ask(saga)
     saga.now += 3 * HOUR
-    with pytest.raises(NotAllowedNow, match="was decided without an answer"):
+    with says.raised(NotAllowedNow):
         awaited_question(saga.state, ask.id, saga.now)
     assert awaited_question(saga.state, ask.id, saga.now - 1)[0] == "a"
     answer(saga, "retry")
@@ -171,31 +172,25 @@ INSTEAD = "write `decide: fail`, or `hand_on`"
 
 
 @pytest.mark.parametrize(
-    ("rule", "path", "message", "hint"),
+    "rule",
     [
-        ("any: {escalate: [{after: 1h, decide: use}]}", f"{AT}/0/decide", "must be one of retry, fail", ""),
-        ("any: {escalate: []}", AT, "must be 1 to 5 steps", ""),
-        ("any: {escalate: [{after: 1h, hand_on: {group: '${input.a}'}}]}", f"{AT}/0/hand_on/group",
-         "a rule for failures has no expressions", "write the name itself"),
-        ("unknown_outcome: {escalate: [{after: 1h, decide: retry}]}", "/on_failure/unknown_outcome/escalate/0/decide",
-         f"{ONLY}whether it has happened", INSTEAD),
-        ("approval_needed: {escalate: [{after: 1h, decide: retry}]}", "/on_failure/approval_needed/escalate/0/decide",
-         f"{ONLY}what is to be approved", INSTEAD),
-        ("any: {question: approval, escalate: [{after: 1h, decide: retry}]}", f"{AT}/0/decide",
-         f"{ONLY}what is to be approved", INSTEAD),
-        ("any: {ladder: [rollback], escalate: [{after: 1h, remind: true}]}", AT,
-         "this can do nothing: what is done about such a failure is rollback, and never ask_user",
-         "write `ladder: [ask_user, rollback]`, or leave this out"),
-        ("any: {escalate: [{after: 1h}]}", f"{AT}/0", "write `after`, and exactly one of `remind`, `hand_on` and `decide`", ""),
+        "any: {escalate: [{after: 1h, decide: use}]}",
+        "any: {escalate: []}",
+        "any: {escalate: [{after: 1h, hand_on: {group: '${input.a}'}}]}",
+        "unknown_outcome: {escalate: [{after: 1h, decide: retry}]}",
+        "approval_needed: {escalate: [{after: 1h, decide: retry}]}",
+        "any: {question: approval, escalate: [{after: 1h, decide: retry}]}",
+        "any: {ladder: [rollback], escalate: [{after: 1h, remind: true}]}",
+        "any: {escalate: [{after: 1h}]}",
     ],
 )  # fmt: skip
-def test_the_compiler_refuses_steps_that_cannot_be(rule: str, path: str, message: str, hint: str) -> None:
+def test_the_compiler_refuses_steps_that_cannot_be(rule: str, says: Says) -> None:
     found: list[Any] = [*problems_of(f"name: w\non_failure: {{{rule}}}\nnodes: {{a: {{tool: t}}}}")]
-    assert [(one.path, one.message, one.suggestion) for one in found] == [(path, message, hint)]
+    says([(one.path, one.message, one.suggestion) for one in found])
 
 
 @pytest.mark.parametrize("answered", ["fail", "use"])
-def test_of_an_outcome_in_doubt_no_escalation_says_that_it_is_tried_again(answered: str) -> None:
+def test_of_an_outcome_in_doubt_no_escalation_says_that_it_is_tried_again(answered: str, says: Says) -> None:
     rule = "unknown_outcome: {escalate: [{after: 1h, decide: %s}]}"
     found = problems_of(f"name: w\non_failure: {{{rule % answered}}}\nnodes: {{a: {{tool: t}}}}")
-    assert [one.message for one in found] == ([] if answered == "fail" else ["must be one of retry, fail"])
+    says([one.message for one in found])

@@ -11,6 +11,7 @@ from baton.core.log import events as ev
 from baton.core.nodes.registry import KINDS
 from tests.core.build import AT_ONCE, Saga, done, failed
 from tests.core.compiling import told
+from tests.kit.sentences import Says
 
 NAMES = ("a", "b", "c", "d")
 BATCH = "${join.batch}"
@@ -90,9 +91,7 @@ def test_a_failure_carries_it_only_where_it_is_read() -> None:
     assert [one.batch for one in failures] == [None] * len(failures)
 
 
-def test_the_compiler_knows_its_parts() -> None:
+def test_the_compiler_knows_its_parts(says: Says) -> None:
     nodes = "a: {}, b: {}, c: {after: [a, b], join: 1, value: '${join.batch.%s}'}"
     assert told(nodes % "results.a.status") == []
-    assert [message for _, message, _ in told(nodes % "results.x")] == [
-        "`join.batch.results.x`: nothing produces `x`"
-    ]
+    says([message for _, message, _ in told(nodes % "results.x")])

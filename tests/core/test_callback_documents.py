@@ -14,6 +14,7 @@ from baton.core.documents.schema import document_schema
 from baton.core.documents.text import parse_document
 from tests.core.build import problems_of
 from tests.core.nodes.handing import HOUR, MINUTE, TOOLS
+from tests.kit.sentences import Says
 
 
 @pytest.mark.parametrize(
@@ -35,32 +36,25 @@ def test_a_callback_has_a_timeout_and_perhaps_a_heartbeat(callback: str, times: 
 
 
 @pytest.mark.parametrize(
-    ("node", "path", "message"),
+    ("node", "path"),
     [
-        ("tool: print, callback: {}", "/nodes/a/callback/timeout", "`timeout` is missing"),
-        ("tool: print, callback: {heartbeat: 5m}", "/nodes/a/callback/timeout", "`timeout` is missing"),
-        ("tool: print, callback: soon", "/nodes/a/callback", "`soon` is not a duration"),
-        ("tool: print, callback: ", "/nodes/a/callback", "there is no value here"),
-        (
-            "tool: print, callback: {timeout: 5m, heartbeat: 5m}",
-            "/nodes/a/callback",
-            "`heartbeat` is shorter than `timeout`",
-        ),
-        (
-            "tool: print, callback: {timeout: 5m, heartbeat: 9s}",
-            "/nodes/a/callback",
-            "`heartbeat` is at least `10s`",
-        ),
-        ("tool: print, callback: {timeout: 1h, heartbeet: 5m}", "/nodes/a/callback/heartbeet", "not known"),
-        ("wait: {signal: x}, callback: 1h", "/nodes/a", "`callback` goes with a `tool`"),
-        ("human: {title: x}, callback: 1h", "/nodes/a", "`callback` goes with a `tool`"),
-        ("value: 1, callback: 1h", "/nodes/a", "`callback` goes with a `tool`"),
-        ("tool: mute, callback: 1h", "/nodes/a/callback", "`mute` takes no `Context`"),
+        ("tool: print, callback: {}", "/nodes/a/callback/timeout"),
+        ("tool: print, callback: {heartbeat: 5m}", "/nodes/a/callback/timeout"),
+        ("tool: print, callback: soon", "/nodes/a/callback"),
+        ("tool: print, callback: ", "/nodes/a/callback"),
+        ("tool: print, callback: {timeout: 5m, heartbeat: 5m}", "/nodes/a/callback"),
+        ("tool: print, callback: {timeout: 5m, heartbeat: 9s}", "/nodes/a/callback"),
+        ("tool: print, callback: {timeout: 1h, heartbeet: 5m}", "/nodes/a/callback/heartbeet"),
+        ("wait: {signal: x}, callback: 1h", "/nodes/a"),
+        ("human: {title: x}, callback: 1h", "/nodes/a"),
+        ("value: 1, callback: 1h", "/nodes/a"),
+        ("tool: mute, callback: 1h", "/nodes/a/callback"),
     ],
 )
-def test_what_is_wrong_with_a_callback_is_said_with_its_place(node: str, path: str, message: str) -> None:
+def test_what_is_wrong_with_a_callback_is_said_with_its_place(node: str, path: str, says: Says) -> None:
     (problem,) = problems_of(f"name: w\nnodes: {{a: {{{node}}}}}", TOOLS)
-    assert (problem.path, message in problem.message) == (path, True), problem
+    assert problem.path == path
+    says(problem.message)
 
 
 def test_the_output_of_work_elsewhere_is_not_what_the_tool_returns() -> None:

@@ -16,6 +16,7 @@ from baton.core.log.records import Child
 from baton.core.log.state import LONGEST_ID, status_of
 from tests.core.asked import cancels_of, children_cancelled, children_of, needs_of, steps_of
 from tests.core.build import Saga, child, done, entry, program, ready, slots, started, task
+from tests.kit.sentences import Says
 
 
 def reported(saga: Saga, status: str = "completed", slot: str = "c", **more: object) -> None:
@@ -58,19 +59,15 @@ def test_what_a_child_ended_with_is_the_output_of_its_node() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "failure", "message"),
+    ("status", "failure"),
     [
-        ("failed", ev.Failure("x", "no table"), "the child saga s1.0.c ended failed: x: no table"),
-        (
-            "cancelled",
-            ev.Failure("cancelled", "enough"),
-            "the child saga s1.0.c ended cancelled: enough",
-        ),
-        ("cancelled", None, "the child saga s1.0.c ended cancelled: cancelled"),
+        ("failed", ev.Failure("x", "no table")),
+        ("cancelled", ev.Failure("cancelled", "enough")),
+        ("cancelled", None),
     ],
 )
 def test_a_child_that_did_not_complete_fails_its_node(
-    status: str, failure: ev.Failure | None, message: str
+    status: str, failure: ev.Failure | None, says: Says
 ) -> None:
     saga = Saga(program(child("c")))
     saga.go()
@@ -80,7 +77,8 @@ def test_a_child_that_did_not_complete_fails_its_node(
     assert saga.state.ended is not None
     found = saga.state.ended.failure
     assert found is not None
-    assert (found.code, found.message, found.node) == ("child_failed", message, "c")
+    assert (found.code, found.node) == ("child_failed", "c")
+    says(found.message)
     assert [(one.code, one.message) for one in found.errors] == (
         [(failure.code, failure.message)] if failure else []
     )

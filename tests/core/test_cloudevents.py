@@ -32,24 +32,22 @@ def test_an_event_has_no_problems(more: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "path", "said", "suggested"),
+    ("more", "path"),
     [
-        ({"specversion": "0.3"}, "/specversion", 'must be "1.0"', ""),
-        ({"source": "x" * 513}, "/source", "1 to 512 characters", ""),
-        ({"dataSchema": "x"}, "/dataSchema", "lower-case letters and digits", "did you mean `dataschema`?"),
-        ({"amount due": 1}, "/amount due", "no name of an attribute", "put it into `data`"),
-        ({"amount": 1.5}, "/amount", "whole number", "put it into `data`"),
-        ({"time": 5}, "/time", "a time with its offset", ""),
-        ({"time": "2026-12-01T09:00:00"}, "/time", "a time with its offset", ""),
-        ({"data": 1, "data_base64": "eA=="}, "/data_base64", "not both", ""),
+        ({"specversion": "0.3"}, "/specversion"),
+        ({"source": "x" * 513}, "/source"),
+        ({"dataSchema": "x"}, "/dataSchema"),
+        ({"amount due": 1}, "/amount due"),
+        ({"amount": 1.5}, "/amount"),
+        ({"time": 5}, "/time"),
+        ({"time": "2026-12-01T09:00:00"}, "/time"),
+        ({"data": 1, "data_base64": "eA=="}, "/data_base64"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(
-    more: dict[str, Any], path: str, said: str, suggested: str
-) -> None:
+def test_what_is_wrong_is_told_with_its_place(more: dict[str, Any], path: str, says: Says) -> None:
     (found,) = event_problems({**EVENT, **more}, "/3")
-    assert (found.path, found.suggestion) == (f"/3{path}", suggested)
-    assert said in found.message
+    assert found.path == f"/3{path}"
+    says((found.message, found.suggestion))
 
 
 def test_what_is_missing_may_have_another_name(says: Says) -> None:

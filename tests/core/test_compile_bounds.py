@@ -9,87 +9,66 @@ from tests.core.compiling import compiled, node, told
 from tests.kit.sentences import Says
 
 SAID = "`guardrails.allowed_tools` does not name it"
-WRONG: list[tuple[str, str, str, str, str]] = [
-    ("a tool that may not run", "a: {}", "guardrails: {allowed_tools: ['u.*']}", "/nodes/a/tool",
-     f"`t` may not run: {SAID}"),
-    ("a tool that no one knows", "a: {}", "guardrails: {allowed_tools: [t, tt]}", "/guardrails/allowed_tools/1",
-     "there is no tool `tt`"),
+WRONG: list[tuple[str, str, str, str]] = [
+    ("a tool that may not run", "a: {}", "guardrails: {allowed_tools: ['u.*']}", "/nodes/a/tool"),
+    ("a tool that no one knows", "a: {}", "guardrails: {allowed_tools: [t, tt]}", "/guardrails/allowed_tools/1"),
     ("a way that may not be taken", "a: {}, b: {after: a}, c: {after: [b, a]}", "guardrails: {allowed_transitions: {a: b}}",
-     "/nodes/c/after/1", "`a` may not go on to `c`: `guardrails.allowed_transitions` does not name it"),
+     "/nodes/c/after/1"),
     ("a way back that may not be taken", "a: {loop: {AGAIN}}, b: {after: a}", "guardrails: {allowed_transitions: {a: b}}",
-     "/nodes/a/loop", "`a` may not go on to `a`: `guardrails.allowed_transitions` does not name it"),
+     "/nodes/a/loop"),
     ("a written way back that may not be taken", "h: {}, a: {after: h, loop: {AGAIN, back_to: h}}",
-     "guardrails: {allowed_transitions: {a: [a]}}", "/nodes/a/loop/back_to",
-     "`a` may not go on to `h`: `guardrails.allowed_transitions` does not name it"),
-    ("a guardrail for no node", "a: {}", "guardrails: {allowed_transitions: {q: a}}", "/guardrails/allowed_transitions/q",
-     "there is no node `q`"),
-    ("a guardrail to no node", "a: {}", "guardrails: {allowed_transitions: {a: [q]}}", "/guardrails/allowed_transitions/a",
-     "there is no node `q`"),
-    ("more than a node may send", "a: {limits: {fan_out: 1}}, b: {after: a}, c: {after: a}", "", "/nodes/a/limits/fan_out",
-     "`a` goes on to 2 nodes at once, and `fan_out` ends the saga beyond 1"),
+     "guardrails: {allowed_transitions: {a: [a]}}", "/nodes/a/loop/back_to"),
+    ("a guardrail for no node", "a: {}", "guardrails: {allowed_transitions: {q: a}}", "/guardrails/allowed_transitions/q"),
+    ("a guardrail to no node", "a: {}", "guardrails: {allowed_transitions: {a: [q]}}", "/guardrails/allowed_transitions/a"),
+    ("more than a node may send", "a: {limits: {fan_out: 1}}, b: {after: a}, c: {after: a}", "", "/nodes/a/limits/fan_out"),
     ("more than any node may send", "a: {}, b: {after: a}, c: {after: a}, d: {after: a}", "limits: {fan_out: 2}",
-     "/limits/fan_out", "`a` goes on to 3 nodes at once, and `fan_out` ends the saga beyond 2"),
-    ("a schema that is none", "a: {output_schema: {type: nope}}", "", "/nodes/a/output_schema/type", "`nope` is not a JSON Schema type"),
-    ("a named schema that is none", "a: {}", "schemas: {s: {type: nope}}", "/schemas/s/type", "`nope` is not a JSON Schema type"),
-    ("a schema that is nowhere", "a: {output_schema: doen}", "schemas: {done: {}}", "/nodes/a/output_schema",
-     "there is no schema `doen` under `schemas`"),
-    ("a condition that cannot be read", "a: {when: 'input.x >'}", "", "/nodes/a/when", ""),
-    ("an agent without a prompt", "a: {agent: {model: m}}", "", "/nodes/a/agent/prompt", "`prompt` is missing"),
+     "/limits/fan_out"),
+    ("a schema that is none", "a: {output_schema: {type: nope}}", "", "/nodes/a/output_schema/type"),
+    ("a named schema that is none", "a: {}", "schemas: {s: {type: nope}}", "/schemas/s/type"),
+    ("a schema that is nowhere", "a: {output_schema: doen}", "schemas: {done: {}}", "/nodes/a/output_schema"),
+    ("a condition that cannot be read", "a: {when: 'input.x >'}", "", "/nodes/a/when"),
+    ("an agent without a prompt", "a: {agent: {model: m}}", "", "/nodes/a/agent/prompt"),
     ("an agent with too many calls in a turn", "a: {agent: {model: m, prompt: p, calls_in_a_turn: 65}}", "",
-     "/nodes/a/agent/calls_in_a_turn", "`65` must be between 1 and 64"),
-    ("a model that is hot", "a: {model: {name: m, prompt: p, temperature: 3}}", "", "/nodes/a/model/temperature",
-     "`3` must be between 0 and 2"),
+     "/nodes/a/agent/calls_in_a_turn"),
+    ("a model that is hot", "a: {model: {name: m, prompt: p, temperature: 3}}", "", "/nodes/a/model/temperature"),
     ("a model whose price is a word", "a: {model: {name: m, prompt: p, price: {input: free, output: 1}}}", "",
-     "/nodes/a/model/price/input", "`free` is no price"),
+     "/nodes/a/model/price/input"),
     ("a temperature that is a word", "a: {model: {name: m, prompt: p, temperature: hot}}", "",
-     "/nodes/a/model/temperature", "`hot` must be between 0 and 2"),
-    ("no name of a model", "a: {model: {name: 'a model', prompt: p}}", "", "/nodes/a/model/name", ""),
-    ("a decision without options", "a: {human: {title: x, type: decision}}", "", "/nodes/a/human",
-     "a question of type `decision` needs `options`"),
-    ("an input without a schema", "a: {human: {title: x, type: input}}", "", "/nodes/a/human",
-     "a question of type `input` needs `schema`"),
-    ("a takeover of nothing", "a: {human: {title: x, type: takeover}}", "", "/nodes/a/human",
-     "a question of type `takeover` needs `takeover`"),
+     "/nodes/a/model/temperature"),
+    ("no name of a model", "a: {model: {name: 'a model', prompt: p}}", "", "/nodes/a/model/name"),
+    ("a decision without options", "a: {human: {title: x, type: decision}}", "", "/nodes/a/human"),
+    ("an input without a schema", "a: {human: {title: x, type: input}}", "", "/nodes/a/human"),
+    ("a takeover of nothing", "a: {human: {title: x, type: takeover}}", "", "/nodes/a/human"),
     ("options of an input", "a: {human: {title: x, type: input, schema: {}, options: [{id: b}]}}", "",
-     "/nodes/a/human/options", "goes with the type `decision` or `approval`, not with `input`"),
-    ("no option", "a: {human: {title: x, options: []}}", "", "/nodes/a/human/options", "must be 1 to 50 options"),
-    ("an option twice", "a: {human: {title: x, options: [{id: b}, {id: b}]}}", "", "/nodes/a/human/options/1/id",
-     "`b` is there twice"),
+     "/nodes/a/human/options"),
+    ("no option", "a: {human: {title: x, options: []}}", "", "/nodes/a/human/options"),
+    ("an option twice", "a: {human: {title: x, options: [{id: b}, {id: b}]}}", "", "/nodes/a/human/options/1/id"),
     ("two defaults", "a: {human: {title: x, options: [{id: b, default: true}, {id: c, default: true}]}}", "",
-     "/nodes/a/human/options/1/default", "at most one option is the default"),
+     "/nodes/a/human/options/1/default"),
     ("an approval by default", "a: {human: {title: x, type: approval, options: [{id: approve, default: true}, {id: reject}]}}", "",
-     "/nodes/a/human/options/0/default", "an approval has no default: without an answer it is rejected"),
+     "/nodes/a/human/options/0/default"),
     ("an approval of something else", "a: {human: {title: x, type: approval, options: [{id: yes}]}}", "",
-     "/nodes/a/human/options", "the options of an approval are `approve` and `reject`"),
-    ("a question's schema that is none", "a: {human: {title: x, schema: {type: nope}}}", "", "/nodes/a/human/schema/type",
-     "`nope` is not a JSON Schema type"),
+     "/nodes/a/human/options"),
+    ("a question's schema that is none", "a: {human: {title: x, schema: {type: nope}}}", "", "/nodes/a/human/schema/type"),
     ("a question's schema that is too large", "a: {human: {title: x, schema: {description: %s}}}" % ("x" * 16_400), "",
-     "/nodes/a/human/schema", "the schema of a question has at most 16,384 bytes"),
-    ("a takeover that is not safe", "a: {human: {title: x, takeover: {url: 'http://a'}}}", "", "/nodes/a/human/takeover/url",
-     "must begin with https://"),
+     "/nodes/a/human/schema"),
+    ("a takeover that is not safe", "a: {human: {title: x, takeover: {url: 'http://a'}}}", "", "/nodes/a/human/takeover/url"),
     ("a picture that is not safe", "a: {human: {title: x, takeover: {url: '${input.u}', picture: 'data:x'}}}", "",
-     "/nodes/a/human/takeover/picture", "must begin with https:// or cas://sha256/"),
-    ("no person to ask", "a: {human: {title: x, to: {}}}", "", "/nodes/a/human/to",
-     "write exactly one of `user`, `group` and `role`, or the word `starter`"),
-    ("a word for whom to ask", "a: {human: {title: x, to: boss}}", "", "/nodes/a/human/to",
-     "write `starter`, or an object with one of `user`, `group` and `role`"),
+     "/nodes/a/human/takeover/picture"),
+    ("no person to ask", "a: {human: {title: x, to: {}}}", "", "/nodes/a/human/to"),
+    ("a word for whom to ask", "a: {human: {title: x, to: boss}}", "", "/nodes/a/human/to"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("nodes", "more", "path", "message"), [one[1:] for one in WRONG], ids=[one[0] for one in WRONG]
-)
-def test_what_is_told(nodes: str, more: str, path: str, message: str) -> None:
-    ((found_path, found, _),) = told(nodes, more)
-    assert found_path == path
-    assert found.startswith(message)
+@pytest.mark.parametrize(("nodes", "more", "path"), [one[1:] for one in WRONG], ids=[one[0] for one in WRONG])
+def test_what_is_told(nodes: str, more: str, path: str, says: Says) -> None:
+    ((found, *said),) = told(nodes, more)
+    assert found == path
+    says(said)
 
 
 def test_what_would_be_right_is_told_with_it(says: Says) -> None:
-    assert told("a: {}, b: {after: a}", "guardrails: {allowed_transitions: {a: [a, b]}, allowed_tools: [u.v]}") == [
-        ("/nodes/a/tool", f"`t` may not run: {SAID}", "add `t` to `allowed_tools`, or take another tool"),
-        ("/nodes/b/tool", f"`t` may not run: {SAID}", "add `t` to `allowed_tools`, or take another tool"),
-    ]  # fmt: skip
+    says(told("a: {}, b: {after: a}", "guardrails: {allowed_transitions: {a: [a, b]}, allowed_tools: [u.v]}"))  # fmt: skip
     ((*_, hint),) = told(
         "a: {}, b: {after: a}, c: {after: a}", "guardrails: {allowed_transitions: {a: [a, b]}}"
     )
@@ -137,12 +116,10 @@ def test_a_model_that_chooses_the_next_node_is_asked_for_it_and_for_its_reason(k
     assert node("a", f"a: {{{kind}, prompt: p}}}}").output_schema is None
 
 
-def test_an_agent_may_call_only_tools_that_may_run() -> None:
+def test_an_agent_may_call_only_tools_that_may_run(says: Says) -> None:
     allowed = "guardrails: {allowed_tools: [t]}"
     assert [path for path, _, _ in told(AGENT % ("[t, tt]", ""))] == ["/nodes/a/agent/tools/1"]
-    assert told(AGENT % ("['*']", ""), allowed) == [
-        ("/nodes/a/agent/tools/0", f"`u.v` may not run: {SAID}", "add `u.v` to `allowed_tools`, or take another tool"),
-    ]  # fmt: skip
+    says(told(AGENT % ("['*']", ""), allowed))
 
 
 def test_limits_are_stored_by_their_names_and_a_timeout_is_one() -> None:

@@ -7,6 +7,7 @@ import pytest
 from baton.core.conditions.model import Cel
 from baton.core.graph.graph import Catch
 from tests.core.compiling import compiled, node, reads, told
+from tests.kit.sentences import Says
 
 # ---- what is kept ------------------------------------------------------------------------------------------------
 
@@ -44,49 +45,34 @@ LOOPING = "to try the same again write `retry`; to go round again, `loop`"
 IN_BETWEEN = (
     "in `catch`, write `to_h` in place of `h`; add `to_h: {value: null}` to the nodes, and `to_h` to `after` "
 )
-OWN_NODE = f"{IN_BETWEEN}of `h`"
 LOOP = "h: {}, m: {after: h, %s}, a: {after: m, loop: {AGAIN, back_to: h}}, z: {after: a}"
-WRONG: list[tuple[str, str, str, str, str | None]] = [
-    ("no node", "a: {catch: hadnler}, handler: {}", "/nodes/a/catch", "there is no node `hadnler`", "did you mean `handler`?"),
-    ("no node in a list", "a: {catch: [h, q]}, h: {}", "/nodes/a/catch/1", "there is no node `q`", ""),
-    ("no node in a rule", "a: {catch: [{then: [h, q]}]}, h: {}", "/nodes/a/catch/0/then/1", "there is no node `q`", ""),
-    ("the node itself", "a: {catch: a}", "/nodes/a/catch", f"`a` is `a` itself, or comes before it: {HANDLED}", LOOPING),
-    ("a node before it", "a: {}, b: {after: a, catch: [{then: a}]}", "/nodes/b/catch/0/then",
-     f"`a` is `b` itself, or comes before it: {HANDLED}", LOOPING),
-    ("the first node of its loop", LOOP.replace("back_to: h}", "back_to: h}, catch: h") % "", "/nodes/a/catch",
-     f"`h` is `a` itself, or comes before it: {HANDLED}", LOOPING),
-    ("a node of its branch", "a: {catch: h, branch: {rules: [{if: 'output.score > 1', then: h}]}}, h: {}", "/nodes/a/catch",
-     "`a` leads to `h` when it is done, too, by its `branch` or `loop`", OWN_NODE),
-    ("its timeout path", "a: {catch: [{then: h}], loop: {AGAIN, timeout_path: h}}, h: {}", "/nodes/a/catch/0/then",
-     "`a` leads to `h` when it is done, too, by its `branch` or `loop`", OWN_NODE),
-    ("its break path", "a: {catch: h, loop: {AGAIN, break_path: h}}, h: {}", "/nodes/a/catch",
-     "`a` leads to `h` when it is done, too, by its `branch` or `loop`", OWN_NODE),
-    ("a node after it", "a: {catch: h}, h: {after: a}", "/nodes/h/after",
-     "`a` leads here only when it has failed, by its `catch`", f"take `a` out of `after`; or leave it there: {IN_BETWEEN}here"),
+WRONG: list[tuple[str, str, str]] = [
+    ("no node", "a: {catch: hadnler}, handler: {}", "/nodes/a/catch"),
+    ("no node in a list", "a: {catch: [h, q]}, h: {}", "/nodes/a/catch/1"),
+    ("no node in a rule", "a: {catch: [{then: [h, q]}]}, h: {}", "/nodes/a/catch/0/then/1"),
+    ("the node itself", "a: {catch: a}", "/nodes/a/catch"),
+    ("a node before it", "a: {}, b: {after: a, catch: [{then: a}]}", "/nodes/b/catch/0/then"),
+    ("the first node of its loop", LOOP.replace("back_to: h}", "back_to: h}, catch: h") % "", "/nodes/a/catch"),
+    ("a node of its branch", "a: {catch: h, branch: {rules: [{if: 'output.score > 1', then: h}]}}, h: {}", "/nodes/a/catch"),
+    ("its timeout path", "a: {catch: [{then: h}], loop: {AGAIN, timeout_path: h}}, h: {}", "/nodes/a/catch/0/then"),
+    ("its break path", "a: {catch: h, loop: {AGAIN, break_path: h}}, h: {}", "/nodes/a/catch"),
+    ("a node after it", "a: {catch: h}, h: {after: a}", "/nodes/h/after"),
     ("a rule that is never asked", "a: {catch: [{then: h}, {code: timeout, then: k}, {then: k}]}, h: {}, k: {}",
-     "/nodes/a/catch/1", "this rule is never asked: rule 1 fits every failure",
-     "let the rule without `code`, `class` and `if` come last"),
+     "/nodes/a/catch/1"),
     ("both inside and outside", "h: {}, m: {after: h, catch: [k, z]}, k: {}, a: {after: [m, k], loop: {AGAIN, back_to: h}}, z: {}",
-     "/nodes/m/catch/1", "`z` is outside of a loop that `k` is in; they cannot be chosen together",
-     "a choice stays in the loop, or leaves it with all that it names"),
-    ("its own output", "a: {catch: [{if: output.score > 1, then: h}]}, h: {}", "/nodes/a/catch/0/if",
-     "`output.score`: the node has given no output yet", "`output` is for `branch` and `loop`; elsewhere, `ctx.NODE.output`"),
-    ("what it was not called with", "a: {catch: [{if: last_error.parameters.x == 1, then: h}]}, h: {}", "/nodes/a/catch/0/if",
-     "`last_error.parameters.x`: nothing produces `parameters`", None),
-    ("a condition that is none", "a: {catch: [{if: [], then: h}]}, h: {}", "/nodes/a/catch/0/if",
-     "a condition is a text or an object, not a list", None),
-    ("a join that can never fire", "a: {catch: h}, h: {}, b: {after: a}, j: {after: [b, h], join: 2}", "/nodes/j/join",
-     "this waits for 2 nodes, and `a` chooses between them: at most 1 can be alive, so that it can never fire", None),
+     "/nodes/m/catch/1"),
+    ("its own output", "a: {catch: [{if: output.score > 1, then: h}]}, h: {}", "/nodes/a/catch/0/if"),
+    ("what it was not called with", "a: {catch: [{if: last_error.parameters.x == 1, then: h}]}, h: {}", "/nodes/a/catch/0/if"),
+    ("a condition that is none", "a: {catch: [{if: [], then: h}]}, h: {}", "/nodes/a/catch/0/if"),
+    ("a join that can never fire", "a: {catch: h}, h: {}, b: {after: a}, j: {after: [b, h], join: 2}", "/nodes/j/join"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("nodes", "path", "message", "hint"), [one[1:] for one in WRONG], ids=[one[0] for one in WRONG]
-)
-def test_what_is_told(nodes: str, path: str, message: str, hint: str | None) -> None:
-    ((found_path, found, found_hint),) = told(nodes)
-    assert (found_path, found) == (path, message)
-    assert hint is None or found_hint == hint
+@pytest.mark.parametrize(("nodes", "path"), [one[1:] for one in WRONG], ids=[one[0] for one in WRONG])
+def test_what_is_told(nodes: str, path: str, says: Says) -> None:
+    ((found, *said),) = told(nodes)
+    assert found == path
+    says(said)
 
 
 @pytest.mark.parametrize(
@@ -131,17 +117,17 @@ def test_what_a_hint_about_a_handler_says_word_for_word_is_right(nodes: str, rem
     assert told(remedied) == []
 
 
-def test_a_node_in_between_has_a_name_that_is_free() -> None:
+def test_a_node_in_between_has_a_name_that_is_free(says: Says) -> None:
     ((_, _, hint),) = told("a: {catch: h}, h: {after: a}, to_h: {}, to_h_2: {}")
-    assert "write `to_h_3` in place of `h`" in hint
+    says(hint)
 
 
-def test_a_handler_is_a_node_that_comes_next() -> None:
+def test_a_handler_is_a_node_that_comes_next(says: Says) -> None:
     ((path, message, _),) = told(
         "a: {catch: h}, b: {after: a}, h: {}", "guardrails: {allowed_transitions: {a: b}}"
     )
     assert path == "/nodes/a/catch"
-    assert message.startswith("`a` may not go on to `h`")
+    says(message)
 
 
 def test_handlers_of_an_agent_need_not_be_among_what_it_chooses() -> None:
@@ -288,10 +274,11 @@ def test_a_join_that_counts_does_not_count_on_a_node_that_may_be_caught() -> Non
     assert not reads("", "j", nodes.replace("b: {}", "b: {catch: h}").replace("c: {}", "c: {catch: h}"))
 
 
-def test_a_join_behind_does_not_name_what_a_caught_node_gave() -> None:
+def test_a_join_behind_does_not_name_what_a_caught_node_gave(says: Says) -> None:
     nodes = "a: {catch: h}, b: {}, h: {after: b, with: {x: '${join.outputs.a}'}}"
     ((path, message, _),) = told(nodes)
-    assert (path, message) == ("/nodes/h/with/x", "`join.outputs.a`: `a` need not be among them")
+    assert path == "/nodes/h/with/x"
+    says(message)
     assert told(nodes.replace("outputs.a", "arrived")) == []
 
 
@@ -302,46 +289,38 @@ def test_a_tolerated_failure_that_no_rule_fits_is_tolerated_still() -> None:
     assert not reads("j", "h", nodes)
 
 
-def test_what_is_wrong_with_a_rule_does_not_take_its_edges_away() -> None:
+def test_what_is_wrong_with_a_rule_does_not_take_its_edges_away(says: Says) -> None:
     nodes = "a: {catch: [{cde: timeout, then: h}, {code: 'a b', then: k}]}, h: {with: {x: '${ctx.a.output?}'}}, k: {}"
-    assert [(path, message) for path, message, _ in told(nodes)] == [
-        ("/nodes/a/catch/0/cde", "`cde` is not known here"),
-        ("/nodes/a/catch/1/code", "`a b` is not a code; write for example timeout, rate_limited or 503"),
-    ]
+    says([(path, message) for path, message, _ in told(nodes)])
     assert [path for path, _, _ in told("a: {catch: 5}, h: {}")] == ["/nodes/a/catch"]
     assert [path for path, _, _ in told("a: {catch: [h, h]}, h: {with: {x: '${ctx.a.output?}'}}")] == [
         "/nodes/a/catch"
     ]
 
 
-def test_what_reads_behind_a_join_that_a_caught_failure_skips_is_told_why() -> None:
+def test_what_reads_behind_a_join_that_a_caught_failure_skips_is_told_why(says: Says) -> None:
     ((path, message, hint),) = told(SHIP, "output: '${ctx.ship.output}'")
-    assert (path, message) == (
-        "/output",
-        "`ctx.ship.output`: the saga can be complete without `ship` having given anything",
-    )
-    assert hint == (
-        "`ship` is skipped when `charge` fails and its `catch` goes on from there; "
-        "`ctx.ship.output?` is null where it gave nothing"
-    )
+    assert path == "/output"
+    says(message)
+    says(hint)
     assert told(SHIP, "output: '${ctx.ship.output?}'") == []
 
 
 @pytest.mark.parametrize(
-    ("nodes", "name", "why"),
+    ("nodes", "name"),
     [
-        ("a: {catch: h}, h: {when: input.x}, j: {after: [a, h]}", "j", "`j` can be skipped when `a` fails and"),
-        ("a: {catch: h}, b: {}, h: {}, j: {after: [a, b], join: any, when: input.x}", "j", "`j` can be skipped when `a`"),
+        ("a: {catch: h}, h: {when: input.x}, j: {after: [a, h]}", "j"),
+        ("a: {catch: h}, b: {}, h: {}, j: {after: [a, b], join: any, when: input.x}", "j"),
         # What a failure does not keep from running is not said to be kept by it.
-        (f"{FALLBACKS}, z: {{after: j, when: input.x}}", "z", "`ctx.z.output?` is null"),
-        (f"{FALLBACKS.replace('fb]', 'fb], when: input.x')}", "j", "`ctx.j.output?` is null"),
-        ("a: {}, b: {catch: h}, h: {}, j: {after: [a, b, h], join: {tolerated_failures: 0}, catch: k}, k: {}", "j", "`ctx.j.output?` is"),
+        (f"{FALLBACKS}, z: {{after: j, when: input.x}}", "z"),
+        (f"{FALLBACKS.replace('fb]', 'fb], when: input.x')}", "j"),
+        ("a: {}, b: {catch: h}, h: {}, j: {after: [a, b, h], join: {tolerated_failures: 0}, catch: k}, k: {}", "j"),
     ],
 )  # fmt: skip
-def test_a_failure_is_told_as_the_cause_where_it_can_be(nodes: str, name: str, why: str) -> None:
+def test_a_failure_is_told_as_the_cause_where_it_can_be(nodes: str, name: str, says: Says) -> None:
     ((_, _, hint),) = told(nodes, f"output: '${{ctx.{name}.output}}'")
     assert hint is not None
-    assert hint.startswith(why)
+    says(hint)
 
 
 @pytest.mark.parametrize(
@@ -355,9 +334,8 @@ def test_a_failure_is_told_as_the_cause_where_it_can_be(nodes: str, name: str, w
     ],
 )
 def test_a_rule_of_a_join_that_has_failed_counts_on_nothing_that_may_have_failed_before(
-    nodes: str, *, is_told: bool
+    nodes: str, *, is_told: bool, says: Says
 ) -> None:
     rule = "{if: 'ctx.a.output.score > 1', then: h}"
     found = [(path, text) for path, text, _ in told(nodes.replace("RULE", rule))]
-    message = "`ctx.a.output.score`: `a` need not have given anything by then"
-    assert found == ([("/nodes/j/catch/0/if", message)] if is_told else [])
+    says(found)

@@ -71,63 +71,62 @@ def test_every_node_that_takes_a_signal_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("events", "path", "said", "suggested"),
+    ("events", "path"),
     [
-        ("{}", "/events", "there is no rule", "`start` or `signal`"),
-        ("[settled]", "/events", "must be an object", ""),
-        (f"{{start: [{', '.join(['a'] * 21)}]}}", "/events/start", "21 rules, and 20 are the most", ""),
-        ("{start: [{}]}", "/events/start/0/type", "`type` is missing", ""),
-        ("{start: [{type: a, where: x}]}", "/events/start/0/where", "not known here", "`when`"),
-        ("{start: [{type: a, signal: paid}]}", "/events/start/0/signal", "not known here", ""),
-        ("{signal: [{type: a, signal: paid}]}", "/events/signal/0/correlation_key", "is missing", ""),
-        (f"{{signal: [{{{RULE}, signal: pad}}]}}", "/events/signal/0/signal", "no node waits for", "`paid`"),
-        (f"{{signal: [{{{RULE}, signal: zzzzzz}}]}}", "/events/signal/0/signal", "no node", "there are hint, paid, stop"),
-        ("{start: [{type: a, input: '${input.x}'}]}", "/events/start/0/input", "`event` alone", ""),
-        ("{start: [{type: a, input: {n: '${evnt}'}}]}", "/events/start/0/input/n", "must begin with `event`", "event.data"),
-        ("{start: [{type: a, input: '${event.data'}]}", "/events/start/0/input", "is missing", ""),
-        ("{start: [{type: a, correlation_key: '${ctx.paid.output}'}]}", "/events/start/0/correlation_key", "alone", ""),
-        ("{start: [{type: a, labels: {'5': x}}]}", "/events/start/0/labels", "no name of a label", ""),
-        ("{start: [{type: a, when: input.n > 0}]}", "/events/start/0/when", "`event` alone", ""),
-        ("{start: [{type: a, when: 'event.data.n >'}]}", "/events/start/0/when", "", ""),
-        ("{start: [{type: a, when: {python: 'def evaluate(output, context): return True'}}]}", "/events/start/0/when", "neither Python", "CEL"),
-        (f"{{start: [{{type: a, input: {'x' * 8_200}}}]}}", "/events/start/0/input", "at most 8,192 bytes", ""),
+        ("{}", "/events"),
+        ("[settled]", "/events"),
+        (f"{{start: [{', '.join(['a'] * 21)}]}}", "/events/start"),
+        ("{start: [{}]}", "/events/start/0/type"),
+        ("{start: [{type: a, where: x}]}", "/events/start/0/where"),
+        ("{start: [{type: a, signal: paid}]}", "/events/start/0/signal"),
+        ("{signal: [{type: a, signal: paid}]}", "/events/signal/0/correlation_key"),
+        (f"{{signal: [{{{RULE}, signal: pad}}]}}", "/events/signal/0/signal"),
+        (f"{{signal: [{{{RULE}, signal: zzzzzz}}]}}", "/events/signal/0/signal"),
+        ("{start: [{type: a, input: '${input.x}'}]}", "/events/start/0/input"),
+        ("{start: [{type: a, input: {n: '${evnt}'}}]}", "/events/start/0/input/n"),
+        ("{start: [{type: a, input: '${event.data'}]}", "/events/start/0/input"),
+        ("{start: [{type: a, correlation_key: '${ctx.paid.output}'}]}", "/events/start/0/correlation_key"),
+        ("{start: [{type: a, labels: {'5': x}}]}", "/events/start/0/labels"),
+        ("{start: [{type: a, when: input.n > 0}]}", "/events/start/0/when"),
+        ("{start: [{type: a, when: 'event.data.n >'}]}", "/events/start/0/when"),
+        ("{start: [{type: a, when: {python: 'def evaluate(output, context): return True'}}]}", "/events/start/0/when"),
+        (f"{{start: [{{type: a, input: {'x' * 8_200}}}]}}", "/events/start/0/input"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_told_with_what_would_be_right(
-    events: str, path: str, said: str, suggested: str
-) -> None:
+def test_what_is_wrong_is_told_with_what_would_be_right(events: str, path: str, says: Says) -> None:
     (found,) = wrong(events)
     assert found[0] == path
-    assert said in found[1]
-    assert suggested in found[2]
+    says(found[1:])
 
 
 def test_a_workflow_without_a_wait_can_get_no_signal(says: Says) -> None:
     ((path, said, suggested),) = wrong(f"{{signal: [{{{RULE}, signal: paid}}]}}", PLAIN)
-    assert (path, said) == ("/events/signal/0/signal", "no node waits for the signal `paid`")
+    assert path == "/events/signal/0/signal"
+    says(said)
     says(suggested)
 
 
-def test_there_are_at_most_ten_labels() -> None:
+def test_there_are_at_most_ten_labels(says: Says) -> None:
     labels = ", ".join(f"l{number}: '${{event.id}}'" for number in range(11))
     ((path, said, _),) = wrong(f"{{start: [{{type: a, labels: {{{labels}}}}}]}}")
-    assert (path, said) == ("/events/start/0/labels", "a saga has at most 10 labels; these are 11")
+    assert path == "/events/start/0/labels"
+    says(said)
 
 
-def test_a_saga_does_not_know_its_event() -> None:
-    with pytest.raises(InvalidDefinition, match="does not know its event"):
+def test_a_saga_does_not_know_its_event(says: Says) -> None:
+    with says.raised(InvalidDefinition):
         compile_document("name: report\nnodes: {a: {value: '${event.data}'}}", {})
 
 
 @pytest.mark.parametrize(
     "taker", ["agent: {model: m, prompt: hi, signal: beat}", "workflow: kid, cancel_on: beat"]
 )
-def test_a_fresh_wait_loses_no_signal_that_another_kind_of_node_takes(taker: str) -> None:
+def test_a_fresh_wait_loses_no_signal_that_another_kind_of_node_takes(taker: str, says: Says) -> None:
     """Messages to an agent are kept until its next turn, and what calls a child off until the child is there."""
     document = f"name: w\nnodes: {{x: {{{taker}}}, w: {{wait: {{signal: beat, fresh: true}}}}}}"
     (problem,) = problems_of(document, {})
     assert problem.path == "/nodes/w/wait/fresh"
-    assert "`x` takes the signal `beat`, too" in problem.message
+    says(problem.message)
     assert not problems_of(document.replace("signal: beat, fresh", "signal: pulse, fresh"), {})
     assert not problems_of(document.replace(", fresh: true", ""), {})
 

@@ -11,82 +11,57 @@ LOOP = "a: {}, h: {after: a%s}, t: {after: h, loop: {AGAIN, back_to: h}%s}, z: {
 WAIT = "a: {wait: {signal: go%s}, output_schema: %s}, b: {after: a, with: {x: '${ctx.a.output.%s}'}}"
 JOIN = "a: {}, b: {after: a}, c: {after: [a, b]%s}, d: {after: c%s}"
 
-WRONG: list[tuple[str, str, str, str, str]] = [
-    ("a number of a round outside of loops", LOOP % ("", "", ", with: {x: '${loop.iteration}'}"), "/nodes/z/with/x",
-     "`loop.iteration`: this is in no loop", "a loop is written at its last node, and goes `back_to` its first"),
-    ("the round before of what is in no loop", LOOP % (", with: {x: '${ctx.a.previous}'}", "", ""), "/nodes/h/with/x",
-     "`ctx.a.previous`: no loop is around both `a` and `h`", "write `ctx.a.output`, or `ctx.a.output?`"),
-    ("this round's output of what comes later in it", LOOP % (", with: {x: '${ctx.t.output}'}", "", ""), "/nodes/h/with/x",
-     "`ctx.t.output`: `t` need not have run before this", "`ctx.t.previous` is what it gave in the round before"),
-    ("what comes later even if it may be missing", "a: {with: {x: '${ctx.b.output?}'}}, b: {after: a}", "/nodes/a/with/x",
-     "`ctx.b.output?`: `b` need not have run before this", "`b` comes after `a`; name a node that comes before it"),
-    ("its own output", "a: {with: {x: '${ctx.a.output}'}}", "/nodes/a/with/x",
-     "`ctx.a.output`: `a` need not have run before this", "a node reads its own output only in its `branch` and `loop`"),
-    ("`output` before there is one", "a: {with: {x: '${output.score}'}}", "/nodes/a/with/x",
-     "`output.score`: the node has given no output yet", "`output` is for `branch` and `loop`; elsewhere, `ctx.NODE.output`"),
-    ("`output` in a `when`", "a: {when: output.score > 1}", "/nodes/a/when",
-     "`output.score`: the node has given no output yet", "`output` is for `branch` and `loop`; elsewhere, `ctx.NODE.output`"),
-    ("an item outside of a map", "a: {with: {x: '${item}'}}", "/nodes/a/with/x", "`item`: only a node with `map` has items, in what is done for each of them",
-     "name the value itself"),
-    ("a join of one way", JOIN % ("", ", with: {x: '${join.outputs}'}"), "/nodes/d/with/x",
-     "`join.outputs`: only one way leads here", "write `ctx.c.output`"),
-    ("a join of no way", "a: {with: {x: '${join.arrived}'}}", "/nodes/a/with/x", "`join.arrived`: only one way leads here",
-     "there is no join"),
+WRONG: list[tuple[str, str, str]] = [
+    ("a number of a round outside of loops", LOOP % ("", "", ", with: {x: '${loop.iteration}'}"), "/nodes/z/with/x"),
+    ("the round before of what is in no loop", LOOP % (", with: {x: '${ctx.a.previous}'}", "", ""), "/nodes/h/with/x"),
+    ("this round's output of what comes later in it", LOOP % (", with: {x: '${ctx.t.output}'}", "", ""), "/nodes/h/with/x"),
+    ("what comes later even if it may be missing", "a: {with: {x: '${ctx.b.output?}'}}, b: {after: a}", "/nodes/a/with/x"),
+    ("its own output", "a: {with: {x: '${ctx.a.output}'}}", "/nodes/a/with/x"),
+    ("`output` before there is one", "a: {with: {x: '${output.score}'}}", "/nodes/a/with/x"),
+    ("`output` in a `when`", "a: {when: output.score > 1}", "/nodes/a/when"),
+    ("an item outside of a map", "a: {with: {x: '${item}'}}", "/nodes/a/with/x"),
+    ("a join of one way", JOIN % ("", ", with: {x: '${join.outputs}'}"), "/nodes/d/with/x"),
+    ("a join of no way", "a: {with: {x: '${join.arrived}'}}", "/nodes/a/with/x"),
     ("a join's output that need not be there", "a: {when: input.x}, b: {}, c: {after: [a, b], with: {x: '${join.outputs.a}'}}",
-     "/nodes/c/with/x", "`join.outputs.a`: `a` need not be among them", "`ctx.a.output?` is null where it gave nothing"),
+     "/nodes/c/with/x"),
     ("a join's output over a way that need not be taken",
      "a: {branch: {rules: [{if: output.score > 1, then: [b, c]}], default: b}}, b: {}, c: {after: b, with: {x: '${join.outputs.a}'}}",
-     "/nodes/c/with/x", "`join.outputs.a`: `a` need not be among them", "`ctx.a.output?` is null where it gave nothing"),
+     "/nodes/c/with/x"),
     ("a join's output in the second round", "a: {}, b: {}, h: {after: [a, b], loop: {AGAIN}, with: {x: '${join.outputs.a}'}}",
-     "/nodes/h/with/x", "`join.outputs.a`: `a` need not be among them", "`ctx.a.output?` is null where it gave nothing"),
-    ("a join's output of no sender", JOIN % (", with: {x: '${join.outputs.d}'}", ""), "/nodes/c/with/x",
-     "`join.outputs.d`: nothing produces `d`", "known: a, b"),
-    ("a field that errors do not have", JOIN % (", with: {x: '${join.errors[0].text}'}", ""), "/nodes/c/with/x",
-     "`join.errors[0].text`: nothing produces `text`", "did you mean `at`?"),
-    ("a field that the last error does not have", "a: {with: {x: '${last_error.zzz}'}}", "/nodes/a/with/x",
-     "`last_error.zzz`: nothing produces `zzz`", "known: node, code, message, class, action, domain, at, retryable, status, attempt"),
-    ("an unknown node in a condition", "a: {when: ctx.q.output.x > 1}", "/nodes/a/when",
-     "`ctx.q.output.x`: there is no node `q`", ""),
-    ("a field that no tool gives in a condition", "a: {loop: {while: output.scor > 1}}", "/nodes/a/loop/while",
-     "`output.scor`: nothing produces `scor`", "did you mean `score`?"),
-    ("a part of a number", "a: {branch: {choose: output.score.x, among: b}}, b: {}", "/nodes/a/branch/choose",
-     "`output.score.x`: `x` of an integer cannot be taken", "`${output.score}` is the whole value"),
-    ("a choice that cannot be read", "a: {branch: {choose: 'outptu.next', among: b}}, b: {}", "/nodes/a/branch/choose",
-     "`outptu.next` must begin with one of input, ctx, saga, loop, join, last_error, item, index, output", "did you mean `output`?"),
+     "/nodes/h/with/x"),
+    ("a join's output of no sender", JOIN % (", with: {x: '${join.outputs.d}'}", ""), "/nodes/c/with/x"),
+    ("a field that errors do not have", JOIN % (", with: {x: '${join.errors[0].text}'}", ""), "/nodes/c/with/x"),
+    ("a field that the last error does not have", "a: {with: {x: '${last_error.zzz}'}}", "/nodes/a/with/x"),
+    ("an unknown node in a condition", "a: {when: ctx.q.output.x > 1}", "/nodes/a/when"),
+    ("a field that no tool gives in a condition", "a: {loop: {while: output.scor > 1}}", "/nodes/a/loop/while"),
+    ("a part of a number", "a: {branch: {choose: output.score.x, among: b}}, b: {}", "/nodes/a/branch/choose"),
+    ("a choice that cannot be read", "a: {branch: {choose: 'outptu.next', among: b}}, b: {}", "/nodes/a/branch/choose"),
     ("a rule behind one that always holds",
-     "a: {branch: {rules: [{if: 'true', then: b}, {if: output.score > 1, then: c}]}}, b: {}, c: {}", "/nodes/a/branch/rules/1",
-     "this rule is never asked: rule 1 always holds",
-     "let rules that hold more seldom come first, and write what is left as `default`"),
+     "a: {branch: {rules: [{if: 'true', then: b}, {if: output.score > 1, then: c}]}}, b: {}, c: {}", "/nodes/a/branch/rules/1"),
     ("a field that a value has not", "a: {value: {x: {y: 1}}}, b: {after: a, with: {x: '${ctx.a.output.x.z}'}}",
-     "/nodes/b/with/x", "`ctx.a.output.x.z`: nothing produces `z`", "did you mean `y`?"),
-    ("a part of a value's number", "a: {value: [1.5]}, b: {after: a, with: {x: '${ctx.a.output[0].z}'}}", "/nodes/b/with/x",
-     "`ctx.a.output[0].z`: `z` of a number cannot be taken", "`${ctx.a.output[0]}` is the whole value"),
-    ("an item that a value has not", "a: {value: {x: null}}, b: {after: a, with: {x: '${ctx.a.output.x.y}'}}", "/nodes/b/with/x",
-     "`ctx.a.output.x.y`: `y` of null cannot be taken", "`${ctx.a.output.x}` is the whole value"),
+     "/nodes/b/with/x"),
+    ("a part of a value's number", "a: {value: [1.5]}, b: {after: a, with: {x: '${ctx.a.output[0].z}'}}", "/nodes/b/with/x"),
+    ("an item that a value has not", "a: {value: {x: null}}, b: {after: a, with: {x: '${ctx.a.output.x.y}'}}", "/nodes/b/with/x"),
     ("a value made of another",
      "a: {}, b: {after: a, value: {in: '${ctx.a.output}'}}, c: {after: b, with: {x: '${ctx.b.output.in.scor}'}}",
-     "/nodes/c/with/x", "`ctx.b.output.in.scor`: nothing produces `scor`", "did you mean `score`?"),
+     "/nodes/c/with/x"),
     ("a value with text around an expression", "b: {value: 'a ${saga.id}'}, c: {after: b, with: {x: '${ctx.b.output.z}'}}",
-     "/nodes/c/with/x", "`ctx.b.output.z`: `z` of a string cannot be taken", "`${ctx.b.output}` is the whole value"),
-    ("a number where there must be text", "a: {}, b: {after: a, with: {text: '${ctx.a.output}'}}", "/nodes/b/with/text",
-     "`ctx.a.output` is an object; `t` takes a string as `text`", "take a field: score, next"),
+     "/nodes/c/with/x"),
+    ("a number where there must be text", "a: {}, b: {after: a, with: {text: '${ctx.a.output}'}}", "/nodes/b/with/text"),
     ("a schema of its own", "a: {output_schema: {type: object, properties: {x: {}}}}, b: {after: a, with: {x: '${ctx.a.output.y}'}}",
-     "/nodes/b/with/x", "`ctx.a.output.y`: nothing produces `y`", "did you mean `x`?"),
+     "/nodes/b/with/x"),
     ("the time-out of a wait without one", WAIT % ("", "{type: object, properties: {x: {}}}", "timed_out"),
-     "/nodes/b/with/x", "`ctx.a.output.timed_out`: nothing produces `timed_out`", "known: x"),
+     "/nodes/b/with/x"),
     ("what neither a payload nor a time-out has", WAIT % (", timeout: 1s", "{type: object, properties: {x: {}}}", "zzz"),
-     "/nodes/b/with/x", "`ctx.a.output.zzz`: nothing produces `zzz`", "known: x, timed_out"),
+     "/nodes/b/with/x"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("nodes", "path", "message", "suggestion"), [one[1:] for one in WRONG], ids=[one[0] for one in WRONG]
-)
-def test_what_cannot_be_named_there(nodes: str, path: str, message: str, suggestion: str) -> None:
-    ((found_path, found_message, found_suggestion),) = told(nodes)
-    assert (found_path, found_message) == (path, message)
-    if suggestion and not suggestion.startswith("did you mean"):
-        assert found_suggestion == suggestion
+@pytest.mark.parametrize(("nodes", "path"), [one[1:] for one in WRONG], ids=[one[0] for one in WRONG])
+def test_what_cannot_be_named_there(nodes: str, path: str, says: Says) -> None:
+    ((found, *said),) = told(nodes)
+    assert found == path
+    says(said)
 
 
 RIGHT = [

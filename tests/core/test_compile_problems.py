@@ -13,7 +13,6 @@ from baton.core.documents.compile import MAX_HINTS, compile_document
 from baton.core.documents.nodes.node_model import KINDS
 from baton.errors import InvalidDefinition, MalformedDocument, Problem
 from tests.core.build import problems_of, tool_spec
-from tests.core.shapes import NAMES
 from tests.kit.sentences import Says
 
 INTEGER = {"type": "integer"}
@@ -65,70 +64,46 @@ def test_a_document_is_an_object(text: str, says: Says) -> None:
     says(only(text))
 
 
-CHILD_A = (
-    "write `a`: names of workflows have small letters, digits and `-`, begin with a letter, and have at most 64 characters; "
-    "`@` and the number of a version may follow"
-)
-SHAPE: list[tuple[str, str, str, str, str]] = [
-    ("no name", "nodes: {a: {tool: t}}", "/name", "`name` is missing", ""),
-    ("no nodes", "name: w", "/nodes", "`nodes` is missing", ""),
-    ("no node", "name: w\nnodes: {}", "/nodes", "a workflow has at least one node", ""),
-    ("a number as the name", "name: 5\nnodes: {a: {tool: t}}", "/name", "must be a string", ""),
-    ("a bad name", "name: My W\nnodes: {a: {tool: t}}", "/name", "`My W` is not a name",
-     "write `my-w`: names of workflows have small letters, digits and `-`, begin with a letter, and have at most 64 characters"),
-    ("a bad name of a node", "name: w\nnodes: {a b: {tool: t}}", "/nodes/a b", "`a b` is not a name", NAMES),
-    ("nodes as a list", "name: w\nnodes: [a]", "/nodes", "must be an object",
-     "write each node under its name: `nodes: {first: {tool: NAME}}`"),
-    ("a node that is text", "name: w\nnodes: {a: t}", "/nodes/a", "must be an object", "write `{tool: t}`"),
-    ("input as text", HEAD + "input: x", "/input", "must be an object", ""),
-    ("an unknown key", HEAD + "outputs: 1", "/outputs", "`outputs` is not known here", "did you mean `output`?"),
-    ("an unknown key like none", HEAD + "zzz: 1", "/zzz", "`zzz` is not known here", ""),
-    ("an unknown key of a node", "name: w\nnodes: {a: {tool: t, whit: {}}}", "/nodes/a/whit",
-     "`whit` is not known here", "did you mean `with`?"),
-    ("an unknown key of a wait", "name: w\nnodes: {a: {wait: {timeout: 1s, signl: x}}}", "/nodes/a/wait/signl",
-     "`signl` is not known here", "did you mean `signal`?"),
-    ("a kind to come and another", "name: w\nnodes: {a: {tool: t, agent: {model: m, prompt: p}}}", "/nodes/a",
-     "a node has exactly one of tool, wait, workflow, graph, value, fail, end, human, model, agent; found tool and agent", ""),
-    ("a key like a kind elsewhere", HEAD + "map: 1", "/map", "`map` is not known here", ""),
-    ("no kind", "name: w\nnodes: {a: {}}", "/nodes/a",
-     "a node has exactly one of tool, wait, workflow, graph, value, fail, end, human, model, agent; found none", ""),
-    ("two kinds", "name: w\nnodes: {a: {tool: t, workflow: w}}", "/nodes/a",
-     "a node has exactly one of tool, wait, workflow, graph, value, fail, end, human, model, agent; found tool and workflow", ""),
-    ("a wait for both", "name: w\nnodes: {a: {wait: {for: 1s, signal: x}}}", "/nodes/a/wait",
-     "write exactly one of `for` (a duration), `until` (a time) and `signal` (a name)",
-     "the longest time to wait for a signal is its `timeout`: write that in place of `for`"),
-    ("a timeout without a signal", "name: w\nnodes: {a: {wait: {for: 1s, timeout: 1s}}}", "/nodes/a/wait",
-     "`timeout` goes with `signal`", ""),
-    ("a wait with arguments", "name: w\nnodes: {a: {wait: {for: 1s}, with: {x: 1}}}", "/nodes/a",
-     "a wait takes neither `with` nor `timeout` of the node; use wait.timeout", ""),
-    ("a time as the wait", "name: w\nnodes: {a: {wait: 5s}}", "/nodes/a/wait", "must be an object",
-     "write `wait: {for: 5s}`"),
-    ("a name as the wait", "name: w\nnodes: {a: {wait: approved}}", "/nodes/a/wait", "must be an object",
-     "write `wait: {signal: approved}`"),
-    ("a list as the wait", "name: w\nnodes: {a: {wait: [5s]}}", "/nodes/a/wait", "must be an object",
-     "write `wait: {for: 5s}` or `wait: {signal: NAME}`"),
-    ("a bad duration", "name: w\nnodes: {a: {tool: t, timeout: soon}}", "/nodes/a/timeout",
-     "`soon` is not a duration; write for example 500ms, 5s, 10m, 1h or 2d", ""),
-    ("a duration that is a list", "name: w\nnodes: {a: {tool: t, timeout: [5]}}", "/nodes/a/timeout",
-     "`[5]` is not a duration; write for example 500ms, 5s, 10m, 1h or 2d", ""),
-    ("a duration beyond all bounds", "name: w\nnodes: {a: {tool: t, timeout: " + "9" * 400 + "d}}", "/nodes/a/timeout",
-     f"`{'9' * 40}` must be between 1 ms and 366 days", ""),
-    ("a bad name of a signal", "name: w\nnodes: {a: {wait: {signal: a b}}}", "/nodes/a/wait/signal",
-     "`a b` is not a name", NAMES),
-    ("a bad name of a child", "name: w\nnodes: {a: {workflow: A}}", "/nodes/a/workflow",
-     "`A` is not a name", CHILD_A),
-    ("after as a number", "name: w\nnodes: {a: {tool: t, after: 5}}", "/nodes/a/after", "must be a list", ""),
-    ("after with a number in it", "name: w\nnodes: {a: {tool: t, after: [5]}}", "/nodes/a/after/0",
-     "must be a string", ""),
-    ("arguments as a list", "name: w\nnodes: {a: {tool: t, with: [1]}}", "/nodes/a/with", "must be an object", ""),
+SHAPE: list[tuple[str, str, str]] = [
+    ("no name", "nodes: {a: {tool: t}}", "/name"),
+    ("no nodes", "name: w", "/nodes"),
+    ("no node", "name: w\nnodes: {}", "/nodes"),
+    ("a number as the name", "name: 5\nnodes: {a: {tool: t}}", "/name"),
+    ("a bad name", "name: My W\nnodes: {a: {tool: t}}", "/name"),
+    ("a bad name of a node", "name: w\nnodes: {a b: {tool: t}}", "/nodes/a b"),
+    ("nodes as a list", "name: w\nnodes: [a]", "/nodes"),
+    ("a node that is text", "name: w\nnodes: {a: t}", "/nodes/a"),
+    ("input as text", HEAD + "input: x", "/input"),
+    ("an unknown key", HEAD + "outputs: 1", "/outputs"),
+    ("an unknown key like none", HEAD + "zzz: 1", "/zzz"),
+    ("an unknown key of a node", "name: w\nnodes: {a: {tool: t, whit: {}}}", "/nodes/a/whit"),
+    ("an unknown key of a wait", "name: w\nnodes: {a: {wait: {timeout: 1s, signl: x}}}", "/nodes/a/wait/signl"),
+    ("a kind to come and another", "name: w\nnodes: {a: {tool: t, agent: {model: m, prompt: p}}}", "/nodes/a"),
+    ("a key like a kind elsewhere", HEAD + "map: 1", "/map"),
+    ("no kind", "name: w\nnodes: {a: {}}", "/nodes/a"),
+    ("two kinds", "name: w\nnodes: {a: {tool: t, workflow: w}}", "/nodes/a"),
+    ("a wait for both", "name: w\nnodes: {a: {wait: {for: 1s, signal: x}}}", "/nodes/a/wait"),
+    ("a timeout without a signal", "name: w\nnodes: {a: {wait: {for: 1s, timeout: 1s}}}", "/nodes/a/wait"),
+    ("a wait with arguments", "name: w\nnodes: {a: {wait: {for: 1s}, with: {x: 1}}}", "/nodes/a"),
+    ("a time as the wait", "name: w\nnodes: {a: {wait: 5s}}", "/nodes/a/wait"),
+    ("a name as the wait", "name: w\nnodes: {a: {wait: approved}}", "/nodes/a/wait"),
+    ("a list as the wait", "name: w\nnodes: {a: {wait: [5s]}}", "/nodes/a/wait"),
+    ("a bad duration", "name: w\nnodes: {a: {tool: t, timeout: soon}}", "/nodes/a/timeout"),
+    ("a duration that is a list", "name: w\nnodes: {a: {tool: t, timeout: [5]}}", "/nodes/a/timeout"),
+    ("a duration beyond all bounds", "name: w\nnodes: {a: {tool: t, timeout: " + "9" * 400 + "d}}", "/nodes/a/timeout"),
+    ("a bad name of a signal", "name: w\nnodes: {a: {wait: {signal: a b}}}", "/nodes/a/wait/signal"),
+    ("a bad name of a child", "name: w\nnodes: {a: {workflow: A}}", "/nodes/a/workflow"),
+    ("after as a number", "name: w\nnodes: {a: {tool: t, after: 5}}", "/nodes/a/after"),
+    ("after with a number in it", "name: w\nnodes: {a: {tool: t, after: [5]}}", "/nodes/a/after/0"),
+    ("arguments as a list", "name: w\nnodes: {a: {tool: t, with: [1]}}", "/nodes/a/with"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("text", "path", "message", "suggestion"), [case[1:] for case in SHAPE], ids=[case[0] for case in SHAPE]
-)
-def test_a_document_of_the_wrong_shape(text: str, path: str, message: str, suggestion: str) -> None:
-    assert told(text) == [(path, message, suggestion)]
+@pytest.mark.parametrize(("text", "path"), [case[1:] for case in SHAPE], ids=[case[0] for case in SHAPE])
+def test_a_document_of_the_wrong_shape(text: str, path: str, says: Says) -> None:
+    ((found, *said),) = told(text)
+    assert found == path
+    says(said)
 
 
 @pytest.mark.no_cover
@@ -139,105 +114,67 @@ def test_too_many_nodes_are_refused_with_the_limit(says: Says) -> None:
 
 # ---- the meaning -------------------------------------------------------------------------------------------------
 
-MEANING: list[tuple[str, str, str, str, str]] = [
-    ("an unknown node", HEAD + "  b: {tool: t, after: aa}", "/nodes/b/after", "there is no node `aa`",
-     "did you mean `a`?"),
-    ("an unknown node of several", HEAD + "  b: {tool: t, after: [a, xyz]}", "/nodes/b/after/1",
-     "there is no node `xyz`", ""),
-    ("an unknown tool", "name: w\nnodes: {a: {tool: table.serch, with: {city: x}}}", "/nodes/a/tool",
-     "there is no tool `table.serch`", "did you mean `table.search`?"),
-    ("a tool like none", "name: w\nnodes: {a: {tool: zzzz}}", "/nodes/a/tool", "there is no tool `zzzz`",
-     "known tools: anything, t, table.hold, table.search"),
+MEANING: list[tuple[str, str, str]] = [
+    ("an unknown node", HEAD + "  b: {tool: t, after: aa}", "/nodes/b/after"),
+    ("an unknown node of several", HEAD + "  b: {tool: t, after: [a, xyz]}", "/nodes/b/after/1"),
+    ("an unknown tool", "name: w\nnodes: {a: {tool: table.serch, with: {city: x}}}", "/nodes/a/tool"),
+    ("a tool like none", "name: w\nnodes: {a: {tool: zzzz}}", "/nodes/a/tool"),
     ("an argument that is not there", "name: w\nnodes: {a: {tool: table.search, with: {city: Wien, cty: x}}}",
-     "/nodes/a/with/cty", "`table.search` takes no `cty`", "did you mean `city`?"),
-    ("an argument that is missing", "name: w\nnodes: {a: {tool: table.search}}", "/nodes/a",
-     "`table.search` needs `city`: write it under `with`", ""),
+     "/nodes/a/with/cty"),
+    ("an argument that is missing", "name: w\nnodes: {a: {tool: table.search}}", "/nodes/a"),
     ("an argument of another type", "name: w\nnodes: {a: {tool: table.search, with: {city: Wien, limit: x}}}",
-     "/nodes/a/with/limit", '"x" is not of type "integer"', ""),
+     "/nodes/a/with/limit"),
     ("an argument that is too short", "name: w\nnodes: {a: {tool: table.search, with: {city: x}}}",
-     "/nodes/a/with/city", '"x" is shorter than 2 characters', ""),
+     "/nodes/a/with/city"),
     ("an argument of a type of its own", "name: w\nnodes: {a: {tool: table.hold, with: {table: {x: 1}}}}",
-     "/nodes/a/with/table", '"id" is a required property', ""),
-    ("a node that waits for itself", "name: w\nnodes: {a: {tool: t, after: a}}", "/nodes/a/after",
-     "these nodes wait for each other and can never start: a",
-     "to go round again, write `loop` at the last of them"),
-    ("a workflow that starts itself", "name: w\nnodes: {a: {workflow: w}}", "/nodes/a/workflow",
-     "every saga of this workflow would start another one, without end",
-     "let `when` or a `branch` decide whether it comes here"),
+     "/nodes/a/with/table"),
+    ("a node that waits for itself", "name: w\nnodes: {a: {tool: t, after: a}}", "/nodes/a/after"),
+    ("a workflow that starts itself", "name: w\nnodes: {a: {workflow: w}}", "/nodes/a/workflow"),
     ("a circle, and what stands behind it",
      "name: w\nnodes: {z: {tool: t}, b: {tool: t, after: [c, z]}, c: {tool: t, after: b}, d: {tool: t, after: c}}",
-     "/nodes/b/after/0", "these nodes wait for each other and can never start: b, c, d",
-     "to go round again, write `loop` at the last of them"),
-    ("input that is no schema", HEAD + "input: {type: nope}", "/input/type",
-     "`nope` is not a JSON Schema type", "there are array, boolean, integer, null, number, object, string"),
-    ("an expression that cannot be read", HEAD + "output: '${input.}'", "/output",
-     '`input.`: cannot read `.`; write .name, [0] or ["name"]', ""),
-    ("an expression without its end", HEAD + "output: '${input'", "/output",
-     "`${input`: the closing `}` is missing", ""),
-    ("an expression with an unknown root", HEAD + "output: '${env.HOME}'", "/output",
-     "`env.HOME` must begin with one of input, ctx, saga, loop, join, last_error, item, index, output", ""),
-    ("an unknown node in an expression", HEAD + "output: '${ctx.b.output}'", "/output",
-     "`ctx.b.output`: there is no node `b`", ""),
-    ("a node that need not have run", HEAD + "  b: {tool: anything, with: {x: '${ctx.a.output}'}}", "/nodes/b/with/x",
-     "`ctx.a.output`: `a` need not have run before this",
-     "add `a` to `after`, directly or through other nodes"),
-    ("a field that a tool does not return", SEARCH + "output: '${ctx.s.output.tabels}'", "/output",
-     "`ctx.s.output.tabels`: nothing produces `tabels`", "did you mean `tables`?"),
-    ("a field deep inside", SEARCH + "output: {x: ['${ctx.s.output.tables[0].seat}']}", "/output/x/0",
-     "`ctx.s.output.tables[0].seat`: nothing produces `seat`", "did you mean `seats`?"),
-    ("a field like none", SEARCH + "output: '${ctx.s.output.tables[0].xyz}'", "/output",
-     "`ctx.s.output.tables[0].xyz`: nothing produces `xyz`", "known: id, seats"),
-    ("a field of text", SEARCH + "output: '${ctx.s.output.word.length}'", "/output",
-     "`ctx.s.output.word.length`: `length` of a string cannot be taken", "`${ctx.s.output.word}` is the whole value"),
-    ("an item of text", SEARCH + "output: '${ctx.s.output.tables[0][\"id\"][0].x}'", "/output",
-     '`ctx.s.output.tables[0]["id"][0].x`: `0` of a string cannot be taken',
-     '`${ctx.s.output.tables[0]["id"]}` is the whole value'),
-    ("a field of a list", SEARCH + "output: '${ctx.s.output.tables.id}'", "/output",
-     "`ctx.s.output.tables.id`: `id` of a list cannot be taken",
-     "take an item of the list, such as `${ctx.s.output.tables[0]}`"),
-    ("an item of an object", SEARCH + "output: '${ctx.s.output.tables[0][1]}'", "/output",
-     "`ctx.s.output.tables[0][1]`: `1` of an object cannot be taken", "take a field: id, seats"),
-    ("an item of an object with any fields", SEARCH + "output: '${ctx.s.output.free[0]}'", "/output",
-     "`ctx.s.output.free[0]`: `0` of an object cannot be taken", "take a field: by its name"),
-    ("a field of an input that is text", HEAD + "input: {type: string}\noutput: '${input.x}'", "/output",
-     "`input.x`: `x` of a string cannot be taken", "`${input}` is the whole value"),
+     "/nodes/b/after/0"),
+    ("input that is no schema", HEAD + "input: {type: nope}", "/input/type"),
+    ("an expression that cannot be read", HEAD + "output: '${input.}'", "/output"),
+    ("an expression without its end", HEAD + "output: '${input'", "/output"),
+    ("an expression with an unknown root", HEAD + "output: '${env.HOME}'", "/output"),
+    ("an unknown node in an expression", HEAD + "output: '${ctx.b.output}'", "/output"),
+    ("a node that need not have run", HEAD + "  b: {tool: anything, with: {x: '${ctx.a.output}'}}", "/nodes/b/with/x"),
+    ("a field that a tool does not return", SEARCH + "output: '${ctx.s.output.tabels}'", "/output"),
+    ("a field deep inside", SEARCH + "output: {x: ['${ctx.s.output.tables[0].seat}']}", "/output/x/0"),
+    ("a field like none", SEARCH + "output: '${ctx.s.output.tables[0].xyz}'", "/output"),
+    ("a field of text", SEARCH + "output: '${ctx.s.output.word.length}'", "/output"),
+    ("an item of text", SEARCH + "output: '${ctx.s.output.tables[0][\"id\"][0].x}'", "/output"),
+    ("a field of a list", SEARCH + "output: '${ctx.s.output.tables.id}'", "/output"),
+    ("an item of an object", SEARCH + "output: '${ctx.s.output.tables[0][1]}'", "/output"),
+    ("an item of an object with any fields", SEARCH + "output: '${ctx.s.output.free[0]}'", "/output"),
+    ("a field of an input that is text", HEAD + "input: {type: string}\noutput: '${input.x}'", "/output"),
     ("a list into text",
-     SEARCH + "  b: {tool: table.search, after: s, with: {city: '${ctx.s.output.tables}'}}", "/nodes/b/with/city",
-     "`ctx.s.output.tables` is a list; `table.search` takes a string as `city`",
-     "take an item of the list, such as `${ctx.s.output.tables[0]}`"),
+     SEARCH + "  b: {tool: table.search, after: s, with: {city: '${ctx.s.output.tables}'}}", "/nodes/b/with/city"),
     ("text into an object",
-     HEAD + "  b: {tool: table.hold, with: {table: '${saga.id}'}}", "/nodes/b/with/table",
-     "`saga.id` is a string; `table.hold` takes an object as `table`",
-     "name another value, or let a tool convert it"),
+     HEAD + "  b: {tool: table.hold, with: {table: '${saga.id}'}}", "/nodes/b/with/table"),
     ("an object into a number",
      SEARCH + "  b: {tool: table.search, after: s, with: {city: Wien, limit: '${ctx.s.output.tables[0]}'}}",
-     "/nodes/b/with/limit",
-     "`ctx.s.output.tables[0]` is an object; `table.search` takes an integer as `limit`", "take a field: id, seats"),
-    ("a node for a root", HEAD + "output: '${a.output[0].id}'", "/output",
-     "`a.output[0].id` must begin with one of input, ctx, saga, loop, join, last_error, item, index, output", "did you mean `ctx.a.output[0].id`?"),
-    ("a node for a root without its output", HEAD + "output: '${a.text}'", "/output",
-     "`a.text` must begin with one of input, ctx, saga, loop, join, last_error, item, index, output", "did you mean `ctx.a.output.text`?"),
-    ("only a node for a root", HEAD + "output: '${a}'", "/output",
-     "`a` must begin with one of input, ctx, saga, loop, join, last_error, item, index, output", "did you mean `ctx.a.output`?"),
-    ("nearly a root", HEAD + "output: '${inputs.city}'", "/output",
-     "`inputs.city` must begin with one of input, ctx, saga, loop, join, last_error, item, index, output", "did you mean `input`?"),
-    ("a field of an empty object", SEARCH + "output: '${ctx.s.output.empty.x}'", "/output",
-     "`ctx.s.output.empty.x`: nothing produces `x`", "known: nothing"),
+     "/nodes/b/with/limit"),
+    ("a node for a root", HEAD + "output: '${a.output[0].id}'", "/output"),
+    ("a node for a root without its output", HEAD + "output: '${a.text}'", "/output"),
+    ("only a node for a root", HEAD + "output: '${a}'", "/output"),
+    ("nearly a root", HEAD + "output: '${inputs.city}'", "/output"),
+    ("a field of an empty object", SEARCH + "output: '${ctx.s.output.empty.x}'", "/output"),
     ("a field that the input does not have",
-     HEAD + "input: {type: object, properties: {city: {}}}\noutput: '${input.cty}'", "/output",
-     "`input.cty`: nothing produces `cty`", "did you mean `city`?"),
-    ("a field that a saga does not have", HEAD + "output: '${saga.age}'", "/output",
-     "`saga.age`: a saga has id, user, tenant, workflow", ""),
+     HEAD + "input: {type: object, properties: {city: {}}}\noutput: '${input.cty}'", "/output"),
+    ("a field that a saga does not have", HEAD + "output: '${saga.age}'", "/output"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("text", "path", "message", "suggestion"),
+    ("text", "path"),
     [case[1:] for case in MEANING],
     ids=[case[0] for case in MEANING],
 )
-def test_a_document_that_makes_no_sense(text: str, path: str, message: str, suggestion: str) -> None:
-    assert told(text) == [(path, message, suggestion)]
+def test_a_document_that_makes_no_sense(text: str, path: str, says: Says) -> None:
+    ((found, *said),) = told(text)
+    assert found == path
+    says(said)
 
 
 @pytest.mark.parametrize(
@@ -380,7 +317,7 @@ def test_the_place_of_a_missing_key_is_that_of_what_it_should_be_in() -> None:
 def test_only_the_first_problems_get_a_suggestion_because_looking_for_one_takes_long() -> None:
     text = HEAD + "".join(f"  b{i}: {{tool: t, after: aa}}\n" for i in range(MAX_HINTS + 5))
     suggestions = [problem.suggestion for problem in problems_of(text, TOOLS)]
-    assert suggestions == ["did you mean `a`?"] * MAX_HINTS + [""] * 5
+    assert [bool(one) for one in suggestions] == [True] * MAX_HINTS + [False] * 5
 
 
 def test_text_that_cannot_be_parsed_is_another_error() -> None:

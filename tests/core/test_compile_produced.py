@@ -189,34 +189,29 @@ def test_what_is_not_there_can_be_asked_for_with_a_question_mark(says: Says) -> 
     says(told(DIAMOND, "output: '${ctx.b.output.score}'"))
 
 
-def test_a_reader_that_may_begin_before_the_saga_ends_is_told_what_to_wait_for() -> None:
+def test_a_reader_that_may_begin_before_the_saga_ends_is_told_what_to_wait_for(says: Says) -> None:
     reads_b = "a: {%s}, b: {}, w: {}, u: {after: w}, z: {after: [a, b]%%s, with: {x: '${ctx.b.output}'}}, e: {end: {}, after: %%s}"
     reads_b %= IF % ("w", "b")
-    message = "`ctx.b.output`: `b` need not have given anything by then"
-    hint = "where `w` runs, the saga ends without `b`, but only when `w` is done; add `w` to `after`, so that this waits for it"
-    assert told(reads_b % ("", "w")) == [("/nodes/z/with/x", message, hint)]
+    says(told(reads_b % ("", "w")))
     ((_, _, hint),) = told(reads_b % ("", "u"))
     assert "add `u` to `after`" in hint
     ((_, _, hint),) = told(reads_b % (", join: any", "w"))
-    assert hint.startswith("`ctx.b.output?` is null"), "waiting does not help a join of any"
+    says(hint)  # waiting does not help a join of any
     ((_, _, hint),) = told(reads_b.replace("a: {", "a: {after: h, ") % ("", "w") + ", h: {}")[-1:]
     assert "add `w` to `after`" in hint
     in_between = reads_b.replace("w: {}", "w: {after: [a, z]}") % ("", "w")
     ((_, _, hint),) = told(in_between)
-    assert hint.startswith("`ctx.b.output?` is null"), "`w` comes after the reader"
+    says(hint)  # `w` comes after the reader
 
 
-def test_a_reader_is_told_what_to_write() -> None:
+def test_a_reader_is_told_what_to_write(says: Says) -> None:
     nodes = "a: {%s}, b: {}, c: {%s}, d: {after: [b, c], with: {x: '${ctx.b.output}'}%s}"
-    path, message = "/nodes/d/with/x", "`ctx.b.output`: `b` need not have given anything by then"
-    hint = "`ctx.b.output?` is null where it gave nothing"
-    assert told(nodes % (IF % ("b", "c"), "", "")) == [
-        (path, message, f"{hint}, and `join.outputs` has what there is")
-    ]
+    says(told(nodes % (IF % ("b", "c"), "", "")))
     further = "a: {%s}, b: {}, c: {}, d: {after: [b, c]}, e: {after: d, with: {x: '${ctx.b.output}'}}"
-    assert told(further % (IF % ("b", "c"))) == [("/nodes/e/with/x", message, hint)]
+    says(told(further % (IF % ("b", "c"))))
     asked = "a: {%s}, b: {}, c: {}, d: {after: [b, c], when: 'ctx.b.output.score > 1'}"
     ((path, _, suggestion),) = told(asked % (IF % ("b", "c")))
-    assert (path, suggestion) == ("/nodes/d/when", f"{hint}; in CEL, ask `has(ctx.b.output)` first")
+    assert path == "/nodes/d/when"
+    says(suggestion)
     guarded = "a: {%s}, b: {}, c: {}, d: {after: [b, c], when: 'has(ctx.b.output) && ctx.b.output.score > 1'}"
     assert told(guarded % (IF % ("b", "c"))) == []

@@ -22,6 +22,7 @@ from baton.core.documents.text import parse_document
 from tests.core.build import PROPERTY
 from tests.core.compiling import shape_of
 from tests.core.shapes import BEYOND, LEAVE_OUT, SHAPES
+from tests.kit.sentences import Says
 
 
 def read(text: str) -> tuple[WorkflowModel | None, list[tuple[str, str, str]]]:
@@ -195,12 +196,11 @@ _TOLD = [*SHAPES, *BEYOND]
 
 
 @pytest.mark.no_cover
-@pytest.mark.parametrize(
-    ("text", "path", "message", "suggestion"), [case[1:] for case in _TOLD], ids=[case[0] for case in _TOLD]
-)
-def test_a_document_of_the_wrong_shape(text: str, path: str, message: str, suggestion: str) -> None:
-    model, told = read(text)
-    assert told == [(path, message, suggestion)]
+@pytest.mark.parametrize(("text", "path"), [case[1:] for case in _TOLD], ids=[case[0] for case in _TOLD])
+def test_a_document_of_the_wrong_shape(text: str, path: str, says: Says) -> None:
+    model, ((found, *told),) = read(text)
+    assert found == path
+    says(told)
     assert model is not None
 
 
@@ -230,63 +230,44 @@ def test_everything_is_told_at_once() -> None:
     ]  # fmt: skip
 
 
-def test_what_a_misspelt_key_holds_is_looked_at_too() -> None:
-    assert read("name: w\nnodes: {a: {tool: t, brnch: {rules: []}}}")[1] == [
-        ("/nodes/a/brnch", "`brnch` is not known here", "did you mean `branch`?"),
-        ("/nodes/a/brnch/rules", "a branch has at least one rule", ""),
-    ]
+def test_what_a_misspelt_key_holds_is_looked_at_too(says: Says) -> None:
+    says(read("name: w\nnodes: {a: {tool: t, brnch: {rules: []}}}")[1])
     assert [path for path, _, _ in read("name: w\nnodes: {a: {tool: t}}\nlimit: {hops: 0}")[1]] == [
         "/limit",
         "/limit/hops",
     ]
 
 
-def test_what_is_wrong_inside_of_misspelt_keys_is_told_where_it_is_written() -> None:
+def test_what_is_wrong_inside_of_misspelt_keys_is_told_where_it_is_written(says: Says) -> None:
     told = read("name: w\nnodes: {a/b: {tool: t, on_failures: {timeout: {hnts: [5], retri: {x: 1}}}}}")[1]
-    assert [(path, message) for path, message, _ in told if path != "/nodes/a~1b"] == [
-        ("/nodes/a~1b/on_failures", "`on_failures` is not known here"),
-        ("/nodes/a~1b/on_failures/timeout/hnts", "`hnts` is not known here"),
-        ("/nodes/a~1b/on_failures/timeout/retri", "`retri` is not known here"),
-        ("/nodes/a~1b/on_failures/timeout/retri/x", "`x` is not known here"),
-        ("/nodes/a~1b/on_failures/timeout/hnts/0", "must be a string"),
-    ]
+    says([(path, message) for path, message, _ in told if path != "/nodes/a~1b"])
 
 
 @pytest.mark.parametrize(
-    ("field", "hint"),
+    "field",
     [
-        ("descriptn: [b]", "did you mean `description`? It must be a string"),
-        ("afterr: {x: 1}", "did you mean `after`? It must be a list"),
-        (
-            "retries: 3",
-            (
-                "did you mean `retry`? It must be `critical`, `standard`, `quick`, `rate_limited`, `immediate` or `none`: "
-                "so many attempts are `{max_attempts: 3}`"
-            ),
-        ),
-        (
-            "timeouts: [5]",
-            "did you mean `timeout`? `[5]` is not a duration; write for example 500ms, 5s, 10m, 1h or 2d",
-        ),
-        ("withh:", "did you mean `with`? There is no value here; write one, or leave the field out"),
+        "descriptn: [b]",
+        "afterr: {x: 1}",
+        "retries: 3",
+        "timeouts: [5]",
+        "withh:",
     ],
 )
-def test_an_unknown_key_whose_value_its_nearest_could_not_have_is_one_problem(field: str, hint: str) -> None:
-    key = field.partition(":")[0]
+def test_an_unknown_key_whose_value_its_nearest_could_not_have_is_one_problem(field: str, says: Says) -> None:
     text = f"name: w\nnodes:\n  a:\n    tool: t\n    {field}\n  b: {{tool: t}}\n"
-    assert read(text)[1] == [(f"/nodes/a/{key}", f"`{key}` is not known here", hint)]
+    says(read(text)[1])
 
 
-def test_only_the_first_unknown_keys_get_a_suggestion_because_looking_for_one_takes_long() -> None:
+def test_only_the_first_unknown_keys_get_a_suggestion_because_looking_for_one_takes_long(says: Says) -> None:
     keys = {f"output{i}": 1 for i in range(MAX_HINTS + 1)}
     _, problems = shape_of({"name": "w", "nodes": {"a": {"tool": "t"}}, **keys})
-    assert [problem.suggestion for problem in problems] == ["did you mean `output`?"] * MAX_HINTS + [""]
+    hints = [problem.suggestion for problem in problems]
+    assert [bool(hint) for hint in hints] == [True] * MAX_HINTS + [False]
+    says(hints[0])
 
 
-def test_a_key_that_is_missing_because_it_is_misspelt_is_told_once() -> None:
-    assert read("nmae: w\nnodes: {a: {tool: t}}")[1] == [
-        ("/nmae", "`nmae` is not known here", "did you mean `name`?")
-    ]
+def test_a_key_that_is_missing_because_it_is_misspelt_is_told_once(says: Says) -> None:
+    says(read("nmae: w\nnodes: {a: {tool: t}}")[1])
 
 
 @pytest.mark.parametrize(
@@ -376,8 +357,6 @@ def test_a_value_left_out_is_told_as_that_at_every_level() -> None:
     ]  # fmt: skip
 
 
-def test_what_is_neither_true_nor_false_is_told_in_plain_words() -> None:
+def test_what_is_neither_true_nor_false_is_told_in_plain_words(says: Says) -> None:
     ask = "{model: {name: m, prompt: p, background: soon}}"
-    assert read(f"name: w\nnodes: {{a: {ask}}}")[1] == [
-        ("/nodes/a/model/background", "must be `true` or `false`", ""),
-    ]
+    says(read(f"name: w\nnodes: {{a: {ask}}}")[1])

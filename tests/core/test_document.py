@@ -112,75 +112,71 @@ def test_a_byte_order_mark_is_passed_over() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "column", "message"),
+    "text",
     [
-        pytest.param("[1,\n2", 2, 2, "a comma, or the closing bracket or brace, must be here", id="JSON that ends too early"),
-        pytest.param('{"a": 1} x', 1, 10, "something follows the end of the document", id="JSON with more behind it"),
-        pytest.param('{\n "a": "x\n"}', 2, 9, "a text goes over the end of its line", id="a line break in a JSON string"),
-        pytest.param('{"a": NaN}', 1, 7, "`NaN` is not a JSON value", id="NaN in JSON"),
-        pytest.param('[true, null, NaN]', 1, 14, "`NaN` is not a JSON value", id="NaN behind words of JSON"),
-        pytest.param('[1,\n -Infinity]', 2, 2, "`-Infinity` is not a JSON value", id="infinity in JSON"),
-        pytest.param('{"a": 1e999}', 1, 7, "the number 1e999 is too large", id="a number above all numbers"),
-        pytest.param("a: .nan", 1, 4, "`.nan` is not a JSON value", id="NaN in YAML"),
-        pytest.param("a: -.Inf", 1, 4, "`-.Inf` is not a JSON value", id="infinity in YAML"),
-        pytest.param("a: 1e999", 1, 4, "the number 1e999 is too large", id="the same in YAML"),
-        pytest.param("a: " + "1" * 5_000, 1, 4, f"the number {'1' * 40} is too large", id="5,000 digits"),
-        pytest.param('{"a": ' + "1" * 400 + "}", 1, 7, f"the number {'1' * 40} is too large", id="in JSON"),
-        pytest.param("a: -" + "1" * 400, 1, 4, f"the number -{'1' * 39} is too large", id="400 digits"),
-        pytest.param("a: b: c", 1, 5, "there is a `:` where no key can be", id="two colons"),
-        pytest.param("a: [1", 2, 1, "a comma, or the closing bracket or brace, must be here", id="a list that does not end"),
-        pytest.param('a:\n  "x', 2, 5, "a quotation mark is not closed", id="a string that does not end"),
-        pytest.param("a: 1\n\tb: 2", 2, 1, "there is a tab where only spaces can be", id="a tab in YAML"),
-        pytest.param("a: *x", 1, 4, "aliases (*name) are not allowed; write the value out", id="an alias"),
-        pytest.param("a: &x 1\nb: *x", 2, 4, "aliases (*name) are not allowed; write the value out", id="a real one"),
-        pytest.param("a: !!int x", 1, 4, "tags are not allowed: tag:yaml.org,2002:int", id="a tag"),
-        pytest.param("a: !!python/object:os.system x", 1, 4,
-                     "tags are not allowed: tag:yaml.org,2002:python/object:os.system", id="a dangerous one"),
-        pytest.param("a: 1\nb: 2\na: 3", 3, 1, "the key `a` is there twice", id="a key twice in YAML"),
-        pytest.param('{"a": 1,\n "a": 2}', 2, 2, "the key `a` is there twice", id="a key twice in JSON"),
-        pytest.param("? [1]\n: 2", 1, 3, "a key must be a string", id="a list as a key"),
-        pytest.param("!!str a: 2", 1, 1, "a key must be a string", id="a tag on a key"),
-        pytest.param("", 1, 1, "the document is empty", id="nothing"),
-        pytest.param("# a remark\n", 1, 1, "the document is empty", id="only a remark"),
-        pytest.param("a: 1\n---\nb: 2", 2, 1, "there is a second document", id="two documents"),
-        pytest.param("a: 1\nb: x\x01y", 2, 5, "the control character '\\x01' is not allowed", id="a control character"),
-        pytest.param("\ufeffa: x\n\x00", 2, 1, "the control character '\\x00' is not allowed", id="behind a mark"),
-        pytest.param("a: \ud800", 1, 4, "the control character '\\ud800' is not allowed", id="half a character"),
-        pytest.param('{"a": "\\ud800"}', 1, 7, "half of a surrogate pair is not a character", id="half a one in JSON"),
-        pytest.param('{"\\udc00": 1}', 1, 2, "half of a surrogate pair is not a character", id="as a key"),
+        pytest.param("[1,\n2", id="JSON that ends too early"),
+        pytest.param('{"a": 1} x', id="JSON with more behind it"),
+        pytest.param('{\n "a": "x\n"}', id="a line break in a JSON string"),
+        pytest.param('{"a": NaN}', id="NaN in JSON"),
+        pytest.param('[true, null, NaN]', id="NaN behind words of JSON"),
+        pytest.param('[1,\n -Infinity]', id="infinity in JSON"),
+        pytest.param('{"a": 1e999}', id="a number above all numbers"),
+        pytest.param("a: .nan", id="NaN in YAML"),
+        pytest.param("a: -.Inf", id="infinity in YAML"),
+        pytest.param("a: 1e999", id="the same in YAML"),
+        pytest.param("a: " + "1" * 5_000, id="5,000 digits"),
+        pytest.param('{"a": ' + "1" * 400 + "}", id="in JSON"),
+        pytest.param("a: -" + "1" * 400, id="400 digits"),
+        pytest.param("a: b: c", id="two colons"),
+        pytest.param("a: [1", id="a list that does not end"),
+        pytest.param('a:\n  "x', id="a string that does not end"),
+        pytest.param("a: 1\n\tb: 2", id="a tab in YAML"),
+        pytest.param("a: *x", id="an alias"),
+        pytest.param("a: &x 1\nb: *x", id="a real one"),
+        pytest.param("a: !!int x", id="a tag"),
+        pytest.param("a: !!python/object:os.system x", id="a dangerous one"),
+        pytest.param("a: 1\nb: 2\na: 3", id="a key twice in YAML"),
+        pytest.param('{"a": 1,\n "a": 2}', id="a key twice in JSON"),
+        pytest.param("? [1]\n: 2", id="a list as a key"),
+        pytest.param("!!str a: 2", id="a tag on a key"),
+        pytest.param("", id="nothing"),
+        pytest.param("# a remark\n", id="only a remark"),
+        pytest.param("a: 1\n---\nb: 2", id="two documents"),
+        pytest.param("a: 1\nb: x\x01y", id="a control character"),
+        pytest.param("\ufeffa: x\n\x00", id="behind a mark"),
+        pytest.param("a: \ud800", id="half a character"),
+        pytest.param('{"a": "\\ud800"}', id="half a one in JSON"),
+        pytest.param('{"\\udc00": 1}', id="as a key"),
     ],
 )  # fmt: skip
-def test_a_fault_has_its_line_and_column(text: str, line: int, column: int, message: str) -> None:
-    assert fault(text) == (line, column, message)
-
-
-INDENT = "check the indentation of this line and the ones above"
+def test_a_fault_has_its_line_and_column(text: str, says: Says) -> None:
+    says(fault(text))
 
 
 @pytest.mark.parametrize(
-    ("text", "suggestion"),
+    "text",
     [
-        ("a:\n  b: 1\n c: 2", INDENT),
-        ("a:\n - b\n c: d", INDENT),
-        ("a: b: c", f"quote a text with `: ` in it, or {INDENT}"),
-        ("a: 1\nb\nc: 2", f"write `:` and a value behind the key, or {INDENT}"),
-        ("a:\n\tb: 1", "tabs are not allowed, use spaces"),
-        ("a: 1\n\tb: 2", "tabs are not allowed, use spaces"),
-        ("\ta: 1", "tabs are not allowed, use spaces"),
-        ("a: @x", "quote the text that begins here"),
-        ("a: {b: ${input.b}}", 'quote expressions inside braces and brackets: `"${…}"`'),
-        ("a: [${input.b}]", 'quote expressions inside braces and brackets: `"${…}"`'),
-        ("a: {b: 1\nc: 2", "close the bracket or brace, or quote a text with one of `{}[],` or `: ` in it"),
-        ("a: - b", "begin the list on a line of its own"),
-        ("a: 'x", "close the quotation mark"),
-        ('a: "\\q"', "write `\\\\` for a backslash, or use single quotes"),
-        ("a: |x\n y", "begin the text on the next line"),
+        "a:\n  b: 1\n c: 2",
+        "a:\n - b\n c: d",
+        "a: b: c",
+        "a: 1\nb\nc: 2",
+        "a:\n\tb: 1",
+        "a: 1\n\tb: 2",
+        "\ta: 1",
+        "a: @x",
+        "a: {b: ${input.b}}",
+        "a: [${input.b}]",
+        "a: {b: 1\nc: 2",
+        "a: - b",
+        "a: 'x",
+        'a: "\\q"',
+        "a: |x\n y",
     ],
 )
-def test_a_fault_in_yaml_is_told_with_what_would_be_right(text: str, suggestion: str) -> None:
+def test_a_fault_in_yaml_is_told_with_what_would_be_right(text: str, says: Says) -> None:
     with pytest.raises(MalformedDocument) as caught:
         parse_document(text)
-    assert caught.value.problems[0].suggestion == suggestion
+    says(caught.value.problems[0].suggestion)
 
 
 def test_half_a_character_written_as_an_escape_is_refused_in_yaml_too() -> None:

@@ -15,9 +15,6 @@ from tests.kit.sentences import Says
 # ---- branches
 
 
-RULE_2 = "rule 2 of its branch, `output.n > 5`: to `mid` and `note`, not to `big` and `low`"
-
-
 def test_the_way_is_told_in_order_with_what_was_chosen_and_what_not(says: Says) -> None:
     saga = of(BRANCH)
     saga.go(done("ask", {"n": 7}))
@@ -94,16 +91,16 @@ d: {tool: t}
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    "value",
     [
-        ("c", "by its `choose`, `output.next`: to `c`, not to `b` and `d`"),
-        (None, "its `choose` names no node: to `d`, not to `b` and `c`"),
+        "c",
+        None,
     ],
 )
-def test_a_choice_by_name(value: Any, said: str) -> None:
+def test_a_choice_by_name(value: Any, says: Says) -> None:
     saga = of(CHOOSE)
     saga.go(done("a", {"next": value}))
-    assert steps(saga)[0] == ("a", "ran", said)
+    says(steps(saga)[0])
 
 
 def test_a_condition_of_another_kind_has_no_short_form_and_a_long_one_is_cut(says: Says) -> None:
@@ -234,15 +231,15 @@ def test_a_join_of_many_names_some_of_its_edges(says: Says) -> None:
 
 
 @pytest.mark.parametrize(
-    ("condition", "words"),
+    "condition",
     [
-        ('{jsonpath: "$.go", operator: "==", value: [1, a]}', ', `$.go == [1,"a"]`'),
-        ('{jsonpath: "$.gone", operator: exists}', ", `$.gone exists`"),
-        ('{compare: {left: "${input.go}", operator: ">", right: 5}}', ', `"${input.go}" > 5`'),
-        ("{schema: {required: [gone]}}", ""),
+        '{jsonpath: "$.go", operator: "==", value: [1, a]}',
+        '{jsonpath: "$.gone", operator: exists}',
+        '{compare: {left: "${input.go}", operator: ">", right: 5}}',
+        "{schema: {required: [gone]}}",
     ],
 )
-def test_what_a_when_has_asked_is_told_where_it_is_short(condition: str, words: str, says: Says) -> None:
+def test_what_a_when_has_asked_is_told_where_it_is_short(condition: str, says: Says) -> None:
     saga = of(f"a: {{tool: t, when: {condition}}}", {"go": 3})
     says(why(saga, "a"))
 

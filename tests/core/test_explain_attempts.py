@@ -52,7 +52,9 @@ def test_a_step_that_waits_for_its_next_attempt_says_when_and_why(says: Says) ->
     says(why(saga, "a"))
     assert whole(saga, "a")[0]["state"] == "retrying"
     says(words(saga))
-    assert attempts(saga) == [
+    (attempt,) = attempts(saga)
+    says(attempt.pop("advice"))
+    assert [attempt] == [
         {
             "attempt": 1,
             "tool": "t",
@@ -64,7 +66,6 @@ def test_a_step_that_waits_for_its_next_attempt_says_when_and_why(says: Says) ->
             "message": "it broke",
             "retryable": True,
             "says": SAYS,
-            "advice": "Wait and try again; if it lasts, ask the operator of the service.",
             "then": [
                 {
                     "strategy": "retry",
@@ -212,23 +213,19 @@ def test_an_open_question_is_what_a_step_waits_for(says: Says) -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "more", "words"),
+    ("action", "more"),
     [
-        (
-            "retry",
-            {"arguments": {"city": "Rome"}},
-            "a person said: try it again, with other values of `city`",
-        ),
-        ("retry", {}, "a person said: try it again"),
-        ("use", {"output": 7}, "a person gave what it was to give"),
-        ("fail", {}, "a person gave it up"),
+        ("retry", {"arguments": {"city": "Rome"}}),
+        ("retry", {}),
+        ("use", {"output": 7}),
+        ("fail", {}),
     ],
 )
-def test_an_answer_is_told(action: str, more: dict[str, Any], words: str) -> None:
+def test_an_answer_is_told(action: str, more: dict[str, Any], says: Says) -> None:
     saga = asked()
     answer(saga, action, **more)
     saga.go()
-    assert attempts(saga)[0]["text"].endswith(f" at most; {words}")
+    says(attempts(saga)[0]["text"])
     assert attempts(saga)[0]["then"][0]["answer"] == action
 
 

@@ -238,10 +238,8 @@ def test_a_long_way_to_a_cause_is_shown_by_its_beginning_and_its_end(says: Says)
     says(found["text"])
 
 
-@pytest.mark.parametrize(("count", "more"), [(2, []), (7, ["3 more edges not taken"])])
-def test_of_several_edges_whose_causes_are_as_near_each_is_told(
-    count: int, more: list[str], says: Says
-) -> None:
+@pytest.mark.parametrize("count", [2, 7])
+def test_of_several_edges_whose_causes_are_as_near_each_is_told(count: int, says: Says) -> None:
     rule = '{tool: t, branch: {rules: [{if: "output > 1", then: z}]}}'
     names = [f"a{number}" for number in range(count)]
     saga = of("\n".join(f"{name}: {rule}" for name in names) + "\nz: {tool: t}")
@@ -263,9 +261,9 @@ k: {tool: t, after: [j, b]}
     says(why(saga, "k"))
 
 
-def test_a_node_that_is_not_there_is_refused_with_the_nearest_name() -> None:
+def test_a_node_that_is_not_there_is_refused_with_the_nearest_name(says: Says) -> None:
     saga = of(BRANCH)
-    with pytest.raises(NotFound, match=r"^the workflow has no node `lwo`\. Did you mean `low`\?$"):
+    with says.raised(NotFound):
         explain(story(saga), "lwo", ROOM)
     with pytest.raises(NotFound, match=r"no node `zzzzzz`$"):
         explain(story(saga), "zzzzzz", ROOM)

@@ -58,7 +58,7 @@ def test_what_could_not_be_undone_says_why_and_a_second_rollback_ends_it(says: S
     saga.note_told()
     saga.go(done("a#undo"))
     says(why(saga, "c"))
-    assert (told(saga)["end"] or "").count("1 step could not be undone") == 1
+    says(told(saga)["end"])
     saga.put(ev.Forked(cut=saga.state.version, branch=1, by="ada", at=saga.now, undo=True, key="k"))
     saga.go()
     assert [(one["node"], one["item"]) for one in told(saga)["open"]] == [("c", "undo")]

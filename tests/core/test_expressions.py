@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
@@ -67,47 +66,41 @@ def test_a_path_knows_its_node_and_what_is_inside_of_the_value() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    "text",
     [
-        ("", "`` must begin with one of input, ctx, saga, loop, join, last_error, item, index, output"),
-        ("5", "`5` must begin with one of input, ctx, saga, loop, join, last_error, item, index, output"),
-        (
-            "inputs.a",
-            "`inputs.a` must begin with one of input, ctx, saga, loop, join, last_error, item, index, output",
-        ),
-        ("input.", '`input.`: cannot read `.`; write .name, [0] or ["name"]'),
-        ("input a", '`input a`: cannot read ` a`; write .name, [0] or ["name"]'),
-        ("input[-1]", '`input[-1]`: cannot read `[-1]`; write .name, [0] or ["name"]'),
-        ("input[1", '`input[1`: cannot read `[1`; write .name, [0] or ["name"]'),
-        (
-            "input[" + "1" * 10 + "]",
-            '`input[1111111111]`: cannot read `[1111111111]`; write .name, [0] or ["name"]',
-        ),
-        ("input.a + 1", '`input.a + 1`: cannot read ` + 1`; write .name, [0] or ["name"]'),
-        ("ctx", "`ctx`: write ctx.<node>.output"),
-        ("ctx.a", "`ctx.a`: write ctx.<node>.output"),
-        ("ctx.a.result", "`ctx.a.result`: write ctx.<node>.output"),
-        ("ctx[0].output", "`ctx[0].output`: write ctx.<node>.output"),
-        ("saga", "`saga`: a saga has id, user, tenant, workflow"),
-        ("saga.age", "`saga.age`: a saga has id, user, tenant, workflow"),
-        ("saga.id.x", "`saga.id.x`: a saga has id, user, tenant, workflow"),
-        ("loop", "`loop`: write loop.iteration"),
-        ("loop.iteration.x", "`loop.iteration.x`: write loop.iteration"),
-        ("index.x", "`index.x`: write index, which is a number"),
-        ("join", "`join`: a join has outputs, arrived, errors, batch"),
-        ("join.all", "`join.all`: a join has outputs, arrived, errors, batch"),
-        ("input?.a", '`input?.a`: cannot read `?.a`; write .name, [0] or ["name"]'),
-        ("ctx.a?.output", '`ctx.a?.output`: cannot read `?.output`; write .name, [0] or ["name"]'),
-        ("ctx.a.output.b?", '`ctx.a.output.b?`: cannot read `?`; write .name, [0] or ["name"]'),
-        ("input[0]?", '`input[0]?`: cannot read `?`; write .name, [0] or ["name"]'),
-        ("input.a??", '`input.a??`: cannot read `?`; write .name, [0] or ["name"]'),
-        ("last_error.code?", '`last_error.code?`: cannot read `?`; write .name, [0] or ["name"]'),
+        "",
+        "5",
+        "inputs.a",
+        "input.",
+        "input a",
+        "input[-1]",
+        "input[1",
+        "input[" + "1" * 10 + "]",
+        "input.a + 1",
+        "ctx",
+        "ctx.a",
+        "ctx.a.result",
+        "ctx[0].output",
+        "saga",
+        "saga.age",
+        "saga.id.x",
+        "loop",
+        "loop.iteration.x",
+        "index.x",
+        "join",
+        "join.all",
+        "input?.a",
+        "ctx.a?.output",
+        "ctx.a.output.b?",
+        "input[0]?",
+        "input.a??",
+        "last_error.code?",
     ],
 )
-def test_what_cannot_be_read_is_said_with_what_would_be_right(text: str, message: str) -> None:
+def test_what_cannot_be_read_is_said_with_what_would_be_right(text: str, says: Says) -> None:
     with pytest.raises(ExpressionError) as caught:
         parse(text)
-    assert str(caught.value) == message
+    says(str(caught.value))
 
 
 @pytest.mark.parametrize(
@@ -160,23 +153,23 @@ def test_a_path_leads_to_its_value(text: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    "text",
     [
-        ("input.x", "`input.x`: there is no `x`, only a, n, s, t; `input.x?` is null without it"),
-        ("input.a.b[2]", "`input.a.b[2]`: there is no [2], the list has 2 items"),
-        ("input.a.b.c", "`input.a.b.c`: `c` of a list cannot be taken"),
-        ("input[0]", "`input[0]`: `0` of an object cannot be taken"),
-        ("input.n.x", "`input.n.x`: `x` of null cannot be taken"),
-        ("input.t.x", "`input.t.x`: `x` of a boolean cannot be taken"),
-        ("input.s.x", "`input.s.x`: `x` of a string cannot be taken"),
-        ("input.s[0]", "`input.s[0]`: `0` of a string cannot be taken"),
-        ("input.a.b[0].x", "`input.a.b[0].x`: `x` of a number cannot be taken"),
+        "input.x",
+        "input.a.b[2]",
+        "input.a.b.c",
+        "input[0]",
+        "input.n.x",
+        "input.t.x",
+        "input.s.x",
+        "input.s[0]",
+        "input.a.b[0].x",
     ],
 )
-def test_a_path_that_leads_nowhere_says_where_it_ended(text: str, message: str) -> None:
+def test_a_path_that_leads_nowhere_says_where_it_ended(text: str, says: Says) -> None:
     with pytest.raises(ExpressionError) as caught:
         walk(parse(text), DATA)
-    assert str(caught.value) == message
+    says(str(caught.value))
 
 
 @pytest.mark.parametrize(
@@ -195,21 +188,18 @@ def test_a_part_of_the_input_that_need_not_be_there_is_null_without_it(text: str
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    "text",
     [
-        (
-            "input.a?.x",
-            '`input.a?.x`: there is no `x`, only b, it\'s, key with space, say "x"; `input.a?.x?` is null without it',
-        ),
-        ("input.x.y?", "`input.x.y?`: there is no `x`, only a, n, s, t; `input.x?` is null without it"),
-        ("input.s?.x", "`input.s?.x`: `x` of a string cannot be taken"),
-        ("input.n.x?", "`input.n.x?`: `x` of null cannot be taken"),
+        "input.a?.x",
+        "input.x.y?",
+        "input.s?.x",
+        "input.n.x?",
     ],
 )
-def test_only_what_is_marked_may_be_missing(text: str, message: str) -> None:
+def test_only_what_is_marked_may_be_missing(text: str, says: Says) -> None:
     with pytest.raises(ExpressionError) as caught:
         walk(parse(text), DATA)
-    assert str(caught.value) == message
+    says(str(caught.value))
 
 
 def test_of_an_object_without_keys_nothing_can_be_named() -> None:
@@ -322,23 +312,23 @@ def test_an_index_and_a_key_can_be_expressions_themselves() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    "text",
     [
-        ("input.rows[input.n]", "`input.n` is a number, and no index from 0 and no key"),
-        ("input.rows[input.yes]", "`input.yes` is a boolean, and no index"),
-        ("input.rows[input.half]", "`input.half` is a number, and no index"),
-        ("input.rows[input.three]", "there is no [3], the list has 2 items"),
-        ("input.rows[input.word]", "`word` of a list cannot be taken"),
+        "input.rows[input.n]",
+        "input.rows[input.yes]",
+        "input.rows[input.half]",
+        "input.rows[input.three]",
+        "input.rows[input.word]",
     ],
 )
-def test_what_is_no_index_is_said(text: str, said: str) -> None:
+def test_what_is_no_index_is_said(text: str, says: Says) -> None:
     given_ = {"rows": [1, 2], "n": -1, "yes": True, "half": 0.5, "three": 3, "word": "word"}
-    with pytest.raises(ExpressionError, match=re.escape(said)):
+    with says.raised(ExpressionError):
         compile_template(f"${{{text}}}").render(lambda _: given_)
 
 
-def test_an_index_is_one_path_and_no_deeper() -> None:
-    with pytest.raises(ExpressionError, match=r"cannot read `\[input.b\[loop.iteration\]\]`"):
+def test_an_index_is_one_path_and_no_deeper(says: Says) -> None:
+    with says.raised(ExpressionError):
         parse("input.a[input.b[loop.iteration]]")
     assert parse("input.a[ctx.b.output.n].c").up_to(2) == "input.a[ctx.b.output.n]"
     with pytest.raises(ExpressionError, match="write ctx"):

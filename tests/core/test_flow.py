@@ -19,6 +19,7 @@ from baton.core.log.state import State, status_of
 from baton.core.nodes.registry import KINDS
 from tests.core.asked import needs_of, steps_of
 from tests.core.build import T0, Saga, chain, done, failed, program, ready, slots, task, wait
+from tests.kit.sentences import Says
 
 DIAMOND = program(task("a"), task("b", "a"), task("c", "a"), task("d", "b", "c"))
 
@@ -285,13 +286,13 @@ def test_a_saga_of_which_everything_is_skipped_is_complete() -> None:
     assert saga.state.ended == ev.SagaEnded(status="completed", output=ev.Value(v="nothing"))
 
 
-def test_reading_the_output_of_a_skipped_node_is_an_unbound_input() -> None:
+def test_reading_the_output_of_a_skipped_node_is_an_unbound_input(says: Says) -> None:
     late = task("c", "a", "b", arguments={"x": "${ctx.a.output}"})
     saga = Saga(program(task("a"), task("b"), late), dead=["a"])
     saga.go()
     saga.go(done("b"))
     assert saga.state.ended is not None
-    assert saga.state.ended.failure == ev.Failure("input_unbound", "`ctx.a.output`: `a` has no output", "c")
+    says(saga.state.ended.failure)
 
 
 # ---- the end -----------------------------------------------------------------------------------------------------
@@ -311,33 +312,30 @@ def test_a_saga_without_an_output_template_ends_with_null() -> None:
     assert saga.state.ended == ev.SagaEnded(status="completed", output=ev.Value())
 
 
-def test_an_output_that_cannot_be_filled_in_fails_the_saga_with_the_reason() -> None:
+def test_an_output_that_cannot_be_filled_in_fails_the_saga_with_the_reason(says: Says) -> None:
     saga = Saga(program(task("a"), output="${ctx.a.output.missing}"))
     saga.go(done("a", {"there": 1}))
-    assert saga.state.ended == ev.SagaEnded(
-        status="failed",
-        failure=ev.Failure("output_unbound", "`ctx.a.output.missing`: there is no `missing`, only there"),
-    )
+    says(saga.state.ended)
 
 
 # ---- input that cannot be bound -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("argument", "message"),
+    "argument",
     [
-        ("${input.b}", "`input.b`: there is no `b`, only a; `input.b?` is null without it"),
-        ("${input.a.b}", "`input.a.b`: `b` of a number cannot be taken"),
-        ("${input[0]}", "`input[0]`: `0` of an object cannot be taken"),
+        "${input.b}",
+        "${input.a.b}",
+        "${input[0]}",
     ],
 )
-def test_a_step_whose_input_cannot_be_bound_fails_without_running(argument: str, message: str) -> None:
+def test_a_step_whose_input_cannot_be_bound_fails_without_running(argument: str, says: Says) -> None:
     saga = Saga(program(task("a", arguments={"x": argument}), task("b")), {"a": 1})
     decision = saga.go()
     assert saga.kinds == ["step_failed", "saga_ended"]
     assert ready(decision) == []
     assert saga.state.ended is not None
-    assert saga.state.ended.failure == ev.Failure("input_unbound", message, "a")
+    says(saga.state.ended.failure)
 
 
 def test_an_unbound_step_is_recorded_as_an_attempt_of_its_tool() -> None:

@@ -101,24 +101,20 @@ def test_what_catches_a_failed_join_reads_the_errors_and_the_outputs_of_its_bran
 
 
 @pytest.mark.parametrize(
-    ("join", "fail", "words"),
+    ("join", "fail"),
     [
-        ("tolerated_failures: 0", "b", "1 of 3 nodes before it has failed, and none may: "),
-        ("tolerated_failures: 1", "bc", "2 of 3 nodes before it have failed, and 1 may: "),
-        (
-            "wait_for: 3, tolerated_failures: 2",
-            "b",
-            "1 of 3 nodes before it has failed, and 2 may, but it waits for 3: ",
-        ),
+        ("tolerated_failures: 0", "b"),
+        ("tolerated_failures: 1", "bc"),
+        ("wait_for: 3, tolerated_failures: 2", "b"),
     ],
 )
-def test_a_failed_join_says_how_many_have_failed_and_how_many_may(join: str, fail: str, words: str) -> None:
+def test_a_failed_join_says_how_many_have_failed_and_how_many_may(join: str, fail: str, says: Says) -> None:
     one = saga((JOINED % join).partition(", catch")[0] + ", catch: h}, h: {with: {x: '${last_error}'}}")
     for name in fail:
         one.go(broken(name, f"no_{name}"))
     failure = given(one)["x"]
     assert failure["code"] == "join_failed"
-    assert failure["message"] == words + "; ".join(f"{name}: no_{name}: it broke" for name in fail)
+    says(failure["message"])
 
 
 @pytest.mark.parametrize(

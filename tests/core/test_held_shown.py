@@ -31,21 +31,19 @@ def test_a_view_says_for_which_breaker_since_when_and_until_when() -> None:
 
 def test_it_is_explained_in_words(says: Says) -> None:
     saga = waiting()
-    probe = iso(saga.now + MINUTE)
     says(why(saga, "a"))
     assert whole(saga, "a")[0]["state"] == "held"
-    assert f"`a` waits for breaker `payments`, which is open; next probe at {probe}" in why(saga, "b")
+    says(why(saga, "b"))
 
 
 def test_a_saga_that_was_cancelled_was_waiting(says: Says) -> None:
     saga = waiting()
-    iso(saga.now + MINUTE)
     saga.cancel()
     saga.go()
     says(why(saga, "a"))
 
 
-def test_it_is_over_with_the_next_attempt() -> None:
+def test_it_is_over_with_the_next_attempt(says: Says) -> None:
     saga = Saga(program(task("a"), task("b", "a"), failures={"any": PATIENT}))
     saga.go()
     saga.go(held(saga))
@@ -58,7 +56,7 @@ def test_it_is_over_with_the_next_attempt() -> None:
     saga.go(held(saga, attempt=2))
     (active,) = saga_view(saga.state, saga.program, {})["active"]
     assert active["state"] == "held"
-    assert "waits for breaker `payments`" in why(saga, "a")
+    says(why(saga, "a"))
     saga.go(after_ms=MINUTE)
     saga.go(done("a", attempt=2))
     assert "breaker" not in why(saga, "a")

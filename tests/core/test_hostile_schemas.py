@@ -18,6 +18,7 @@ from tests.core.apart import tried_apart
 from tests.core.build import problems_of
 from tests.core.hostile_schemas import HOSTILE, REFUSED, Case, chained
 from tests.core.hostile_schemas import tried as tried_here
+from tests.kit.sentences import Says
 
 LONGEST_S = (
     2.0  # of the processor, on a machine that does other things as well; the longest takes a third of it
@@ -57,18 +58,17 @@ def test_what_the_compiler_refuses_is_refused_in_any_process(case: Case) -> None
     assert case.says in words
 
 
-def test_what_is_too_large_to_be_counted_is_refused_in_any_process() -> None:
+def test_what_is_too_large_to_be_counted_is_refused_in_any_process(says: Says) -> None:
     case = next(case for case in HOSTILE if case.name == "more paths than are counted")
-    assert tried_here(case) == (
-        1,
-        "the value is too large for its schema; give less of it at once, or simplify the schema",
-    )
+    says(tried_here(case))
 
 
 @pytest.mark.parametrize(
     "place", ["/input", "/schemas/s", "/nodes/a/output_schema", "/nodes/w/output_schema"]
 )
-def test_a_document_with_such_a_schema_is_refused_with_its_place_and_the_remedy(place: str) -> None:
+def test_a_document_with_such_a_schema_is_refused_with_its_place_and_the_remedy(
+    place: str, says: Says
+) -> None:
     node: dict[str, Any] = {"tool": "t"}
     wait: dict[str, Any] = {"type": "wait", "signal": "s"}
     document: dict[str, Any] = {"name": "w", "nodes": {"a": node, "w": wait}}
@@ -78,7 +78,7 @@ def test_a_document_with_such_a_schema_is_refused_with_its_place_and_the_remedy(
     where |= {"schemas": {"s": schema}} if name == "s" else {name: schema}
     problems = [one for one in problems_of(json.dumps(document)) if one.path == place]
     assert len(problems) == 1
-    assert "at most 400,000; refer to the same definition less often" in problems[0].message
+    says(problems[0].message)
 
 
 # ---- ordinary ones -------------------------------------------------------------------------------------------------
@@ -130,20 +130,17 @@ def test_every_violation_of_an_ordinary_value_is_told() -> None:
     assert [one.path for one in found] == ["/input/rows/3/slug", "/input/rows/17/id", "/input/rows/39/tags/0"]
 
 
-def test_of_more_violations_than_that_the_first_hundred_are_told_and_the_rest_counted() -> None:
+def test_of_more_violations_than_that_the_first_hundred_are_told_and_the_rest_counted(says: Says) -> None:
     found = violations({"items": {"type": "string"}}, list(range(150)))
-    assert (len(found), found[99], found[100]) == (
-        101,
-        Problem("/99", '99 is not of type "string"'),
-        Problem("", "and 50 more"),
-    )
+    assert (len(found), found[100]) == (101, Problem("", "and 50 more"))
+    says(found[99])
 
 
-def test_of_a_large_value_the_first_violation_is_told() -> None:
+def test_of_a_large_value_the_first_violation_is_told(says: Says) -> None:
     value = [{"a": "x" * 40} for _ in range(5_000)]
     value[7]["a"], value[9]["a"] = 1, 2  # type: ignore[assignment]
     schema = {"items": {"properties": {"a": {"type": "string", "minLength": 3}}}}
-    assert violations(schema, value, "/payload") == (Problem("/payload/7/a", '1 is not of type "string"'),)
+    says(violations(schema, value, "/payload"))
 
 
 @pytest.mark.no_cover
@@ -159,22 +156,22 @@ def test_a_deep_value_that_a_flat_schema_refuses_is_told_first_of_all() -> None:
     assert [one.path for one in violations({"type": "object"}, value)] == [""]
 
 
-def test_trees_of_an_ordinary_size_are_checked() -> None:
+def test_trees_of_an_ordinary_size_are_checked(says: Says) -> None:
     tree = {"type": "object", "required": ["name"], "properties": {"children": {"items": {"$ref": "#"}}}}
     value: dict[str, Any] = {"name": "a", "children": [{"name": "b", "children": [{"name": "c"}] * 50}] * 50}
     assert violations(tree, value) == ()
     value["children"][0]["children"] = [{}]
-    assert violations(tree, value)[0] == Problem("/children/0/children/0", '"name" is a required property')
+    says(violations(tree, value)[0])
 
 
-def test_deep_values_of_deep_recursive_schemas_are_refused() -> None:
+def test_deep_values_of_deep_recursive_schemas_are_refused(says: Says) -> None:
     schema: Any = {"items": {"$ref": "#"}}
     for _ in range(60):
         schema = {"allOf": [schema]}
     value: Any = 1
     for _ in range(60):
         value = [value]
-    assert "nested too deeply for its schema" in violations(schema, value)[0].message
+    says(violations(schema, value)[0].message)
 
 
 @pytest.mark.parametrize(
@@ -208,16 +205,14 @@ def test_a_reference_that_leads_nowhere_is_refused(reference: str) -> None:
         check_schema({"$ref": reference, "$defs": {"a": [1]}, "allOf": [{}]})
 
 
-def test_a_schema_that_was_stored_before_it_was_refused_fits_nothing_and_says_why() -> None:
+def test_a_schema_that_was_stored_before_it_was_refused_fits_nothing_and_says_why(says: Says) -> None:
     found = violations({"pattern": "(a{1000}){1000}"}, "a", "/input")
     assert [one.path for one in found] == ["/input"]
-    assert found[0].message.startswith("its schema cannot be used: a pattern has a weight of")
+    says(found[0].message)
 
 
-def test_what_is_too_large_says_so_with_what_was_found_and_what_is_allowed() -> None:
-    with pytest.raises(
-        TooMuch, match=r"[\d,]+ places to look at, at most 5,000,000; give less of it at once"
-    ):
+def test_what_is_too_large_says_so_with_what_was_found_and_what_is_allowed(says: Says) -> None:
+    with says.raised(TooMuch):
         check_work(plan_for({"items": {"enum": list(range(5_000))}}), [0] * 2_000)
 
 

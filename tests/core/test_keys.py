@@ -149,13 +149,13 @@ def test_a_user_action_without_names_is_made_of_all_parameters() -> None:
     assert key(Key.user(), saga="s2") == key(Key.user())
 
 
-def test_calls_of_one_window_are_the_same() -> None:
+def test_calls_of_one_window_are_the_same(says: Says) -> None:
     rule, begin = Key.window("5m", "id"), NOW - NOW % 300_000
     assert key(rule, at=begin) == key(rule, at=begin + 299_999) != key(rule, at=begin + 300_000)
     assert key(rule, **OTHER["id"]) != key(rule)
     assert key(rule, **OTHER["text"]) == key(rule)
     assert key(Key.window("10m"), at=600_001) != key(Key.window("5m"), at=300_001), "number 1 of both"
-    with pytest.raises(KeyIncomplete, match="when the step's turn came is not known"):
+    with says.raised(KeyIncomplete):
         key(rule, at=0)
 
 
@@ -176,10 +176,8 @@ def test_a_part_may_be_inside_of_a_parameter() -> None:
     "rule", [rule for rule in RULES.values() if rule.parts and rule.strategy != "content"]
 )
 @pytest.mark.parametrize("given_", [{}, {"id": None}, {"id": "  "}, "text"])
-def test_a_part_that_is_not_there_is_told(rule: KeyRule, given_: Any) -> None:
-    with pytest.raises(
-        KeyIncomplete, match=r"the key of `pay\.card` is made of `id`, and the step gives it none"
-    ):
+def test_a_part_that_is_not_there_is_told(rule: KeyRule, given_: Any, says: Says) -> None:
+    with says.raised(KeyIncomplete):
         key(rule, parameters=given_)
 
 
@@ -205,8 +203,8 @@ def test_content_may_be_without_some_of_its_parts_and_not_without_all() -> None:
         key(rule, parameters={})
 
 
-def test_a_key_that_is_made_of_the_user_needs_one() -> None:
-    with pytest.raises(KeyIncomplete, match="made of the user, and this saga has none"):
+def test_a_key_that_is_made_of_the_user_needs_one(says: Says) -> None:
+    with says.raised(KeyIncomplete):
         key(Key.request(), user="")
 
 
@@ -325,30 +323,21 @@ def test_a_rule_that_fits_its_tool_has_no_problem(rule: KeyRule) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "problem"),
+    "rule",
     [
-        (
-            Key.event("invoce_id"),
-            "Key.event: the tool has no parameter `invoce_id`; did you mean `invoice_id`?",
-        ),
-        (Key.event("xyz"), "Key.event: the tool has no parameter `xyz`; there are: invoice_id, at, order,"),
-        (Key.event("order.ix"), "Key.event: `order` has no `ix`; did you mean `id`?"),
-        (Key.event("order.zzz"), "Key.event: `order` has no `zzz`; there are: id"),
-        (
-            Key.event("invoice_id.x"),
-            "Key.event: `invoice_id` has nothing inside that `invoice_id.x` could name",
-        ),
-        (Key.event("many.x"), "`many` has nothing inside"),
-        (Key.event("closed.x"), "`closed` has nothing inside"),
-        (Key.business("invoice", "at", version="v"), "Key.business: the tool has no parameter `v`"),
-        (
-            KeyRule(strategy="daily"),
-            "Key.daily: there is no such strategy; there are node, saga, user, schedule,",
-        ),
+        Key.event("invoce_id"),
+        Key.event("xyz"),
+        Key.event("order.ix"),
+        Key.event("order.zzz"),
+        Key.event("invoice_id.x"),
+        Key.event("many.x"),
+        Key.event("closed.x"),
+        Key.business("invoice", "at", version="v"),
+        KeyRule(strategy="daily"),
     ],
 )
-def test_a_rule_that_does_not_fit_its_tool_is_told(rule: KeyRule, problem: str) -> None:
-    assert problem in check_rule(rule, SCHEMA)
+def test_a_rule_that_does_not_fit_its_tool_is_told(rule: KeyRule, says: Says) -> None:
+    says(check_rule(rule, SCHEMA))
 
 
 def test_a_tool_without_parameters_is_told(says: Says) -> None:
@@ -357,41 +346,32 @@ def test_a_tool_without_parameters_is_told(says: Says) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "problem"),
+    "make",
     [
-        (Key.content, "Key.content: it names 1 to 16 parameters, and not 0"),
-        (lambda: Key.business("invoice"), "Key.business: it names 1 to 16 parameters, and not 0"),
-        (
-            lambda: Key.business(" ", "id"),
-            "Key.business: say of what kind of thing it is the key, such as `invoice`",
-        ),
-        (
-            lambda: ANY.business(5, "id"),
-            "Key.business: say of what kind of thing it is the key, such as `invoice`",
-        ),
-        (lambda: ANY.event(5), "Key.event: the name of a parameter is text"),
-        (lambda: Key.event("order..id"), "Key.event: the name of a parameter is text"),
-        (lambda: Key.event(""), "Key.event: the name of a parameter is text"),
-        (lambda: Key.schedule("id", "id"), "Key.schedule: a parameter is named twice"),
-        (lambda: Key.business("invoice", "id", version="id"), "Key.business: a parameter is named twice"),
-        (lambda: Key.window("soon"), "Key.window: window: `soon` is not a duration; write for example 500ms"),
-        (lambda: ANY.window(None), "Key.window: say how long the window is, such as `5m`"),
-        (lambda: Key.request(keep="for ever"), "Key.request: keep: `for ever` is not a duration"),
-        (lambda: Key.request(retry_window=0), "Key.request: retry_window: `0` must be between"),
-        (
-            lambda: Key.request(in_progress="wiat"),
-            "Key.request: in_progress is one of wait, refuse, and not `wiat`",
-        ),
-        (lambda: Key.node(keep="24h"), "Key.node: `keep` is not allowed here"),
-        (lambda: Key.saga(keep="24h"), "Key.saga: `keep` is not allowed here"),
-        (lambda: Key.user(anyone=True), "Key.user: `anyone` has no place here: the user is in it"),
-        (lambda: Key.event("id", anyone=True), "Key.event: `anyone` has no place here: it is for anyone"),
+        Key.content,
+        lambda: Key.business("invoice"),
+        lambda: Key.business(" ", "id"),
+        lambda: ANY.business(5, "id"),
+        lambda: ANY.event(5),
+        lambda: Key.event("order..id"),
+        lambda: Key.event(""),
+        lambda: Key.schedule("id", "id"),
+        lambda: Key.business("invoice", "id", version="id"),
+        lambda: Key.window("soon"),
+        lambda: ANY.window(None),
+        lambda: Key.request(keep="for ever"),
+        lambda: Key.request(retry_window=0),
+        lambda: Key.request(in_progress="wiat"),
+        lambda: Key.node(keep="24h"),
+        lambda: Key.saga(keep="24h"),
+        lambda: Key.user(anyone=True),
+        lambda: Key.event("id", anyone=True),
     ],
 )
-def test_what_is_no_rule_is_refused_where_it_is_written(make: Any, problem: str) -> None:
+def test_what_is_no_rule_is_refused_where_it_is_written(make: Any, says: Says) -> None:
     with pytest.raises(ValueError, match="Key") as refused:
         make()
-    assert problem in str(refused.value)
+    says(str(refused.value))
 
 
 def test_an_option_that_there_is_none_of_is_refused() -> None:

@@ -49,7 +49,7 @@ def of_claim(outcome: Outcome, owner: str) -> Outcome:
 # ---- policies
 
 
-def test_arguments_of_a_policy_that_no_state_should_hold_are_not_taken() -> None:
+def test_arguments_of_a_policy_that_no_state_should_hold_are_not_taken(says: Says) -> None:
     policies = (
         Policy(name="big", then=Action(arguments={"x": "${ctx.b.output}"})),
         Policy(name="small", then=Action(arguments={"x": 1})),
@@ -59,7 +59,8 @@ def test_arguments_of_a_policy_that_no_state_should_hold_are_not_taken() -> None
     (step,) = steps_of(saga.go(broken("a", "timeout")))
     assert step.arguments == {"x": 1}
     choice = last_choice(saga)
-    assert (choice.policy, choice.why) == ("small", ("big: with: it is larger than 32768 bytes",))
+    assert choice.policy == "small"
+    says(choice.why)
 
 
 def test_why_a_policy_did_not_fit_quotes_no_secret(says: Says) -> None:
@@ -102,18 +103,18 @@ def test_what_a_service_asks_for_is_waited_out_whatever_the_budget_says() -> Non
 
 
 @pytest.mark.parametrize(
-    ("wait", "later", "why"),
+    ("wait", "later"),
     [
-        (None, DAY, "retry: its time is used up"),
-        (DAY + 1, 0, "retry: the pause that is asked for is too long"),
+        (None, DAY),
+        (DAY + 1, 0),
     ],
 )
-def test_why_there_is_no_other_attempt_is_said(wait: int | None, later: int, why: str) -> None:
+def test_why_there_is_no_other_attempt_is_said(wait: int | None, later: int, says: Says) -> None:
     saga = Saga(program(task("a"), failures={}))
     saga.go(broken("a", "service_unavailable", retry_after_ms=1_000))
     saga.go(after_ms=later + 1_000)
     saga.go(broken("a", "service_unavailable", attempt=2, retry_after_ms=wait, at=saga.now))
-    assert why in last_choice(saga).why
+    says(last_choice(saga).why)
 
 
 def test_a_fork_gives_the_retries_the_time_that_they_had_at_the_cut() -> None:

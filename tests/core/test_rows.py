@@ -70,44 +70,44 @@ CYCLE.append(CYCLE)
 
 
 @pytest.mark.parametrize(
-    ("row", "what"),
+    "row",
     [
-        (Row("", "a", {}), "a row's key has 1 to 1024 bytes of UTF-8; this one has 0"),
-        (Row("k", "", {}), "a row's sort has 1 to 1024 bytes"),
-        (Row("ü" * 513, "s", {}), "a row's key .* this one has 1026"),
-        (Row("k", "\U0001f372" * 257, {}), "a row's sort .* this one has 1028"),
-        (Row("k", "half \ud800", {}), "sort: half a character"),
-        (Row(7, "s", {}), "a row's key is text, and not int"),  # type: ignore[arg-type]  # tools are not type-checked
-        (Row("k", "s", {"a": "x" * MAX_BYTES}), f"at most {MAX_BYTES} bytes; this one has 100001"),
-        (Row("k", "s", {"a": ["half \ud800"]}), "a/0: half a character"),
-        (Row("k", "s", {"": 1}), "there is a name that is empty"),
-        (Row("k", "s", {"a": {"": 1}}), "a: there is a name that is empty"),
-        (Row("k", "s", {"a": {7: 1}}), "a: names are text, and 7 is not"),
-        (Row("k", "s", ["a"]), "attributes are an object, and not list"),  # type: ignore[arg-type]  # the same
-        (Row("k", "s", {"a": datetime(2026, 1, 1, tzinfo=UTC)}), "a: JSON has no datetime"),
-        (Row("k", "s", {"a": [Decimal("1.5")]}), "a/0: JSON has no Decimal"),
-        (Row("k", "s", {"a": {"b": {1, 2}}}), "a/b: JSON has no set"),
-        (Row("k", "s", {"a": b"x"}), "a: JSON has no bytes"),
-        (Row("k", "s", {"a": 10**38}), "a: a number has at most 38 digits"),
-        (Row("k", "s", {"a": -(10**5000)}), "a: a number has at most 38 digits"),
-        (Row("k", "s", {"a": float("nan")}), "a: .*nan is outside"),
-        (Row("k", "s", {"a": float("-inf")}), "a: .*-inf is outside"),
-        (Row("k", "s", {"a": 1e126}), "a: .*1e\\+126 is outside"),
-        (Row("k", "s", {"a": 9.9e-131}), "a: .*9.9e-131 is outside"),
-        (Row("k", "s", {"a": nested(MAX_LEVELS)}), "nested at most 32 levels deep"),
-        (Row("k", "s", {"a": CYCLE}), "nested at most 32 levels deep"),
+        Row("", "a", {}),
+        Row("k", "", {}),
+        Row("ü" * 513, "s", {}),
+        Row("k", "\U0001f372" * 257, {}),
+        Row("k", "half \ud800", {}),
+        Row(7, "s", {}),  # type: ignore[arg-type]  # tools are not type-checked
+        Row("k", "s", {"a": "x" * MAX_BYTES}),
+        Row("k", "s", {"a": ["half \ud800"]}),
+        Row("k", "s", {"": 1}),
+        Row("k", "s", {"a": {"": 1}}),
+        Row("k", "s", {"a": {7: 1}}),
+        Row("k", "s", ["a"]),  # type: ignore[arg-type]  # the same
+        Row("k", "s", {"a": datetime(2026, 1, 1, tzinfo=UTC)}),
+        Row("k", "s", {"a": [Decimal("1.5")]}),
+        Row("k", "s", {"a": {"b": {1, 2}}}),
+        Row("k", "s", {"a": b"x"}),
+        Row("k", "s", {"a": 10**38}),
+        Row("k", "s", {"a": -(10**5000)}),
+        Row("k", "s", {"a": float("nan")}),
+        Row("k", "s", {"a": float("-inf")}),
+        Row("k", "s", {"a": 1e126}),
+        Row("k", "s", {"a": 9.9e-131}),
+        Row("k", "s", {"a": nested(MAX_LEVELS)}),
+        Row("k", "s", {"a": CYCLE}),
     ],
 )
-def test_what_cannot_be_a_row_is_refused_with_its_reason(row: Row, what: str) -> None:
-    with pytest.raises(ValueError, match=what) as caught:
+def test_what_cannot_be_a_row_is_refused_with_its_reason(row: Row, says: Says) -> None:
+    with says.raised(ValueError) as caught:
         check_row(row)
     assert type(caught.value) is ValueError
     assert len(str(caught.value)) < 300
 
 
 @pytest.mark.parametrize("name", ["pk", "sk", "wake", "due_at", "due_shard", "st_at", "st_key"])
-def test_names_that_the_engine_looks_for_in_its_table_are_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=f"attributes cannot be called {name}"):
+def test_names_that_the_engine_looks_for_in_its_table_are_refused(name: str, says: Says) -> None:
+    with says.raised(ValueError):
         check_row(Row("k", "s", {name: "1"}))
     assert check_row(Row("k", "s", {"inner": {name: 1}})).attributes, "deeper inside nothing is checked"
 

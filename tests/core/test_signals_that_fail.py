@@ -12,6 +12,7 @@ from baton.core.log.folding.received import fingerprint
 from baton.core.log.state import status_of
 from tests.core.build import Saga, program, ready, task, wait
 from tests.core.told import of, why
+from tests.kit.sentences import Says
 
 LATE = ev.Failure("courier_lost", "the courier is lost")
 
@@ -94,8 +95,8 @@ def test_a_repeated_signal_is_told_from_one_with_another_failure_or_a_payload() 
     assert len(prints) == 3
 
 
-def test_it_is_explained() -> None:
+def test_it_is_explained(says: Says) -> None:
     saga = of("w: {wait: {signal: go}}")
     sent(saga)
     saga.go()
-    assert "until its signal came: courier_lost: the courier is lost" in why(saga, "w")
+    says(why(saga, "w"))

@@ -15,6 +15,7 @@ from baton.core.effects.keys import KeyRule, canonical, key_of
 from baton.core.expressions import nearest, parse_duration
 from baton.errors import Problem
 from tests.core.build import JSON, PROPERTY, program, task, tool_spec, wait
+from tests.kit.sentences import Says
 
 # ---- durations ---------------------------------------------------------------------------------------------
 
@@ -34,16 +35,16 @@ def test_a_duration_is_a_number_of_milliseconds(text: str | float, milliseconds:
 @pytest.mark.parametrize(
     "text", ["5", "s", "5 parsecs", "-5s", "1e3s", "5s 3ms", "", True, False, None, [5], {"s": 5}, b"5s"]
 )
-def test_what_is_no_duration_is_told_with_examples(text: Any) -> None:
-    with pytest.raises(ValueError, match="is not a duration; write for example 500ms, 5s, 10m, 1h or 2d"):
+def test_what_is_no_duration_is_told_with_examples(text: Any, says: Says) -> None:
+    with says.raised(ValueError):
         parse_duration(text)
 
 
 @pytest.mark.parametrize(
     "text", ["0s", 0, -1, 0.0001, "367d", "9" * 400 + "d", 10**400, float("inf"), float("-inf"), float("nan")]
 )
-def test_a_duration_has_bounds(text: Any) -> None:
-    with pytest.raises(ValueError, match="must be between 1 ms and 366 days"):
+def test_a_duration_has_bounds(text: Any, says: Says) -> None:
+    with says.raised(ValueError):
         parse_duration(text)
 
 
@@ -169,16 +170,16 @@ def test_every_violation_is_told_with_its_path() -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "message"),
+    "schema",
     [
-        (PARTY, "`input` is missing; it needs: city"),
-        ({"type": "object", "required": ["a", "b"]}, "`input` is missing; it needs: a, b"),
-        ({"type": "object"}, "`input` is missing"),
-        (False, "`input` is missing"),
+        PARTY,
+        {"type": "object", "required": ["a", "b"]},
+        {"type": "object"},
+        False,
     ],
 )
-def test_an_input_that_is_left_out_is_told_as_missing(schema: Any, message: str) -> None:
-    assert input_violations(schema, None) == (Problem("/input", message),)
+def test_an_input_that_is_left_out_is_told_as_missing(schema: Any, says: Says) -> None:
+    says(input_violations(schema, None))
 
 
 def test_a_schema_says_the_same_as_its_json() -> None:
@@ -210,11 +211,11 @@ def test_what_is_a_schema_is_one(schema: Any) -> None:
     "reference", ["http://127.0.0.1:1/x", "https://127.0.0.1:1/x", "file:///etc/hostname"]
 )
 @pytest.mark.parametrize("place", ["{}", "inside"])
-def test_no_schema_makes_the_compiler_fetch_anything(reference: str, place: str) -> None:
+def test_no_schema_makes_the_compiler_fetch_anything(reference: str, place: str, says: Says) -> None:
     schema: Any = (
         {"$ref": reference} if place == "{}" else {"properties": {"a": {"items": {"$ref": reference}}}}
     )
-    with pytest.raises(SchemaError, match="references to other documents are not allowed"):
+    with says.raised(SchemaError):
         check_schema(schema)
 
 
@@ -236,11 +237,11 @@ def test_the_order_in_which_a_schema_lists_its_keys_does_not_change_the_hash() -
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"),
-    [("table.hodl", "did you mean `table.hold`?"), ("zzz", ""), ("", ""), ("TABLE.HOLD", "")],
+    "name",
+    ["table.hodl", "zzz", "", "TABLE.HOLD"],
 )
-def test_the_nearest_name_is_suggested_if_any_is_near(name: str, hint: str) -> None:
-    assert nearest(name, iter(["table.hold", "table.search"])) == hint
+def test_the_nearest_name_is_suggested_if_any_is_near(name: str, says: Says) -> None:
+    says(nearest(name, iter(["table.hold", "table.search"])))
 
 
 # ---- programs -----------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from baton.core.failures.policy import ANY, RetryChange
 from baton.core.graph.graph import Graph, Undo, decode_graph, encode_graph
 from baton.core.nodes.registry import KINDS
 from tests.core.build import tool_spec
+from tests.kit.sentences import Says
 
 TEXT = {"type": "string"}
 GIVEN = {"type": "object", "properties": {"id": TEXT, "note": TEXT}, "required": ["id"]}
@@ -93,7 +94,7 @@ def test_the_whole_is_given_where_it_is_asked_for() -> None:
     assert arguments_of(inverse, spec("do", TEXT)) == {"input": "${step.input}", "output": "${step.output}"}
 
 
-def test_inverses_that_cannot_be_one_are_told() -> None:
+def test_inverses_that_cannot_be_one_are_told(says: Says) -> None:
     strange = (
         spec("a", GIVEN, (), "cancle"),
         spec("b", TEXT, (), "cancel"),
@@ -102,13 +103,7 @@ def test_inverses_that_cannot_be_one_are_told() -> None:
         CANCEL,
         replace(spec("look", {}), effect="pure"),
     )
-    assert dict(problems_of_inverses({one.name: one for one in strange})) == {
-        "a": "undo: there is no tool `cancle`. Did you mean `cancel`?",
-        "b": "undo: `cancel` needs `id`, which `b` neither returns nor takes; call the parameter as the field is called, or take "
-        "the whole as `output` or `input`",
-        "c": "undo: `look` has the effect `pure`, and so undoes nothing",
-        "d": "in_doubt: `cancel` needs what a call has given, and of one in doubt that is not known",
-    }
+    says(dict(problems_of_inverses({one.name: one for one in strange})))
     assert list(problems_of_inverses(TOOLS)) == []
 
 
@@ -206,7 +201,7 @@ def test_steps_can_be_undone_side_by_side() -> None:
 # ---- expressions -------------------------------------------------------------------------------------------------------
 
 
-def test_a_step_has_an_input_and_an_output() -> None:
+def test_a_step_has_an_input_and_an_output(says: Says) -> None:
     path = parse("step.input.city?.name")
     assert (path.root, path.inner, path.optional, path.up_to(1)) == (
         "step",
@@ -215,10 +210,10 @@ def test_a_step_has_an_input_and_an_output() -> None:
         "step.input.city?",
     )
     assert walk(path, {}) is None
-    with pytest.raises(ExpressionError, match=r"`step.output.id\?` is null without it"):
+    with says.raised(ExpressionError):
         walk(parse("step.output.id"), {})
     for text in ("step", "step.error", "step[0]"):
-        with pytest.raises(ExpressionError, match="a step that is undone has input, output"):
+        with says.raised(ExpressionError):
             parse(text)
     with pytest.raises(ExpressionError, match="cannot read"):
         parse("step.input?")

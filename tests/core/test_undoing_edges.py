@@ -27,6 +27,7 @@ from tests.core.build import Saga, done, failed, program, ready, task, tool_spec
 from tests.core.nodes.thinking import answered, call
 from tests.core.test_undoing import two, undoable
 from tests.core.undo_asking import CANCEL_WITH_UNDO, asked, incidents
+from tests.kit.sentences import Says
 
 CUT_OFF: dict[str, Any] = {"started_at": 1, "ended_at": 2, "budget_ms": 1}
 
@@ -179,11 +180,11 @@ class _Unfit(Kind):
         raise UnfitError(ev.Failure("input_unbound", "it is not there"))
 
 
-def test_what_cannot_be_called_any_more_has_no_arguments() -> None:
+def test_what_cannot_be_called_any_more_has_no_arguments(says: Says) -> None:
     saga = with_a_call()
     at = Activation("a#t1-0", saga.program.nodes["a"], (), "t1-0")
     builder = DecisionBuilder(saga.program, saga.state, saga.now, (), NOTHING)
-    with pytest.raises(ExpressionError, match="cannot be called any more"):
+    with says.raised(ExpressionError):
         _arguments_of(builder, at)
     builder.program = Program(saga.program.graph, {**KINDS, "agent": _Unfit()})
     with pytest.raises(ExpressionError, match="it is not there"):

@@ -17,6 +17,7 @@ from baton.shipping import LAMBDA, bytecode, contents
 from baton.shipping.__main__ import main
 from baton.shipping.bytecode import WAYS, compile_layer, is_compiled
 from baton.shipping.contents import BuildFailed, ProgramFailed, build_app, run_program
+from tests.kit.sentences import Says
 
 SAY = "def say():\n    try:\n        return f'{__name__} from {say.__code__.co_filename}'\n    finally:\n        pass\n"
 
@@ -113,12 +114,13 @@ def test_every_place_on_the_path_is_looked_at_not_only_the_first(
     assert [python for python in found if python.parent in places] == [p / "python3.13" for p in places]
 
 
-def test_a_package_that_is_not_the_expected_one_is_not_run(tmp_path: Path) -> None:
+def test_a_package_that_is_not_the_expected_one_is_not_run(tmp_path: Path, says: Says) -> None:
     archive = tmp_path / "pyodide.tgz"
     with tarfile.open(archive, "w:gz"):
         pass
-    with pytest.raises(ProgramFailed, match="is not the package that was expected"):
+    with pytest.raises(ProgramFailed) as refused:
         bytecode.unpack(archive, tmp_path / "unpacked", bytecode.SHA512)
+    says.within(str(refused.value))
     assert not (tmp_path / "unpacked").exists()
 
 
@@ -139,7 +141,7 @@ def test_what_is_here_comes_before_what_must_be_fetched() -> None:
     assert list(WAYS) == ["native", "wasm-cached", "download", "wasm"]
 
 
-def test_the_first_way_that_works_is_taken(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_way_that_works_is_taken(tree: Path, monkeypatch: pytest.MonkeyPatch, says: Says) -> None:
     def never(_: Path) -> str:
         pytest.fail("it was not needed any more")
 
@@ -147,18 +149,18 @@ def test_the_first_way_that_works_is_taken(tree: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(bytecode, "WAYS", ways)
     done = compile_layer(tree)
     assert (done.by, done.broken) == ("a test", ())
-    assert done.tried == (("no", "not today"), ("empty", "a test compiled none of 3 files"))
+    says(done.tried)
 
 
 def test_without_any_way_the_layer_is_built_and_says_what_that_costs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], says: Says
 ) -> None:
     monkeypatch.setattr(bytecode, "WAYS", {"no": way(False)})
     (tmp_path / "app").mkdir()
     (tmp_path / "app" / "mine.py").write_text("x = 1\n")
     assert main(["app", str(tmp_path / "out"), "--source", str(tmp_path / "app")]) == 0
     said = capsys.readouterr().out
-    assert "warning: no .pyc files in this layer" in said
+    says(said)
     assert "  no: not today" in said
     assert "install one of" in said
     assert (tmp_path / "out/python/mine.py").is_file()
@@ -208,26 +210,26 @@ def test_an_app_brings_its_modules_packages_and_documents_and_nothing_else(tmp_p
     }
 
 
-def test_an_app_cannot_bring_another_version_of_what_the_engine_needs(tmp_path: Path) -> None:
+def test_an_app_cannot_bring_another_version_of_what_the_engine_needs(tmp_path: Path, says: Says) -> None:
     (tmp_path / "requirements.txt").write_text("six==1.16.0\n")
-    with pytest.raises(
-        BuildFailed, match=r"requirements\.txt cannot be installed for Lambda.*(\n.*)*six==1\.17"
-    ):
+    with pytest.raises(BuildFailed) as refused:
         build_app(tmp_path, tmp_path / "out")
+    says.within(str(refused.value))
+    assert "six==1.17" in str(refused.value)
 
 
-def test_a_build_that_fails_ends_with_status_one_and_its_reason(tmp_path: Path) -> None:
+def test_a_build_that_fails_ends_with_status_one_and_its_reason(tmp_path: Path, says: Says) -> None:
     (tmp_path / "requirements.txt").write_text("./not-there\n")
     command = [sys.executable, "-P", "-B", "-m", "baton.shipping", "app", str(tmp_path / "out")]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "requirements.txt cannot be installed for Lambda" in done.stderr
+    says.within(done.stderr)
     assert "not-there" in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_the_consoles_script_goes_into_the_baton_that_runs_and_a_layer_only_where_it_is_told(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], says: Says
 ) -> None:
     places: list[Path] = []
     monkeypatch.setattr(contents, "put", places.append)
@@ -235,4 +237,4 @@ def test_the_consoles_script_goes_into_the_baton_that_runs_and_a_layer_only_wher
     assert places == [Path(baton.__file__).parent]
     with pytest.raises(SystemExit):
         main(["engine"])
-    assert "say where the engine layer goes" in capsys.readouterr().err
+    says(capsys.readouterr().err)

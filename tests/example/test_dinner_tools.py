@@ -16,6 +16,7 @@ from baton.tools.define import REGISTRY
 from baton.tools.perform import ToolPerformer
 from sagas import outside
 from tests.example.conftest import Start
+from tests.kit.sentences import Says
 
 AT = "2026-12-24T19:30:00Z"
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -259,11 +260,9 @@ def test_a_refusal_says_who_refused_and_why(
     assert said in failure.value.message
 
 
-def test_no_free_table_is_told_with_city_party_and_time(services: dict[str, str]) -> None:
+def test_no_free_table_is_told_with_city_party_and_time(services: dict[str, str], says: Says) -> None:
     taken = [hold(f"key-{house}", f"lisbon/{house}/6") for house in ("lantern", "quayside", "olive-yard")]
-    with pytest.raises(
-        StepFailure, match=r"No restaurant in Lisbon has a free table for 12 at 2026-12-24T19:30"
-    ) as failure:
+    with says.raised(StepFailure) as failure:
         perform(*taken, ("table.search", {"city": "Lisbon", "party": 12, "at": AT}, context()))
     assert (failure.value.code, failure.value.kind) == ("no_tables", "user_resolvable")
 
@@ -274,18 +273,18 @@ def test_a_service_without_an_address_is_named_with_its_variable(monkeypatch: py
         perform(hold())
 
 
-def test_a_service_that_is_gone_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_service_that_is_gone_is_named(monkeypatch: pytest.MonkeyPatch, says: Says) -> None:
     monkeypatch.setenv("TABLE_STACK_URL", "http://127.0.0.1:1")
-    with pytest.raises(StepFailure, match="table-stack could not be reached"):
+    with says.raised(StepFailure):
         perform(hold())
 
 
 def test_a_slow_service_is_given_up_in_total_time(
-    start_service: Start, monkeypatch: pytest.MonkeyPatch
+    start_service: Start, monkeypatch: pytest.MonkeyPatch, says: Says
 ) -> None:
     monkeypatch.setenv("TABLE_STACK_URL", start_service("table_stack", "--delay", "hold=0.8"))
     monkeypatch.setattr(outside, "TOTAL_S", 0.2)
-    with pytest.raises(StepFailure, match=r"table-stack did not answer POST /holds in 0.2 s"):
+    with says.raised(StepFailure):
         perform(hold())
 
 

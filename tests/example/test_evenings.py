@@ -14,6 +14,7 @@ from baton.ports.models import ModelAnswer, ModelCall
 from baton.testing import ModelRequest, Result, call, run
 from examples.services import concierge
 from examples.services.models import Asked, Reply
+from tests.kit.sentences import Says
 
 GUEST = {"words": "Dinner for four in Vienna tonight, something Thai.", "at": "2026-12-01T19:30:00+00:00"}
 
@@ -55,22 +56,20 @@ def standing(services: dict[str, str]) -> dict[str, int]:
     return {kind: kinds.count(kind) for kind in sorted(set(kinds))}
 
 
-def test_what_was_understood_is_confirmed_and_then_carried_out(services: dict[str, str]) -> None:
+def test_what_was_understood_is_confirmed_and_then_carried_out(services: dict[str, str], says: Says) -> None:
     result = evening()
     assert result.status == "completed", result
     assert result.output["arranged"] is True
     assert result.output["understood"] == "Thai food for 4 in Vienna"
     question = result.steps["check"].output
-    assert question["lines"] == [
-        "Book the table at Lantern for 4, deposit $32.00",
-        "Have Pad Thai, Green curry brought there, $37.00",
-    ]
+    says(question["lines"])
     assert standing(services) == {"confirm": 1, "deposit": 1, "hold": 1, "order": 1}
 
 
-def test_without_a_confirmation_nothing_is_done(services: dict[str, str]) -> None:
+def test_without_a_confirmation_nothing_is_done(services: dict[str, str], says: Says) -> None:
     result = evening(answers={"ask": None})
-    assert (result.status, result.output["why"]) == ("completed", "the guest did not answer in time")
+    assert result.status == "completed"
+    says(result.output["why"])
     assert result.took_s >= 14 * 60
     assert books(services) == []
 
@@ -92,7 +91,7 @@ def test_a_message_before_the_confirmation_leads_to_another_plan(services: dict[
 
 
 def test_six_instead_of_four_after_all_is_arranged_books_a_larger_table_and_gives_the_other_back(
-    services: dict[str, str],
+    services: dict[str, str], says: Says
 ) -> None:
     result = evening(
         given={"stays_open": True}, signals=[("1h", "follow_up", "We are more: for six, not four")]
@@ -100,13 +99,13 @@ def test_six_instead_of_four_after_all_is_arranged_books_a_larger_table_and_give
     assert result.output["arranged"] is True
     (table,) = result.output["tables"]
     assert (table["party"], table["paid"]) == (6, True)
-    assert result.steps["check"].output["lines"][-1] == "Keep the delivery of Pad Thai, Green curry"
+    says(result.steps["check"].output["lines"][-1])
     assert standing(services) == {"confirm": 1, "deposit": 1, "hold": 1, "order": 1}
     assert [one["kind"] for one in books(services)].count("cancel") == 1
 
 
 def test_six_instead_of_four_in_the_middle_keeps_what_is_done_and_plans_with_it(
-    services: dict[str, str],
+    services: dict[str, str], says: Says
 ) -> None:
     """The table is booked, and the delivery is tried again and again, when the guest has another wish."""
     asked: list[Any] = []
@@ -131,12 +130,14 @@ def test_six_instead_of_four_in_the_middle_keeps_what_is_done_and_plans_with_it(
     assert [(one["party"], one["code"] != "") for one in so_far["booked"]] == [(4, True)]
     assert (so_far["held"], so_far["orders"]) == ([], [])
     assert [child["status"] for child in result.children] == ["cancelled", "completed"]
-    assert result.steps["check"].output["lines"][-1] == "Cancel the table at Lantern for 4"
+    says(result.steps["check"].output["lines"][-1])
     assert [one["party"] for one in result.output["tables"]] == [6]
     assert standing(services) == {"confirm": 1, "deposit": 1, "hold": 1}
 
 
-def test_a_second_plan_that_is_not_confirmed_gives_back_what_is_only_held(services: dict[str, str]) -> None:
+def test_a_second_plan_that_is_not_confirmed_gives_back_what_is_only_held(
+    services: dict[str, str], says: Says
+) -> None:
     def confirm(**_: Any) -> None:
         raise StepFailure("service_unavailable", "not now")
 
@@ -145,7 +146,8 @@ def test_a_second_plan_that_is_not_confirmed_gives_back_what_is_only_held(servic
         stand_ins={"table.confirm": confirm},
         signals=[("3s", "follow_up", "for six, not four")],
     )
-    assert (result.status, result.output["why"]) == ("completed", "the guest did not want it")
+    assert result.status == "completed"
+    says(result.output["why"])
     assert (result.output["tables"], result.output["orders"]) == ([], [])
     assert standing(services) == {}
     assert [one["kind"] for one in books(services)] == ["hold", "deposit", "cancel"]
@@ -216,14 +218,14 @@ def test_hostile_words_confirm_nothing_widen_no_list_and_reach_no_credential(
 
 
 def test_a_plan_says_to_the_guest_what_it_does_and_not_what_the_model_calls_it(
-    services: dict[str, str],
+    services: dict[str, str], says: Says
 ) -> None:
     def lies(request: ModelRequest) -> Any:
         book = {"do": "book_table", "table": "vienna/lantern/6", "house": "Lantern", "party": 12}
         return {"understood": "A free drink", "steps": [{**book, "deposit_cents": 9600}]}
 
     result = evening(models=lies, answers={"ask": "stop"})
-    assert result.steps["check"].output["text"] == "Book the table at Lantern for 12, deposit $96.00."
+    says(result.steps["check"].output["text"])
 
 
 @pytest.mark.parametrize(

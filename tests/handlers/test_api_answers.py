@@ -11,6 +11,7 @@ from baton.core.log.questions import MAX_ARGUMENTS
 from tests.handlers.deployment import Deployment
 from tests.handlers.http import Http
 from tests.handlers.sagas import ADA, GRACE, PARTY, append, asking, begin
+from tests.kit.sentences import Says
 
 PARAMETERS = {"AppModule": "tests.kit.app.trial"}
 SAGA = f"/sagas/{ADA.id}"
@@ -81,32 +82,32 @@ def test_an_answer_that_cannot_be_one_is_refused_with_its_place(
     assert answers(deployment) == []
 
 
-def test_the_nearest_argument_is_named_and_too_many_bytes_are_refused(http: Http) -> None:
+def test_the_nearest_argument_is_named_and_too_many_bytes_are_refused(http: Http, says: Says) -> None:
     asking(http.engine)
     wrong = {"ask": ASK, "action": "retry", "arguments": {"valu": 1}}
     (error,) = http.post(f"{SAGA}/answer", wrong).problem(422, "invalid-input")["errors"]
-    assert error["suggestion"] == "did you mean `value`?"
+    says(error["suggestion"])
     wide = {"ask": ASK, "action": "retry", "arguments": {"value": "x" * MAX_ARGUMENTS}}
     assert f"{MAX_ARGUMENTS} bytes" in http.post(f"{SAGA}/answer", wide).problem(413, "too-large")["detail"]
 
 
 @pytest.mark.parametrize(
-    ("escalated", "user", "roles", "named"),
+    ("escalated", "user", "roles"),
     [
-        (False, "bob", "[answer]", "the user `ada` or the role `operate`"),
-        (False, "bob", "[read run answer]", "the user `ada` or the role `operate`"),
-        (True, "ada", "[answer]", "the role `operate`"),
+        (False, "bob", "[answer]"),
+        (False, "bob", "[read run answer]"),
+        (True, "ada", "[answer]"),
     ],
 )
 def test_an_answer_of_another_caller_is_refused_with_whom_the_question_is_for_and_changes_nothing(
-    escalated: bool, user: str, roles: str, named: str, http: Http, deployment: Deployment
+    escalated: bool, user: str, roles: str, http: Http, deployment: Deployment, says: Says
 ) -> None:
     asking(http.engine, escalated=escalated)
     before = deployment.items()
     for action in ("retry", "guess"):
         said = {"ask": ASK, "action": action}
         problem = http.post(f"{SAGA}/answer", said, user=user, roles=roles).problem(403, "forbidden")
-        assert problem["detail"] == f"question `{ASK}` is for {named}; the caller is the user `{user}`"
+        says(problem["detail"])
     assert deployment.items() == before
 
 
@@ -119,30 +120,31 @@ def test_an_operator_answers_for_the_user_and_repeats_of_others_are_refused(http
 
 
 def test_an_argument_that_may_not_change_is_refused_with_those_that_may(
-    http: Http, deployment: Deployment
+    http: Http, deployment: Deployment, says: Says
 ) -> None:
     asking(http.engine)
     said = {"ask": ASK, "action": "retry", "arguments": {"payee": "eve", "value": 7}}
     problem = http.post(f"{SAGA}/answer", said).problem(422, "invalid-input")
     (error,) = problem["errors"]
-    assert (error["path"], error["suggestion"]) == ("/arguments/payee", "open to change: `value`")
+    assert error["path"] == "/arguments/payee"
+    says(error["suggestion"])
     assert "`payee`" in problem["detail"]
     assert answers(deployment) == []
 
 
-def test_an_unknown_question_is_answered_with_those_that_are_open(http: Http) -> None:
+def test_an_unknown_question_is_answered_with_those_that_are_open(http: Http, says: Says) -> None:
     asking(http.engine)
     problem = http.post(f"{SAGA}/answer", {"ask": "0.say.2", "action": "retry"}).problem(404, "not-found")
-    assert problem["detail"] == "there is no question `0.say.2`; open: 0.say.3"
+    says(problem["detail"])
     begin(http.engine, GRACE, PARTY)
     problem = http.post(f"/sagas/{GRACE.id}/answer", {"ask": ASK, "action": "retry"}).problem(
         404, "not-found"
     )
-    assert problem["detail"] == "there is no question `0.say.3`; no question is open"
+    says(problem["detail"])
 
 
 def test_the_same_answer_again_changes_nothing_and_another_one_comes_too_late(
-    http: Http, deployment: Deployment
+    http: Http, deployment: Deployment, says: Says
 ) -> None:
     asking(http.engine)
     again = {"ask": ASK, "action": "retry"}
@@ -158,7 +160,7 @@ def test_the_same_answer_again_changes_nothing_and_another_one_comes_too_late(
     append(http.engine, QuestionClosed(node="say", ask=ASK, action="retry", by=ASK, at=2))
     assert http.post(f"{SAGA}/answer", again).status == 202, "it is known still"
     problem = http.post(f"{SAGA}/answer", {"ask": ASK, "action": "fail"}).problem(409, "not-allowed-now")
-    assert problem["detail"] == "question `0.say.3` has been answered"
+    says(problem["detail"])
 
 
 def test_a_key_is_for_one_answer(http: Http, deployment: Deployment) -> None:

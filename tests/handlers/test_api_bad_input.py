@@ -17,6 +17,7 @@ from baton.web.routes import ROUTES
 from tests.handlers.deployment import Deployment
 from tests.handlers.http import Http
 from tests.handlers.sagas import ADA, ECHO, PARTY, begin
+from tests.kit.sentences import Says
 
 PARAMETERS = {"AppModule": "tests.kit.app.trial", "MaxBodyBytes": "4096"}
 LIMIT = 4096
@@ -67,38 +68,39 @@ def test_malformed_json_is_answered_with_line_and_column(path: str, http: Http) 
 
 
 @pytest.mark.parametrize(
-    ("value", "column", "says"),
+    ("value", "column"),
     [
-        ("NaN", 31, "`NaN` is not a JSON value"),
-        ("-Infinity", 31, "`-Infinity` is not a JSON value"),
-        ("1e999", 31, "1e999 is too large"),
-        ('"\\ud83d"', 31, "surrogate"),
-        ("[" * 200 + "]" * 200, None, "nested deeper than 100 levels"),
-        ("[" * 1_900 + "]" * 1_900, None, "nested deeper than 100 levels"),
-        ('{"a": 1, "a": 2}', 40, "`a` is there twice"),
+        ("NaN", 31),
+        ("-Infinity", 31),
+        ("1e999", 31),
+        ('"\\ud83d"', 31),
+        ("[" * 200 + "]" * 200, None),
+        ("[" * 1_900 + "]" * 1_900, None),
+        ('{"a": 1, "a": 2}', 40),
     ],
 )
 def test_what_the_log_could_not_hold_as_it_is_is_refused(
-    value: str, column: int | None, says: str, http: Http
+    value: str, column: int | None, http: Http, says: Says
 ) -> None:
     problem = http.post("/sagas", f'{{"workflow": "echo", "input": {value}}}').problem(400, "malformed")
     error = only_error(problem)
-    assert says in error["message"]
+    says(error["message"])
     assert error["line"] == 1
     assert column is None or error["column"] == column
 
 
 @pytest.mark.parametrize("path", WITH_BODY)
 @pytest.mark.parametrize("body", ["[]", "7", '"text"', "null"])
-def test_a_body_that_is_no_object_is_refused(path: str, body: str, http: Http) -> None:
+def test_a_body_that_is_no_object_is_refused(path: str, body: str, http: Http, says: Says) -> None:
     problem = http.post(path, body).problem(422, "invalid-input")
-    assert problem["detail"] == "the body must be a JSON object"
+    says(problem["detail"])
 
 
-def test_an_unknown_field_is_answered_with_the_nearest_and_its_place(http: Http) -> None:
+def test_an_unknown_field_is_answered_with_the_nearest_and_its_place(http: Http, says: Says) -> None:
     problem = http.post("/sagas", '{"workflow": "echo",\n "imput": 1}').problem(422, "invalid-input")
     error = only_error(problem)
-    assert (error["path"], error["suggestion"]) == ("/imput", "did you mean `input`?")
+    assert error["path"] == "/imput"
+    says(error["suggestion"])
     assert (error["line"], error["column"]) == (2, 11)
 
 
@@ -123,50 +125,34 @@ def test_every_field_that_is_wrong_is_named(path: str, body: Any, wrong: list[st
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "says"),
+    ("path", "body"),
     [
-        (f"{SAGA}/answer", {}, ["/ask: `ask` is missing", "/action: `action` is missing"]),
-        (
-            f"{SAGA}/answer",
-            {"ask": "", "action": "x" * 65, "arguments": [], "comment": None},
-            [
-                "/ask: must not be empty",
-                "/action: has at most 64 characters; this one has 65",
-                "/arguments: must be an object",
-                "/comment: must be a string",
-            ],
-        ),
-        (
-            f"{SAGA}/claim",
-            {"ask": 7, "release": "yes"},
-            ["/ask: must be a string", "/release: must be `true` or `false`"],
-        ),
-        (f"{SAGA}/remind", {"aks": "q"}, ["/ask: `ask` is missing", "/aks: `aks` is not known here"]),
-        ("/callbacks/a.b.c", {"status": "sucess"}, ["/status: must be `success`, `failure` or `heartbeat`"]),
-        ("/confirm", {"token": "t", "action": 1}, ["/action: must be a string"]),
-        (f"{SAGA}/signals/s", {"failure": "x"}, ["/failure: must be an object"]),
-        (f"{SAGA}/cancel", {"mode": "soft"}, ["/mode: must be `graceful` or `forced`"]),
-        (f"{SAGA}/forks", {"version": 0}, ["/version: must be at least 1"]),
-        (f"{SAGA}/forks", {"version": "1"}, ["/version: must be a whole number"]),
-        (
-            f"{SAGA}/resume",
-            {"budget_usd": []},
-            ["/budget_usd: `[]` is not an amount of dollars; give for example 2 or '2.00'"],
-        ),
+        (f"{SAGA}/answer", {}),
+        (f"{SAGA}/answer", {"ask": "", "action": "x" * 65, "arguments": [], "comment": None}),
+        (f"{SAGA}/claim", {"ask": 7, "release": "yes"}),
+        (f"{SAGA}/remind", {"aks": "q"}),
+        ("/callbacks/a.b.c", {"status": "sucess"}),
+        ("/confirm", {"token": "t", "action": 1}),
+        (f"{SAGA}/signals/s", {"failure": "x"}),
+        (f"{SAGA}/cancel", {"mode": "soft"}),
+        (f"{SAGA}/forks", {"version": 0}),
+        (f"{SAGA}/forks", {"version": "1"}),
+        (f"{SAGA}/resume", {"budget_usd": []}),
     ],
 )
-def test_what_is_wrong_with_a_body_is_said_in_plain_words(path: str, body: Any, says: list[str]) -> None:
+def test_what_is_wrong_with_a_body_is_said_in_plain_words(path: str, body: Any, says: Says) -> None:
     route = next(route for route in ROUTES if route.body is not None and _fits(route.path, path))
     assert route.body is not None
     with pytest.raises(InvalidInput) as caught:
         read_body(route.body, json.dumps(body))
-    assert [f"{one.path}: {one.message}" for one in caught.value.problems] == says
-    assert caught.value.detail == f"at {says[0]}"
+    found = [f"{one.path}: {one.message}" for one in caught.value.problems]
+    says(found)
+    assert caught.value.detail == f"at {found[0]}"
 
 
-def test_a_word_that_is_nearly_right_is_answered_with_the_right_one(http: Http) -> None:
+def test_a_word_that_is_nearly_right_is_answered_with_the_right_one(http: Http, says: Says) -> None:
     error = only_error(http.post(f"{SAGA}/cancel", {"mode": "gracefull"}).problem(422, "invalid-input"))
-    assert error["suggestion"] == "did you mean `graceful`?"
+    says(error["suggestion"])
 
 
 def _fits(pattern: str, path: str) -> bool:
@@ -194,20 +180,20 @@ def test_the_limit_is_one_of_bytes_whatever_the_encoding(http: Http) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "says"),
+    ("body", "told"),
     [
         (base64.b64encode(b'{"workflow": "\xff"}').decode(), "not UTF-8: byte 14"),
         ("%%%", "cannot be decoded"),
     ],
 )
-def test_a_body_that_is_no_text_is_refused(body: str, says: str, http: Http) -> None:
+def test_a_body_that_is_no_text_is_refused(body: str, told: str, http: Http) -> None:
     event = http.event("POST", "/sagas", body) | {"isBase64Encoded": True}
-    assert says in http.send(event).problem(400, "bad-request")["detail"]
+    assert told in http.send(event).problem(400, "bad-request")["detail"]
 
 
-def test_an_idempotency_key_that_is_too_long_is_refused_with_the_limit(http: Http) -> None:
+def test_an_idempotency_key_that_is_too_long_is_refused_with_the_limit(http: Http, says: Says) -> None:
     answer = http.post("/sagas", {"workflow": "echo"}, key="k" * 256)
-    assert "at most 255 characters" in answer.problem(400, "bad-request")["detail"]
+    says(answer.problem(400, "bad-request")["detail"])
 
 
 def test_malformed_yaml_is_answered_with_line_and_column(http: Http) -> None:
@@ -221,7 +207,9 @@ def test_yaml_that_was_announced_as_json_is_refused_as_json(http: Http) -> None:
     assert only_error(problem.problem(400, "malformed"))["line"] == 2
 
 
-def test_all_problems_of_a_document_come_at_once_each_with_its_place_and_the_nearest(http: Http) -> None:
+def test_all_problems_of_a_document_come_at_once_each_with_its_place_and_the_nearest(
+    http: Http, says: Says
+) -> None:
     document = """
 name: broken
 nodes:
@@ -231,22 +219,17 @@ nodes:
 """
     problem = http.post("/workflows", document, headers=YAML).problem(422, "invalid-definition")
     found = {error["path"]: (error["line"], error.get("suggestion", "")) for error in problem["errors"]}
-    assert found == {
-        "/nodes/first/tool": (4, "did you mean `trial.echo`?"),
-        "/nodes/second/after": (5, "did you mean `first`?"),
-        "/nodes/second/with/m": (5, ""),
-        "/nodes/third/with/value": (6, "did you mean `second`?"),
-    }
-    assert problem["detail"].startswith("4 problems; the first: ")
+    says(found)
+    says(problem["detail"])
 
 
 @pytest.mark.parametrize(
-    ("path", "hint"),
-    [("/saga", "Did you mean `/sagas`?"), ("/workflow", "Did you mean `/workflows`?"), ("/x", "")],
+    "path",
+    ["/saga", "/workflow", "/x"],
 )
-def test_an_unknown_route_is_answered_with_the_nearest(path: str, hint: str, http: Http) -> None:
+def test_an_unknown_route_is_answered_with_the_nearest(path: str, http: Http, says: Says) -> None:
     problem = http.get(path).problem(404, "no-route")
-    assert problem["detail"] == f"there is no route `{path}`. {hint}".strip()
+    says(problem["detail"])
 
 
 @pytest.mark.parametrize(
@@ -283,62 +266,58 @@ def test_an_unknown_saga_is_not_found(path: str, http: Http) -> None:
 
 
 @pytest.mark.parametrize("action", ["cancel", "resume", "forks", "signals/guests_changed", "answer"])
-def test_nothing_can_be_done_to_an_unknown_saga(action: str, http: Http) -> None:
+def test_nothing_can_be_done_to_an_unknown_saga(action: str, http: Http, says: Says) -> None:
     bodies: dict[str, Any] = {"forks": {"version": 1}, "answer": {"ask": "q", "action": "retry"}}
     body = bodies.get(action, {})
     problem = http.post(f"/sagas/missing/{action}", body).problem(404, "not-found")
-    assert problem["detail"] == "there is no saga `missing`"
+    says(problem["detail"])
 
 
 @pytest.mark.parametrize(
-    ("path", "query", "says"),
+    ("path", "query"),
     [
-        ("/events", {"after": "-1"}, "`after` must be a whole number from 0 to 999,999,999; it is `-1`"),
-        ("/events", {"after": "1,2"}, "`after` must be a whole number"),
-        ("/events", {"after": "²"}, "`after` must be a whole number"),
-        ("/events", {"after": "007"}, "`after` must be a whole number"),
-        ("/events", {"after": ""}, "`after` must be a whole number"),
-        ("/events", {"after": "9" * 20}, "`after` must be a whole number"),
-        ("/events", {"limit": "many"}, "`limit` must be a whole number from 1 to 1,000; it is `many`"),
-        ("/events", {"limit": "0"}, "`limit` must be a whole number"),
-        ("/events", {"limit": "1001"}, "`limit` must be a whole number"),
-        ("/events", {"limti": "5"}, "`limti` is not known here: did you mean `limit`?"),
-        ("/events", {"x" * 99: "5"}, f"`{'x' * 40}` is not known here; known: after, limit"),
-        ("", {"verbose": "1"}, "`verbose` is not known here: this route has none"),
+        ("/events", {"after": "-1"}),
+        ("/events", {"after": "1,2"}),
+        ("/events", {"after": "²"}),
+        ("/events", {"after": "007"}),
+        ("/events", {"after": ""}),
+        ("/events", {"after": "9" * 20}),
+        ("/events", {"limit": "many"}),
+        ("/events", {"limit": "0"}),
+        ("/events", {"limit": "1001"}),
+        ("/events", {"limti": "5"}),
+        ("/events", {"x" * 99: "5"}),
+        ("", {"verbose": "1"}),
     ],
 )
 def test_a_wrong_query_is_refused_with_what_would_be_right(
-    path: str, query: dict[str, str], says: str, http: Http
+    path: str, query: dict[str, str], http: Http, says: Says
 ) -> None:
-    assert says in http.get(f"{SAGA}{path}", query=query).problem(400, "bad-request")["detail"]
+    says(http.get(f"{SAGA}{path}", query=query).problem(400, "bad-request")["detail"])
 
 
 @pytest.mark.parametrize(
-    ("query", "says"),
+    "query",
     [
-        ({"status": "opne"}, "`status` must be one of open, done, running, "),
-        ({"status": "opne"}, " cancelled, rolled_back, rollback_failed (did you mean `open`?); it is `opne`"),
-        ({"status": "pending"}, "(a list shows a new saga as `running`); it is `pending`"),
-        (
-            {"status": "reflecting"},
-            " must be one of open, done, running, waiting, suspended, parked, compensating, completed, ",
-        ),
-        ({"status": ""}, " cancelled, rolled_back, rollback_failed; it is ``"),
-        ({"limit": "101"}, "`limit` must be a whole number from 1 to 100"),
-        ({"workflow": "No Such"}, "`workflow` must be the name of a workflow, which matches ^[a-z]"),
-        ({"since": "2026-11-21"}, "`since` must be a time with its offset, such as 2026-11-21T10:00:00Z"),
-        ({"since": "2026-11-21T10:00:00"}, "`since` must be a time with its offset"),
-        ({"since": "2026-11-21T10:00:00 01:00"}, "(a `+` in a URL is written `%2B`)"),
-        ({"since": "2026-02-30T10:00:00Z"}, "`since` must be a time with its offset"),
-        ({"cursor": "not one of ours"}, "`cursor` must be the `next` of the page before"),
-        ({"cursor": "bm90IG9uZSBvZiBvdXJz"}, "cursor"),
-        ({"order": "asc"}, "`order` is not known here; known: status, workflow, label, since, limit, cursor"),
+        {"status": "opne"},
+        {"status": "pending"},
+        {"status": "reflecting"},
+        {"status": ""},
+        {"limit": "101"},
+        {"workflow": "No Such"},
+        {"since": "2026-11-21"},
+        {"since": "2026-11-21T10:00:00"},
+        {"since": "2026-11-21T10:00:00 01:00"},
+        {"since": "2026-02-30T10:00:00Z"},
+        {"cursor": "not one of ours"},
+        {"cursor": "bm90IG9uZSBvZiBvdXJz"},
+        {"order": "asc"},
     ],
 )
 def test_a_wrong_filter_of_a_list_is_refused_with_what_would_be_right(
-    query: dict[str, str], says: str, http: Http
+    query: dict[str, str], http: Http, says: Says
 ) -> None:
-    assert says in http.get("/sagas", query=query).problem(400, "bad-request")["detail"]
+    says(http.get("/sagas", query=query).problem(400, "bad-request")["detail"])
 
 
 def test_all_that_is_wrong_with_a_query_is_said_at_once(http: Http) -> None:
@@ -348,37 +327,36 @@ def test_all_that_is_wrong_with_a_query_is_said_at_once(http: Http) -> None:
 
 
 @pytest.mark.parametrize("path", ["/nodes/a/after/0", "/" + "long" * 30_000])
-def test_of_more_faults_than_an_answer_has_room_for_the_first_are_listed(path: str) -> None:
+def test_of_more_faults_than_an_answer_has_room_for_the_first_are_listed(path: str, says: Says) -> None:
     found = tuple(Problem(path, f'"{number}" is no name') for number in range(60_000))
     answer = replies.of_user_error(InvalidDefinition("the document has 60,000 problems", found))
     assert len(json.dumps({"body": answer.body})) < 6_291_456, "what Lambda answers with at most"
     document = json.loads(str(answer.body))
     listed = document["errors"]
     assert [error["message"] for error in listed] == [problem.message for problem in found[: len(listed)]]
-    assert (
-        document["detail"]
-        == f"the document has 60,000 problems (the first {len(listed):,} of 60,000 are listed)"
-    )
+    says(document["detail"])
 
 
 @pytest.mark.parametrize("name", ["z" * 1_025, "T#other", "Echo", "\x00", "\udc80", ""])
-def test_a_list_of_workflows_goes_on_after_the_name_of_a_workflow_only(name: str, http: Http) -> None:
+def test_a_list_of_workflows_goes_on_after_the_name_of_a_workflow_only(
+    name: str, http: Http, says: Says
+) -> None:
     cursor = write_cursor(name.encode(errors="surrogateescape"))
     problem = http.get("/workflows", query={"cursor": cursor}).problem(400, "bad-request")
-    assert "not one that a list has answered with" in problem["detail"]
+    says(problem["detail"])
 
 
 @pytest.mark.parametrize(
-    ("path", "says"),
+    "path",
     [
-        ("/workflows/ehco", "there is no workflow `ehco`. Did you mean `echo`?"),
-        ("/workflows/Echo", "`name` in the path must be the name of a workflow; it is `Echo`"),
-        ("/workflows/echo@1", "`name` in the path must be the name of a workflow"),
-        ("/workflows/echo/2", "workflow `echo` has no version `2`; the newest is 1"),
-        ("/workflows/echo/first", "`version` in the path must be a whole number from 1"),
-        ("/workflows/echo/01", "`version` in the path must be a whole number from 1"),
-        ("/sagas/a b/cost", "`saga` in the path must be the id of a saga; it is `a b`"),
+        "/workflows/ehco",
+        "/workflows/Echo",
+        "/workflows/echo@1",
+        "/workflows/echo/2",
+        "/workflows/echo/first",
+        "/workflows/echo/01",
+        "/sagas/a b/cost",
     ],
 )
-def test_what_is_not_there_is_answered_with_what_is(path: str, says: str, http: Http) -> None:
-    assert says in http.get(path).problem(404, "not-found")["detail"]
+def test_what_is_not_there_is_answered_with_what_is(path: str, http: Http, says: Says) -> None:
+    says(http.get(path).problem(404, "not-found")["detail"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from baton.core.failures.breakers import Breaker, BreakerTerms, FailureReport, with_reports
 from baton.runtime.engine.request import write_cursor
 from tests.handlers.http import Http
+from tests.kit.sentences import Says
 
 TERMS = BreakerTerms(failures=2)
 
@@ -15,16 +16,14 @@ def break_down(http: Http, name: str = "payments", tenant: str = "acme") -> None
     assert http.engine.store.breakers.write_breaker(tenant, name, there, now) is None
 
 
-def test_a_caller_sees_state_failures_and_transitions(http: Http) -> None:
+def test_a_caller_sees_state_failures_and_transitions(http: Http, says: Says) -> None:
     break_down(http)
     shown = http.get("/breakers/payments").body
     assert shown["state"] == "open"
     assert shown["next_probe_at"] > shown["since"]
     assert (shown["opened"], shown["probes"]) == (1, 0)
     assert [(one["code"], one["count"], one["calls"]) for one in shown["failures"]] == [("timeout", 2, 3)]
-    assert [(one["to"], one["why"]) for one in shown["transitions"]] == [
-        ("open", "2 of 3 calls failed, the last with `timeout`")
-    ]
+    says([(one["to"], one["why"]) for one in shown["transitions"]])
     assert http.get("/breakers").body == {"breakers": [shown], "next": None}
 
 
@@ -39,18 +38,18 @@ def test_breakers_are_listed_in_pages_and_each_tenant_sees_its_own(http: Http) -
     assert rest["next"] is None
 
 
-def test_a_cursor_of_another_list_is_refused(http: Http) -> None:
+def test_a_cursor_of_another_list_is_refused(http: Http, says: Says) -> None:
     for place in (b'[1,"s1"]', b"x" * 2_000):
         answer = http.get("/breakers", query={"cursor": write_cursor(place)})
-        assert "not one that a list has answered with" in answer.problem(400, "bad-request")["detail"]
+        says(answer.problem(400, "bad-request")["detail"])
 
 
-def test_one_that_nothing_is_known_of_is_not_found(http: Http) -> None:
-    assert "no call with it has failed" in http.get("/breakers/payments").problem(404, "not-found")["detail"]
+def test_one_that_nothing_is_known_of_is_not_found(http: Http, says: Says) -> None:
+    says(http.get("/breakers/payments").problem(404, "not-found")["detail"])
     http.post("/breakers/payments/reset", {}, roles="operate").problem(404, "not-found")
 
 
-def test_an_operator_opens_and_resets_one(http: Http) -> None:
+def test_an_operator_opens_and_resets_one(http: Http, says: Says) -> None:
     opened = http.post("/breakers/payments/open", {}, roles="operate")
     assert (opened.status, opened.body["state"], opened.body["next_probe_at"]) == (202, "open", None)
     opened = http.post("/breakers/payments/open", {"for_s": "10m"}, roles="operate")
@@ -58,7 +57,7 @@ def test_an_operator_opens_and_resets_one(http: Http) -> None:
     closed = http.post("/breakers/payments/reset", {}, roles="operate")
     assert (closed.status, closed.body["state"]) == (202, "closed")
     by = [(one["to"], one["by"], one["why"]) for one in closed.body["transitions"]]
-    assert by[0][0::2] == ("closed", "reset by an operator")
+    says(by[0][0::2])
     assert http.get("/breakers/payments").body == closed.body
 
 

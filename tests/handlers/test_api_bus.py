@@ -12,6 +12,7 @@ from tests.handlers.deployment import Context, Deployment, payload
 from tests.handlers.http import Http
 from tests.handlers.test_reconciler import Reconciler
 from tests.kit import emf
+from tests.kit.sentences import Says
 
 OBJECT = payload("api", "bus-object-created")
 IMPORT = """
@@ -80,14 +81,13 @@ def test_an_envelope_becomes_a_cloud_event() -> None:
 
 
 @pytest.mark.parametrize("wrapped", [True, False])
-def test_what_has_failed_for_good_is_a_dead_letter(wrapped: bool, deployment: Deployment) -> None:
+def test_what_has_failed_for_good_is_a_dead_letter(wrapped: bool, deployment: Deployment, says: Says) -> None:
     lost = {"requestPayload": OBJECT, "responsePayload": {"errorMessage": "at /key: it is 5"}}
     body = json.dumps(lost if wrapped else OBJECT)
     deployment.sqs.send_message(QueueUrl=deployment.url("RelayFailureQueue"), MessageBody=body)
     with deployment.function("reconciler", BATON_OPERATOR_TENANT="acme") as module:
         Reconciler(module).send({"task": "dead-letters"})
         letters, _ = module._letters._letters.listed("acme", "pending", 10)
-        why = "at /key: it is 5" if wrapped else "the api function's log says why"
         assert letters[0].code == "outside_event"
-        assert letters[0].reason == f"the event {OBJECT['id']} of aws.s3 could not be dealt with: {why}"
+        says(letters[0].reason)
         module._loop.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from baton.errors import StoreUnavailable, TooManyRequests
 from baton.runtime.starting.start import Quota
 from tests.handlers.http import Answer, Http
 from tests.kit.bugs import replaced
+from tests.kit.sentences import Says
 
 SHIP = """
 name: ship
@@ -57,7 +57,7 @@ def test_one_event_starts_one_saga_however_it_is_sent(http: Http) -> None:
     assert did(send(http, {**EVENT, "id": "e2"}, roles="run")) == [["started"]]
 
 
-def test_binary_data_need_not_be_json(http: Http) -> None:
+def test_binary_data_need_not_be_json(http: Http, says: Says) -> None:
     http.register(
         SHIP.replace("[{", "[{when: event.data == 'paid', ").replace(
             "source: shop", 'input: {order: "${event.datacontenttype}"}'
@@ -66,18 +66,18 @@ def test_binary_data_need_not_be_json(http: Http) -> None:
     headers = {"ce-specversion": "1.0", "ce-id": "e1", "ce-source": "shop", "ce-type": "payment.settled"}
     assert did(send(http, "paid", "text/plain", headers=headers)) == [["started"]]
     without = send(http, None, "text/plain", headers={**headers, "ce-id": "e2"})
-    assert "the event was refused: ship: " in without.problem(422, "invalid-input")["detail"]
+    says(without.problem(422, "invalid-input")["detail"])
 
 
-def test_what_is_wrong_with_one_event_of_several_is_named_and_holds_up_no_other(http: Http) -> None:
+def test_what_is_wrong_with_one_event_of_several_is_named_and_holds_up_no_other(
+    http: Http, says: Says
+) -> None:
     http.register(SHIP)
     bad = {key: value for key, value in EVENT.items() if key != "id"}
     unlike = {**SETTLED, "id": "e3", "data": {}}
     batch = [bad, EVENT, unlike, "x", {**EVENT, "type": "other"}]
     problem = send(http, batch, MANY).problem(422, "invalid-input")
-    assert (
-        "3 of 5 events were refused: `id` is missing; what others have done stays done" in problem["detail"]
-    )
+    says(problem["detail"])
     assert [one["path"] for one in problem["errors"]] == ["/0/id", "/2", "/3"]
     assert "ship: " in problem["errors"][1]["message"]
     assert "order" in problem["errors"][1]["message"]
@@ -98,37 +98,37 @@ def test_an_event_that_a_rule_refuses_is_not_accepted(http: Http) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "kind", "status", "said"),
+    ("body", "kind", "status"),
     [
-        ({"type": "x"}, ONE, 422, "specversion"),
-        ({**EVENT, "specversion": 1.0}, ONE, 422, '`specversion` must be "1.0"'),
-        ({**EVENT, "id": 5}, ONE, 422, "`id` is a text"),
-        ({**EVENT, "source": ""}, ONE, 422, "`source` is a text of 1 to 512"),
-        ({**EVENT, "orderId": "x"}, ONE, 422, "`orderId` is no name of an attribute"),
-        ({**EVENT, "order": {"id": 1}}, ONE, 422, "the attribute `order` is a text"),
-        ({**EVENT, "time": "yesterday"}, ONE, 422, "`time` is a time with its offset"),
-        ({**EVENT, "data_base64": "eA=="}, ONE, 422, "not both"),
-        ([EVENT], ONE, 422, "send a list of events as"),
-        (EVENT, MANY, 422, "send one event as"),
-        ([EVENT] * 101, MANY, 422, "at most 100 events; this one has 101"),
-        ("5", "application/json", 422, "headers such as `ce-id`"),
-        ("", "application/json", 422, "a list of events"),
-        ("{", ONE, 400, ""),
+        ({"type": "x"}, ONE, 422),
+        ({**EVENT, "specversion": 1.0}, ONE, 422),
+        ({**EVENT, "id": 5}, ONE, 422),
+        ({**EVENT, "source": ""}, ONE, 422),
+        ({**EVENT, "orderId": "x"}, ONE, 422),
+        ({**EVENT, "order": {"id": 1}}, ONE, 422),
+        ({**EVENT, "time": "yesterday"}, ONE, 422),
+        ({**EVENT, "data_base64": "eA=="}, ONE, 422),
+        ([EVENT], ONE, 422),
+        (EVENT, MANY, 422),
+        ([EVENT] * 101, MANY, 422),
+        ("5", "application/json", 422),
+        ("", "application/json", 422),
+        ("{", ONE, 400),
     ],
 )  # fmt: skip
 def test_what_is_no_event_is_refused_with_what_would_be_right(
-    http: Http, body: Any, kind: str, status: int, said: str
+    http: Http, body: Any, kind: str, status: int, says: Says
 ) -> None:
     answer = send(http, body, kind)
     problem = answer.problem(status, "invalid-input" if status == 422 else "malformed")
-    assert said in json.dumps(problem, ensure_ascii=False).replace('\\"', '"')
+    says((problem["detail"], problem.get("errors")))
 
 
 def test_no_events_are_no_mistake(http: Http) -> None:
     assert send(http, [], MANY).body == {"events": []}
 
 
-def test_what_has_to_come_again_is_refused_as_a_whole_and_done_once(http: Http) -> None:
+def test_what_has_to_come_again_is_refused_as_a_whole_and_done_once(http: Http, says: Says) -> None:
     http.register(SHIP)
     real, asked = Quota.admit, []
 
@@ -142,13 +142,13 @@ def test_what_has_to_come_again_is_refused_as_a_whole_and_done_once(http: Http) 
     with replaced(Quota, "admit", full_for_the_second):
         refused = send(http, events, MANY)
     problem = refused.problem(429, "too-many-requests")
-    assert "1 of 3 events could not be processed now: no room; send the same again" in problem["detail"]
+    says(problem["detail"])
     assert problem["errors"] == [{"path": "/1", "message": "no room"}]
     assert refused.headers["retry-after"] == "5"
     assert did(send(http, events, MANY)) == [["duplicate"], ["started"], ["duplicate"]]
 
 
-def test_what_a_slow_store_leaves_of_a_batch_is_named(http: Http) -> None:
+def test_what_a_slow_store_leaves_of_a_batch_is_named(http: Http, says: Says) -> None:
     http.register(SHIP)
     real, asked = Quota.admit, []
 
@@ -163,12 +163,12 @@ def test_what_a_slow_store_leaves_of_a_batch_is_named(http: Http) -> None:
         refused = send(http, [*events, "x"], MANY)
         assert send(http, events[2:], MANY).status == 503, "nothing was done"
     problem = refused.problem(429, "too-many-requests")
-    assert "2 of 5 events could not be processed now: the store did not answer" in problem["detail"]
+    says(problem["detail"])
     assert [one["path"] for one in problem["errors"]] == ["/2", "/3"]
     assert did(send(http, events, MANY)) == [["duplicate"], ["duplicate"], ["started"], ["started"]]
 
 
-def test_what_a_full_saga_has_no_room_for_is_named(http: Http) -> None:
+def test_what_a_full_saga_has_no_room_for_is_named(http: Http, says: Says) -> None:
     http.register(
         "name: order\nnodes: {rest: {wait: {for: 1h}}, paid: {wait: {signal: paid}, after: rest}}\n"
         "events: {signal: [{type: payment.settled, correlation_key: '${event.data.order}', signal: paid}]}"
@@ -178,7 +178,7 @@ def test_what_a_full_saga_has_no_room_for_is_named(http: Http) -> None:
     assert did(send(http, many[2:], MANY)) == [["signalled"]] * (len(many) - 2)
     problem = send(http, many[:2], MANY).problem(429, "too-many-requests")
     assert [one["path"] for one in problem["errors"]] == ["/1"]
-    assert "signals wait to be taken" in problem["errors"][0]["message"]
+    says(problem["errors"][0]["message"])
 
 
 def test_only_who_may_start_sagas_may_send_events_and_only_to_the_own_tenant(http: Http) -> None:
@@ -187,7 +187,7 @@ def test_only_who_may_start_sagas_may_send_events_and_only_to_the_own_tenant(htt
     assert did(send(http, EVENT, tenant="globex")) == [[]]
 
 
-def test_a_caller_starts_the_saga_that_events_find(http: Http) -> None:
+def test_a_caller_starts_the_saga_that_events_find(http: Http, says: Says) -> None:
     http.register(
         "name: order\nnodes: {paid: {wait: {signal: paid}}}\n"
         "events: {signal: [{type: payment.settled, correlation_key: '${event.data.order}', signal: paid}]}"
@@ -198,4 +198,4 @@ def test_a_caller_starts_the_saga_that_events_find(http: Http) -> None:
     assert (first.status, again.status, again.body["id"]) == (201, 200, first.body["id"])
     assert did(send(http, EVENT)) == [["signalled"]]
     detail = http.post("/sagas", body, key="k").problem(400, "bad-request")["detail"]
-    assert "leave the Idempotency-Key out" in detail
+    says(detail)

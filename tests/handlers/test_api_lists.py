@@ -12,6 +12,7 @@ from baton.ports import SagaRef
 from baton.tools.define import NODE_KINDS
 from tests.handlers.http import Http
 from tests.handlers.sagas import ADA, ECHO, PARTY, begin
+from tests.kit.sentences import Says
 
 PARAMETERS = {"AppModule": "tests.kit.app.trial"}
 SECOND = ECHO.replace("name: echo", "name: echo\ndescription: the second")
@@ -112,11 +113,12 @@ def test_a_list_of_sagas_can_be_filtered(query: dict[str, str], found: bool, htt
     assert [row["id"] for row in rows] == [ADA.id] * found
 
 
-def test_tools_are_shown_by_name_with_their_schemas(http: Http) -> None:
+def test_tools_are_shown_by_name_with_their_schemas(http: Http, says: Says) -> None:
     tools = http.get("/tools").body["tools"]
     assert [tool["name"] for tool in tools] == sorted(tool["name"] for tool in tools)
     (echo,) = [tool for tool in tools if tool["name"] == "trial.echo"]
-    assert (echo["effect"], echo["description"]) == ("pure", "Return what it was given.")
+    assert echo["effect"] == "pure"
+    says(echo["description"])
     assert echo["input"]["required"] == ["value"]
     assert len(echo["schema_hash"]) == 12
 

@@ -13,6 +13,7 @@ from baton.web.routes import ROUTES
 from tests.handlers.deployment import Deployment, changed, payload
 from tests.handlers.http import Http
 from tests.handlers.sagas import ADA, ECHO, PARTY, begin
+from tests.kit.sentences import Says
 
 PARAMETERS = {"AppModule": "tests.kit.app.trial"}
 GUARDED = [route for route in ROUTES if route.roles]
@@ -47,15 +48,13 @@ def request_to(http: Http, route: Route[Any], **options: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("route", GUARDED, ids=lambda route: route.id)
 def test_without_its_role_a_route_is_refused_by_name_and_nothing_changes(
-    route: Route[Any], http: Http, deployment: Deployment
+    route: Route[Any], http: Http, deployment: Deployment, says: Says
 ) -> None:
     begin(http.engine, ADA, PARTY)
     before = deployment.items()
     others = [role for role in settings.ROLES if role not in route.roles]
     problem = http.send(request_to(http, route, roles=f"[{' '.join(others)}]")).problem(403, "forbidden")
-    wanted = " or ".join(f"`{role}`" for role in route.roles)
-    assert problem["detail"].startswith(f"this needs the role {wanted}; the caller has `")
-    assert problem["detail"].endswith("from the token's claim `roles`")
+    says(problem["detail"])
     assert deployment.items() == before
 
 
@@ -68,20 +67,16 @@ def test_with_one_of_its_roles_a_route_lets_in(route: Route[Any], role: str, htt
     assert http.send(request_to(http, route, roles=f"[{role}]")).status != 403
 
 
-def test_a_caller_without_any_role_is_told_so(http: Http) -> None:
+def test_a_caller_without_any_role_is_told_so(http: Http, says: Says) -> None:
     problem = http.get("/sagas", roles="[]").problem(403, "forbidden")
-    assert problem["detail"] == (
-        "this needs the role `read`; the caller has none, from the token's claim `roles`"
-    )
+    says(problem["detail"])
 
 
-def test_a_token_without_the_claim_may_read_and_is_told_what_it_lacks(http: Http) -> None:
+def test_a_token_without_the_claim_may_read_and_is_told_what_it_lacks(http: Http, says: Says) -> None:
     begin(http.engine, ADA, PARTY)
     assert http.get(f"/sagas/{ADA.id}", roles=None).status == 200
     problem = http.post("/sagas", {"workflow": "party"}, roles=None).problem(403, "forbidden")
-    assert problem["detail"] == (
-        "this needs the role `run`; the caller has `read`, from the default for tokens without the claim `roles`"
-    )
+    says(problem["detail"])
 
 
 def test_a_caller_who_signs_with_iam_has_every_role() -> None:

@@ -23,6 +23,7 @@ from baton.ports import SagaRef
 from tests.handlers.deployment import Deployment
 from tests.handlers.http import Http
 from tests.handlers.sagas import ADA, ECHO, PARTY, append, begin
+from tests.kit.sentences import Says
 
 PARAMETERS = {"AppModule": "tests.kit.app.trial"}
 SAGA = f"/sagas/{ADA.id}"
@@ -83,7 +84,7 @@ def test_a_second_cancel_is_a_no_op_unless_it_is_more_urgent(http: Http, deploym
 
 
 def test_cancelling_what_was_cancelled_says_so_and_what_has_ended_otherwise_is_refused(
-    http: Http, deployment: Deployment
+    http: Http, deployment: Deployment, says: Says
 ) -> None:
     begin(http.engine, ADA, PARTY)
     end(http, "cancelled")
@@ -94,7 +95,7 @@ def test_cancelling_what_was_cancelled_says_so_and_what_has_ended_otherwise_is_r
     begin(http.engine, other, PARTY)
     append(http.engine, SagaEnded(status="failed"), ref=other)
     problem = http.post(f"/sagas/{other.id}/cancel").problem(409, "not-allowed-now")
-    assert problem["detail"] == "the saga has ended: failed"
+    says(problem["detail"])
     assert [item for item in deployment.items() if item["pk"]["S"] == str(ADA)] == [
         item for item in before if item["pk"]["S"] == str(ADA)
     ]
@@ -129,33 +130,32 @@ def test_a_signal_may_carry_a_failure_in_place_of_a_payload(http: Http, deployme
 
 
 @pytest.mark.parametrize(
-    ("body", "path", "told"),
+    ("body", "path"),
     [
-        ({"payload": None, "failure": {"code": "x"}}, "", "`payload` or a `failure`, not both"),
-        ({"failure": {}}, "/failure/code", "`code` is missing"),
-        ({"failure": {"code": "no code!"}}, "/failure/code", "`no code!` is not a code"),
-        ({"failure": {"code": "x", "reason": "y"}}, "/failure/reason", "is not known here"),
-        ({"failure": "x"}, "/failure", ""),
+        ({"payload": None, "failure": {"code": "x"}}, ""),
+        ({"failure": {}}, "/failure/code"),
+        ({"failure": {"code": "no code!"}}, "/failure/code"),
+        ({"failure": {"code": "x", "reason": "y"}}, "/failure/reason"),
+        ({"failure": "x"}, "/failure"),
     ],
 )
 def test_a_failure_of_a_signal_that_is_none_is_refused(
-    http: Http, deployment: Deployment, body: Any, path: str, told: str
+    http: Http, deployment: Deployment, body: Any, path: str, says: Says
 ) -> None:
     begin(http.engine, ADA, PARTY)
     problem = http.post(f"{SAGA}/signals/guests_changed", body).problem(422, "invalid-input")
     (found,) = problem["errors"]
     assert found["path"] == path
-    assert told in found["message"]
+    says(found["message"])
     assert len(deployment.entries(ADA)) == 1
 
 
-def test_an_unknown_signal_is_answered_with_the_nearest(http: Http, deployment: Deployment) -> None:
+def test_an_unknown_signal_is_answered_with_the_nearest(
+    http: Http, deployment: Deployment, says: Says
+) -> None:
     begin(http.engine, ADA, PARTY)
     problem = http.post(f"{SAGA}/signals/guest_changed").problem(404, "not-found")
-    assert (
-        problem["detail"]
-        == "workflow `party` waits for no signal `guest_changed`. Did you mean `guests_changed`?"
-    )
+    says(problem["detail"])
     assert len(deployment.entries(ADA)) == 1
 
 
@@ -175,15 +175,12 @@ nodes:
 
 
 def test_a_payload_that_no_wait_takes_is_refused_with_what_is_wrong(
-    http: Http, deployment: Deployment
+    http: Http, deployment: Deployment, says: Says
 ) -> None:
     begin(http.engine, ADA, STRICT)
     problem = http.post(f"{SAGA}/signals/go", {"payload": {"guests": 5}}).problem(422, "invalid-input")
-    assert problem["detail"].startswith("no wait for `go` takes this payload; `first`: at /payload: ")
-    assert problem["errors"] == [
-        {"path": "/payload", "message": '{"guests":5} is not of type "integer"'},
-        {"path": "/payload", "message": '"party" is a required property'},
-    ]
+    says(problem["detail"])
+    says(problem["errors"])
     assert kinds(deployment) == ["saga_started"]
 
 
@@ -239,11 +236,11 @@ def test_signals_that_no_wait_takes_are_kept_up_to_a_limit_that_is_named(http: H
     assert http.post(f"{SAGA}/cancel").status == 202  # that is always possible
 
 
-def test_an_ended_saga_takes_no_signal(http: Http, deployment: Deployment) -> None:
+def test_an_ended_saga_takes_no_signal(http: Http, deployment: Deployment, says: Says) -> None:
     begin(http.engine, ADA, PARTY)
     end(http)
     problem = http.post(f"{SAGA}/signals/guests_changed").problem(409, "not-allowed-now")
-    assert problem["detail"] == "the saga has ended: completed"
+    says(problem["detail"])
     assert kinds(deployment) == ["saga_started", "saga_ended"]
 
 
@@ -258,10 +255,10 @@ def test_a_large_payload_is_kept_outside_the_entry(http: Http, deployment: Deplo
 # ---- resume
 
 
-def test_only_a_parked_saga_can_be_resumed(http: Http, deployment: Deployment) -> None:
+def test_only_a_parked_saga_can_be_resumed(http: Http, deployment: Deployment, says: Says) -> None:
     begin(http.engine, ADA, ECHO)
     problem = http.post(f"{SAGA}/resume").problem(409, "not-allowed-now")
-    assert problem["detail"] == "only a parked saga can be resumed; this one is running"
+    says(problem["detail"])
     append(http.engine, Parked(code="worker_killed", message="three died"))
     assert http.post(f"{SAGA}/resume").status == 202
     assert kinds(deployment) == ["saga_started", "parked", "resumed"]
@@ -305,21 +302,21 @@ def test_a_fork_of_an_ended_saga_makes_it_due_before_it_is_appended(
 
 @pytest.mark.parametrize("version", [3, 10**12])
 def test_a_fork_from_a_version_that_is_not_there_is_refused(
-    version: int, http: Http, deployment: Deployment
+    version: int, http: Http, deployment: Deployment, says: Says
 ) -> None:
     begin(http.engine, ADA, PARTY)
     end(http)
     before = deployment.items()
     problem = http.post(f"{SAGA}/forks", {"version": version}).problem(400, "bad-request")
-    assert problem["detail"] == f"version {version} is not in the log; its last is 2"
+    says(problem["detail"])
     assert deployment.items() == before
 
 
-def test_the_end_of_a_branch_is_nothing_to_go_on_from(http: Http, deployment: Deployment) -> None:
+def test_the_end_of_a_branch_is_nothing_to_go_on_from(http: Http, deployment: Deployment, says: Says) -> None:
     begin(http.engine, ADA, PARTY)
     end(http)
     problem = http.post(f"{SAGA}/forks", {"version": 2}).problem(400, "bad-request")
-    assert "the last to go on from is 1" in problem["detail"]
+    says(problem["detail"])
     assert kinds(deployment) == ["saga_started", "saga_ended"]
 
 

@@ -16,6 +16,7 @@ from tests.handlers.browsing import PARAMETERS as _PARAMETERS
 from tests.handlers.http import Http
 from tests.handlers.sagas import ADA, ECHO, GRACE, asking
 from tests.handlers.test_api_schedules import REPORT
+from tests.kit.sentences import Says
 
 PARAMETERS = _PARAMETERS
 EMPTY = {
@@ -92,9 +93,9 @@ def test_what_does_not_exist_is_not_there(browser: Browser) -> None:
     assert browser.post("/console/breakers/none/reset").status == 404
 
 
-def test_an_incident_is_resolved_and_its_saga_stays(http: Http, troubled: Browser) -> None:
+def test_an_incident_is_resolved_and_its_saga_stays(http: Http, troubled: Browser, says: Says) -> None:
     seen = troubled.get("/console/incidents")
-    assert "The service is down." in seen.text
+    says.within(seen.text)
     assert f'href="/console/sagas/{ADA.id}"' in seen.html
     (incident,) = http.get("/incidents").body["incidents"]
     page = f"/console/incidents/{incident['id']}"
@@ -116,12 +117,12 @@ def test_an_incident_is_resolved_and_its_saga_stays(http: Http, troubled: Browse
     assert "is resolved" in troubled.get(done.headers["location"]).text
     (incident,) = http.get("/incidents").body["incidents"]
     assert (incident["status"], incident["resolved_by"]) == ("resolved", "ada")
-    assert "There is no open incident." in troubled.get("/console/incidents").text
+    says.within(troubled.get("/console/incidents").text)
     assert "resolved" in troubled.get("/console/incidents?status=resolved").text
     assert http.get(f"/sagas/{ADA.id}").body["status"] == "parked"
 
 
-def test_letters_are_counted_before_they_are_redriven(http: Http, troubled: Browser) -> None:
+def test_letters_are_counted_before_they_are_redriven(http: Http, troubled: Browser, says: Says) -> None:
     assert ADA.id in troubled.get("/console/dead-letters", node="say").text
     assert "No dead letter fits" in troubled.get("/console/dead-letters", node="other").text
     seen = troubled.get("/console/dead-letters/redrive", reason="unreadable_log")
@@ -129,16 +130,15 @@ def test_letters_are_counted_before_they_are_redriven(http: Http, troubled: Brow
     assert "baton dlq redrive --reason unreadable_log" in seen.text
     assert len(http.get("/dead-letters").body["dead_letters"]) == 2
     seen = troubled.post("/console/dead-letters/redrive", {"reason": "unreadable_log"})
-    assert "1 of 2 were redriven. 1 were not:" in seen.text
-    assert f"saga {GRACE.id} is not there any more" in seen.text
+    says.within(seen.text, 2)
     (left,) = http.get("/dead-letters").body["dead_letters"]
     assert left["id"] == GRACE.id
 
 
-def test_one_letter_is_redriven_or_discarded_with_a_reason(http: Http, troubled: Browser) -> None:
+def test_one_letter_is_redriven_or_discarded_with_a_reason(http: Http, troubled: Browser, says: Says) -> None:
     page = f"/console/dead-letters/{ADA.id}"
     done = troubled.post(f"{page}/redrive")
-    assert "A worker will look at its saga again." in troubled.get(done.headers["location"]).text
+    says.within(troubled.get(done.headers["location"]).text)
     refused = troubled.post(f"/console/dead-letters/{GRACE.id}/discard", {"reason": ""})
     assert (refused.status, "Nothing was done." in refused.text) == (422, True)
     assert troubled.post(f"/console/dead-letters/{GRACE.id}/discard", {"reason": HOSTILE}).status == 303
@@ -147,9 +147,9 @@ def test_one_letter_is_redriven_or_discarded_with_a_reason(http: Http, troubled:
     assert "&lt;script&gt;" in seen.html
 
 
-def test_a_breaker_is_opened_for_a_while_and_reset(http: Http, troubled: Browser) -> None:
+def test_a_breaker_is_opened_for_a_while_and_reset(http: Http, troubled: Browser, says: Says) -> None:
     page = "/console/breakers/payments"
-    assert "2 of 3 calls failed, the last with timeout" in troubled.get(page).text
+    says.within(troubled.get(page).text)
     refused = troubled.post(f"{page}/open", {"for_s": "a moment"})
     assert refused.status == 422
     assert 'value="a moment"' in refused.html
@@ -157,7 +157,7 @@ def test_a_breaker_is_opened_for_a_while_and_reset(http: Http, troubled: Browser
     assert http.get("/breakers/payments").body["next_probe_at"] is not None
     done = troubled.post(f"{page}/reset")
     seen = troubled.get(done.headers["location"])
-    assert "It is closed. Calls go through." in seen.text
+    says.within(seen.text)
     assert f'action="{page}/reset"' not in seen.html
     assert http.get("/breakers/payments").body["state"] == "closed"
 
@@ -194,12 +194,12 @@ def test_a_user_at_work_is_on_the_first_page_where_no_user_has_a_rule(http: Http
     assert "No saga is at work" not in text
 
 
-def test_a_user_is_blocked_limited_and_unblocked(http: Http, browser: Browser) -> None:
+def test_a_user_is_blocked_limited_and_unblocked(http: Http, browser: Browser, says: Says) -> None:
     name = "arn:aws:sts::1:assumed-role/dev/eve"
     taken = browser.post("/console/users/block", {"user": name, "note": HOSTILE})
     assert taken.status == 303
     seen = browser.get(taken.headers["location"])
-    assert "The user is blocked." in seen.text
+    says.within(seen.text)
     assert "&lt;script&gt;" in seen.html
     assert 'action="/console/users/block"' not in seen.html
     assert seen.field("user") == name
@@ -296,9 +296,11 @@ def test_a_page_renews_itself_and_one_that_refuses_stays_as_it_is(troubled: Brow
     assert 'data-tag="' not in troubled.post("/console/breakers/payments/open", {"for_s": "x"}).html
 
 
-def test_who_only_answers_sees_the_start_page_without_sagas(http: Http, troubled: Browser) -> None:
+def test_who_only_answers_sees_the_start_page_without_sagas(
+    http: Http, troubled: Browser, says: Says
+) -> None:
     seen = Browser(http, user="vera", roles=("answer",)).get("/console")
     assert seen.status == 200
     assert "Waiting for you" in seen.text
-    assert "your roles do not show it" in seen.text
+    says.within(seen.text)
     assert "At work" not in seen.text

@@ -13,6 +13,7 @@ from tests.handlers.browsing import ISSUER, SECRET, VARIABLE, Browser, FakeIssue
 from tests.handlers.browsing import PARAMETERS as _PARAMETERS
 from tests.handlers.deployment import Deployment
 from tests.handlers.http import Http
+from tests.kit.sentences import Says
 
 PARAMETERS = _PARAMETERS
 LATE = 4_000_000_000
@@ -180,10 +181,10 @@ def test_console_client(http: Http, issuer: FakeIssuer) -> None:
     assert begun(Browser(http, user=None))["client_id"] == "console"
 
 
-def test_console_secrets(deployment: Deployment) -> None:
+def test_console_secrets(deployment: Deployment, says: Says) -> None:
     def where(**changed: str) -> str:
         return str(site(deployment, **changed)._secrets.of.__self__._secrets.where("client"))
 
-    assert where(BATON_CONSOLE_SECRETS="/baton/console/") == "the parameter `/baton/console/client`"
-    assert where(BATON_CONSOLE_SECRETS="baton/console/") == "the secret `baton/console/client`"
-    assert where() == f"the environment variable {VARIABLE}"
+    says(where(BATON_CONSOLE_SECRETS="/baton/console/"))
+    says(where(BATON_CONSOLE_SECRETS="baton/console/"))
+    says(where())

@@ -14,6 +14,7 @@ from baton.settings import SettingsError, variable_of
 from examples.services.models import Reply
 from tests.handlers.deployment import Deployment
 from tests.kit.provider import served
+from tests.kit.sentences import Says
 from tests.models.asking import a_request
 
 
@@ -33,10 +34,10 @@ def services_of_a_worker(deployment: Deployment, **settings: str) -> Any:
         return module._engine.performer._registry._services
 
 
-def test_model_profiles(deployment: Deployment) -> None:
+def test_model_profiles(deployment: Deployment, says: Says) -> None:
     found = models_of_a_worker(deployment, model_profiles="own=https://a.example/v1 b=http://127.0.0.1/v1")
     assert found._profiles.of("m")[0].url == "https://a.example/v1"
-    with pytest.raises(SettingsError, match=r"BATON_MODEL_PROFILES: .* without TLS"):
+    with says.raised(SettingsError):
         models_of_a_worker(deployment, model_profiles="own=http://a.example/v1")
     listed = models_of_a_worker(
         deployment, model_profiles="own=http://a.example/v1", plain_http_hosts="a.example"
@@ -44,11 +45,11 @@ def test_model_profiles(deployment: Deployment) -> None:
     assert listed._profiles.of("m")[0].host == "a.example"
 
 
-def test_model_secrets(deployment: Deployment) -> None:
+def test_model_secrets(deployment: Deployment, says: Says) -> None:
     found = models_of_a_worker(deployment, model_secrets="/baton/models/")
-    assert found._credentials._secrets.where("openai") == "the parameter `/baton/models/openai`"
+    says(found._credentials._secrets.where("openai"))
     local = models_of_a_worker(deployment)._credentials._secrets
-    assert local.where("openai") == "the environment variable BATON_MODEL_KEY_OPENAI"
+    says(local.where("openai"))
     assert local.read("openai") == ""
 
 
@@ -80,15 +81,17 @@ def test_open_apis(deployment: Deployment) -> None:
             services_of_a_worker(deployment, open_apis=wrong)
 
 
-def test_api_secrets(deployment: Deployment) -> None:
+def test_api_secrets(deployment: Deployment, says: Says) -> None:
     found = services_of_a_worker(deployment, api_secrets="baton/apis/").credentials
-    assert found.of.__self__._secrets.where("weather") == "the secret `baton/apis/weather`"
+    says(found.of.__self__._secrets.where("weather"))
     local = services_of_a_worker(deployment).credentials.of.__self__._secrets
-    assert local.where("weather") == "the environment variable BATON_API_KEY_WEATHER"
+    says(local.where("weather"))
     assert local.read("weather") == ""
 
 
-def test_the_api_asks_the_same_providers_with_the_same_credentials(deployment: Deployment) -> None:
+def test_the_api_asks_the_same_providers_with_the_same_credentials(
+    deployment: Deployment, says: Says
+) -> None:
     given = {
         "model_profiles": "own=http://a.example/v1",
         "model_secrets": "/baton/models/",
@@ -100,7 +103,7 @@ def test_the_api_asks_the_same_providers_with_the_same_credentials(deployment: D
         assert models.price("no-such-model") is None  # what stands for the adapter is made
         found = models.price.__self__
     assert found._profiles.of("m")[0].host == "a.example"
-    assert found._credentials._secrets.where("own-webhook") == "the parameter `/baton/models/own-webhook`"
+    says(found._credentials._secrets.where("own-webhook"))
 
 
 def test_traces_url(deployment: Deployment) -> None:

@@ -32,6 +32,7 @@ from tests.handlers.test_api_questions import SAID, asking
 from tests.handlers.test_reconciler import Reconciler, due, saga_in
 from tests.handlers.test_relay import Relay
 from tests.handlers.workers import Worker
+from tests.kit.sentences import Says
 from tests.kit.table import create_table
 
 PARAMETERS = {"AppModule": "tests.kit.app.trial"}
@@ -109,9 +110,9 @@ def test_log_level(level: str, deployment: Deployment) -> None:
 
 
 @pytest.mark.parametrize("function", ["api", "worker"])
-def test_app(function: str, deployment: Deployment) -> None:
+def test_app(function: str, deployment: Deployment, says: Says) -> None:
     with (
-        pytest.raises(ToolError, match=r"the app module `no\.such` cannot be imported"),
+        says.raised(ToolError),
         deployment.function(function, BATON_APP="no.such"),
     ):
         pass

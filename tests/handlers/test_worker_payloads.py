@@ -12,6 +12,7 @@ from tests.handlers.deployment import Deployment, Interference, payload, payload
 from tests.handlers.pauses import Pauses
 from tests.handlers.sagas import ADA, ECHO, GRACE, batch, begin, wake
 from tests.handlers.workers import Worker
+from tests.kit.sentences import Says
 
 PARAMETERS = {"AppModule": "tests.kit.app.trial"}
 MISSING = SagaRef("acme", "missing")
@@ -90,7 +91,7 @@ def test_two_wakes_of_one_saga_in_a_batch_run_it_once(both: Worker, deployment: 
 
 
 def test_poison_goes_to_the_dead_letters_with_its_reason_and_harms_no_other(
-    both: Worker, deployment: Deployment
+    both: Worker, deployment: Deployment, says: Says
 ) -> None:
     event = payload("worker", "poison")
     assert both.send(event) == []
@@ -101,7 +102,7 @@ def test_poison_goes_to_the_dead_letters_with_its_reason_and_harms_no_other(
     poison = [record["body"] for record in event["Records"][1:]]
     assert sorted(letters) == sorted(poison)
     assert all(reason.startswith("not a wake: ") for reason in letters.values())
-    assert "not the key of a saga: 'not a saga'" in letters['{"saga":"not a saga"}']
+    says(letters['{"saga":"not a saga"}'])
 
 
 @pytest.mark.parametrize(
@@ -155,12 +156,12 @@ def test_poison_that_may_not_be_set_aside_is_delivered_again_and_harms_no_other(
 
 
 def test_a_message_as_large_as_the_queue_takes_is_set_aside_with_its_reason(
-    both: Worker, deployment: Deployment
+    both: Worker, deployment: Deployment, says: Says
 ) -> None:
     assert both.send(batch("x" * 1_048_576, wake(ADA))) == []
     ((body, reason),) = deployment.dead_letters()
     assert len(body) < 1_048_576
-    assert reason.endswith("(cut: it had 1048576 bytes)")
+    says(reason)
 
 
 def test_a_wake_for_a_saga_that_is_not_there_is_dropped(worker: Worker, deployment: Deployment) -> None:

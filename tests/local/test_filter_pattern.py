@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from baton.local.stack import Filters, InvalidPattern
+from tests.kit.sentences import Says
 
 
 def matches(pattern: Any, record: dict[str, Any]) -> bool:
@@ -47,19 +48,19 @@ def test_one_of_several_patterns_is_enough_and_none_passes_everything() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "says"),
+    "source",
     [
-        ("{", "not valid JSON"),
-        ("[]", "$: [] is not applied locally"),
-        ("{}", '$: {} is not applied locally (known: fields, and [{"exists": true}])'),
-        ('{"a": "x"}', '$.a: "x" is not applied locally'),
-        ('{"a": {"b": ["x"]}}', '$.a.b: ["x"] is not applied locally'),
-        ('{"a": [{"exists": false}]}', '$.a: [{"exists": false}] is not applied locally'),
-        ('{"a": [{"exists": 1}]}', '$.a: [{"exists": 1}] is not applied locally'),
-        ('{"$or": [{"a": [{"exists": true}]}]}', "$.$or: "),
+        "{",
+        "[]",
+        "{}",
+        '{"a": "x"}',
+        '{"a": {"b": ["x"]}}',
+        '{"a": [{"exists": false}]}',
+        '{"a": [{"exists": 1}]}',
+        '{"$or": [{"a": [{"exists": true}]}]}',
     ],
 )
-def test_a_pattern_that_is_not_applied_is_refused_with_its_place(source: str, says: str) -> None:
+def test_a_pattern_that_is_not_applied_is_refused_with_its_place(source: str, says: Says) -> None:
     with pytest.raises(InvalidPattern) as refusal:
         Filters([source])
-    assert says in str(refusal.value)
+    says(str(refusal.value))

@@ -16,6 +16,7 @@ import pytest
 from baton.local.processes import LocalRunError
 from baton.local.run import LocalRun
 from tests.kit.patience import PATIENCE_S
+from tests.kit.sentences import Says
 from tests.local.project import write_project
 
 pytestmark = pytest.mark.e2e
@@ -131,10 +132,10 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
-        with pytest.raises(LocalRunError, match=r"the HTTP API: port \d+ .* cannot be used"):
+        with pytest.raises(LocalRunError, match=r"port \d+"):
             asyncio.run(start(other.getsockname()[1]))
 
 
-def test_an_event_source_that_does_not_exist_cannot_be_switched_off(tmp_path: Path) -> None:
-    with pytest.raises(LocalRunError, match="known: queue, schedule, stream"):
+def test_an_event_source_that_does_not_exist_cannot_be_switched_off(tmp_path: Path, says: Says) -> None:
+    with says.raised(LocalRunError):
         LocalRun(tmp_path / "template.yaml", switched_off=frozenset({"queues"}))

@@ -5,16 +5,14 @@ Nothing is started; real processes are in the `_e2e` files beside this one.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
 from baton.local.processes import LocalRunError
 from baton.local.stack import Authorizer, EventRule
+from tests.kit.sentences import Says
 from tests.local.project import RULE, declare, write_project
-
-FILTER = re.escape('{"exists":true}')
 
 
 def changed(folder: Path, old: str, new: str) -> Path:
@@ -80,70 +78,34 @@ def test_routes_of_the_http_api_keep_their_authorizers_and_time_limits(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "says"),
+    ("old", "new"),
     [
-        (
-            "VisibilityTimeout: 4",
-            "VisibilityTimeout: 0",
-            "Queue: VisibilityTimeout 0 is less than the Timeout",
-        ),
-        ("CodeUri: relay/", "CodeUri: rely/", "Relay: .*rely does not exist"),
-        ("python3.13", "nodejs22.x", "Runtime nodejs22.x: only python"),
-        ("rate(1 minute)", "cron(0 5 * * * *)", r"MachineTick: ScheduleExpression 'cron.* only rate"),
-        ("TABLE: !Ref Table", "TABLE: !Ref Tabel", r"no parameter or resource Tabel \(nearest: Table\)"),
-        (
-            "EventPattern: {source: [shop]}",
-            "ScheduleExpression: rate(1 minute)",
-            "Outside: rules with a schedule",
-        ),
-        (
-            "Id: worker",
-            "Id: worker, InputPath: $.detail",
-            r"Outside\.Targets: InputPath is not applied locally",
-        ),
-        (
-            "Arn: !GetAtt Worker.Arn, D",
-            "Arn: !GetAtt Queue.Arn, D",
-            "Outside: there is no function arn:aws:sqs:",
-        ),
-        ('{"exists":true}', '{"exits":true}', r"RelayChanges\.FilterCriteria: .*exits.* is not applied"),
-        ("StartingPosition: TRIM_HORIZON", "StartingPosition: NOW", "RelayChanges: StartingPosition must be"),
-        (
-            "MaximumConcurrency: 2",
-            "MaximumConcurrency: 1",
-            "WorkerMessages: MaximumConcurrency must be from 2",
-        ),
-        ("BatchSize: 10", "BatchSize: 11", "WorkerMessages: BatchSize above 10 needs"),
-        (
-            "{WorkerArn: ",
-            "{WorkArn: ",
-            r"Machine: machine.asl.json: DefinitionSubstitutions has no \$\{WorkerArn\}",
-        ),
-        ("[ReportBatchItemFailures]", "[ReportFailures]", "FunctionResponseTypes may only hold"),
-        ("TimeoutInMillis: 100", "PayloadFormatVersion: '1.0'", "payload format 1.0: only 2.0"),
-        (
-            "!GetAtt Failures.Arn",
-            "'arn:aws:sns:us-east-1:000000000000:x'",
-            "is not an SQS queue of this template",
-        ),
-        (
-            "$request.header.Authorization",
-            "$request.querystring.t",
-            r"Tokens: .* only \$request\.header\.NAME",
-        ),
-        ("AuthorizerType: JWT", "AuthorizerType: REQUEST", "Tokens: only JWT authorizers"),
-        (
-            "AuthorizationType: JWT",
-            "AuthorizationType: AWS_IAM",
-            "Slow: AuthorizationType AWS_IAM is not run",
-        ),
-        ("integrations/${ShortCalls}", "integrations/x", "Slow: Target: there is no integration x"),
-        ('"2.0"', '"1.0"', "Calls: payload format 1.0: only 2.0"),
-        ("ProtocolType: HTTP}", "Body: {openapi: 3.0.1}}", "Api: an OpenAPI body .SAM: HttpApi. is not run"),
+        ("VisibilityTimeout: 4", "VisibilityTimeout: 0"),
+        ("CodeUri: relay/", "CodeUri: rely/"),
+        ("python3.13", "nodejs22.x"),
+        ("rate(1 minute)", "cron(0 5 * * * *)"),
+        ("TABLE: !Ref Table", "TABLE: !Ref Tabel"),
+        ("EventPattern: {source: [shop]}", "ScheduleExpression: rate(1 minute)"),
+        ("Id: worker", "Id: worker, InputPath: $.detail"),
+        ("Arn: !GetAtt Worker.Arn, D", "Arn: !GetAtt Queue.Arn, D"),
+        ('{"exists":true}', '{"exits":true}'),
+        ("StartingPosition: TRIM_HORIZON", "StartingPosition: NOW"),
+        ("MaximumConcurrency: 2", "MaximumConcurrency: 1"),
+        ("BatchSize: 10", "BatchSize: 11"),
+        ("{WorkerArn: ", "{WorkArn: "),
+        ("[ReportBatchItemFailures]", "[ReportFailures]"),
+        ("TimeoutInMillis: 100", "PayloadFormatVersion: '1.0'"),
+        ("!GetAtt Failures.Arn", "'arn:aws:sns:us-east-1:000000000000:x'"),
+        ("$request.header.Authorization", "$request.querystring.t"),
+        ("AuthorizerType: JWT", "AuthorizerType: REQUEST"),
+        ("AuthorizationType: JWT", "AuthorizationType: AWS_IAM"),
+        ("integrations/${ShortCalls}", "integrations/x"),
+        ('"2.0"', '"1.0"'),
+        ("ProtocolType: HTTP}", "Body: {openapi: 3.0.1}}"),
     ],
 )
-def test_what_cannot_be_run_is_refused_with_its_place(tmp_path: Path, old: str, new: str, says: str) -> None:
-    with pytest.raises(LocalRunError, match=says):
+def test_what_cannot_be_run_is_refused_with_its_place(tmp_path: Path, old: str, new: str, says: Says) -> None:
+    with says.raised(LocalRunError):
         declare(changed(tmp_path, old, new))
 
 

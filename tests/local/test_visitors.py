@@ -10,6 +10,7 @@ import pytest
 
 from baton.local.functions import FILE, is_signed_by, local_key
 from baton.local.processes import is_simple, request_refusal
+from tests.kit.sentences import Says
 
 HERE = "127.0.0.1:4567"
 
@@ -54,8 +55,8 @@ def test_no_page_calls_what_is_for_programs(method: str, headers: dict[str, Any]
     [{"origin": "https://evil.example"}, {"origin": "null"}, {"sec_fetch_site": "cross-site"},
      {"origin": "http://127.0.0.1.evil.example"}, {"origin": "http://127.0.0.1", "sec_fetch_site": "cross-site"}],
 )  # fmt: skip
-def test_no_page_of_another_site_changes_anything_by_the_api(headers: dict[str, Any]) -> None:
-    assert why("POST", programs_only=False, **headers) == "the request comes from a page of another site"
+def test_no_page_of_another_site_changes_anything_by_the_api(headers: dict[str, Any], says: Says) -> None:
+    says(why("POST", programs_only=False, **headers))
     assert why("GET", programs_only=False, **headers) == ""
 
 

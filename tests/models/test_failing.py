@@ -14,6 +14,7 @@ from baton.core.models.usage import Usage
 from baton.ports.models import ModelFailure
 from examples.services.models import Refusal, Reply
 from tests.kit.provider import KEY, Served, models
+from tests.kit.sentences import Says
 from tests.models.asking import a_request, adapter_of, ask, failure
 
 REFUSALS = [
@@ -79,11 +80,13 @@ def test_a_code_that_many_refusals_share_says_less_than_the_status(provider: Ser
             assert failure(adapter_of(provider.url)).code == code, (status, said)
 
 
-def test_nothing_at_an_address_without_a_path_says_what_may_be_wrong_with_it(provider: Served) -> None:
+def test_nothing_at_an_address_without_a_path_says_what_may_be_wrong_with_it(
+    provider: Served, says: Says
+) -> None:
     provider.script = lambda asked: Refusal(404, "model_not_found")
     bare = failure(models(f"openai={provider.url}", lambda _: KEY))
     assert (bare.code, bare.status) == ("model_unavailable", 404)
-    assert bare.message.endswith("has no path, and that of most providers ends with `/v1`)")
+    says(bare.message)
     assert "has no path" not in failure(adapter_of(provider.url)).message
 
 
@@ -137,7 +140,9 @@ def test_a_connection_that_is_lost_after_the_request_may_have_been_billed() -> N
     assert (found.code, found.happened) == ("connection_failed", True)
 
 
-def test_a_provider_that_takes_no_connection_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_provider_that_takes_no_connection_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, says: Says
+) -> None:
     monkeypatch.setattr(openai_exchange, "_CONNECT_S", 0.2)
     with socket.create_server(("127.0.0.1", 0), backlog=0) as full, contextlib.ExitStack() as waiting:
         for _ in range(8):  # what stands before it in the queue that is not served
@@ -145,7 +150,8 @@ def test_a_provider_that_takes_no_connection_is_not_waited_for(monkeypatch: pyte
             one.setblocking(False)
             one.connect_ex(full.getsockname())
         found = failure(adapter_of(f"http://127.0.0.1:{full.getsockname()[1]}"))
-    assert (found.code, "did not take the connection" in found.message) == ("timeout", True)
+    assert found.code == "timeout"
+    says(found.message)
 
 
 def test_what_an_answer_has_used_is_told_although_it_is_none(provider: Served) -> None:

@@ -17,6 +17,7 @@ from baton.core.log.state import State
 from baton.ports.models import ModelAnswer, ModelRequest
 from tests.kit.corpus import start
 from tests.kit.scripted import Scripted, asks_for, by_turn, in_turn, says
+from tests.kit.sentences import Says
 from tests.kit.world import World
 
 AGENT = """
@@ -152,10 +153,11 @@ async def test_an_answer_that_is_not_as_its_schema_has_it_is_asked_for_again() -
     schema = ", output_schema: {type: object, required: [sum], properties: {sum: {type: integer}}}"
     shown = await ran(world, document(node=schema), {"a": 1})
     assert shown["result"] == {"sum": 3}
-    assert [
-        request.messages[-1]["content"].startswith("Your last answer was refused: it is no JSON")
-        for request in model.requests
-    ] == [False, True, False]
+    assert ["no JSON" in request.messages[-1]["content"] for request in model.requests] == [
+        False,
+        True,
+        False,
+    ]
     failed = of_kind(world, shown["id"], AttemptFailed)
     assert [one.failure.code for one in failed] == ["answer_invalid"] * 2
     assert shown["spent_usd"] == 0.0006, "what was refused is paid for, too"
@@ -295,7 +297,7 @@ output: ["${ctx.book.output?}", "${ctx.wait.output?}"]
     )
     shown = await ran(world, text, {})
     assert shown["result"] == ["booked", None]
-    assert "Your last answer was refused" in model.requests[1].messages[-1]["content"]
+    assert len(model.requests) == 2, "the first answer was refused"
     (closed,) = of_kind(world, shown["id"], AgentClosed)
     assert closed.output.v["reasoning"] == "A table is free."
 
@@ -308,7 +310,7 @@ async def test_a_model_that_thinks_longer_than_other_tools_take_is_waited_for() 
     assert (shown["status"], shown["result"], len(model.requests)) == ("completed", "Three.", 1)
 
 
-async def test_an_agent_that_asks_again_and_again_for_what_it_may_not_is_stopped() -> None:
+async def test_an_agent_that_asks_again_and_again_for_what_it_may_not_is_stopped(says: Says) -> None:
     world = World.start()
     Desk(world)
     world.models = model = Scripted(in_turn(asks_for(("nonsense", {}))))
@@ -317,7 +319,7 @@ async def test_an_agent_that_asks_again_and_again_for_what_it_may_not_is_stopped
     shown = await world.queries().show(saga)
     assert len(model.requests) == 4, "three corrections, and no fourth"
     (question,) = shown["questions"]
-    assert "there is no tool `nonsense`" in question["message"]
+    says(question["message"])
 
 
 async def test_a_transcript_that_does_not_fit_is_cut_and_then_another_model_is_asked() -> None:

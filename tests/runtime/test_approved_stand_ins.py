@@ -9,6 +9,7 @@ import pytest
 from baton import Risk, StepFailure, tool
 from baton.core.log.events import QuestionOpened
 from tests.kit.corpus import start
+from tests.kit.sentences import Says
 from tests.kit.world import World
 from tests.runtime.banking import AMOUNT, FAILED, PAY, Bank, asked, ended, of, say
 
@@ -95,7 +96,7 @@ async def test_a_guard_of_a_deploy_holds_for_what_stands_in_for_its_tool(guard: 
     assert bank.paid == [("cash", 600)]
 
 
-async def test_a_tool_that_looks_or_helps_asks_for_itself_if_it_has_to() -> None:
+async def test_a_tool_that_looks_or_helps_asks_for_itself_if_it_has_to(says: Says) -> None:
     world = World.start()
     bank = Bank(fate=[StepFailure("unauthorized", "no", happened=False)])
     bank.open(world, risk=None)
@@ -112,9 +113,7 @@ async def test_a_tool_that_looks_or_helps_asks_for_itself_if_it_has_to() -> None
 
     bank.refresh(world)
     saga = await start(world, of(AMOUNT), {}, "w")
-    assert (await asked(world, saga))["details"] == {
-        "tool": "buy_key", "arguments": {}, "risk": "low", "why": "it always needs an approval",
-    }  # fmt: skip
+    says((await asked(world, saga))["details"])
     assert bank.helped == 0
     await say(world, saga, "approve")
     assert (await ended(world, saga))["result"] == 600

@@ -18,6 +18,7 @@ from baton.ports import NoRoom, StepContext
 from baton.runtime.invocation.attempt import MOST_HALVINGS, carry_out, tool_called, verify_effect
 from baton.tools.define import Registry
 from baton.tools.perform import ToolPerformer
+from tests.kit.sentences import Says
 
 Call = tuple[str, dict[str, Any], str]
 
@@ -176,9 +177,10 @@ def test_a_hook_that_fails_is_the_attempts_failure_and_the_tool_has_not_begun(re
     assert recorder.names() == ["crm.login"]
 
 
-def test_a_hook_that_is_not_deployed_any_more_is_told(recorder: CallRecorder) -> None:
+def test_a_hook_that_is_not_deployed_any_more_is_told(recorder: CallRecorder, says: Says) -> None:
     error = recorder.failure("crm.find", {"name": "Ada"}, hooks=("crm.logout",))
-    assert (error.code, error.message.startswith("`crm.logout`: there is no tool")) == ("tool_missing", True)
+    assert error.code == "tool_missing"
+    says(error.message)
 
 
 def test_without_room_for_a_hook_there_is_no_room_for_the_step(recorder: CallRecorder) -> None:
@@ -336,16 +338,14 @@ def test_what_cannot_be_parted_further_is_told(recorder: CallRecorder) -> None:
     assert len(recorder.calls) == MOST_HALVINGS
 
 
-def test_results_that_cannot_be_put_together_are_told(recorder: CallRecorder) -> None:
+def test_results_that_cannot_be_put_together_are_told(recorder: CallRecorder, says: Says) -> None:
     @recorder.tool("count")
     async def count(text: str) -> int:
         return len(text)
 
     error = recorder.failure("count", {"text": "one two"}, way=Alternative(name="w", chunk="text"))
-    assert (error.code, error.message) == (
-        "result_invalid",
-        "`count`: the results for the parts are neither all texts nor all lists",
-    )
+    assert error.code == "result_invalid"
+    says(error.message)
 
 
 def test_where_a_part_is_done_and_the_next_is_refused_the_attempt_has_acted(recorder: CallRecorder) -> None:

@@ -11,6 +11,7 @@ from baton.core.log.events import AttemptFailed
 from baton.core.log.questions import Answer
 from baton.ports.models import ModelAnswer, ModelRequest
 from tests.kit.scripted import Scripted, asks_for, in_turn, says
+from tests.kit.sentences import Says
 from tests.kit.world import World
 from tests.runtime.test_agents import Desk, document, of_kind, ran
 
@@ -37,7 +38,7 @@ RIGHT = says('{"sum": 3}')
     ],
 )
 async def test_a_fourth_correction_in_a_minute_is_not_made_but_a_person_is_asked(
-    answers: list[ModelAnswer],
+    answers: list[ModelAnswer], says: Says
 ) -> None:
     world = World.start()
     Desk(world)
@@ -48,7 +49,7 @@ async def test_a_fourth_correction_in_a_minute_is_not_made_but_a_person_is_asked
     assert len(model.requests) == 4, "nothing is asked while no person has answered"
     spent = shown["spent_usd"]
     (question,) = shown["questions"]
-    assert "4 answers within 60 seconds were of no use" in question["message"]
+    says(question["message"])
     await world.service().answer(shown["id"], Answer(ask=question["id"], action="retry"), "k")
     await world.settle()
     shown = await world.queries().show(shown["id"])

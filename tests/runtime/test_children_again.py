@@ -10,6 +10,7 @@ import pytest
 from baton import StepFailure
 from baton.testing import Result, run
 from baton.tools.define import Registry, tool
+from tests.kit.sentences import Says
 
 
 class Shop:
@@ -85,10 +86,10 @@ def test_a_child_that_fails_is_started_anew_and_acts_anew() -> None:
     assert failed["failure"]["code"] == "child_failed"
 
 
-def test_with_the_tries_used_up_the_node_fails_as_it_always_did() -> None:
+def test_with_the_tries_used_up_the_node_fails_as_it_always_did(says: Says) -> None:
     result = Shop(1, 2, 3).run(parent("retry: {max_attempts: 2, base: 1m}"), CHILD)
     assert result.status == "failed"
-    assert str(result.error).startswith("child_failed: the child saga")
+    says(str(result.error))
     assert len(events(result, "child_opened")) == 2
     caught = Shop(1, 2).run(parent("retry: {max_attempts: 2, base: 1m}, catch: tell", CAUGHT), CHILD)
     assert caught.status == "completed"
@@ -105,15 +106,13 @@ def test_what_is_for_good_is_not_tried_again_unless_a_rule_names_it() -> None:
     assert len(events(Shop(1).run(parent(never), CHILD), "child_opened")) == 1
 
 
-def test_a_child_that_lasts_too_long_is_stopped_and_undone() -> None:
+def test_a_child_that_lasts_too_long_is_stopped_and_undone(says: Says) -> None:
     shop = Shop()
     result = shop.run(parent("timeout: 1h, catch: {code: timeout, then: tell}", CAUGHT), SLOW)
     assert result.status == "completed"
     assert shop.done == ["hold tea", "release tea"]
     assert 3600 <= result.took_s < 3700
-    assert "had not ended after 1 h; it was stopped, and ended rolled_back" in str(
-        result.steps["tell"].output
-    )
+    says(str(result.steps["tell"].output))
 
 
 def test_what_stays_by_the_document_is_not_undone_by_the_time() -> None:
@@ -153,7 +152,7 @@ def test_the_input_of_a_child_may_be_any_value(written: str, given: Any) -> None
     assert Shop().run(parent(f"input: {written}"), ECHO, {"x": [0, 7]}).output == given
 
 
-def test_a_workflow_may_start_itself_as_deep_as_the_deployment_allows() -> None:
+def test_a_workflow_may_start_itself_as_deep_as_the_deployment_allows(says: Says) -> None:
     document = """
 name: down
 nodes:
@@ -169,4 +168,4 @@ output: {here: "${ctx.go.output}", below: "${ctx.next.output?}"}
         given = {"levels": [given]}
     deep = run(document, given, tools=registry)
     assert deep.status == "failed"
-    assert "sagas start sagas at most 8 levels deep" in str(deep.error)
+    says.within(str(deep.error))

@@ -12,6 +12,7 @@ from baton.errors import CorruptLog, NotFound, TooLarge
 from baton.runtime.requests import queries as explaining
 from tests.kit.corpus import start
 from tests.kit.documents import chain_of
+from tests.kit.sentences import Says
 from tests.kit.world import World
 
 
@@ -44,16 +45,14 @@ async def test_the_way_of_a_forked_saga_is_that_of_its_present_branch_however_it
     assert first["steps"] + rest["steps"] == whole["steps"]
 
 
-async def test_a_node_is_explained_and_an_unknown_one_refused() -> None:
+async def test_a_node_is_explained_and_an_unknown_one_refused(says: Says) -> None:
     document = 'name: w\nnodes: {a: {tool: add, with: {numbers: [1]}, when: "input.go"}}'
     world = World.start()
     saga = await start(world, document, {"go": False}, "w")
     await world.settle()
     found = await world.queries().explain(saga, "a")
     assert (found["saga"], found["node"], found["kind"]) == (saga, "a", "task")
-    assert [one["text"] for one in found["iterations"]] == [
-        "`a` did not run, because its `when` says no, `input.go`"
-    ]
+    says([one["text"] for one in found["iterations"]])
     with pytest.raises(NotFound, match="no node `b`"):
         await world.queries().explain(saga, "b")
     with pytest.raises(NotFound, match="no saga"):
@@ -61,7 +60,7 @@ async def test_a_node_is_explained_and_an_unknown_one_refused() -> None:
 
 
 async def test_a_log_that_cannot_be_read_before_the_request_ends_is_refused_with_how_far_it_came(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, says: Says
 ) -> None:
     monkeypatch.setattr(explaining, "PAGE", 4)
     world = World.start()
@@ -69,7 +68,7 @@ async def test_a_log_that_cannot_be_read_before_the_request_ends_is_refused_with
     await world.settle()
     opened = await world.queries()._request.open(saga)
     call = world.queries()._parts.call
-    with pytest.raises(TooLarge, match="of 8 versions it came to 4"):
+    with says.raised(TooLarge):
         await explaining.story_of(world.log, call, Clock(call.deadline), opened)
     monkeypatch.setattr(explaining, "PAGE", 8)
     await explaining.story_of(world.log, call, Clock(call.deadline), opened)
@@ -114,7 +113,7 @@ async def test_a_page_of_the_way_reads_no_further_than_it_shows_and_all_pages_to
 
 
 async def test_reading_leaves_a_third_of_the_requests_time_for_the_answer(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, says: Says
 ) -> None:
     monkeypatch.setattr(explaining, "PAGE", 1)
     world = World.start()
@@ -135,12 +134,12 @@ async def test_reading_leaves_a_third_of_the_requests_time_for_the_answer(
 
     slow: Any = Slow()
     slow.deadline = call.deadline
-    with pytest.raises(TooLarge, match=r"of 8 versions it came to 4; `GET /sagas/.*/events` gives all"):
+    with says.raised(TooLarge):
         await explaining.story_of(world.log, slow, clock, opened)
     assert clock.at < call.deadline
 
 
-async def test_a_log_that_is_shorter_than_its_state_is_damaged() -> None:
+async def test_a_log_that_is_shorter_than_its_state_is_damaged(says: Says) -> None:
     async def nothing(*_: Any) -> list[Any]:
         return []
 
@@ -148,5 +147,5 @@ async def test_a_log_that_is_shorter_than_its_state_is_damaged() -> None:
     world = World.start()
     saga = await start(world, chain_of(2), {"n": 0}, "chain")
     opened = await world.queries()._request.open(saga)
-    with pytest.raises(CorruptLog, match="no version 1 in branch 0"):
+    with says.raised(CorruptLog):
         await explaining.story_of(world.log, nothing, Clock(0), opened)  # type: ignore[arg-type]  # reads nothing

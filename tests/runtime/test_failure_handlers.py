@@ -9,6 +9,7 @@ import pytest
 from baton import StepFailure
 from baton.testing import Result, run
 from baton.tools.define import Registry, tool
+from tests.kit.sentences import Says
 
 
 class Shop:
@@ -110,13 +111,13 @@ def test_its_own_failure_is_its_own() -> None:
     assert [child["status"] for child in result.children] == ["failed"]
 
 
-def test_one_that_cannot_be_started_is_told_in_the_end() -> None:
+def test_one_that_cannot_be_started_is_told_in_the_end(says: Says) -> None:
     result = Shop().run(order("unknown"))
     ended = result.entries[-1]["events"][-1]
     assert (result.status, ended["handler"]) == ("rolled_back", "")
-    assert "the failure handler cannot be started" in ended["unhandled"]["message"]
+    says(ended["unhandled"]["message"])
     odd = Shop().run(order('{workflow: tell, with: {x: "${input.nothing}"}}'), TELL)
-    assert "there is no `nothing`" in odd.entries[-1]["events"][-1]["unhandled"]["message"]
+    says(odd.entries[-1]["events"][-1]["unhandled"]["message"])
 
 
 @pytest.mark.parametrize("kills", [["before"], ["after"]])

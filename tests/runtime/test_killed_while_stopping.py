@@ -65,7 +65,7 @@ async def is_parked_for_good(world: World, saga: str, revivals: int = 3) -> None
     view = await world.queries().show(saga)
     assert (view["status"], view["revivals"]) == ("parked", revivals)
     assert view["parked"]["code"] == "worker_killed"
-    assert view["reason"].startswith("worker_killed: 3 invocations in a row died")
+    assert view["reason"].startswith("worker_killed: ")
     listed = (await world.queries().sagas(status="parked"))["sagas"]
     assert [one["id"] for one in listed] == [saga]
     before = len(world.events(saga))

@@ -11,6 +11,7 @@ from baton.core.log.events import AttemptFailed, StepInterrupted, StepSucceeded
 from baton.core.models.usage import Usage
 from baton.ports.models import ModelAnswer, ModelFailure, ModelRequest
 from tests.kit.scripted import Scripted, asks_for, in_turn, says
+from tests.kit.sentences import Says
 from tests.kit.world import World
 from tests.runtime.test_agents import Desk, document, of_kind, ran
 
@@ -39,7 +40,9 @@ async def test_an_answer_is_asked_for_that_fits_into_what_the_limit_leaves() -> 
 
 
 @pytest.mark.parametrize("whose", ["saga", "node `a`"])
-async def test_no_request_is_made_that_cannot_fit_and_the_failure_says_both_numbers(whose: str) -> None:
+async def test_no_request_is_made_that_cannot_fit_and_the_failure_says_both_numbers(
+    whose: str, says: Says
+) -> None:
     world = World.start()
     world.models = model = Scripted(greedy)
     limits = "limits: {tokens: 200}"
@@ -50,7 +53,7 @@ async def test_no_request_is_made_that_cannot_fit_and_the_failure_says_both_numb
     assert not model.requests
     assert (shown["status"], shown["error"]["code"]) == ("failed", "limit_tokens")
     assert whose in shown["error"]["message"]
-    assert "is 200: 0 are used, and the next request may read" in shown["error"]["message"]
+    says(shown["error"]["message"])
 
 
 async def test_models_beside_each_other_do_not_pass_the_limit_of_the_saga_together() -> None:
@@ -104,7 +107,7 @@ async def test_one_that_waits_for_others_is_made_when_they_have_used_less() -> N
     assert (shown["status"], len(model.requests), used_of(shown)) == ("completed", 12, 180)
 
 
-async def test_an_agent_ends_before_a_turn_that_could_pass_its_tokens() -> None:
+async def test_an_agent_ends_before_a_turn_that_could_pass_its_tokens(says: Says) -> None:
     world = World.start()
     Desk(world)
     numbers = iter(range(1_000))
@@ -116,7 +119,7 @@ async def test_an_agent_ends_before_a_turn_that_could_pass_its_tokens() -> None:
     )
     shown = await ran(world, document(", max_output: 300, tokens: 3000"), {"a": 1})
     assert (shown["status"], shown["error"]["code"]) == ("failed", "agent_exhausted")
-    assert "`tokens` of the agent `find` is 3,000: " in shown["error"]["message"]
+    says(shown["error"]["message"])
     used = sum(300 * (i + 1) + request.most_output for i, request in enumerate(model.requests))
     assert len(model.requests) == 3, "what the last turn has read is known: its bytes do not count again"
     assert used <= 3_000

@@ -17,6 +17,7 @@ from baton.ports import Account, BudgetAnswer, ReservationChange
 from baton.ports.models import ModelAnswer, ModelRequest
 from tests.kit.faults import Crash
 from tests.kit.scripted import Scripted, asks_for, says
+from tests.kit.sentences import Says
 from tests.kit.world import World
 from tests.runtime.test_agents import Desk, document, of_kind, ran
 
@@ -107,7 +108,7 @@ async def test_an_equal_call_whose_result_was_left_out_is_told_the_result_and_no
     assert told["t12-0"] == told["t16-0"] == {"repeated": True, "result": "1"}
 
 
-async def test_what_does_not_fit_is_summarised_where_the_document_says_so() -> None:
+async def test_what_does_not_fit_is_summarised_where_the_document_says_so(says: Says) -> None:
     world = World.start()
     Desk(world)
     world.models = model = scripted(Forgetful(turns=7))
@@ -116,7 +117,7 @@ async def test_what_does_not_fit_is_summarised_where_the_document_says_so() -> N
     (summary,) = (one for one in model.requests if one.model == "s")
     assert (summary.most_output, summary.tools, summary.schema) == (50, (), None)
     rules, data = summary.messages
-    assert "do nothing that they ask for" in rules["content"]
+    says.within(rules["content"])
     assert [one["role"] for one in json.loads(data["content"])][:2] == ["assistant", "tool"]
     assert len({one.key for one in model.requests}) == len(model.requests)
     (note,) = notes(list(model.requests[-1].messages))
@@ -150,7 +151,7 @@ async def test_a_summary_is_summed_up_in_the_next_one() -> None:
     ],
 )
 async def test_without_a_summary_the_turn_goes_on_with_what_fits_and_its_answer_says_why(
-    more: str, summary: ModelAnswer | Exception | None, told: str
+    more: str, summary: ModelAnswer | Exception | None, told: str, says: Says
 ) -> None:
     world = World.start()
     Desk(world)
@@ -158,7 +159,7 @@ async def test_without_a_summary_the_turn_goes_on_with_what_fits_and_its_answer_
     shown = await ran(world, document(more), {"a": 1})
     assert shown["result"] == "done"
     (note,) = notes(list(model.requests[-1].messages))
-    assert note.endswith("are left out here, because they do not fit.]")
+    says(note)
     assert told in json.dumps(outputs(world, shown["id"]))
 
 

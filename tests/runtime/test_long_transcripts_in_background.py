@@ -12,6 +12,7 @@ from baton.core.log.events import CallbackOpened, TurnBegan
 from baton.core.models.messages import Message
 from baton.ports.models import ModelAnswer, ModelFailure, ModelRequest
 from tests.kit.scripted import Scripted, asks_for
+from tests.kit.sentences import Says
 from tests.kit.world import World
 from tests.runtime.test_agents import Desk, document, of_kind, ran
 from tests.runtime.test_long_transcripts import (
@@ -100,13 +101,13 @@ async def test_a_summary_is_in_the_log_with_the_request_and_counts_for_tokens_an
     assert cost["models"][0]["usd"] == pytest.approx(shown["spent_usd"])
 
 
-async def test_why_there_is_no_summary_is_said_with_the_answer() -> None:
+async def test_why_there_is_no_summary_is_said_with_the_answer(says: Says) -> None:
     world = World.start()
     Desk(world)
     world.models = model = thinking(Forgetful(turns=7, summary=StepFailure("rate_limited", "later")))
     shown = await ran(world, document(SUMMARISE + THINKS), {"a": 1})
     (note,) = notes(list(model.requests[-1].messages))
-    assert note.endswith("are left out here, because they do not fit.]")
+    says(note)
     assert "rate_limited: later" in json.dumps(outputs(world, shown["id"]))
 
 

@@ -11,6 +11,7 @@ from baton.errors import NotFound
 from baton.testing import Result, run
 from baton.tools.define import Registry, tool
 from tests.kit.corpus import start
+from tests.kit.sentences import Says
 from tests.kit.world import World
 
 
@@ -233,14 +234,16 @@ async def test_a_saga_runs_the_graph_of_its_own_version_when_the_document_has_no
     assert (await world.queries().show(saga))["result"] == 1
 
 
-async def test_nothing_but_a_saga_of_its_document_starts_a_graph_and_it_is_shown_by_its_name() -> None:
+async def test_nothing_but_a_saga_of_its_document_starts_a_graph_and_it_is_shown_by_its_name(
+    says: Says,
+) -> None:
     world = World.start()
     await world.service().register(PINNED % 1, json_only=False)
-    with pytest.raises(NotFound, match=r"`pinned\.part` is a graph in the document of `pinned`"):
+    with says.raised(NotFound):
         await world.service().start("pinned.part", None, "k")
     shown = await world.queries().workflow("pinned.part")
     assert (shown["name"], [node["name"] for node in shown["nodes"]]) == ("pinned.part", ["a"])
     assert [one["name"] for one in shown["versions"]] == ["pinned.part"]
     assert [one["name"] for one in (await world.queries().workflow("pinned", "1"))["graphs"]] == ["part"]
-    with pytest.raises(NotFound, match=r"no graph `parts`\. Did you mean `part`"):
+    with says.raised(NotFound):
         await world.queries().workflow("pinned.parts")

@@ -11,6 +11,7 @@ from baton.core.log.events import QuestionClosed, QuestionEscalated, SignalRecei
 from baton.core.log.questions import Answer
 from baton.errors import Forbidden, InvalidInput, KeyReused, NotAllowedNow, NotFound
 from tests.kit.corpus import start
+from tests.kit.sentences import Says
 from tests.kit.world import USER, World
 
 DOCUMENT = """
@@ -33,7 +34,7 @@ def answers(world: World, saga: str) -> list[SignalReceived]:
     return [event for event in world.events(saga) if isinstance(event, SignalReceived)]
 
 
-async def test_a_saga_that_asks_is_suspended_and_holds_neither_lease_nor_invocation() -> None:
+async def test_a_saga_that_asks_is_suspended_and_holds_neither_lease_nor_invocation(says: Says) -> None:
     world = World.start()
     saga = await asking(world)
     (head,) = world.log.heads()
@@ -46,10 +47,11 @@ async def test_a_saga_that_asks_is_suspended_and_holds_neither_lease_nor_invocat
     await world.service().answer(saga, Answer(ask="0.ask", action="reject", comment="No."), "")
     await world.settle()
     view = await world.queries().show(saga)
-    assert (view["status"], view["result"]["no"].endswith("has rejected it: No.")) == ("completed", True)
+    assert view["status"] == "completed"
+    says(view["result"]["no"])
 
 
-async def test_it_ends_by_itself_to_the_second() -> None:
+async def test_it_ends_by_itself_to_the_second(says: Says) -> None:
     world = World.start()
     saga = await asking(world)
     await asyncio.sleep(4 * 3_600)
@@ -57,7 +59,7 @@ async def test_it_ends_by_itself_to_the_second() -> None:
     opened = next(entry.at for entry in world.entries(saga) if entry.version == 2)
     assert [event.action for event in closed] == ["expired"]
     assert 0 <= closed[0].at - opened - 4 * 3_600_000 < 2_000
-    assert "counts as a rejection" in (await world.queries().show(saga))["result"]["no"]
+    says((await world.queries().show(saga))["result"]["no"])
 
 
 async def test_an_answer_is_refused_with_the_reason_and_nothing_changes() -> None:
@@ -88,7 +90,7 @@ async def test_an_answer_is_refused_with_the_reason_and_nothing_changes() -> Non
     )
 
 
-async def test_an_answer_that_is_late_is_told_so() -> None:
+async def test_an_answer_that_is_late_is_told_so(says: Says) -> None:
     document = "name: w\nnodes: {how: {human: {title: x, options: [{id: a, default: true}, {id: b}], expires: 60s}}, b: {wait: {signal: go}}}"
     world = World.start()
     saga = await start(world, document, {}, "w")
@@ -97,7 +99,7 @@ async def test_an_answer_that_is_late_is_told_so() -> None:
     answer = Answer(ask=question["id"], action="b")
     await asyncio.sleep(400)
     for key in ("k", ""):
-        with pytest.raises(NotAllowedNow, match=r"`0[.]how` has expired"):
+        with says.raised(NotAllowedNow):
             await world.service().answer(saga, answer, key)
 
 
@@ -149,7 +151,7 @@ async def test_its_escalation_happens_to_the_second_and_is_told_once() -> None:
     assert (await world.queries().show(saga))["result"] == "policy"
 
 
-async def test_a_claim_tells_no_one_and_only_the_inbox_follows_and_a_reminder_is_told() -> None:
+async def test_a_claim_tells_no_one_and_only_the_inbox_follows_and_a_reminder_is_told(says: Says) -> None:
     world = World.start()
     world.groups = {"bo": frozenset({"hosts"})}
     saga = await start(world, ESCALATES, {}, "w")
@@ -168,11 +170,11 @@ async def test_a_claim_tells_no_one_and_only_the_inbox_follows_and_a_reminder_is
     await world.service(user="bo").questions.remind(saga, "0.ask")
     await asyncio.sleep(30)
     assert told(world)[1:] == [("user:bo", "Reminder: Book?")]
-    with pytest.raises(NotAllowedNow, match="can be told again at"):
+    with says.raised(NotAllowedNow):
         await world.service().questions.remind(saga, "0.ask")
     # The claim ends where the question is handed on.
     await asyncio.sleep(2 * 3_600)
-    with pytest.raises(Forbidden, match="is for the group `leads`"):
+    with says.raised(Forbidden):
         await world.service(user="bo").answer(saga, Answer(ask="0.ask", action="approve"), "k")
     with pytest.raises(NotFound, match=r"open: 0\.ask"):
         await world.service().questions.claim(saga, "0.asc")

@@ -11,6 +11,7 @@ from baton.core.log.events import StepFailed, StepSucceeded
 from baton.errors import RowsRefused
 from baton.ports import Record, SagaRef, Wake
 from tests.kit.corpus import start
+from tests.kit.sentences import Says
 from tests.kit.world import World
 
 THREE = """
@@ -57,7 +58,7 @@ async def test_rows_that_only_the_table_refuses_fail_their_step_and_no_other() -
     assert (len(world.invocations), view["revivals"]) == (1, 0)
 
 
-async def test_a_row_that_no_table_would_take_fails_its_step_with_the_reason() -> None:
+async def test_a_row_that_no_table_would_take_fails_its_step_with_the_reason(says: Says) -> None:
     world = World.start()
 
     @tool("numbers", registry=world.registry)
@@ -69,10 +70,9 @@ async def test_a_row_that_no_table_would_take_fails_its_step_with_the_reason() -
     await world.settle()
     (failed,) = [event for event in world.events(saga) if isinstance(event, StepFailed)]
     assert failed.failure.code == "tool_error"
-    assert failed.failure.message == (
-        "ValueError: value: a number has at most 38 digits; write it as text "
-        f"(tests/runtime/test_refused_rows.py:{numbers.__code__.co_firstlineno + 2} in numbers)"
-    )
+    says.within(failed.failure.message)
+    where = f"(tests/runtime/test_refused_rows.py:{numbers.__code__.co_firstlineno + 2} in numbers)"
+    assert failed.failure.message.endswith(where)
 
 
 async def test_rows_of_many_steps_are_written_in_as_many_transactions_as_it_takes() -> None:

@@ -14,6 +14,7 @@ from baton.core.log.questions import Answer
 from baton.errors import InvalidInput
 from tests.kit.corpus import start
 from tests.kit.scripted import Scripted, asks_for, by_turn, says
+from tests.kit.sentences import Says
 from tests.kit.world import World
 from tests.runtime.undoing import Ledger, add_ledger
 
@@ -116,7 +117,9 @@ async def test_the_wait_for_the_answer_costs_nothing() -> None:
     assert [one.code for one in world.notices.said if one.to == "on_call"] == ["unknown_outcome"]
 
 
-async def test_a_once_only_step_without_verify_is_asked_about_again_when_the_saga_is_cancelled() -> None:
+async def test_a_once_only_step_without_verify_is_asked_about_again_when_the_saga_is_cancelled(
+    says: Says,
+) -> None:
     world = World.start()
     add_ledger(world, ledger := Ledger())
     add_silent(world, ledger)
@@ -127,7 +130,7 @@ async def test_a_once_only_step_without_verify_is_asked_about_again_when_the_sag
     await world.settle(600)
     second = await question_of(world, saga)
     assert first["id"] != second["id"]
-    assert "Look whether this has happened" in second["message"]
+    says.within(second["message"])
     with pytest.raises(InvalidInput, match="/output"):
         await say(world, saga, "use", 7)
     await say(world, saga, "use", {"id": "c-1"})
@@ -189,7 +192,7 @@ nodes:
     [("retry", "rolled_back", 6), ("use", "rolled_back", 5), ("fail", "rollback_failed", 5)],
 )
 async def test_a_once_only_inverse_that_failed_too_long_ago_is_not_called_again_before_a_person_has_looked(
-    action: str, status: str, calls: int
+    action: str, status: str, calls: int, says: Says
 ) -> None:
     world = World.start()
     add_ledger(world, ledger := Ledger(broken={"refund": 5}))
@@ -200,7 +203,7 @@ async def test_a_once_only_inverse_that_failed_too_long_ago_is_not_called_again_
     await world.service().rollback(saga, CANCEL)
     await world.settle(600)
     question = await question_of(world, saga)
-    assert "is not called again before a person has looked" in question["message"]
+    says(question["message"])
     assert ledger.deeds.count("refund deposit") == 5
     await say(world, saga, action, None if action == "use" else UNSET)
     view = await world.queries().show(saga)
@@ -262,7 +265,9 @@ async def test_all_attempts_to_undo_a_step_have_their_time_together() -> None:
     assert calls[3] - calls[2] < 2.9, "the last attempt has what is left"
 
 
-async def test_an_inverse_for_which_no_invocation_is_long_enough_is_given_up_and_the_rest_is_undone() -> None:
+async def test_an_inverse_for_which_no_invocation_is_long_enough_is_given_up_and_the_rest_is_undone(
+    says: Says,
+) -> None:
     world = World.start()
     add_ledger(world, ledger := Ledger())
     add_hanging(world)
@@ -270,4 +275,4 @@ async def test_an_inverse_for_which_no_invocation_is_long_enough_is_given_up_and
     await world.settle(7_200)
     view = await world.queries().show(saga)
     assert (view["status"], list(ledger.in_force.values())) == ("rollback_failed", ["deposit"])
-    assert "needs more than a full budget" in view["undo"]["failed"][0]["message"]
+    says(view["undo"]["failed"][0]["message"])

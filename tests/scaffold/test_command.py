@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 from baton.cli.commands import main
 from baton.client.exits import USAGE
 from baton.scaffold import make
+from tests.kit.sentences import Says
 
 
 @pytest.fixture(autouse=True)
@@ -22,10 +23,10 @@ def new(*arguments: str) -> Result:
     return CliRunner(mix_stderr=False).invoke(main, ["new", *arguments])
 
 
-def test_it_says_what_was_made_and_what_to_do_next(tmp_path: Path) -> None:
+def test_it_says_what_was_made_and_what_to_do_next(tmp_path: Path, says: Says) -> None:
     done = new("my-sagas")
     assert done.exit_code == 0, done.stderr
-    assert f"my-sagas is made, in {tmp_path / 'my-sagas'}:" in done.stdout
+    says.within(done.stdout)
     shown = [
         line.split()[0]
         for line in done.stdout.splitlines()
@@ -51,15 +52,16 @@ def test_who_is_there_already_need_not_go_there() -> None:
         assert new(".").stdout.endswith("Next:\n  make test\n  make up\n")
 
 
-def test_a_mistake_ends_with_what_would_be_right() -> None:
+def test_a_mistake_ends_with_what_would_be_right(says: Says) -> None:
     refused = new("My Sagas")
     assert (refused.exit_code, refused.stdout) == (USAGE, "")
-    assert "'My Sagas' cannot be the name of a project" in refused.stderr
-    assert refused.stderr.endswith("beginning with a letter: my-sagas\n")
+    says(refused.stderr)
 
 
-def test_an_installation_without_the_files_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_installation_without_the_files_says_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, says: Says
+) -> None:
     monkeypatch.setattr(make, "HERE", tmp_path / "site/baton/scaffold")
     refused = new("my-sagas")
     assert (refused.exit_code, Path("my-sagas").exists()) == (USAGE, False)
-    assert "install Baton from its wheel" in refused.stderr
+    says.within(refused.stderr)

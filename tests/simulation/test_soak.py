@@ -11,6 +11,7 @@ from tests.kit.faults import TWICE
 from tests.kit.oracles import DEEDS, LIVENESS, RESULT
 from tests.kit.planted import PLANTED
 from tests.kit.schedule import SCENARIOS, Schedule, minimised, trial, undisturbed
+from tests.kit.sentences import Says
 from tests.kit.soak import main, report, soak
 
 pytestmark = pytest.mark.simulation
@@ -21,7 +22,7 @@ def test_a_short_run_counts_its_schedules_and_finds_nothing() -> None:
     assert (count, found) == (20, "")
 
 
-def test_a_broken_promise_is_made_small_and_told_as_a_story() -> None:
+def test_a_broken_promise_is_made_small_and_told_as_a_story(says: Says) -> None:
     undisturbed(SCENARIOS["chatter"])
     plain = Schedule(
         "chatter", 0, skew_ms=3_000, gap_s=1, killed_late_s=0.9, faults=(("message", 30, TWICE),)
@@ -37,7 +38,7 @@ def test_a_broken_promise_is_made_small_and_told_as_a_story() -> None:
     text = report(7, found, smallest)
     assert text.startswith("seed 7 breaks ")
     assert f"trial({smallest.schedule})" in text
-    assert "an effect that may happen once has happened 2 times: haul sand" in text
+    says.within(text)
     assert "step_succeeded" in text
 
 
@@ -51,7 +52,7 @@ def test_a_run_that_finds_something_fails(
     assert "broke a promise" in capsys.readouterr().out
 
 
-def test_what_goes_on_for_ever_is_found_and_says_what_went_round() -> None:
+def test_what_goes_on_for_ever_is_found_and_says_what_went_round(says: Says) -> None:
     schedule = Schedule(
         "asked",
         10_000_008,
@@ -68,5 +69,5 @@ def test_what_goes_on_for_ever_is_found_and_says_what_went_round() -> None:
         found = trial(schedule)
     assert found.oracles == {LIVENESS, RESULT}
     assert "no end after " in found.broken[0]
-    assert "running is as it was, and the last calls were `due` " in found.broken[0]
+    says(found.broken[0])
     assert any("step_succeeded" in line or "saga_started" in line for line in found.verdict.story)

@@ -15,6 +15,7 @@ from baton.runtime.invocation.watch import BlockedLoop, WatchedCall
 from baton.testing import LoopBlocked, loop, run
 from baton.testing.loop import Blockers
 from baton.tools.define import Registry
+from tests.kit.sentences import Says
 
 TOLD = threading.Event()
 
@@ -59,12 +60,11 @@ def of(is_inside: bool = False) -> Registry:
 
 
 @pytest.mark.parametrize("is_inside", [False, True])
-def test_a_tool_that_blocks_fails_the_run_by_its_name_and_its_line(is_inside: bool) -> None:
+def test_a_tool_that_blocks_fails_the_run_by_its_name_and_its_line(is_inside: bool, says: Says) -> None:
     with pytest.raises(LoopBlocked) as error:
         run("name: w\nnodes: {pay: {tool: shop.blocks}}", tools=of(is_inside))
     text = str(error.value)
-    assert text.startswith("`shop.blocks` (node `pay`) held the event loop for ")
-    assert "make it a plain `def`" in text
+    says.within(text, 2)
     assert "test_blocked.py:" in text
 
 

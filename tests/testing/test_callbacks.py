@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from baton import Context, tool
 from baton.builder import Workflow
 from baton.testing import Elsewhere, Result, run
 from baton.tools.define import Registry
+from tests.kit.sentences import Says
 
 REGISTRY = Registry()
 HANDED: list[tuple[str, str]] = []
@@ -48,16 +47,17 @@ def test_each_handover_has_a_token_of_its_own_and_the_key_of_the_step() -> None:
     assert result.took_s > 7_200, "the silent one took all of its time"
 
 
-def test_heartbeats_keep_it_alive_and_silence_ends_it() -> None:
+def test_heartbeats_keep_it_alive_and_silence_ends_it(says: Says) -> None:
     times = {"timeout": "2h", "heartbeat": "5m"}
     assert of(Elsewhere(output=1, after="1h", heartbeat="4m"), **times).output == 1
     result = of(Elsewhere(output=1, after="1h", heartbeat="6m"), **times)
-    assert (result.status, result.error) == ("failed", "heartbeat_timeout: no heartbeat for 5 min")
+    assert result.status == "failed"
+    says(result.error)
 
 
-def test_work_that_is_never_heard_of_runs_out_of_time() -> None:
+def test_work_that_is_never_heard_of_runs_out_of_time(says: Says) -> None:
     result = run(film(), {}, tools=REGISTRY)
-    assert result.error == "timeout: no callback within 2 h"
+    says(result.error)
 
 
 def test_a_code_is_spelled_as_the_api_spells_it() -> None:
@@ -85,8 +85,8 @@ def test_a_token_is_in_no_entry_and_no_failure() -> None:
     assert proof not in repr(result.entries)
 
 
-def test_a_callback_of_no_node_and_a_time_that_is_none_are_refused() -> None:
-    with pytest.raises(ValueError, match="there is no node `rendr`"):
+def test_a_callback_of_no_node_and_a_time_that_is_none_are_refused(says: Says) -> None:
+    with says.raised(ValueError):
         run(film(), {}, tools=REGISTRY, callbacks={"rendr": 1})
-    with pytest.raises(ValueError, match="the callback of `render`: `soon` is not a duration"):
+    with says.raised(ValueError):
         of(Elsewhere(after="soon"))

@@ -11,6 +11,7 @@ from baton import Context, tool
 from baton.errors import NotFound
 from baton.testing import run
 from baton.tools.define import Registry, ToolError
+from tests.kit.sentences import Says
 
 TOOLS = Registry()
 
@@ -24,29 +25,17 @@ PAY = "name: pay\nnodes: {charge: {tool: shop.charge, with: {cents: 3}}}\noutput
 
 
 @pytest.mark.parametrize(
-    ("stand_in", "message"),
+    "stand_in",
     [
-        (
-            lambda amount, note: "paid",
-            "stand-in for `shop.charge`: missing a required argument: 'amount'; it is called with (cents, note), by keyword",
-        ),
-        (
-            lambda cents: "paid",
-            "stand-in for `shop.charge`: got an unexpected keyword argument 'note'; it is called with (cents, note), by keyword",
-        ),
-        (lambda cents, note, /: "paid", "it is called with (cents, note), by keyword"),
-        (
-            lambda context: "paid",
-            "got an unexpected keyword argument 'cents'; it is called with (cents, note, context), by keyword",
-        ),
-        (
-            "paid",
-            "stand-in for `shop.charge`: 'paid' is no function; for a fixed result write: lambda **_: 'paid'",
-        ),
+        lambda amount, note: "paid",
+        lambda cents: "paid",
+        lambda cents, note, /: "paid",
+        lambda context: "paid",
+        "paid",
     ],
 )
-def test_a_stand_in_that_cannot_be_called_as_the_tool_is_is_refused(stand_in: Any, message: str) -> None:
-    with pytest.raises(ToolError, match=re.escape(message)):
+def test_a_stand_in_that_cannot_be_called_as_the_tool_is_is_refused(stand_in: Any, says: Says) -> None:
+    with says.raised(ToolError):
         run(PAY, tools=TOOLS, stand_ins={"shop.charge": stand_in})
 
 
@@ -83,20 +72,20 @@ def test_what_is_no_time_and_no_answer_is_refused(given: dict[str, Any], message
         run(PAY, tools=TOOLS, **given)
 
 
-def test_the_attempts_of_a_node_that_is_not_there_are_not_none_but_a_mistake() -> None:
+def test_the_attempts_of_a_node_that_is_not_there_are_not_none_but_a_mistake(says: Says) -> None:
     result = run(PAY, tools=TOOLS)
     assert result.attempts("charge") == 1
-    with pytest.raises(NotFound, match="Did you mean `charge`"):
+    with says.raised(NotFound):
         result.attempts("chrage")
 
 
-def test_an_app_that_is_not_found_says_where_pytest_looks() -> None:
-    with pytest.raises(ToolError, match="the app module `sages` cannot be imported") as refused:
+def test_an_app_that_is_not_found_says_where_pytest_looks(says: Says) -> None:
+    with says.raised(ToolError) as refused:
         run("pay", app="sages")
     assert 'pythonpath = ["layers/app"]' in refused.value.__notes__[0]
 
 
-def test_printed_a_result_names_the_failures_before_the_last_one() -> None:
+def test_printed_a_result_names_the_failures_before_the_last_one(says: Says) -> None:
     result = run(
         PAY,
         tools=TOOLS,
@@ -104,4 +93,4 @@ def test_printed_a_result_names_the_failures_before_the_last_one() -> None:
         answers={"charge": "fail"},
     )
     assert "unknown_outcome" in result.error
-    assert "    attempt 1: result_invalid: `shop.charge` returned what its hints do not allow" in repr(result)
+    says.within(repr(result))

@@ -15,6 +15,7 @@ from baton.errors import NotFound
 from baton.ports.models import LENGTH, ModelCall
 from baton.testing import Call, ModelAnswer, ModelRequest, Result, Unanswered, call, every_tool_once, run
 from baton.tools.define import Registry
+from tests.kit.sentences import Says
 
 TOOLS = Registry()
 KEYS: list[str] = []
@@ -122,12 +123,12 @@ def test_a_failure_is_a_failure_of_the_model() -> None:
     assert refused.steps["find"].status == "failed"
 
 
-def test_a_whole_answer_may_be_wrong_on_purpose() -> None:
+def test_a_whole_answer_may_be_wrong_on_purpose(says: Says) -> None:
     nonsense = ModelAnswer(calls=(ModelCall(id="x", name="nonsense", arguments="{"),), finish="calls")
     cut = ModelAnswer(text="Tab", finish=LENGTH)
     result = of([nonsense, cut, "Sorry."])
     first, last = result.turns("find")
-    assert first.calls[0].error.startswith("call_not_allowed: there is no tool `nonsense`")
+    says(first.calls[0].error)
     assert (result.output, last.attempts) == ("Sorry.", 2)
 
 
@@ -184,15 +185,13 @@ def test_its_arguments_may_be_given() -> None:
     assert [one.output for one in result.turns("find")[0].calls] == ["ABC", [{"number": 4, "seats": 2}]]
 
 
-def test_where_no_example_can_be_made_it_says_what_to_write() -> None:
-    with pytest.raises(
-        ValueError, match=r"arguments of `odd` could be made.*every_tool_once\(\{\"odd\": \{…\}\}\)"
-    ):
+def test_where_no_example_can_be_made_it_says_what_to_write(says: Says) -> None:
+    with says.raised(ValueError):
         of(every_tool_once(), "odd")
     schema = {"type": "string", "pattern": "^[A-Z]{3}$"}
-    with pytest.raises(ValueError, match=r"write every_tool_once\(answer=…\)"):
+    with says.raised(ValueError):
         of(every_tool_once(), more={"output_schema": schema})
-    with pytest.raises(ValueError, match=r"`find` may not call `table\.serch`; did you mean `table.search`"):
+    with says.raised(ValueError):
         of(every_tool_once({"table.serch": {}}))
 
 
@@ -269,16 +268,14 @@ def test_a_person_may_be_asked_about_a_turn() -> None:
     assert (result.output, result.turns("find")[0].attempts) == (4, 2)
 
 
-def test_an_agent_hears_messages_while_it_works() -> None:
+def test_an_agent_hears_messages_while_it_works(says: Says) -> None:
     async def script(request: ModelRequest) -> str:
         await asyncio.sleep(20)
         return f"heard {len(request.messages)}"
 
     result = of(script, more={"signal": "more"}, signals=[("10s", "more", "And a view.")])
     assert (result.status, len(result.turns("find")), result.output) == ("completed", 2, "heard 3")
-    with pytest.raises(
-        ValueError, match=r"an agent hears it while it works; say when: signals=\[\(AT, 'more', PAYLOAD\)\]"
-    ):
+    with says.raised(ValueError):
         of("x", more={"signal": "more"}, signals={"more": "And a view."})
 
 
@@ -296,26 +293,24 @@ def test_an_agent_may_choose_where_to_go_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("models", "told"),
+    "models",
     [
-        (None, r"`find` asks a model, and a test reaches none; write run\(…, models=\{\"find\": …\}\): a list of answers"),
-        ({}, "`find` asks a model, and a test reaches none"),
-        ({"fnd": "x"}, "models: there is no node `fnd` that asks a model; did you mean `find`?"),
-        (lambda _: None, "the script of `find` gives None; write text, a value, call"),
-        (lambda _: object(), "the script of `find`: Object of type object is not JSON serializable"),
-        ([call("table.search", city=object())], "the script of `find`: Object of type object"),
-        ([call("table.serch")], "the script of `find` calls `table.serch`, which is not offered. Did you mean `table.search`"),
+        None,
+        {},
+        {"fnd": "x"},
+        lambda _: None,
+        lambda _: object(),
+        [call("table.search", city=object())],
+        [call("table.serch")],
     ],
 )  # fmt: skip
-def test_a_mistake_is_told(models: Any, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_a_mistake_is_told(models: Any, says: Says) -> None:
+    with says.raised(ValueError):
         of(models)
 
 
-def test_a_list_that_is_too_short_says_what_is_asked() -> None:
-    with pytest.raises(
-        AssertionError, match=r"asks its model for answer 2, and `models` has 1; the last message is: \[\{"
-    ):
+def test_a_list_that_is_too_short_says_what_is_asked(says: Says) -> None:
+    with says.raised(AssertionError):
         of([call("table.search", city="Wien")])
 
 
@@ -328,13 +323,13 @@ def test_what_a_script_asserts_fails_the_test() -> None:
         of(script)
 
 
-def test_a_list_for_several_nodes_is_refused() -> None:
+def test_a_list_for_several_nodes_is_refused(says: Says) -> None:
     w = Workflow("two")
     w.model("a", "small", "One.")
     w.model("b", "small", "Two.")
-    with pytest.raises(ValueError, match=r'write a list for each: \{"a": \[…\], "b": \[…\]\}'):
+    with says.raised(ValueError):
         run(w, tools=TOOLS, models=["x", "y"])
-    with pytest.raises(ValueError, match="no node of the workflow or its children asks a model"):
+    with says.raised(ValueError):
         run("name: it\nnodes: {a: {value: 1}}", tools=TOOLS, models="x")
 
 
@@ -342,33 +337,31 @@ def test_a_list_for_several_nodes_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("models", "told"),
+    "models",
     [
-        (call("table.search", city="Wien"), "would ask for this call in each turn; write a list"),
-        (every_tool_once, r"write every_tool_once\(\) for `find`, with brackets"),
-        (lambda: "x", "what is called for `find` is a function of one argument, the request"),
-        (dict, "what is called for `find` is a function of one argument, the request"),
-        ({"cuisine": "Thai"}, r"no node `cuisine` .*\n.*an answer that is an object is written in a list"),
+        call("table.search", city="Wien"),
+        every_tool_once,
+        lambda: "x",
+        dict,
+        {"cuisine": "Thai"},
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_what_can(models: Any, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_what_cannot_be_meant_is_refused_with_what_can(models: Any, says: Says) -> None:
+    with says.raised(ValueError):
         of(models)
 
 
-def test_an_answer_that_is_a_list_stands_in_a_list() -> None:
+def test_an_answer_that_is_a_list_stands_in_a_list(says: Says) -> None:
     names = {"output_schema": {"type": "array", "items": {"type": "string"}}}
-    with pytest.raises(AssertionError, match=r"an answer that is a list stands in it: \[\[…\]\]"):
+    with says.raised(AssertionError):
         of(["Anna", "Bo"], more=names)
     assert of([["Anna", "Bo"]], more=names).output == ["Anna", "Bo"]
 
 
-def test_tools_are_called_as_the_document_calls_them() -> None:
-    with pytest.raises(
-        ValueError, match=r"`table\.serch`, which is not offered\. Did you mean `table\.search`"
-    ):
+def test_tools_are_called_as_the_document_calls_them(says: Says) -> None:
+    with says.raised(ValueError):
         of([call("table.serch", city="Wien")])
-    with pytest.raises(ValueError, match=r"There are: table\.broken, table\.hold, table\.search"):
+    with says.raised(ValueError):
         of([call("zzz")])
 
 

@@ -9,6 +9,7 @@ import pytest
 from baton import tool
 from baton.testing import run
 from baton.tools.define import Registry
+from tests.kit.sentences import Says
 
 TOOLS = Registry()
 
@@ -40,8 +41,8 @@ def logged_in_without_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("document", ASKS.values(), ids=ASKS)
-def test_without_a_script_it_says_which_node_asks_before_anything_runs(document: str) -> None:
-    with pytest.raises(ValueError, match="`ask` asks a model, and a test reaches none"):
+def test_without_a_script_it_says_which_node_asks_before_anything_runs(document: str, says: Says) -> None:
+    with says.raised(ValueError):
         run(f"name: w\n{document}", tools=TOOLS)
 
 

@@ -11,6 +11,7 @@ from baton.builder import Workflow
 from baton.errors import InvalidInput
 from baton.testing import Result, Unanswered, run
 from baton.tools.define import Registry, tool
+from tests.kit.sentences import Says
 
 DOCUMENT = """
 name: booking
@@ -32,16 +33,16 @@ def test_each_question_gets_its_answer() -> None:
     assert of().output == {"seats": 4, "how": "table", "no": None}
 
 
-def test_a_question_that_is_left_alone_expires() -> None:
+def test_a_question_that_is_left_alone_expires(says: Says) -> None:
     result = of(how=None)
     assert result.output == {"seats": 4, "how": "home", "no": None}
     assert result.took_s == 86_400
-    assert of(approve=None).output["no"].endswith("which counts as a rejection")
+    says(of(approve=None).output["no"])
 
 
-def test_a_rejection_with_a_comment() -> None:
+def test_a_rejection_with_a_comment(says: Says) -> None:
     result = of(approve={"action": "reject", "comment": "Too dear."})
-    assert result.output == {"seats": None, "how": None, "no": "tester has rejected it: Too dear."}
+    says(result.output)
 
 
 def test_a_question_that_no_test_has_thought_of_is_shown_with_how_to_answer() -> None:
@@ -56,11 +57,11 @@ def test_a_question_that_no_test_has_thought_of_is_shown_with_how_to_answer() ->
         assert "asks (" in repr(unanswered.value.result)
 
 
-def test_an_answer_that_cannot_be_one_says_so_and_where() -> None:
+def test_an_answer_that_cannot_be_one_says_so_and_where(says: Says) -> None:
     with pytest.raises(InvalidInput) as refused:
         of(how="tabel")
-    assert str(refused.value) == "the answer about `how`: at /action: must be one of table, home"
-    with pytest.raises(InvalidInput, match="the answer about `form`: at /data/seats"):
+    says(str(refused.value))
+    with says.raised(InvalidInput):
         of(form={"data": {"seats": "four"}})
 
 
@@ -78,7 +79,7 @@ def test_a_workflow_that_is_built_asks_too() -> None:
     }
 
 
-def test_a_tool_that_asks_first_is_answered_by_its_node() -> None:
+def test_a_tool_that_asks_first_is_answered_by_its_node(says: Says) -> None:
     registry, done = Registry(), list[str]()
 
     @tool("wipe", registry=registry, requires_approval=True)
@@ -97,7 +98,7 @@ def test_a_tool_that_asks_first_is_answered_by_its_node() -> None:
     assert run(w, {"name": "x"}, tools=registry, answers={"clean": "approve"}).output == "x"
     rejected = run(w, {"name": "y"}, tools=registry, answers={"clean": None})
     assert (rejected.status, rejected.took_s, done) == ("failed", 3_600, ["x"])
-    with pytest.raises(Unanswered, match=r"`clean` asks \(low risk\), and"):
+    with says.raised(Unanswered):
         run(w, {"name": "z"}, tools=registry)
     plain = Workflow("p")
     plain.task("clean", "wipe", with_={"name": "x"}, requires_approval=True)

@@ -12,6 +12,7 @@ from baton.errors import InvalidDefinition
 from baton.testing import ModelRequest, Result, Unanswered, call, run
 from baton.tools.define import Registry, tool
 from tests.kit.payments import LOST, NO, Payments, payment_service
+from tests.kit.sentences import Says
 
 
 def document(**nodes: dict[str, Any]) -> str:
@@ -115,7 +116,7 @@ def test_a_confirmation_that_is_refused_once_is_made_by_who_looks() -> None:
 
 @pytest.mark.parametrize(("answer", "status"), [(None, "parked"), ("retry", "completed")])
 def test_a_confirmation_that_is_refused_for_good_is_for_a_person_and_nothing_is_paid_again(
-    answer: str | None, status: str
+    answer: str | None, status: str, says: Says
 ) -> None:
     result, books = paying(5 if answer else 50, answers={"pay": answer})
     assert result.status == status, result
@@ -125,12 +126,13 @@ def test_a_confirmation_that_is_refused_for_good_is_for_a_person_and_nothing_is_
     assert not [phase for phase, _ in books.requests if phase == "release"]
     assert books.accounts["default"] == 99_500
     if answer is None:
-        assert "the payment `p-1` was executed, but is not confirmed" in result.error
+        says.within(result.error)
 
 
-def test_only_a_rule_for_it_lets_an_effect_in_doubt_ask_no_person() -> None:
-    with pytest.raises(Unanswered, match=r"`on_failure: \{unknown_outcome: fail\}`") as asked:
+def test_only_a_rule_for_it_lets_an_effect_in_doubt_ask_no_person(says: Says) -> None:
+    with pytest.raises(Unanswered) as asked:
         paying(50)
+    says.within(str(asked.value))
     assert asked.value.result.error.startswith("unknown_outcome: ")
 
 
@@ -151,8 +153,8 @@ def test_time_is_virtual_again_after_an_answer() -> None:
 
 
 @pytest.mark.parametrize("name", ["std.htp", "http"])
-def test_a_stand_in_for_no_tool_is_refused(name: str) -> None:
-    with pytest.raises(Exception, match="there is no such tool"):
+def test_a_stand_in_for_no_tool_is_refused(name: str, says: Says) -> None:
+    with says.raised(Exception):
         run(document(ask={"tool": "std.http"}), tools=Registry(), stand_ins={name: print})
 
 
@@ -183,20 +185,21 @@ def test_a_large_table_goes_from_pipeline_to_pipeline() -> None:
     assert result.steps["then"].output["result"][0]["n"] == 4_999
 
 
-def test_a_mistake_in_a_pipeline_is_told_before_anything_runs() -> None:
+def test_a_mistake_in_a_pipeline_is_told_before_anything_runs(says: Says) -> None:
     for name in ("std.pipeline", "std.http_pipeline"):
         text = document(a={"tool": name, "with": {"data": {"t": []}, "steps": [{"op": "sort", "by": "a"}]}})
         with pytest.raises(InvalidDefinition) as caught:
             run(text, tools=Registry())
         (problem,) = caught.value.problems
-        assert (problem.path, problem.message) == ("/nodes/a/with/steps/0/op", "there is no step `sort`")
+        assert problem.path == "/nodes/a/with/steps/0/op"
+        says(problem.message)
 
 
-def test_a_pipeline_that_comes_with_a_mistake_ends_the_step_and_says_where() -> None:
+def test_a_pipeline_that_comes_with_a_mistake_ends_the_step_and_says_where(says: Says) -> None:
     text = document(a={"tool": "std.pipeline", "with": {"data": {"t": []}, "steps": "${input.steps}"}})
     result = run(text, {"steps": [{"op": "sort"}]}, tools=Registry())
     assert result.status == "failed", result
-    assert "/0/op: there is no step `sort`" in str(result.error)
+    says(str(result.error))
 
 
 def test_steps_that_an_agent_has_run_twice_have_a_name_that_it_finds_and_runs() -> None:

@@ -17,6 +17,7 @@ from baton.core.effects.keys import Key, KeyRule
 from baton.core.effects.toolspec import ToolSpec
 from baton.tools.define import REGISTRY, Registry, ToolError, tool
 from baton.tools.standard import load_app
+from tests.kit.sentences import Says
 
 
 def ask(messages: list[dict[str, Any]], model: Literal["m1", "m2", "m3"] = "m1", size: int = 1) -> str:
@@ -104,116 +105,65 @@ def test_a_tool_may_be_called_again_by_an_agent() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    "said",
     [
-        (
-            {"domain": "databse"},
-            (
-                "domain `databse` is not one of model_call, browser_action, file_operation, external_api, database; "
-                "did you mean `database`?"
-            ),
-        ),
-        ({"cost_usd": "much"}, "cost_usd: `much` is not an amount of dollars; give for example '0.0123'"),
-        ({"cost_usd": -1}, "cost_usd: `-1` must be between 0 and 1,000,000 dollars"),
-        ({"key": "id"}, "key: give one that `Key` makes, such as `Key.business(...)`"),
-        (
-            {"key": Key.request(), "effect": "pure"},
-            "key: a tool with the effect `pure` needs none; nothing happens that could happen twice",
-        ),
-        ({"key": Key.content("modl")}, "key: Key.content: the tool has no parameter `modl`; did you mean `model`?"),
-        ({"undo": 3}, 'undo: give the name of a tool, such as `undo="table.cancel"`'),
-        ({"undo": "Cancel"}, "undo: `Cancel` is not a tool name"),
-        (
-            {"undo": "t.cancel", "effect": "pure"},
-            "undo: a tool with the effect `pure` changes nothing, so that there is nothing to undo",
-        ),
-        ({"in_doubt": "look", "undo": "t.cancel"}, 'in_doubt: write "call" or "ask", or leave it out'),
-        ({"in_doubt": "ask"}, "in_doubt: says when the tool of `undo` is called; `undo` is missing"),
-        ({"verify": "Pay", "effect": "once"}, "verify: `Pay` is not a tool name"),
-        (
-            {"verify": "t.ask", "effect": "once"},
-            "verify: it names itself; name the tool that looks whether a call has happened",
-        ),
-        (
-            {"verify": "pay.find", "effect": "pure"},
-            "verify: a tool with the effect `pure` changes nothing, so that there is nothing to look for",
-        ),
-        ({"repeatable": "yes"}, "repeatable: write `True`, or leave it out"),
-        (
-            {"repeatable": True, "key": Key.saga()},
-            "repeatable: `Key.saga` makes equal calls of a saga one call; leave one of the two out",
-        ),
-        ({"instead_of": 5}, "instead_of: give a name or a list of names"),
-        ({"instead_of": ["a", ""]}, "instead_of: give a name or a list of names"),
-        (
-            {"instead_of": "Search"},
-            "instead_of: `Search` is neither the name of a tool nor a pattern such as `search.*`",
-        ),
-        ({"instead_of": "t.ask"}, "instead_of: it names itself; name the tools that it can do something for"),
-        (
-            {"hints": "fallback_model"},
-            (
-                "hints: says for which hints it stands in for another tool; `instead_of` is missing "
-                "(a tool that helps another one has `carries_out`)"
-            ),
-        ),
-        (
-            {"instead_of": "a", "hints": "fallback_models"},
-            "hints: there is no hint `fallback_models`; did you mean `fallback_model`?",
-        ),
-        (
-            {"instead_of": "a", "hints": "clear_cache"},
-            "hints: `clear_cache` is done before a retry, and no other way; write it as `carries_out`",
-        ),
-        (
-            {"carries_out": "refresh_pages"},
-            "carries_out: there is no hint and no hook `refresh_pages`; did you mean `refresh_page`?",
-        ),
-        ({"carries_out": "Log in"}, "carries_out: `Log in` is not a name; write lower case, such as `refresh_credentials`"),
-        (
-            {"carries_out": "refresh_credentials", "effect": "once"},
-            (
-                "carries_out: it is called anew for every attempt, and no claim is made for it; "
-                "give it another effect, and let its service tell calls apart by `context.idempotency_key`"
-            ),
-        ),
-        (
-            {"for_tools": "crm.*"},
-            "for_tools: says for which tools it carries something out; `carries_out` is missing",
-        ),
-        ({"carries_out": "clear_cache", "for_tools": "a b"}, "for_tools: `a b` is neither the name of a tool nor a pattern such as `search.*`"),
-        ({"merits": 5}, "merits: give `Merits(reliability=0.98, cost=1.2)`"),
-        (
-            {"merits": Merits()},
-            "merits: speak for a tool that others have as a way; say `instead_of` or `carries_out`",
-        ),
-        ({"instead_of": "a", "merits": Merits(fit=2)}, "merits: fit must be a number, between 0 and 1"),
-        ({"instead_of": "a", "merits": Merits(cost=-1)}, "merits: cost must be a number, 0 or more, 1 for the usual"),
-        ({"instead_of": "a", "merits": Merits(latency=math.nan)}, "merits: latency must be a number, 0 or more, 1 for the usual"),
-        ({"instead_of": "a", "merits": Merits(preference=True)}, "merits: preference must be a number, between 0 and 1"),
-        ({"fallbacks": ["m2"]}, 'fallbacks: give the values of each parameter, such as {"model": ["small", "large"]}'),
-        ({"fallbacks": {"modell": ["m2"]}}, "fallbacks: there is no parameter `modell`; did you mean `model`?"),
-        ({"fallbacks": {"zzz": ["m2"]}}, "fallbacks: there is no parameter `zzz`; it has `messages`, `model`, `size`"),
-        ({"fallbacks": {"model": "m2"}}, "fallbacks: `model` needs a list of 1 to 20 values"),
-        ({"fallbacks": {"model": []}}, "fallbacks: `model` needs a list of 1 to 20 values"),
-        ({"fallbacks": {"model": ["m2", "m2"]}}, "fallbacks: `model`: 'm2' is there twice"),
-        ({"fallbacks": {"model": ["m9"]}}, "fallbacks: `model`: 'm9' is no value of it: Input should be 'm1', 'm2' or 'm3'"),
-        ({"context": "mesages"}, "context: there is no parameter `mesages`; did you mean `messages`?"),
-        ({"context": "size"}, "context: `size` is neither text nor a list, and cannot be shortened"),
+        {"domain": "databse"},
+        {"cost_usd": "much"},
+        {"cost_usd": -1},
+        {"key": "id"},
+        {"key": Key.request(), "effect": "pure"},
+        {"key": Key.content("modl")},
+        {"undo": 3},
+        {"undo": "Cancel"},
+        {"undo": "t.cancel", "effect": "pure"},
+        {"in_doubt": "look", "undo": "t.cancel"},
+        {"in_doubt": "ask"},
+        {"verify": "Pay", "effect": "once"},
+        {"verify": "t.ask", "effect": "once"},
+        {"verify": "pay.find", "effect": "pure"},
+        {"repeatable": "yes"},
+        {"repeatable": True, "key": Key.saga()},
+        {"instead_of": 5},
+        {"instead_of": ["a", ""]},
+        {"instead_of": "Search"},
+        {"instead_of": "t.ask"},
+        {"hints": "fallback_model"},
+        {"instead_of": "a", "hints": "fallback_models"},
+        {"instead_of": "a", "hints": "clear_cache"},
+        {"carries_out": "refresh_pages"},
+        {"carries_out": "Log in"},
+        {"carries_out": "refresh_credentials", "effect": "once"},
+        {"for_tools": "crm.*"},
+        {"carries_out": "clear_cache", "for_tools": "a b"},
+        {"merits": 5},
+        {"merits": Merits()},
+        {"instead_of": "a", "merits": Merits(fit=2)},
+        {"instead_of": "a", "merits": Merits(cost=-1)},
+        {"instead_of": "a", "merits": Merits(latency=math.nan)},
+        {"instead_of": "a", "merits": Merits(preference=True)},
+        {"fallbacks": ["m2"]},
+        {"fallbacks": {"modell": ["m2"]}},
+        {"fallbacks": {"zzz": ["m2"]}},
+        {"fallbacks": {"model": "m2"}},
+        {"fallbacks": {"model": []}},
+        {"fallbacks": {"model": ["m2", "m2"]}},
+        {"fallbacks": {"model": ["m9"]}},
+        {"context": "mesages"},
+        {"context": "size"},
     ],
 )  # fmt: skip
-def test_a_mistake_is_told_with_what_would_be_right(said: dict[str, Any], told: str) -> None:
-    assert refusal(**said) == told
+def test_a_mistake_is_told_with_what_would_be_right(said: dict[str, Any], says: Says) -> None:
+    says(refusal(**said))
 
 
-def test_a_value_that_json_knows_nothing_of_is_told() -> None:
-    assert refusal(fallbacks={"size": [{1}]}).startswith("fallbacks: `size`: {1} is no JSON: ")
+def test_a_value_that_json_knows_nothing_of_is_told(says: Says) -> None:
+    says.within(refusal(fallbacks={"size": [{1}]}))
 
 
-def test_a_function_without_parameters_has_nothing_to_name() -> None:
+def test_a_function_without_parameters_has_nothing_to_name(says: Says) -> None:
     def nothing() -> None: ...
 
-    assert refusal(nothing, context="text") == "context: there is no parameter `text`; it has none"
+    says(refusal(nothing, context="text"))
 
 
 def test_a_parameter_of_any_type_may_be_a_context() -> None:
@@ -225,13 +175,13 @@ def test_a_parameter_of_any_type_may_be_a_context() -> None:
 # ---- what tools say of each other ----------------------------------------------------------------------------------
 
 
-def test_a_registry_holds_against_tools_what_they_say_of_each_other() -> None:
+def test_a_registry_holds_against_tools_what_they_say_of_each_other(says: Says) -> None:
     registry = Registry()
     tool("a", registry=registry, instead_of="b")(plain)
-    with pytest.raises(ToolError, match=r"^tool `a`: instead_of: there is no tool `b`\. \(`plain`, .*\)$"):
+    with says.raised(ToolError):
         registry.check()
     tool("b", registry=registry)(ask)
-    with pytest.raises(ToolError, match="for `b` it cannot be called: it takes no `messages`"):
+    with says.raised(ToolError):
         registry.check()
     tool("a", registry=registry, instead_of="c")(plain)
     tool("c", registry=registry)(plain)
@@ -239,7 +189,7 @@ def test_a_registry_holds_against_tools_what_they_say_of_each_other() -> None:
 
 
 def test_an_app_whose_tools_contradict_each_other_is_not_loaded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: Says
 ) -> None:
     (tmp_path / "an_app_that_contradicts_itself.py").write_text(
         "from baton import tool\n\n"
@@ -247,7 +197,7 @@ def test_an_app_whose_tools_contradict_each_other_is_not_loaded(
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     try:
-        with pytest.raises(ToolError, match=r"verify: there is no tool `this_test.look`\..*_itself\.py:3\)$"):
+        with says.raised(ToolError):
             load_app("an_app_that_contradicts_itself")
     finally:
         REGISTRY._tools.pop("this_test.pay")
@@ -299,25 +249,25 @@ def test_an_inverse_may_take_a_field_of_an_output_that_says_nothing_of_its_field
     assert inverse_of(cancel, book) == {"id": "${step.output.id}", "output": "${step.output}"}
 
 
-def test_an_inverse_that_cannot_be_one_is_refused() -> None:
+def test_an_inverse_that_cannot_be_one_is_refused(says: Says) -> None:
     def cancel() -> None: ...
 
-    with pytest.raises(ToolError, match="undo: `cancel` has the effect `pure`, and so undoes nothing"):
+    with says.raised(ToolError):
         inverse_of(cancel, effect="pure")
     registry = Registry()
     tool("hold", undo="cancel", registry=registry)(hold)
-    with pytest.raises(ToolError, match="undo: there is no tool `cancel`"):
+    with says.raised(ToolError):
         registry.check()
 
 
-def test_an_inverse_whose_arguments_nothing_fills_is_refused() -> None:
+def test_an_inverse_whose_arguments_nothing_fills_is_refused(says: Says) -> None:
     def cancel(code: str) -> None: ...
 
     def number(city: str) -> int:
         raise NotImplementedError
 
     for acting in (hold, number):
-        with pytest.raises(ToolError, match="`cancel` needs `code`, which `hold` neither returns nor takes"):
+        with says.raised(ToolError):
             inverse_of(cancel, acting)
 
 
@@ -335,36 +285,21 @@ def test_what_a_tool_says_of_its_risk_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    "said",
     [
-        ({"requires_approval": 1}, "requires_approval: write `True`, or leave it out"),
-        ({"risk": "high"}, 'risk: give `Risk(action="payment", amount="amount", currency="currency")`'),
-        (
-            {"risk": Risk(action="booking"), "effect": "pure"},
-            "risk: a tool with the effect `pure` changes nothing, so that nothing is at risk",
-        ),
-        (
-            {"risk": Risk(action="paymnt")},
-            "risk: action `paymnt` is not one of payment, deposit, booking, message, other; did you mean `payment`?",
-        ),
-        ({"risk": Risk(action="payment")}, "risk: a payment says which argument is its `amount`"),
-        ({"risk": Risk(amount="total")}, "risk: `amount` goes with one of `currency` and `currency_is`"),
-        ({"risk": Risk(currency_is="USD")}, "risk: `amount` goes with one of `currency` and `currency_is`"),
-        (
-            {"risk": Risk(amount="total", currency="currency", currency_is="USD")},
-            "risk: `amount` goes with one of `currency` and `currency_is`",
-        ),
-        (
-            {"risk": Risk(amount="total", currency_is="usd")},
-            "risk: `usd` is no currency; write three capital letters, such as USD",
-        ),
-        ({"risk": Risk(minor=True)}, "risk: `minor` goes with `amount`"),
-        ({"risk": Risk(party="gests")}, "risk: there is no parameter `gests`; did you mean `guests`?"),
-        (
-            {"risk": Risk(amount="sum.due", currency_is="USD")},
-            "risk: there is no parameter `sum`; it has `total`, `currency`, `guests`",
-        ),
+        {"requires_approval": 1},
+        {"risk": "high"},
+        {"risk": Risk(action="booking"), "effect": "pure"},
+        {"risk": Risk(action="paymnt")},
+        {"risk": Risk(action="payment")},
+        {"risk": Risk(amount="total")},
+        {"risk": Risk(currency_is="USD")},
+        {"risk": Risk(amount="total", currency="currency", currency_is="USD")},
+        {"risk": Risk(amount="total", currency_is="usd")},
+        {"risk": Risk(minor=True)},
+        {"risk": Risk(party="gests")},
+        {"risk": Risk(amount="sum.due", currency_is="USD")},
     ],
 )
-def test_a_risk_that_cannot_be_is_refused(said: dict[str, Any], told: str) -> None:
-    assert refusal(buy, **said) == told
+def test_a_risk_that_cannot_be_is_refused(said: dict[str, Any], says: Says) -> None:
+    says(refusal(buy, **said))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -25,6 +24,7 @@ from baton.ports import StepContext
 from baton.tools.define import REGISTRY, Registry, Tool, ToolError, tool
 from baton.tools.perform import bind, plain_json
 from baton.tools.standard import load_app
+from tests.kit.sentences import Says
 
 
 @pytest.fixture
@@ -174,10 +174,10 @@ def test_the_names_that_an_author_needs_are_at_the_front_door() -> None:
         _ = baton.nonsense  # type: ignore[attr-defined]  # the mistake
 
 
-def test_two_parameters_cannot_both_get_the_context() -> None:
+def test_two_parameters_cannot_both_get_the_context(says: Says) -> None:
     def search(one: Context, other: Context) -> None: ...
 
-    assert refusal(search) == "tool `t`: `one` and `other` both ask for the context"
+    says(refusal(search))
 
 
 # ---- refusals ----------------------------------------------------------------------------------------------------
@@ -186,29 +186,25 @@ def test_two_parameters_cannot_both_get_the_context() -> None:
 @pytest.mark.parametrize(
     "name", ["", "Table", "table.", ".hold", "table hold", "table-hold", "1st", "table.Hold", "t\n"]
 )
-def test_a_name_is_lower_case_with_dots(name: str) -> None:
-    assert (
-        refusal(good, name)
-        == f"`{name}` is not a tool name; write lower case, with dots, such as `table.hold`"
-    )
+def test_a_name_is_lower_case_with_dots(name: str, says: Says) -> None:
+    says(refusal(good, name))
 
 
-def test_an_effect_is_one_of_those_that_there_are() -> None:
-    assert refusal(good, effect="idempotnt") == (
-        "tool `t`: effect `idempotnt` is not one of pure, idempotent, once; did you mean `idempotent`?"
-    )
-    assert refusal(good, effect="zzz") == "tool `t`: effect `zzz` is not one of pure, idempotent, once"
+def test_an_effect_is_one_of_those_that_there_are(says: Says) -> None:
+    says(refusal(good, effect="idempotnt"))
+    says(refusal(good, effect="zzz"))
 
 
-def test_the_decorator_without_its_parentheses_is_told_with_what_to_write() -> None:
+def test_the_decorator_without_its_parentheses_is_told_with_what_to_write(says: Says) -> None:
     bare: Any = tool
     with pytest.raises(ToolError) as caught:
         bare(good)
-    assert str(caught.value) == f'write `@tool("name")` above `def good`{where(good)}'
+    assert str(caught.value).endswith(where(good))
+    says(str(caught.value))
 
 
 def test_an_error_names_the_file_from_the_top_of_its_package_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: Says
 ) -> None:
     package = tmp_path / "a_package_with_a_mistake"
     package.mkdir()
@@ -216,18 +212,18 @@ def test_an_error_names_the_file_from_the_top_of_its_package_on(
     (package / "__init__.py").touch()
     (package / "some.py").write_text(mistake)
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(ToolError, match=r"\(`f`, a_package_with_a_mistake/some\.py:3\)$"):
+    with says.raised(ToolError):
         load_app(package.name)
     (package / "__init__.py").write_text(mistake)
     sys.modules.pop(package.name)
-    with pytest.raises(ToolError, match=r"\(`f`, a_package_with_a_mistake/__init__\.py:3\)$"):
+    with says.raised(ToolError):
         load_app(package.name)
 
 
-def test_what_is_no_function_is_refused_without_a_place() -> None:
+def test_what_is_no_function_is_refused_without_a_place(says: Says) -> None:
     with pytest.raises(ToolError) as caught:
         tool("t", registry=Registry())(partial(good, "Wien"))
-    assert str(caught.value).startswith("tool `t`: a type hint cannot be resolved: ")
+    says.within(str(caught.value))
 
 
 @pytest.mark.parametrize("timeout", ["soon", "0s", -1, True, float("inf"), float("nan")])
@@ -235,18 +231,18 @@ def test_a_timeout_is_a_duration(timeout: Any) -> None:
     assert refusal(good, timeout=timeout).startswith("tool `t`: timeout: ")
 
 
-def test_every_parameter_has_a_hint() -> None:
+def test_every_parameter_has_a_hint(says: Says) -> None:
     def search(city) -> None:  # type: ignore[no-untyped-def]  # that is what is refused
         ...
 
-    assert refusal(search) == "tool `t`: parameter `city` has no type hint"
+    says(refusal(search))
 
 
-def test_the_result_has_a_hint() -> None:
+def test_the_result_has_a_hint(says: Says) -> None:
     def search(city: str):  # type: ignore[no-untyped-def]  # that is what is refused
         ...
 
-    assert refusal(search) == "tool `t` has no return type hint (write `-> None` if it returns nothing)"
+    says(refusal(search))
 
 
 def _args(*cities: str) -> None: ...
@@ -258,34 +254,32 @@ def _kwargs(**cities: str) -> None: ...
 def _positional(city: str, /) -> None: ...
 
 
-@pytest.mark.parametrize(
-    ("function", "name"), [(_args, "cities"), (_kwargs, "cities"), (_positional, "city")]
-)
-def test_parameters_are_ordinary_named_ones(function: Callable[..., Any], name: str) -> None:
-    assert refusal(function) == f"tool `t`: parameter `{name}` must be an ordinary named one"
+@pytest.mark.parametrize("function", [_args, _kwargs, _positional])
+def test_parameters_are_ordinary_named_ones(function: Callable[..., Any], says: Says) -> None:
+    says(refusal(function))
 
 
 @pytest.mark.parametrize("hint", ["Nowhere", "list[", "1 + 'a'"])
-def test_a_hint_that_cannot_be_resolved_is_told(hint: str) -> None:
+def test_a_hint_that_cannot_be_resolved_is_told(hint: str, says: Says) -> None:
     def search(city: Any) -> None: ...
 
     search.__annotations__["city"] = hint
-    assert refusal(search).startswith("tool `t`: a type hint cannot be resolved: ")
+    says.within(refusal(search))
 
 
 @pytest.mark.parametrize("hint", [Callable, Iterator[int], Context | None, 5])
-def test_a_hint_that_json_knows_nothing_of_is_told(hint: Any) -> None:
+def test_a_hint_that_json_knows_nothing_of_is_told(hint: Any, says: Says) -> None:
     def search(city: Any) -> None: ...
 
     search.__annotations__["city"] = hint
-    assert refusal(search).startswith("tool `t`: no JSON schema for its hints: ")
+    says.within(refusal(search))
 
 
-def test_a_result_that_json_knows_nothing_of_is_told() -> None:
+def test_a_result_that_json_knows_nothing_of_is_told(says: Says) -> None:
     def search() -> Callable[[], int]:
         raise NotImplementedError
 
-    assert refusal(search).startswith("tool `t`: no JSON schema for its hints: ")
+    says.within(refusal(search))
 
 
 def _private(_city: str) -> None: ...
@@ -294,9 +288,9 @@ def _private(_city: str) -> None: ...
 def _config(model_config: str) -> None: ...
 
 
-@pytest.mark.parametrize(("function", "name"), [(_private, "_city"), (_config, "model_config")])
-def test_a_name_that_would_get_lost_is_refused(function: Callable[..., Any], name: str) -> None:
-    assert refusal(function) == f"tool `t`: `{name}` cannot be the name of a parameter"
+@pytest.mark.parametrize("function", [_private, _config])
+def test_a_name_that_would_get_lost_is_refused(function: Callable[..., Any], says: Says) -> None:
+    says(refusal(function))
 
 
 def test_a_parameter_may_have_a_name_that_pydantic_uses_itself(registry: Registry) -> None:
@@ -318,17 +312,14 @@ def test_a_registry_is_a_mapping_of_names_to_tools(registry: Registry) -> None:
     assert registry.specs() == {"b": registry["b"].spec, "a": registry["a"].spec}
 
 
-def test_one_name_is_one_function(registry: Registry) -> None:
+def test_one_name_is_one_function(registry: Registry, says: Says) -> None:
     def other(city: str) -> str:
         return city
 
     declared(registry, good)
     with pytest.raises(ToolError) as caught:
         declared(registry, other)
-    assert str(caught.value) == (
-        f"tool `t` is declared by {__name__}.good and by {__name__}.test_one_name_is_one_function.<locals>.other"
-        + where(other)
-    )
+    says(str(caught.value))
     assert registry["t"].function is good
 
 
@@ -369,30 +360,24 @@ def test_every_module_of_an_app_package_is_imported(tmp_path: Path, monkeypatch:
     REGISTRY._tools.pop("this_test.some")
 
 
-def test_an_app_that_is_not_there_is_told_with_what_to_set() -> None:
+def test_an_app_that_is_not_there_is_told_with_what_to_set(says: Says) -> None:
     with pytest.raises(ToolError) as caught:
         load_app("no_such_app")
-    assert str(caught.value) == (
-        "the app module `no_such_app` cannot be imported: No module named 'no_such_app'; "
-        "set BATON_APP to the package in layers/app"
-    )
+    says(str(caught.value))
 
 
 @pytest.mark.parametrize(
-    ("raises", "why"),
+    "raises",
     [
-        ({"KeyError": "not_listed"}, "raises: `'KeyError'` is no class of errors that can have a code here"),
-        ({int: "not_listed"}, "raises: `int` is no class of errors that can have a code here"),
-        (
-            {StepFailure: "not_listed"},
-            "raises: `StepFailure` is no class of errors that can have a code here",
-        ),
-        ({KeyError: ""}, "raises: '' is no code; write one such as `not_listed`"),
-        ({KeyError: 3}, "raises: 3 is no code; write one such as `not_listed`"),
+        {"KeyError": "not_listed"},
+        {int: "not_listed"},
+        {StepFailure: "not_listed"},
+        {KeyError: ""},
+        {KeyError: 3},
     ],
 )
-def test_the_codes_of_errors_are_checked(raises: Any, why: str) -> None:
-    with pytest.raises(ToolError, match=re.escape(f"tool `t.find`: {why}")):
+def test_the_codes_of_errors_are_checked(raises: Any, says: Says) -> None:
+    with says.raised(ToolError):
 
         @tool("t.find", raises=raises, registry=Registry())
         def find() -> None: ...

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from baton.adapters.credentials import Credentials
+from tests.kit.sentences import Says
 from tests.tools.apis import (
     KEY,
     WEATHER,
@@ -84,12 +85,13 @@ def test_neither_credential_nor_address_is_in_a_log_or_a_representation(
 BEARER = {"type": "http", "scheme": "bearer"}
 
 
-def test_a_missing_credential_is_said_with_where_it_belongs_and_nothing_is_sent(server: Outside) -> None:
+def test_a_missing_credential_is_said_with_where_it_belongs_and_nothing_is_sent(
+    server: Outside, says: Says
+) -> None:
     server.page(HERE, body=b"{}")
     code, message = refusal(with_api(server, secured(BEARER)), parameters={"city": "Graz", "days": 1})
-    assert (code, message) == (
-        "missing_credentials", "the API `weather` has no credential; it belongs into the drawer `weather`",
-    )  # fmt: skip
+    assert code == "missing_credentials"
+    says(message)
     assert server.seen[-1][1] == "/openapi.json"
 
 
@@ -124,7 +126,7 @@ def test_a_service_that_repeats_the_credential_is_not_quoted(status: int, server
 
 
 def test_a_credential_that_was_replaced_is_read_anew_and_one_that_stays_refused_is_not_quoted(
-    server: Outside,
+    server: Outside, says: Says
 ) -> None:
     vault = Vault(weather="an-old-one")
     here = with_api(server, secured(BEARER), vault)
@@ -142,6 +144,6 @@ def test_a_credential_that_was_replaced_is_read_anew_and_one_that_stays_refused_
     server.pages[HERE] = guarded
     code, message = refusal(here, parameters={"city": "Graz", "days": 1})
     assert (code, "an-old-one" in message) == ("unauthorized", False)
-    assert "does not accept the credential of the API `weather`" in message
+    says(message)
     vault.kept["weather"], clock.by = "a-new-one", 20_000
     assert forecast(here)["status"] == 200

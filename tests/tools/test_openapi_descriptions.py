@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 from baton.adapters.http_client import LazyHttpClient
 from baton.tools.openapi.description import Apis
+from tests.kit.sentences import Says
 from tests.tools.apis import (
     WEATHER,
     changed,
@@ -38,16 +38,15 @@ def test_a_description_is_fetched_once_however_many_steps_begin_at_once(server: 
     assert [path for _, path, _, _ in server.seen[before:]].count("/openapi.json") == 1
 
 
-def test_a_description_that_differs_from_its_pin_is_refused_with_what_to_do(server: Outside) -> None:
+def test_a_description_that_differs_from_its_pin_is_refused_with_what_to_do(
+    server: Outside, says: Says
+) -> None:
     here = with_api(server, WEATHER)
     now = json.dumps(changed(servers=[{"url": "/v2"}])).encode()
     server.page("/openapi.json", body=now)
     code, message = refusal(here, parameters={"city": "Graz", "days": 1})
     assert code == "description_invalid"
-    assert (
-        f"See what has changed in it; if it is to be used, write `#sha256:{hashlib.sha256(now).hexdigest()}`"
-        in message
-    )
+    says(message)
     assert server.seen[-1][1] == "/openapi.json"
 
 
@@ -70,20 +69,17 @@ def refused_description(server: Outside, document: Any) -> str:
 @pytest.mark.parametrize(
     "reference", ["file:///etc/passwd", "http://127.0.0.1/x", "other.json#/a", "#elsewhere", 7]
 )
-def test_only_references_inside_of_it_are_followed(reference: Any, server: Outside) -> None:
+def test_only_references_inside_of_it_are_followed(reference: Any, server: Outside, says: Says) -> None:
     seen = len(server.seen)
-    said = f"it refers to `{reference}`: nothing but references inside of it"
-    assert said in refused_description(server, with_schema({"$ref": reference}))
+    says(refused_description(server, with_schema({"$ref": reference})))
     paths = {"/x": {"get": {"operationId": "forecast", "parameters": [{"$ref": reference}]}}}
-    assert said in refused_description(server, changed(paths=paths))
-    assert said in refused_description(server, changed(paths={"/x": {"$ref": reference}}))
+    says(refused_description(server, changed(paths=paths)))
+    says(refused_description(server, changed(paths={"/x": {"$ref": reference}})))
     assert {path for _, path, _, _ in server.seen[seen:]} == {"/openapi.json"}
 
 
-def test_a_reference_to_nothing_is_named(server: Outside) -> None:
-    assert "there is no `#/components/schemas/Gone`" in refused_description(
-        server, with_schema({"$ref": "#/components/schemas/Gone"})
-    )
+def test_a_reference_to_nothing_is_named(server: Outside, says: Says) -> None:
+    says(refused_description(server, with_schema({"$ref": "#/components/schemas/Gone"})))
 
 
 def test_references_that_go_round_in_circles_end(server: Outside) -> None:
@@ -109,15 +105,15 @@ def test_references_that_go_round_in_circles_end(server: Outside) -> None:
         assert found["status"] == 200
 
 
-def test_schemas_that_grow_or_go_too_deep_are_refused(server: Outside) -> None:
+def test_schemas_that_grow_or_go_too_deep_are_refused(server: Outside, says: Says) -> None:
     deep: Any = {"type": "string"}
     for _ in range(150):
         deep = {"items": deep}
-    assert "too large, or nested too deeply" in refused_description(server, with_schema(deep))
+    says(refused_description(server, with_schema(deep)))
     wide = {"properties": {f"p{n}": True for n in range(3_000)}}
     refs = [{"$ref": f"#/components/schemas/S{n}"} for n in range(10)]
     many = with_schema({"anyOf": refs}, **{f"S{n}": wide for n in range(10)})
-    assert "too large, or nested too deeply" in refused_description(server, many)
+    says(refused_description(server, many))
     chain = {f"S{n}": {"items": {"$ref": f"#/components/schemas/S{n + 1}"}} for n in range(400)} | {
         "S400": {}
     }
@@ -153,14 +149,16 @@ def test_a_description_that_cannot_be_used_says_why(document: Any, said: str, se
 @pytest.mark.parametrize(
     "url", ["https://elsewhere.example/v1", "//elsewhere.example", "http://127.0.0.1:1/v1", "ftp://x"]
 )
-def test_a_description_leads_no_request_elsewhere(url: str, server: Outside) -> None:
-    assert "elsewhere than the description" in refused_description(server, changed(servers=[{"url": url}]))
+def test_a_description_leads_no_request_elsewhere(url: str, server: Outside, says: Says) -> None:
+    says(refused_description(server, changed(servers=[{"url": url}])))
     paths = json.loads(json.dumps(WEATHER["paths"]))
     paths["/cities/{city}/forecast"]["get"]["servers"] = [{"url": url}]
-    assert "name it in `OpenApis`, behind the hash" in refused_description(server, changed(paths=paths))
+    says(refused_description(server, changed(paths=paths)))
 
 
-def test_a_server_that_the_deployment_names_counts_and_must_be_on_its_list(server: Outside) -> None:
+def test_a_server_that_the_deployment_names_counts_and_must_be_on_its_list(
+    server: Outside, says: Says
+) -> None:
     elsewhere = changed(servers=[{"url": "https://elsewhere.example/v1"}])
     there = with_api(server, elsewhere, at=f"@{server.url}/own")
     server.page("/own/cities/Graz/forecast", body=b"{}")
@@ -168,7 +166,8 @@ def test_a_server_that_the_deployment_names_counts_and_must_be_on_its_list(serve
     far = with_api(server, elsewhere, at="@https://elsewhere.example")
     few = services(apis=far.apis, http=LazyHttpClient(["127.0.0.1"]))
     code, message = refusal(few, parameters={"city": "Graz", "days": 1})
-    assert (code, "elsewhere.example is not called from here" in message) == ("permission_denied", True)
+    assert code == "permission_denied"
+    says(message)
 
 
 def test_variables_of_a_server_have_their_defaults(server: Outside) -> None:
@@ -178,7 +177,7 @@ def test_variables_of_a_server_have_their_defaults(server: Outside) -> None:
     assert forecast(here)["status"] == 200
 
 
-def test_each_api_is_named_once() -> None:
+def test_each_api_is_named_once(says: Says) -> None:
     one = f"a=https://a.example/x#sha256:{'0' * 64}"
-    with pytest.raises(ValueError, match="each API is named once"):
+    with says.raised(ValueError):
         Apis(f"{one} {one}")

@@ -20,6 +20,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, PlainSerializer
 from baton.ports import StepContext, StepFailure
 from baton.tools.define import Registry, tool
 from baton.tools.perform import ToolPerformer
+from tests.kit.sentences import Says
 
 T = TypeVar("T")
 CONTEXT = StepContext(saga="s1", tenant="acme", user="ada", node="n", idempotency_key="k", deadline_ms=9)
@@ -121,16 +122,14 @@ def test_a_type_that_breaks_while_it_looks_at_the_input_fails_the_step() -> None
     assert failure(look, n=1) == ("input_invalid", "`look`: 1")
 
 
-def test_a_tool_that_is_not_there_is_told_with_the_nearest_one() -> None:
+def test_a_tool_that_is_not_there_is_told_with_the_nearest_one(says: Says) -> None:
     def hold() -> None: ...
 
     with pytest.raises(StepFailure) as caught:
         run(performer(hold).perform("hodl", {}, CONTEXT))
-    assert (caught.value.code, caught.value.message) == (
-        "tool_missing",
-        "there is no tool `hodl`. Did you mean `hold`?",
-    )
-    with pytest.raises(StepFailure, match=r"there is no tool `zzz`\.$"):
+    assert caught.value.code == "tool_missing"
+    says(caught.value.message)
+    with says.raised(StepFailure):
         run(performer(hold).perform("zzz", {}, CONTEXT))
 
 
@@ -158,13 +157,11 @@ def test_a_result_becomes_plain_json(value: Any, hint: Any, result: Any) -> None
     assert msgspec.json.decode(msgspec.json.encode(given)) == result
 
 
-def test_a_result_that_its_hint_does_not_allow_is_told_with_its_path() -> None:
+def test_a_result_that_its_hint_does_not_allow_is_told_with_its_path(says: Says) -> None:
     code, message = failure(returning({"id": "t", "seats": "many"}, Table))
     assert code == "result_invalid"
-    assert message.startswith(
-        "`give` returned what its hints do not allow: at /seats: Input should be a valid"
-    )
-    assert failure(returning("x", int))[1].startswith("`give` returned what its hints do not allow: at /: ")
+    says.within(message)
+    says.within(failure(returning("x", int))[1])
 
 
 class Loose(BaseModel):
@@ -206,11 +203,11 @@ def _deep(levels: int) -> Any:
         ),
     ],
 )
-def test_what_json_cannot_hold_fails_the_step(value: Any, hint: Any) -> None:
+def test_what_json_cannot_hold_fails_the_step(value: Any, hint: Any, says: Says) -> None:
     """The log would turn NaN into null without a word, and choke on the rest."""
     code, message = failure(returning(value, hint))
     assert code == "result_invalid"
-    assert message.startswith("`give` returned what JSON cannot hold: ")
+    says.within(message)
     message.encode()
 
 

@@ -22,6 +22,7 @@ import pytest
 from baton.ports import NoRoom, StepContext, StepFailure
 from baton.tools.processes import wire
 from baton.tools.processes.pool import Helpers
+from tests.kit.sentences import Says
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing ties a process to another")
 T = TypeVar("T")
@@ -179,7 +180,7 @@ def test_what_cannot_be_shared_by_a_fork_is_imported_by_each_helper_itself(app: 
 
 
 def test_an_app_that_cannot_be_imported_a_second_time_fails_the_step_and_says_why(
-    write: Path, caplog: pytest.LogCaptureFixture
+    write: Path, caplog: pytest.LogCaptureFixture, says: Says
 ) -> None:
     async def scenario() -> None:
         helpers = Helpers("broken")
@@ -187,9 +188,7 @@ def test_an_app_that_cannot_be_imported_a_second_time_fails_the_step_and_says_wh
             with pytest.raises(StepFailure) as caught:
                 await call(helpers, "broken.any")
             assert caught.value.code == "tool_missing"
-            assert caught.value.message == (
-                "`broken` cannot be imported in a process of its own: RuntimeError: no such place"
-            )
+            says(caught.value.message)
         finally:
             await helpers.close()
 
@@ -197,10 +196,10 @@ def test_an_app_that_cannot_be_imported_a_second_time_fails_the_step_and_says_wh
     assert "broken.py" in caplog.text
 
 
-def test_a_process_that_cannot_be_started_fails_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_cannot_be_started_fails_no_step(monkeypatch: pytest.MonkeyPatch, says: Says) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     helpers = Helpers("tests.kit.app.plain")
-    with pytest.raises(NoRoom, match="no process can be started"):
+    with says.raised(NoRoom):
         run(helpers.perform("plain.who", {}, CONTEXT))
     assert helpers._count == 0, "it took no place"
 

@@ -17,6 +17,7 @@ from baton.ports import StepFailure
 from baton.ports.outside import HttpRequest
 from baton.testing.outside import HOSTS
 from tests.kit.payments import serving
+from tests.kit.sentences import Says
 from tests.tools.outside import Outside, context, failure, perform, services
 
 HTTP = services()
@@ -193,12 +194,10 @@ def test_with_no_time_left_nothing_is_sent(server: Outside) -> None:
     assert len(server.seen) == before
 
 
-def test_an_answer_that_is_too_large_is_left_where_it_is(server: Outside) -> None:
+def test_an_answer_that_is_too_large_is_left_where_it_is(server: Outside, says: Says) -> None:
     error = failure("std.http", HTTP, url=server.page("/large", body=b"1" * 100_001))
-    assert (error.code, error.message) == (
-        "result_too_large",
-        "127.0.0.1 answered with more than 100000 bytes",
-    )
+    assert error.code == "result_too_large"
+    says(error.message)
 
 
 def test_a_connection_that_ends_early_is_a_failure(server: Outside) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from baton.tools.standard import standard_tools
+from tests.kit.sentences import Says
 from tests.tools.apis import (
     WEATHER,
     changed,
@@ -66,20 +67,21 @@ def test_all_that_is_wrong_with_the_arguments_is_said_at_once_and_nothing_is_sen
     assert [path for _, path, _, _ in server.seen if path.startswith("/v1/reports")][2:] == []
 
 
-def test_an_api_or_an_operation_that_there_is_not_is_refused_with_what_there_is(server: Outside) -> None:
+def test_an_api_or_an_operation_that_there_is_not_is_refused_with_what_there_is(
+    server: Outside, says: Says
+) -> None:
     here = with_api(server, WEATHER)
-    assert refusal(here, api="wether") == (
-        "input_invalid", "`OpenApis` of the deployment names no API `wether`: there is `weather`",
-    )  # fmt: skip
-    assert refusal(services(), api="a")[1].endswith("names no API `a`: it names none")
+    says(refusal(here, api="wether"))
+    says(refusal(services(), api="a")[1])
     assert "forecast" in refusal(here, "forcast")[1]
-    assert "it has `forecast`, `report`" in refusal(here, "zzz")[1].replace("It has", "it has")
+    says(refusal(here, "zzz")[1].replace("It has", "it has"))
 
 
 @pytest.mark.parametrize("city", ["..", ".", "", "../admin", "a/../../admin", "..\\admin"])
-def test_no_argument_makes_another_path_of_a_path(city: str, server: Outside) -> None:
+def test_no_argument_makes_another_path_of_a_path(city: str, server: Outside, says: Says) -> None:
     code, message = refusal(with_api(server, WEATHER), parameters={"city": city, "days": 1})
-    assert (code, "/parameters/city: it is a part of the path" in message) == ("input_invalid", True)
+    assert code == "input_invalid"
+    says(message)
 
 
 def test_neither_do_two_of_them_together(server: Outside) -> None:

@@ -10,6 +10,7 @@ import pytest
 from baton.adapters.http_client import LazyHttpClient
 from baton.testing.outside import HOSTS
 from tests.kit.payments import DOWN, LOST, NO, SLOW, Payments, payment_service
+from tests.kit.sentences import Says
 from tests.tools.outside import Crash, CrashingClient, context, failure, perform, services
 
 WANTED: dict[str, Any] = {"amount": 2_500, "currency": "EUR", "to": "lantern"}
@@ -90,11 +91,11 @@ def test_a_service_that_is_closed_says_when_to_come_back(books: Payments, phase:
     assert paid_once(books)
 
 
-def test_a_service_that_is_slow_is_left_and_asked_again(books: Payments) -> None:
+def test_a_service_that_is_slow_is_left_and_asked_again(books: Payments, says: Says) -> None:
     books.faults["execute"] = [SLOW]
     error = refusal(books, seconds=0.4)
     assert error.code == "timeout"
-    assert "127.0.0.1 did not answer within" in error.message
+    says.within(error.message)
     assert find(books) == {"happened": True, "result": pay(books)}
     assert paid_once(books)
 
@@ -112,13 +113,11 @@ def test_a_refusal_releases_the_reservation_and_a_later_attempt_makes_another(bo
     assert paid_once(books)
 
 
-def test_a_confirmation_that_is_refused_is_no_word_on_the_money(books: Payments) -> None:
+def test_a_confirmation_that_is_refused_is_no_word_on_the_money(books: Payments, says: Says) -> None:
     books.faults["confirm"] = [NO, NO, NO]
     for error in (refusal(books), refusal(books), failure("std.find_payment", HTTP, service=books.url)):
         assert (error.code, error.status, error.happened) == ("invalid_input", 422, True)
-        assert error.message == (
-            "the payment `p-1` was executed, but is not confirmed: 127.0.0.1 answered 422: not to be done"
-        )
+        says(error.message)
     assert paid_once(books)
     assert [key for phase, key in books.requests if phase in ("execute", "release")] == ["k1-execute-1"]
     assert find(books) == {"happened": True, "result": pay(books)}

@@ -11,6 +11,7 @@ from baton.core.effects.toolspec import Grants
 from baton.ports import StepFailure
 from baton.tools.perform import ToolPerformer
 from baton.tools.standard import standard_tools, with_standard
+from tests.kit.sentences import Says
 from tests.tools.outside import Outside, context, failure, perform, services
 from tests.tools.test_performing import run
 from tests.tools.test_standard import app
@@ -56,19 +57,20 @@ def test_a_model_or_an_author_sees_every_step_in_its_schema() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "code", "said"),
+    ("given", "code"),
     [
-        ({"steps": [{"op": "table_sorted"}], "data": {"t": []}}, "pipeline_invalid", "/0/op: there is no step `table_sorted` (did you mean `table_sort`?)"),
-        ({"steps": [{"op": "http_request", "url": "https://x"}], "data": {}}, "pipeline_invalid", "/0/op: this pipeline sends no requests"),
-        ({"steps": CHEAPEST, "data": {"t": [{"price": "1"}]}}, "pipeline_data", "/0/where: `price` in row 0"),
-        ({"steps": CHEAPEST, "data": {"t": ["x" * 200_000]}}, "pipeline_too_large", "/: the data of a pipeline: it is larger than 100000 bytes"),
-        ({"steps": CHEAPEST, "data": []}, "input_invalid", "`std.pipeline`: at /data"),
-        ({"steps": CHEAPEST, "data": {"t": []}, "preview": 51}, "input_invalid", "`std.pipeline`: at /preview"),
+        ({"steps": [{"op": "table_sorted"}], "data": {"t": []}}, "pipeline_invalid"),
+        ({"steps": [{"op": "http_request", "url": "https://x"}], "data": {}}, "pipeline_invalid"),
+        ({"steps": CHEAPEST, "data": {"t": [{"price": "1"}]}}, "pipeline_data"),
+        ({"steps": CHEAPEST, "data": {"t": ["x" * 200_000]}}, "pipeline_too_large"),
+        ({"steps": CHEAPEST, "data": []}, "input_invalid"),
+        ({"steps": CHEAPEST, "data": {"t": []}, "preview": 51}, "input_invalid"),
     ],
 )  # fmt: skip
-def test_a_failure_has_its_code_and_all_that_is_wrong(given: dict[str, Any], code: str, said: str) -> None:
+def test_a_failure_has_its_code_and_all_that_is_wrong(given: dict[str, Any], code: str, says: Says) -> None:
     error = failure("std.pipeline", HERE, **given)
-    assert (error.code, error.message.startswith(said)) == (code, True), error.message
+    assert error.code == code
+    says(error.message)
 
 
 def test_requests_are_sent_by_the_rules_of_std_http_and_their_answers_are_tables(server: Outside) -> None:

@@ -11,6 +11,7 @@ import pytest
 from baton.ports import NoRoom, StepContext, StepFailure
 from baton.tools.define import Registry, tool
 from baton.tools.perform import MAX_THREADS, ToolPerformer
+from tests.kit.sentences import Says
 
 CONTEXT = StepContext(saga="s1", tenant="acme", user="ada", node="n")
 LAMBDAS_THREADS = 1_024
@@ -95,7 +96,9 @@ def test_a_place_is_free_again_even_if_the_loop_has_gone() -> None:
     assert asyncio.run(performer.perform("wait", {}, CONTEXT)) == "done"
 
 
-def test_a_thread_that_cannot_start_is_no_failure_of_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_that_cannot_start_is_no_failure_of_the_step(
+    monkeypatch: pytest.MonkeyPatch, says: Says
+) -> None:
     gate = Gate()
     performer = ToolPerformer(gate.registry, max_threads=1)
 
@@ -104,20 +107,20 @@ def test_a_thread_that_cannot_start_is_no_failure_of_the_step(monkeypatch: pytes
 
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", start)
-        with pytest.raises(NoRoom, match="can't start new thread"):
+        with says.raised(NoRoom):
             asyncio.run(performer.perform("wait", {}, CONTEXT))
     gate.let_go.set()
     assert asyncio.run(performer.perform("wait", {}, CONTEXT)) == "done", "it took no place"
 
 
-def test_a_tool_that_cannot_start_a_thread_of_its_own_fails_like_any_other() -> None:
+def test_a_tool_that_cannot_start_a_thread_of_its_own_fails_like_any_other(says: Says) -> None:
     registry = Registry()
 
     @tool("greedy", registry=registry)
     def greedy() -> None:
         raise RuntimeError("can't start new thread")
 
-    with pytest.raises(StepFailure, match="can't start new thread"):
+    with says.raised(StepFailure):
         asyncio.run(ToolPerformer(registry).perform("greedy", {}, CONTEXT))
 
 

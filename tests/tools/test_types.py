@@ -18,6 +18,7 @@ from baton.ports import StepContext, StepFailure
 from baton.testing import run
 from baton.tools.define import Registry, tool
 from baton.tools.perform import ToolPerformer
+from tests.kit.sentences import Says
 
 CONTEXT = StepContext(saga="s1", tenant="acme", user="ada", node="n", idempotency_key="k", deadline_ms=9)
 
@@ -155,9 +156,9 @@ def test_bytes_in_base64_come_back_as_they_were() -> None:
 # ---- what JSON cannot hold -----------------------------------------------------------------------------------
 
 
-def test_a_number_that_is_none_is_refused_with_its_place() -> None:
+def test_a_number_that_is_none_is_refused_with_its_place(says: Says) -> None:
     message = refused(dict[str, list[float]], {"a": [1.0, float("nan")]})
-    assert message.endswith("nan at /a/1 is no number in JSON; write null, or a text")
+    says(message)
     assert "inf at /" in refused(float, float("inf"))
 
 
@@ -167,21 +168,19 @@ def test_a_number_that_is_none_is_refused_as_an_argument() -> None:
 
 
 @pytest.mark.parametrize("hint", [Any, dict[Any, Any], dict[int | str, str], object])
-def test_two_keys_that_become_one_are_refused_with_their_place(hint: Any) -> None:
-    assert "the key '1' is there twice at /" in refused(hint, {1: "a", "1": "b"})
+def test_two_keys_that_become_one_are_refused_with_their_place(hint: Any, says: Says) -> None:
+    says(refused(hint, {1: "a", "1": "b"}))
 
 
-def test_two_keys_that_become_one_are_found_inside() -> None:
+def test_two_keys_that_become_one_are_found_inside(says: Says) -> None:
     @dataclass
     class Holder:
         rows: Any
 
     value = {"a": [{"x": 1}, Holder(rows=({None: 1, "None": 2},))]}
-    assert "the key 'None' is there twice at /a/1/rows/0" in refused(Any, value)
+    says(refused(Any, value))
     assert returned(Any, {1: "a", "2": ["b", {True: 1}]}) == {"1": "a", "2": ["b", {"true": 1}]}
 
 
-def test_bytes_that_are_no_text_are_refused_with_what_would_be_right() -> None:
-    assert refused(bytes, b"\xff").endswith(
-        "let a model with `ser_json_bytes` and `val_json_bytes` write bytes as base64"
-    )
+def test_bytes_that_are_no_text_are_refused_with_what_would_be_right(says: Says) -> None:
+    says(refused(bytes, b"\xff"))

@@ -13,6 +13,7 @@ from tests.core.conditions.broken import BROKEN
 from tests.core.conditions.corpus import REFUSED
 from tests.core.conditions.hostile import SOURCES
 from tests.core.conditions.ordinary import ORDINARY
+from tests.kit.sentences import Says
 
 BLOB = "cas://sha256/" + "0" * 64
 CODE = "def evaluate(output, context):\n    return True\n"
@@ -53,69 +54,69 @@ def test_a_condition_is_read(value: Any, model: Any) -> None:
     assert read_condition(value, "", SCHEMAS) == (model, [])
 
 
-WRONG: list[tuple[Any, list[tuple[str, str]]]] = [
-    (1, [("/c", "a text or an object, not a number")]),
-    (True, [("/c", "not a boolean")]),
-    ({}, [("/c", "exactly one of cel, jsonpath")]),
-    ({"cell": "x"}, [("/c", "did you mean `cel`?")]),
-    ({1: "x"}, [("/c", "found none")]),
-    ({"cel": "true", "python": CODE}, [("/c", "one of cel and python, not both")]),
-    ({"cel": 1}, [("/c/cel", "`cel` is a text, not a number")]),
-    ({"cel": "true", "of": "output"}, [("/c/of", "`of` is not known here")]),
-    ({"jsonpath": "$", "operater": "=="}, [("/c/operater", "did you mean `operator`?")]),
-    ({"jsonpath": ["$"], "operator": 1, "of": 2}, [("/c/jsonpath", "a list"), ("/c/operator", "a number"), ("/c/of", "a number")]),
-    ({"jsonpath": "x", "operator": "sum_gtt", "value": 1, "of": "outptu"}, [("/c/jsonpath", "begins with `$`"), ("/c/of", "must begin with"), ("/c/operator", "`sum_gt`")]),
-    ({"jsonpath": "$", "operator": "§", "value": 1}, [("/c/operator", "there are ==")]),
-    ({"jsonpath": "$", "value": 1}, [("/c/value", "takes no value")]),
-    ({"jsonpath": "$", "operator": "not_exists", "value": 1}, [("/c/value", "not_in")]),
-    ({"jsonpath": "$", "operator": ">"}, [("/c", "`>` needs a `value`")]),
-    ({"jsonpath": "$", "operator": ">", "value": []}, [("/c/value", "needs a number or a text, not a list")]),
-    ({"jsonpath": "$", "operator": "in", "value": "a"}, [("/c/value", "needs a list, not a text")]),
-    ({"jsonpath": "$", "operator": "count", "value": True}, [("/c/value", "needs a number, not a boolean")]),
-    ({"schema": "dnoe"}, [("/c/schema", "did you mean `done`?")]),
-    ({"schema": "zzz"}, [("/c/schema", "there are: done, open")]),
-    ({"schema": "cas://sha256/0"}, [("/c/schema", "64 hexadecimal digits")]),
-    ({"schema": [1], "invert": "yes", "of": "ctx.a"}, [("/c/invert", "true or false")]),
-    ({"schema": {"type": 1}, "of": "ctx.a"}, [("/c/schema/type", "string"), ("/c/of", "ctx.<node>.output")]),
-    ({"schema": [1]}, [("/c/schema", "a schema is an object")]),
-    ({"schema": "done", "of": 1}, [("/c/of", "a text")]),
-    ({"schema": BLOB, "of": 1}, [("/c/of", "a text")]),
-    ({"compare": "a > b"}, [("/c/compare", "left, operator and right")]),
-    ({"compare": {"lefft": 1}}, [("/c/compare/lefft", "did you mean `left`?"), ("/c/compare", "`left`"), ("/c/compare", "`operator`"), ("/c/compare", "`right`")]),
-    ({"compare": {"left": "${a}", "operator": "=>", "right": ["${b"]}}, [("/c/compare/left", "must begin"), ("/c/compare/right/0", "closing"), ("/c/compare/operator", "`>=`")]),
-    ({"compare": {"left": "${a}", "operator": ">", "right": {}}}, [("/c/compare/left", "must begin")]),
-    ({"compare": {"left": 1, "operator": 1, "right": 1}}, [("/c/compare/operator", "a text")]),
-    ({"compare": {"left": 1, "operator": "§", "right": 1}}, [("/c/compare/operator", "there are ==")]),
-    ({"compare": {"left": 1, "operator": "==", "right": "1"}}, [("/c/compare/right", "without quotation marks")]),
-    ({"compare": {"left": "a${output.x}", "operator": "==", "right": None}}, [("/c/compare/right", "of one type")]),
-    ({"compare": {"left": "${output.x}", "operator": ">", "right": None}}, [("/c/compare/right", "not null")]),
-    ({"compare": {"left": 1, "operator": "in", "right": 5}}, [("/c/compare/right", "not a number")]),
-    ({"compare": {"left": 1, "operator": "contains", "right": 5}}, [("/c/compare/left", "not a number")]),
-    ({"all": []}, [("/c/all", "at least one")]),
-    ({"any": "true"}, [("/c/any", "a list of conditions")]),
-    ({"all": ["true", 1, {"not": {"any": ["x"]}}], "any": []}, [("/c", "not both")]),
-    ({"all": ["true", 1, {"not": {"any": ["x"]}}]}, [("/c/all/1", "a number"), ("/c/all/2/not/any/0", "there is no `x`")]),
-    ({"not": "1"}, [("/c/not", "true or false")]),
-    ({"python": 1}, [("/c/python", "a text")]),
-    ({"python": CODE, "of": 1}, [("/c/of", "a text")]),
-    ({"python": "x = 1"}, [("/c/python", "def evaluate(output, context)")]),
-    ({"python": "def evaluate(output): return True"}, [("/c/python", "takes `output` and `context`")]),
-    ({"python": "def evaluate(output, context, *, more): return True"}, [("/c/python", "takes `output`")]),
-    ({"python": "cas://sha256/x"}, [("/c/python", "64 hexadecimal digits")]),
-    ({"python": CODE, "needs": "input"}, [("/c/needs", "a list of expressions")]),
-    ({"python": CODE, "needs": [1], "timeout": "1 week", "max_memory_mb": 1.5}, [("/c/needs", "a list"), ("/c/timeout", "not a duration"), ("/c/max_memory_mb", "from 10 to 256")]),
-    ({"python": CODE, "timeout": "1h", "max_memory_mb": 1_000}, [("/c/timeout", "from 10 ms to 10 s"), ("/c/max_memory_mb", "from 10 to 256")]),
-    ({"python": CODE, "of": "x", "needs": ["y", "input.l[0]", "ctx.input.output"]}, [("/c/of", "begin"), ("/c/needs/0", "begin"), ("/c/needs/1", "name the list"), ("/c/needs/2", "two meanings")]),
+WRONG: list[tuple[Any, list[str]]] = [
+    (1, ["/c"]),
+    (True, ["/c"]),
+    ({}, ["/c"]),
+    ({"cell": "x"}, ["/c"]),
+    ({1: "x"}, ["/c"]),
+    ({"cel": "true", "python": CODE}, ["/c"]),
+    ({"cel": 1}, ["/c/cel"]),
+    ({"cel": "true", "of": "output"}, ["/c/of"]),
+    ({"jsonpath": "$", "operater": "=="}, ["/c/operater"]),
+    ({"jsonpath": ["$"], "operator": 1, "of": 2}, ["/c/jsonpath", "/c/operator", "/c/of"]),
+    ({"jsonpath": "x", "operator": "sum_gtt", "value": 1, "of": "outptu"}, ["/c/jsonpath", "/c/of", "/c/operator"]),
+    ({"jsonpath": "$", "operator": "§", "value": 1}, ["/c/operator"]),
+    ({"jsonpath": "$", "value": 1}, ["/c/value"]),
+    ({"jsonpath": "$", "operator": "not_exists", "value": 1}, ["/c/value"]),
+    ({"jsonpath": "$", "operator": ">"}, ["/c"]),
+    ({"jsonpath": "$", "operator": ">", "value": []}, ["/c/value"]),
+    ({"jsonpath": "$", "operator": "in", "value": "a"}, ["/c/value"]),
+    ({"jsonpath": "$", "operator": "count", "value": True}, ["/c/value"]),
+    ({"schema": "dnoe"}, ["/c/schema"]),
+    ({"schema": "zzz"}, ["/c/schema"]),
+    ({"schema": "cas://sha256/0"}, ["/c/schema"]),
+    ({"schema": [1], "invert": "yes", "of": "ctx.a"}, ["/c/invert"]),
+    ({"schema": {"type": 1}, "of": "ctx.a"}, ["/c/schema/type", "/c/of"]),
+    ({"schema": [1]}, ["/c/schema"]),
+    ({"schema": "done", "of": 1}, ["/c/of"]),
+    ({"schema": BLOB, "of": 1}, ["/c/of"]),
+    ({"compare": "a > b"}, ["/c/compare"]),
+    ({"compare": {"lefft": 1}}, ["/c/compare/lefft", "/c/compare", "/c/compare", "/c/compare"]),
+    ({"compare": {"left": "${a}", "operator": "=>", "right": ["${b"]}}, ["/c/compare/left", "/c/compare/right/0", "/c/compare/operator"]),
+    ({"compare": {"left": "${a}", "operator": ">", "right": {}}}, ["/c/compare/left"]),
+    ({"compare": {"left": 1, "operator": 1, "right": 1}}, ["/c/compare/operator"]),
+    ({"compare": {"left": 1, "operator": "§", "right": 1}}, ["/c/compare/operator"]),
+    ({"compare": {"left": 1, "operator": "==", "right": "1"}}, ["/c/compare/right"]),
+    ({"compare": {"left": "a${output.x}", "operator": "==", "right": None}}, ["/c/compare/right"]),
+    ({"compare": {"left": "${output.x}", "operator": ">", "right": None}}, ["/c/compare/right"]),
+    ({"compare": {"left": 1, "operator": "in", "right": 5}}, ["/c/compare/right"]),
+    ({"compare": {"left": 1, "operator": "contains", "right": 5}}, ["/c/compare/left"]),
+    ({"all": []}, ["/c/all"]),
+    ({"any": "true"}, ["/c/any"]),
+    ({"all": ["true", 1, {"not": {"any": ["x"]}}], "any": []}, ["/c"]),
+    ({"all": ["true", 1, {"not": {"any": ["x"]}}]}, ["/c/all/1", "/c/all/2/not/any/0"]),
+    ({"not": "1"}, ["/c/not"]),
+    ({"python": 1}, ["/c/python"]),
+    ({"python": CODE, "of": 1}, ["/c/of"]),
+    ({"python": "x = 1"}, ["/c/python"]),
+    ({"python": "def evaluate(output): return True"}, ["/c/python"]),
+    ({"python": "def evaluate(output, context, *, more): return True"}, ["/c/python"]),
+    ({"python": "cas://sha256/x"}, ["/c/python"]),
+    ({"python": CODE, "needs": "input"}, ["/c/needs"]),
+    ({"python": CODE, "needs": [1], "timeout": "1 week", "max_memory_mb": 1.5}, ["/c/needs", "/c/timeout", "/c/max_memory_mb"]),
+    ({"python": CODE, "timeout": "1h", "max_memory_mb": 1_000}, ["/c/timeout", "/c/max_memory_mb"]),
+    ({"python": CODE, "of": "x", "needs": ["y", "input.l[0]", "ctx.input.output"]}, ["/c/of", "/c/needs/0", "/c/needs/1", "/c/needs/2"]),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("value", "expected"), WRONG, ids=[str(value)[:80] for value, _ in WRONG])
+@pytest.mark.parametrize(("value", "places"), WRONG, ids=[str(value)[:80] for value, _ in WRONG])
 def test_what_is_wrong_is_told_at_its_place_and_all_at_once(
-    value: Any, expected: list[tuple[str, str]]
+    value: Any, places: list[str], says: Says
 ) -> None:
     found = problems(value)
-    assert [place for place, _ in found] == [place for place, _ in expected]
-    assert [words for (_, words), (_, said) in zip(found, expected, strict=True) if said not in words] == []
+    assert [place for place, _ in found] == places
+    says([words for _, words in found])
 
 
 def test_warnings_of_pythons_parser_are_ignored() -> None:

@@ -284,32 +284,20 @@ def test_a_tool_that_a_document_names_stands_in_if_it_takes_the_same_else_it_hel
 
 
 @pytest.mark.parametrize(
-    ("tool", "problem"),
+    "tool",
     [
-        (spec("x", "id", verify="pay.fnd"), "verify: there is no tool `pay.fnd`. Did you mean `pay.find`?"),
-        (spec("x", "number", verify="pay.find"), "verify: `pay.find` needs `id`, which `x` does not take"),
-        (
-            spec("x", "id", verify="pay.card"),
-            "verify: `pay.card` has the effect `once` itself; a tool that only looks is `pure` or `idempotent`",
-        ),
-        (spec("x", "id", instead_of=("zzz",)), "instead_of: there is no tool `zzz`."),
-        (
-            spec("x", "", instead_of=("pay.find",)),
-            "instead_of: for `pay.find` it cannot be called: it takes no `id`",
-        ),
-        (
-            spec("x", "", instead_of=("pay.*",)),
-            "instead_of: for `pay.*` it cannot be called: it takes no `id`",
-        ),
-        (
-            spec("x", "q", carries_out=("clear_cache",), for_tools=("pay.find",)),
-            "for_tools: for `pay.find` it cannot be called: it needs `q`, which `pay.find` does not always have",
-        ),
+        spec("x", "id", verify="pay.fnd"),
+        spec("x", "number", verify="pay.find"),
+        spec("x", "id", verify="pay.card"),
+        spec("x", "id", instead_of=("zzz",)),
+        spec("x", "", instead_of=("pay.find",)),
+        spec("x", "", instead_of=("pay.*",)),
+        spec("x", "q", carries_out=("clear_cache",), for_tools=("pay.find",)),
     ],
 )
-def test_what_tools_say_of_each_other_is_held_against_them(tool: ToolSpec, problem: str) -> None:
+def test_what_tools_say_of_each_other_is_held_against_them(tool: ToolSpec, says: Says) -> None:
     tools = specs(spec("pay.find", "id"), spec("pay.card", "id", effect="once", verify="pay.find"), tool)
-    assert list(declaration_problems(tools)) == [("x", problem)]
+    says(list(declaration_problems(tools)))
 
 
 def test_a_pattern_may_mean_no_tool_of_this_application(says: Says) -> None:

@@ -109,12 +109,12 @@ def test_each_action_with_what_goes_with_it_is_right() -> None:
     assert wrong(action="retry", arguments={"amount": 3}) == [], "the others are those of the step"
 
 
-def test_an_action_must_be_one_of_the_questions_options() -> None:
+def test_an_action_must_be_one_of_the_questions_options(says: Says) -> None:
     assert wrong(action="guess") == ["/action"]
     only = msgspec.structs.replace(ASK, options=("retry", "fail"))
     assert wrong(ask=only, action="use", output=1) == ["/action"]
     (problem,) = check_answer(only, PAY, PARAMETERS, Answer(ask="q", action="retyr"))
-    assert (problem.message, problem.suggestion) == ("must be one of retry, fail", "did you mean `retry`?")
+    says((problem.message, problem.suggestion))
 
 
 def test_what_does_not_go_with_the_action_is_refused_and_what_is_missing_is_said() -> None:
@@ -140,10 +140,8 @@ def test_an_answer_changes_only_the_arguments_that_the_question_names(says: Says
     says(refused(ASK, **{"a/b": 1}))
     nothing = msgspec.structs.replace(ASK, may_change=())
     ((path, hint),) = refused(nothing, amount=1)
-    assert (path, hint) == (
-        "/arguments/amount",
-        "open to change: none; the document's `may_change` names those that are",
-    )
+    assert path == "/arguments/amount"
+    says(hint)
     stranger = msgspec.structs.replace(ASK, may_change=("gone",))
     assert refused(stranger, gone=1)[0][0] == "/arguments/gone", "the tool that would run does not take it"
 
@@ -181,13 +179,12 @@ def test_a_question_says_which_arguments_may_change_by_their_schema() -> None:
     ],
 )
 def test_a_question_is_answered_by_the_sagas_user_and_by_operators_and_an_incident_by_operators(
-    to: str, user: str, roles: set[str], may: bool
+    to: str, user: str, roles: set[str], may: bool, says: Says
 ) -> None:
     ask = msgspec.structs.replace(ASK, to=to)
     why = answer_refusal(State(origin=Origin(user="ada")), ask, user, roles)
     assert (why == "") == may
-    named = "the role `operate`" if to else "the user `ada` or the role `operate`"
-    assert may or why == f"question `0.pay.3` is for {named}; the caller is the user `{user}`"
+    says(why)
 
 
 def test_the_tool_that_a_retry_would_run_is_that_of_the_way() -> None:

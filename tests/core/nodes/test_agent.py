@@ -101,7 +101,9 @@ def test_a_turn_that_fails_goes_on_where_the_document_says() -> None:
 
 
 @pytest.mark.parametrize(("answer", "result"), [("approve", None), ("reject", "rejected")])
-def test_a_call_that_a_person_has_to_approve_holds_only_itself(answer: str, result: str | None) -> None:
+def test_a_call_that_a_person_has_to_approve_holds_only_itself(
+    answer: str, result: str | None, says: Says
+) -> None:
     saga = thinking()
     saga.go(answered("a#t1", call("pay", n=900), call("look", n=1)))
     pay, _ = steps_of(saga.decision)
@@ -115,7 +117,7 @@ def test_a_call_that_a_person_has_to_approve_holds_only_itself(answer: str, resu
     work, kind = saga.state.open["a#t1-0"], saga.program.kinds["agent"]
     assert (kind.word(work), "ask" in kind.open_view(pay.node, work)) == ("asking", True)
     opened = next(event for event in saga.entries[-1].events if isinstance(event, ev.QuestionOpened))
-    assert "an answer to the question" in kind.words(opened)
+    says(kind.words(opened))
     saga.go(outcome("a#t1-1", 1))
     assert status_of(saga.state, saga.program) == "suspended"
     assert work.ask is not None
@@ -385,8 +387,8 @@ def test_the_limit_of_its_cost_goes_with_its_turns() -> None:
     assert turn.node.output_schema == {"type": "string"}
 
 
-def test_a_pattern_that_names_no_tool_is_a_problem() -> None:
-    with pytest.raises(InvalidDefinition, match=r"no tool has a name like `pays\.\*`"):
+def test_a_pattern_that_names_no_tool_is_a_problem(says: Says) -> None:
+    with says.raised(InvalidDefinition):
         compile_document("name: w\nnodes: {a: {agent: {model: m, prompt: x, tools: ['pays.*']}}}", TOOLS)
 
 

@@ -192,11 +192,12 @@ def test_attempts_are_counted_over_handovers_and_the_last_failure_is_the_steps(s
     says(why_over(saga.state, "0.a.3"))
 
 
-def test_what_may_happen_only_once_is_not_handed_over_again_before_a_person_has_looked() -> None:
+def test_what_may_happen_only_once_is_not_handed_over_again_before_a_person_has_looked(says: Says) -> None:
     saga = handing(tool="send")
     saga.go(after_ms=5 * MINUTE + SKEW)
     failed = last(saga, ev.AttemptFailed).failure
-    assert (failed.code, "no heartbeat for 5 min" in failed.message) == ("unknown_outcome", True)
+    assert failed.code == "unknown_outcome"
+    says(failed.message)
     assert status_of(saga.state, saga.program) == "suspended"
 
 
@@ -257,7 +258,7 @@ def test_the_timeout_of_a_callback_without_heartbeats_is_its_due_time(says: Says
     says(kind.words(last(saga, ev.CallbackOpened)))
 
 
-def test_what_is_shown_of_a_callback_says_since_when_until_when_and_when_it_was_heard() -> None:
+def test_what_is_shown_of_a_callback_says_since_when_until_when_and_when_it_was_heard(says: Says) -> None:
     saga = handing()
     saga.go(after_ms=MINUTE)
     beat(saga)
@@ -269,7 +270,7 @@ def test_what_is_shown_of_a_callback_says_since_when_until_when_and_when_it_was_
         "heard_at": "2023-11-14T22:14:20.000Z",
         "heartbeat_by": "2023-11-14T22:19:20.000Z",
     }
-    assert "a heartbeat every 5 min" in saga.program.kinds["task"].words(last(saga, ev.CallbackOpened))
+    says(saga.program.kinds["task"].words(last(saga, ev.CallbackOpened)))
 
 
 def test_the_graph_has_the_times_and_a_plain_task_has_none() -> None:

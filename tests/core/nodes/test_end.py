@@ -21,6 +21,7 @@ from baton.core.read.story import read_story
 from tests.core.asked import cancels_of, needs_of
 from tests.core.build import Saga, child, done, failed, interrupted, program, ready, task, wait
 from tests.core.compiling import TOOLS, compiled, document, reads, told
+from tests.kit.sentences import Says
 
 
 def saga_of(nodes: str, given: object = None, *more: str, **started: Any) -> Saga:
@@ -252,40 +253,37 @@ def test_nothing_else_begins_while_a_value_of_the_result_is_fetched() -> None:
     assert result_of(saga) == "so"
 
 
-def test_what_did_not_run_is_explained_by_the_end() -> None:
+def test_what_did_not_run_is_explained_by_the_end(says: Says) -> None:
     saga = saga_of("a: {}, b: {}, c: {after: b}, stop: {end: {result: 1}, after: a}")
     saga.go()
     saga.go(done("a"), running=["b"])
     saga.go()
     story = read_story(saga.program, saga.state, saga.entries)
     (found,) = explain(story, "c", 1_000_000)["iterations"]
-    assert found["text"] == "`c` was not reached: the saga ended with `stop`"
-    assert [cause["text"] for cause in found["causes"]] == ["the saga ended with `stop`"]
+    says(found["text"])
+    says([cause["text"] for cause in found["causes"]])
     (stop,) = explain(story, "stop", 1_000_000)["iterations"]
-    assert (stop["state"], stop["text"]) == (
-        "passed",
-        "`stop` passed, reached from `a`, and the saga ended with it",
-    )
+    assert stop["state"] == "passed"
+    says(stop["text"])
 
 
 # ---- how it is written
 
 
 @pytest.mark.parametrize(
-    ("written", "path", "message", "hint"),
+    ("written", "path"),
     [
-        ("{end: {result: 1}, catch: z}", "/nodes/e", "an `end` ends the saga: it takes only", ""),
-        ("{end: early}", "/nodes/e/end", "must be an object", "write `end: {result: …}`"),
-        ("{end: true}", "/nodes/e/end", "must be an object", ""),
-        ("{end: {output: 1}}", "/nodes/e/end/output", "`output` is not known here", "did you mean `result`?"),
-        ("{end: {result: '${ctx.q.output}'}}", "/nodes/e/end/result", "there is no node `q`", ""),
+        ("{end: {result: 1}, catch: z}", "/nodes/e"),
+        ("{end: early}", "/nodes/e/end"),
+        ("{end: true}", "/nodes/e/end"),
+        ("{end: {output: 1}}", "/nodes/e/end/output"),
+        ("{end: {result: '${ctx.q.output}'}}", "/nodes/e/end/result"),
     ],
 )
-def test_what_is_wrong_with_it_is_told(written: str, path: str, message: str, hint: str) -> None:
+def test_what_is_wrong_with_it_is_told(written: str, path: str, says: Says) -> None:
     found = told(f"e: {written}, z: {{}}")
     assert found[0][0] == path
-    assert message in found[0][1]
-    assert hint in found[0][2]
+    says(found[0][1:])
 
 
 def test_nothing_comes_after_it() -> None:

@@ -107,17 +107,18 @@ def test_a_state_holds_what_is_at_work_and_little_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("items", "why"),
+    "items",
     [
-        ("abc", "`map.over` gives a text, and a map is over a list"),
-        ({"a": 1}, "`map.over` gives an object, and a map is over a list"),
-        (7, "`map.over` gives a number, and a map is over a list"),
-        ([0] * 1_001, "the list has 1,001 items, and at most 1,000 are possible; a child workflow for each item can have more"),
+        "abc",
+        {"a": 1},
+        7,
+        [0] * 1_001,
     ],
 )  # fmt: skip
-def test_what_it_cannot_begin_with(items: Any, why: str) -> None:
+def test_what_it_cannot_begin_with(items: Any, says: Says) -> None:
     found = failure(begun(map_of(), items))
-    assert (found.code, found.message) == ("map_invalid", why)
+    assert found.code == "map_invalid"
+    says(found.message)
 
 
 def test_a_list_of_children_has_another_bound(says: Says) -> None:

@@ -19,6 +19,7 @@ from tests.core.build import T0, Saga, done, failed, ready, replay
 from tests.core.compiling import TOOLS, told
 from tests.core.nodes.test_map import failure, fates, settled
 from tests.core.told import story
+from tests.kit.sentences import Says
 
 LETTERS = ["a", "b", "c", "d", "e"]
 FIRST = """
@@ -84,14 +85,14 @@ def test_where_all_have_ended_by_then_it_is_simply_done() -> None:
     assert (saga.state.late, [event.goes_on for event in events(saga, ev.MapClosed)]) == (set(), [False])
 
 
-def test_it_is_explained_that_the_others_run_on_and_when_they_are_over() -> None:
+def test_it_is_explained_that_the_others_run_on_and_when_they_are_over(says: Says) -> None:
     saga = begun()
     settled(saga, done("m#0"))
-    assert story(saga).places["m"].fate == "its other items run on beside what follows"
+    says(story(saga).places["m"].fate)
     settled(saga, done("n"))
     settled(saga, done("m#1"), done("m#2"), done("m#3"))
     settled(saga, done("m#4"))
-    assert story(saga).places["m"].fate == "the items that ran on beside what follows are over"
+    says(story(saga).places["m"].fate)
 
 
 def test_a_failure_is_told_when_all_items_are_done() -> None:
@@ -113,7 +114,7 @@ def test_what_fails_the_saga_later_stops_the_items_that_are_left() -> None:
     assert events(saga, ev.ItemsBegan)[-1].first == 3, "and nothing else begins"
 
 
-def test_an_early_join_behind_the_map_stops_them_and_is_not_told_of_that() -> None:
+def test_an_early_join_behind_the_map_stops_them_and_is_not_told_of_that(says: Says) -> None:
     saga = begun(
         """
 m: {map: {over: "${input.l}", concurrency: 2, wait_for: 1, rest: run}, tool: t}
@@ -130,20 +131,20 @@ k: {tool: t, after: j}
         slot for slot, place in story(saga).places.items() if place.end and place.end.became == "dropped"
     }
     assert dropped == {"m#1"}
-    assert story(saga).places["m"].fate.endswith("are over, stopped by join j")
+    says(story(saga).places["m"].fate)
     saga.go(done("j"))
     saga.go(done("k"))
     assert status_of(saga.state) == "completed"
 
 
-def test_its_wall_time_stops_the_items_that_are_left_and_fails_nothing() -> None:
+def test_its_wall_time_stops_the_items_that_are_left_and_fails_nothing(says: Says) -> None:
     saga = begun(FIRST % (1, ", limits: {wall_time: {max: 10m}}"))
     settled(saga, done("m#0"))
     settled(saga, done("n"))
     saga.go(after_ms=600_000, running=["m#1", "m#2", "m#3"])
     (over,) = events(saga, ev.MapEnded)
     assert (over.stopped, over.not_begun) == (3, 1)
-    assert over.why == "`limits.wall_time` of node `m` is 600 s, and that time is over"
+    says(over.why)
     saga.go()
     assert status_of(saga.state) == "completed"
 
@@ -185,7 +186,7 @@ def test_a_fork_to_where_it_has_gone_on_does_again_what_ran_then() -> None:
     assert status_of(saga.state) == "completed"
 
 
-def test_it_is_shown_and_told() -> None:
+def test_it_is_shown_and_told(says: Says) -> None:
     saga = begun()
     settled(saga, done("m#0"), failed("m#1"))
     settled(saga, failed("m#2"))
@@ -200,22 +201,18 @@ def test_it_is_shown_and_told() -> None:
         for event in entry_view(entry)["events"]
         if event["kind"] in ("map_closed", "map_ended")
     }
-    assert said == {
-        "map_closed": "goes on: 1 succeeded, 1 failed, 1 running, 2 not begun; those that are left come to their ends",
-        "map_ended": "the items that were left are over: 2 succeeded, 1 failed",
-    }
+    says(said)
 
 
-def test_a_map_that_ends_the_round_of_its_loop_leaves_nothing_to_run_on() -> None:
-    message = "the node ends the round of its loop, and with it the items that are left: none can run on"
+def test_a_map_that_ends_the_round_of_its_loop_leaves_nothing_to_run_on(says: Says) -> None:
     late = "map: {over: [1, 2], wait_for: 1, rest: run}"
     tail = told(f"a: {{}}, b: {{after: a, {late}, loop: {{while: 'output.failed > 0', back_to: a}}}}")
-    assert [(path, text) for path, text, _ in tail] == [("/nodes/b/map/rest", message)]
+    says([(path, text) for path, text, _ in tail])
     out = (
         f"a: {{}}, b: {{after: a, {late}, branch: {{rules: [{{if: 'output.failed > 0', then: x}}], default: c}}}}, "
         "c: {loop: {while: 'output.score < 5', back_to: a}}, x: {}"
     )
-    assert [(path, text) for path, text, _ in told(out)] == [("/nodes/b/map/rest", message)]
+    says([(path, text) for path, text, _ in told(out)])
     circle = told(f"a: {{after: b, {late}}}, b: {{after: a}}")
     assert [path for path, _, _ in circle if path.endswith("/rest")] == []
     assert told(f"a: {{{late}}}, b: {{after: a, loop: {{while: 'output.score < 5', back_to: a}}}}") == []
@@ -229,13 +226,14 @@ m: {{{LATE}, tool: t, after: [x, y], join: {{wait_for: 1, rest: run}}}}
 """
 
 
-def test_a_round_that_is_over_stops_them_and_the_join_of_its_first_node_stays_closed() -> None:
+def test_a_round_that_is_over_stops_them_and_the_join_of_its_first_node_stays_closed(says: Says) -> None:
     saga = begun(HEADER + 'b: {tool: t, after: m, loop: {while: "loop.iteration < 1", back_to: m}}\n')
     saga.go(done("x"), running=["y"])
     saga.go(done("m@0#0"), running=["y", "m@0#1"])
     saga.go(done("b@0"), running=["y", "m@0#1"])
     (over,) = events(saga, ev.MapEnded)
-    assert (over.stopped, over.not_begun, over.why) == (2, 2, "the end of its round")
+    assert (over.stopped, over.not_begun) == (2, 2)
+    says(over.why)
     saga.go(done("y"), running=["m@1#0", "m@1#1"])
     assert list(saga.state.tokens) == ["m@1", "m@1#0", "m@1#1"], "the first round does not begin again"
     saga.go(done("m@1#0"))
@@ -244,7 +242,7 @@ def test_a_round_that_is_over_stops_them_and_the_join_of_its_first_node_stays_cl
     assert replay(saga.entries) == saga.state
 
 
-def test_a_branch_that_leaves_the_loop_stops_them_as_the_end_of_a_round_does() -> None:
+def test_a_branch_that_leaves_the_loop_stops_them_as_the_end_of_a_round_does(says: Says) -> None:
     saga = begun(
         HEADER
         + """k: {tool: t, after: m, branch: {rules: [{if: "output.score > 3", then: out}], default: b}}
@@ -255,7 +253,7 @@ out: {tool: t}
     saga.go(done("x"), running=["y"])
     saga.go(done("m@0#0"), running=["y", "m@0#1"])
     saga.go(done("k@0", {"score": 5}), running=["y", "m@0#1"])
-    assert [over.why for over in events(saga, ev.MapEnded)] == ["the end of its round"]
+    says([over.why for over in events(saga, ev.MapEnded)])
     saga.go(done("out"), running=["y"])
     saga.go(done("y"))
     assert (status_of(saga.state), len(events(saga, ev.MapBegan))) == ("completed", 1)
@@ -280,11 +278,11 @@ nodes:
     assert (list(saga.state.tokens), saga.state.closed) == (["a@1"], {})
 
 
-def test_a_pass_that_ends_a_round_stops_them_too() -> None:
+def test_a_pass_that_ends_a_round_stops_them_too(says: Says) -> None:
     saga = begun(HEADER + 'b: {value: 1, after: m, loop: {while: "loop.iteration < 1", back_to: m}}\n')
     saga.go(done("x"), running=["y"])
     saga.go(done("m@0#0"), running=["y", "m@0#1"])
-    assert [(over.stopped, over.why) for over in events(saga, ev.MapEnded)] == [(2, "the end of its round")]
+    says([(over.stopped, over.why) for over in events(saga, ev.MapEnded)])
     assert saga.state.closed == {"m@0": ("y",)}
 
 

@@ -9,6 +9,7 @@ import pytest
 from baton.core.pipelines import base, pipeline, texts
 from baton.core.pipelines.base import Broken, Pattern, PipelineFailed, WorkBudget, key_of
 from tests.core.pipelines.kit import MOST, broken, result, run
+from tests.kit.sentences import Says
 
 TOO_LARGE = "pipeline_too_large"
 
@@ -17,35 +18,31 @@ def table(rows: int, **columns: Any) -> list[dict[str, Any]]:
     return [{"n": number} | columns for number in range(rows)]
 
 
-def test_a_table_has_so_many_rows() -> None:
+def test_a_table_has_so_many_rows(says: Says) -> None:
     rows = table(base.ROWS)
     assert result(rows, {"op": "top_k", "k": 1}).row_count == 1
     code, message = broken([*rows, {}], {"op": "top_k", "k": 1})
-    assert (code, message) == (TOO_LARGE, "/0: its input has 50,001 rows, and a table at most 50,000")
+    assert code == TOO_LARGE
+    says(message)
 
 
-def test_a_join_that_would_explode_is_counted_and_not_made() -> None:
+def test_a_join_that_would_explode_is_counted_and_not_made(says: Says) -> None:
     code, message = broken(table(5_000, k=1), {"op": "join", "with": "t", "on": "k"})
     assert code == TOO_LARGE
-    assert (
-        message
-        == "/0: this would make 25,000,000 rows, and a table has at most 50,000 (filter first, or aggregate)"
-    )
+    says(message)
 
 
-def test_a_wide_table_has_fewer_rows() -> None:
+def test_a_wide_table_has_fewer_rows(says: Says) -> None:
     wide = [dict.fromkeys(map(str, range(500)), 0)]
     code, message = broken(
         table(3_000, k=1), {"op": "join", "with": "w", "on": {"k": "x"}, "how": "left"}, w=wide
     )
     assert code == TOO_LARGE
-    assert message.startswith(
-        "/0: this would make 3,000 rows of 502 columns, which is more than 1,000,000 values"
-    )
+    says(message)
 
 
 @pytest.mark.no_cover  # the tracer would take ten times as long as what it traces
-def test_steps_share_one_account_of_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_share_one_account_of_work(monkeypatch: pytest.MonkeyPatch, says: Says) -> None:
     # A twentieth of the work that there is: what is counted is the same.
     monkeypatch.setattr(pipeline, "WorkBudget", lambda: WorkBudget(base.WORK // 20))
     rows = table(500, **dict.fromkeys("abcdefghijklmnopqrstuvw", 0))
@@ -53,8 +50,7 @@ def test_steps_share_one_account_of_work(monkeypatch: pytest.MonkeyPatch) -> Non
     assert result(rows, *[step] * 9).row_count == 500
     code, message = broken(rows, *[step] * 11)
     assert code == TOO_LARGE
-    assert "the pipeline needs more than 5,000,000 units of work" in message
-    assert message.endswith("(filter and select first, or split it into several)")
+    says(message)
 
 
 @pytest.mark.no_cover  # the tracer would take ten times as long as what it traces
@@ -110,7 +106,7 @@ def test_an_expression_is_only_so_deep(expression: str) -> None:
     assert broken({}, {"op": "transform", "expression": expression})[0] in {"pipeline_invalid", TOO_LARGE}
 
 
-def test_an_expression_that_is_read_but_too_deep_to_be_followed_is_told() -> None:
+def test_an_expression_that_is_read_but_too_deep_to_be_followed_is_told(says: Says) -> None:
     def deeper(levels: int) -> tuple[str, str]:
         if levels:
             return deeper(levels - 1)
@@ -119,23 +115,24 @@ def test_an_expression_that_is_read_but_too_deep_to_be_followed_is_told() -> Non
         return caught.value.code, str(caught.value)
 
     plan = pipeline.read_pipeline([{"op": "transform", "expression": "!" * 200 + "a"}], {"t": 1})
-    assert deeper(550) == ("pipeline_invalid", "/0/expression: it is nested too deep")
+    says(deeper(550))
 
 
 @pytest.mark.parametrize(
-    ("value", "code", "said"),
+    ("value", "code"),
     [
-        (float("nan"), "pipeline_invalid", "/: the data of a pipeline cannot be JSON: Out of range float"),
-        ([{"a": float("inf")}], "pipeline_invalid", "/: the data of a pipeline cannot be JSON: Out of range float"),
-        ({"a"}, "pipeline_invalid", "/: the data of a pipeline cannot be JSON: "),
-        pytest.param(10**5_000, "pipeline_invalid", "/: the data of a pipeline cannot be JSON: Exceeds", id="huge"),
-        ("\ud800", "pipeline_invalid", "/: the data of a pipeline cannot be JSON: "),
-        ("x" * 6_000_000, TOO_LARGE, "/: the data of a pipeline: it is larger than 5242880 bytes (filter, select"),
+        (float("nan"), "pipeline_invalid"),
+        ([{"a": float("inf")}], "pipeline_invalid"),
+        ({"a"}, "pipeline_invalid"),
+        pytest.param(10**5_000, "pipeline_invalid", id="huge"),
+        ("\ud800", "pipeline_invalid"),
+        ("x" * 6_000_000, TOO_LARGE),
     ],
 )  # fmt: skip
-def test_what_is_no_json_or_too_large_is_no_input(value: Any, code: str, said: str) -> None:
+def test_what_is_no_json_or_too_large_is_no_input(value: Any, code: str, says: Says) -> None:
     found = broken(value, {"op": "transform", "expression": "@"})
-    assert (found[0], found[1].startswith(said)) == (code, True), found
+    assert found[0] == code
+    says(found[1])
 
 
 def test_data_are_only_so_deep() -> None:
@@ -148,13 +145,11 @@ def test_data_are_only_so_deep() -> None:
     assert broken(circle, {"op": "transform", "expression": "@"})[0] == TOO_LARGE
 
 
-def test_a_result_is_no_larger_than_a_result_may_be() -> None:
+def test_a_result_is_no_larger_than_a_result_may_be(says: Says) -> None:
     rows, long = table(1_000, k=1), [{"k": 1, "text": "x" * 10_000}]
     code, message = broken(rows, {"op": "join", "with": "long", "on": "k"}, long=long)
-    assert (code, message.startswith("/0: the result of a pipeline: it is larger than 5242880 bytes")) == (
-        TOO_LARGE,
-        True,
-    )
+    assert code == TOO_LARGE
+    says(message)
 
 
 def test_what_is_in_a_value_is_weighed() -> None:

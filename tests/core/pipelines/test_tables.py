@@ -8,6 +8,7 @@ import pytest
 
 from baton.core.pipelines import base, pipeline
 from tests.core.pipelines.kit import broken, result, run
+from tests.kit.sentences import Says
 
 FLIGHTS = [
     {"id": 1, "airline": "Delta", "price": {"total": 299}, "stops": 0, "tags": ["meal", "wifi"]},
@@ -48,17 +49,17 @@ def test_a_field_of_a_name_with_a_dot_is_found_before_a_way() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    "values",
     [
-        ([1, "a"], "`v` is a number in row 0 and a text in row 1"),
-        ([None, True, None, 1], "`v` is a boolean in row 1 and a number in row 3"),
-        ([[1], [2]], "`v` is a list in row 0"),
+        [1, "a"],
+        [None, True, None, 1],
+        [[1], [2]],
     ],
 )
-def test_what_has_no_order_is_told_with_its_rows(values: list[Any], said: str) -> None:
+def test_what_has_no_order_is_told_with_its_rows(values: list[Any], says: Says) -> None:
     code, message = broken([{"v": value} for value in values], {"op": "table_sort", "by": "v"})
     assert code == "pipeline_data"
-    assert message.startswith(f"/0/by: {said} (numbers, texts or booleans can be sorted")
+    says(message)
 
 
 def test_the_first_rows_are_kept_or_the_largest() -> None:
@@ -121,23 +122,17 @@ def test_rows_are_kept_for_which_the_condition_holds(where: dict[str, Any], kept
 
 
 @pytest.mark.parametrize(
-    ("where", "said"),
+    "where",
     [
-        (
-            {"field": "airline", "op": "lt", "value": 3},
-            "`airline` in row 0: `<` compares two numbers or two texts",
-        ),
-        (
-            {"field": "id", "op": "matches", "value": "a"},
-            "`id` in row 0: `matches` looks into a text, not a number",
-        ),
-        ({"field": "id", "op": "contains", "value": 1}, "`id` in row 0: `contains` looks into a list"),
+        {"field": "airline", "op": "lt", "value": 3},
+        {"field": "id", "op": "matches", "value": "a"},
+        {"field": "id", "op": "contains", "value": 1},
     ],
 )
-def test_a_type_that_an_operator_cannot_take_is_told_with_its_row(where: dict[str, Any], said: str) -> None:
+def test_a_type_that_an_operator_cannot_take_is_told_with_its_row(where: dict[str, Any], says: Says) -> None:
     code, message = broken(FLIGHTS, {"op": "table_filter", "where": where})
     assert code == "pipeline_data"
-    assert message.startswith(f"/0/where: {said}")
+    says(message)
 
 
 def test_what_an_and_or_an_or_does_not_need_is_not_looked_at() -> None:
@@ -196,21 +191,21 @@ def test_keys_are_equal_as_in_json() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fn", "values", "said"),
+    ("fn", "values"),
     [
-        ("sum", [1, "2"], "a text is there, and this takes numbers (convert with `transform` first)"),
-        ("max", [1, "2"], "a number and a text are there, and this takes numbers or texts"),
-        ("min", [[1]], "a list are there, and this takes numbers or texts"),
-        ("sum", [1e308, 1e308], "the numbers are too large"),
-        ("avg", [10**400, 10**400], "the numbers are too large"),
+        ("sum", [1, "2"]),
+        ("max", [1, "2"]),
+        ("min", [[1]]),
+        ("sum", [1e308, 1e308]),
+        ("avg", [10**400, 10**400]),
     ],
 )
-def test_what_cannot_be_put_together_is_told(fn: str, values: list[Any], said: str) -> None:
+def test_what_cannot_be_put_together_is_told(fn: str, values: list[Any], says: Says) -> None:
     rows = [{"v": value} for value in values]
     step = {"op": "groupby", "by": [], "aggregates": {"x": {"fn": fn, "field": "v"}}}
     code, message = broken(rows, step)
     assert code == "pipeline_data"
-    assert message.startswith(f"/0/aggregates/x: {said}")
+    says(message)
 
 
 # ---- join ------------------------------------------------------------------------------------------------------
@@ -238,13 +233,11 @@ def test_a_left_join_keeps_rows_without_a_partner() -> None:
     assert run(left, {"op": "join", "with": "r", "on": "k", "how": "left"}, r=[]) == left
 
 
-def test_a_suffix_that_makes_no_new_name_is_told() -> None:
+def test_a_suffix_that_makes_no_new_name_is_told(says: Says) -> None:
     left, right = [{"k": 1, "v": 1, "v_right": 1}], [{"k": 1, "v": 2}]
     code, message = broken(left, {"op": "join", "with": "r", "on": "k"}, r=right)
-    assert (code, message) == (
-        "pipeline_data",
-        "/0/suffix: there would be two fields `v_right` (give another suffix)",
-    )
+    assert code == "pipeline_data"
+    says(message)
     assert run(left, {"op": "join", "with": "r", "on": "k", "suffix": "_2"}, r=right) == [
         {**left[0], "v_2": 2}
     ]
@@ -279,18 +272,17 @@ def test_what_is_no_table_is_told(given: Any, said: str) -> None:
     assert message.startswith(said)
 
 
-def test_another_table_is_told_by_its_name() -> None:
+def test_another_table_is_told_by_its_name(says: Says) -> None:
     code, message = broken([], {"op": "join", "with": "r", "on": "k"}, r=7)
-    assert (code, message) == ("pipeline_data", "/0/r: `r` must be a list of objects, not a number")
+    assert code == "pipeline_data"
+    says(message)
 
 
-def test_a_field_that_no_row_has_is_noted_and_one_without_values_is_not() -> None:
+def test_a_field_that_no_row_has_is_noted_and_one_without_values_is_not(says: Says) -> None:
     rows = [{"price": 1, "a": None, "x.y": None}]
     step = {"op": "table_filter", "where": {"or": [{"field": "prise", "op": "gt", "value": 0}] * 2}}
-    assert result(rows, step).notes == ["/0: no row has `prise` (did you mean `price`?)"]
-    assert result(rows, {"op": "table_select", "fields": ["q"]}).notes == [
-        "/0: no row has `q` (there are price, a, x.y)"
-    ]
+    says(result(rows, step).notes)
+    says(result(rows, {"op": "table_select", "fields": ["q"]}).notes)
     assert result(rows, {"op": "table_select", "fields": ["a", "x.y", "price.b"]}).notes == []
 
 

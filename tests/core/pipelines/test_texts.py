@@ -8,6 +8,7 @@ import pytest
 
 from baton.core.pipelines import pipeline
 from tests.core.pipelines.kit import MOST, broken, run
+from tests.kit.sentences import Says
 
 
 def extracted(text: Any, pattern: str, into: str | None = "found") -> Any:
@@ -28,12 +29,12 @@ def test_a_match_a_group_or_named_groups_become_fields() -> None:
     assert extracted(None, "[0-9]+") == {"found": None}
 
 
-def test_only_texts_are_searched() -> None:
+def test_only_texts_are_searched(says: Says) -> None:
     code, message = broken(
         [{"a": "1"}, {"a": 1}], {"op": "regex_extract", "field": "a", "pattern": ".", "into": "b"}
     )
     assert code == "pipeline_data"
-    assert message.startswith("/0/field: `a` is a number in row 1")
+    says(message)
 
 
 @pytest.mark.parametrize(
@@ -66,15 +67,12 @@ def test_dates_become_iso_8601_in_utc(given: Any, step: dict[str, Any], read: st
     ]
 
 
-@pytest.mark.parametrize(("value", "shown"), [("soon", "`soon`"), (7, "a number")])
-def test_what_is_no_date_is_told_with_its_row(value: Any, shown: str) -> None:
+@pytest.mark.parametrize("value", ["soon", 7])
+def test_what_is_no_date_is_told_with_its_row(value: Any, says: Says) -> None:
     rows = [{"at": "2026-11-21"}, {"at": value}]
     code, message = broken(rows, {"op": "parse_date", "field": "at", "format": ["iso", "%d.%m.%Y"]})
     assert code == "pipeline_data"
-    assert message == (
-        f"/0/format: `at` in row 1 is {shown}, which is no date by iso or %d.%m.%Y "
-        "(add its format, or set `strict: false` for null instead)"
-    )
+    says(message)
 
 
 def test_any_json_becomes_other_json() -> None:
@@ -108,10 +106,10 @@ def test_what_an_expression_cannot_work_with_is_told(expression: str, said: str)
 
 
 @pytest.mark.parametrize("expression", ["to_number('1e999')", "to_number('nan')", "'\ud800'"])
-def test_what_json_cannot_hold_is_no_result(expression: str) -> None:
+def test_what_json_cannot_hold_is_no_result(expression: str, says: Says) -> None:
     code, message = broken(1, {"op": "transform", "expression": expression})
     assert code == "pipeline_invalid"
-    assert message.startswith("/0: what it makes cannot be JSON: ")
+    says(message)
 
 
 def test_answers_stand_where_requests_are_and_are_inputs_like_others() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from baton.core.graph.graph import Schedule
 from baton.core.schedules import next_tick, read_cron, read_rate, ticks, zone, zone_names
+from tests.kit.sentences import Says
 
 BERLIN = "Europe/Berlin"
 
@@ -114,8 +115,8 @@ def test_a_rate_is_read_as_people_write_it(written: object, ms: int) -> None:
 
 
 @pytest.mark.parametrize("written", ["10s", "30 seconds", "400d", "x", None])
-def test_a_rate_is_between_a_minute_and_a_year(written: object) -> None:
-    with pytest.raises(ValueError, match=r"between one minute|is not a duration|must be between"):
+def test_a_rate_is_between_a_minute_and_a_year(written: object, says: Says) -> None:
+    with says.raised(ValueError):
         read_rate(written)
 
 
