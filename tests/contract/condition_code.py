@@ -118,7 +118,7 @@ MISTAKES: Final = {
     "nothing": Case(body("output"), frozenset({"condition_not_boolean"}), "None"),
     "a coroutine": Case("async " + body("return True"), frozenset({"condition_not_boolean"}), "coroutine"),
     "an error named like a limit": Case(body("raise TimeoutError('mine')"), FAILS, "line 2: TimeoutError: mine"),
-    "data too deep": Case(body("return True"), FAILS, "what it needs", output=nested(250)),
+    "data too deep": Case(body("return True"), FAILS, "the data cannot be passed", output=nested(250)),
     "data too large": Case(body("return True"), MEMORY, "2 MB", output="x" * 3_000_000, memory_mb=2),
 }  # fmt: skip
 

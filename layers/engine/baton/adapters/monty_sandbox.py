@@ -184,7 +184,7 @@ def _author_failed(error: MontyError, text: str) -> SandboxAnswer:
     )
     code = "condition_error" if inside else "condition_invalid"
     if stage == _LOADING:
-        code, text = "condition_error", f"its arguments cannot be passed to the sandbox: {text}"
+        code, text = "condition_error", f"the data cannot be passed to the sandbox: {text}"
     elif stage == _DEFINING and (found := _SYNTAX.search(text)) and not line:
         line, text = int(found[1]), text[: found.start()]
     elif stage == _CALLING and (not line or text.startswith("TypeError: evaluate() ")):
