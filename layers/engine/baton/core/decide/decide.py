@@ -230,8 +230,9 @@ def _decide(
 
 
 def _leaving(state: State, now: int, found: FetchedValues, bounds: Bounds, decision: Decision) -> Decision:
-    """Return the decision of a saga whose children of a branch that was left have to be asked to stop: nothing
-    begins and nothing ends before, and what has happened is recorded.
+    """Return the decision of a saga that first has to ask children of a branch that was left to stop.
+
+    What has happened is recorded; nothing begins and nothing ends before.
     """
     if parked := parked_for_deaths(state, bounds.deaths):
         return Decision(record=parking(state, parked, now))

@@ -32,13 +32,15 @@ class Run(Struct):
 
     `absent`: blobs that cannot be read, with the reason. `entries`: of its log, by version, while it undoes
     something. `asked`: children that this invocation has asked, or need not ask. `looked`: by slot, when it
-    has polled work elsewhere (core/decide/context.py). `found`: these, for the next decision. `heard`: the count of the inbox that was taken in. `looked_at`: when the head was read last.
-    `looks_at`: when it must be read again; None while no child is open. `outcomes`: those that the log does
-    not have yet, with the costs of stopped steps. `sent`: the number of them in the entry that is being
-    appended. `cancelled`: children that this invocation has asked to stop, and true if they must undo their
-    steps. `handlers`: failure handlers that it has started, or why one cannot be. `put_off`: until when children wait because
+    has polled work elsewhere (core/decide/context.py). `found`: these, for the next decision. `heard`: the
+    count of the inbox that was taken in. `looked_at`: when the head was read last. `looks_at`: when it must
+    be read again; None while no child is open. `outcomes`: those that the log does not have yet, with the
+    costs of stopped steps. `sent`: the number of them in the entry that is being appended. `cancelled`:
+    children that this invocation has asked to stop, and true if they must undo their steps. `handlers`:
+    failure handlers that it has started, or why one cannot be. `put_off`: until when children wait because
     their tenant has no room, or those before a fork have not ended. `wants_more`: a step is ready that only
-    another invocation has time for. `began`: by slot, the version of the log at which its last attempt began.
+    another invocation has time for. `began`: by slot, the version of the log at which its last attempt
+    began.
     """
 
     lease: Lease

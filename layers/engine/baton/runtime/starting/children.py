@@ -57,8 +57,8 @@ class Children:
     ) -> bool:
         """Make a child exist. Raises `UserError` for one that can never start.
 
-        False, where it `waits`: the child that was in its place before a fork has not ended yet, and may still
-        undo what it has done. With `cancel`, its first entry has this, too: it runs nothing.
+        Return false, where it `waits`, if the child that was in its place before a fork has not ended yet: it
+        may still undo its effects. With `cancel`, its first entry has this, too: it runs nothing.
         """
         self._check_depth(state)
         scope = _scope(state, slot)

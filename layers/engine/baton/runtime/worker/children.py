@@ -67,9 +67,9 @@ class ChildCanceller:
         Return the end of its time if it is overdue but its time has stood still, so it is not asked; else 0.
 
         A child that does not exist yet is made cancelled, and runs nothing: a frozen invocation may still be
-        about to start it, and then finds it. A child cancelled by the signal `off` has time for its running steps, and
-        reports what was done. A child that has ended begins to `undo` what it has done, unless that happens
-        where it is `heard`.
+        about to start it, and then finds it. A child cancelled by the signal `off` has time for its running
+        steps, and reports what was done. A child that has ended begins to `undo` its effects, unless that
+        happens where it is `heard`.
         """
         ref = SagaRef(parent.tenant, child.saga)
         request = CancelRequested(reason=why, by=str(parent), at=0, grace_ms=0, undo=undo)
