@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from baton.core.decide.commands import FetchValues, StartHandler
+from baton.core.decide.context import FetchedValues
 from baton.core.decide.decide import decide
 from baton.core.decide.handler import takes_failure
 from baton.core.decide.program import Program
@@ -217,6 +218,18 @@ def test_a_saga_that_fails_starts_its_handler_before_its_end(says: Says) -> None
     assert start.child.input.v["undone"] is None
     assert children_of(saga.program.graph) == ("v",)
     says(notes_of(saga.program.graph, TOOLS, invocation_ms=1_000, unknown={"v": "none"}))
+
+
+@pytest.mark.parametrize("failure", [None, ev.Failure("not_found", "there is no `v`")])
+def test_the_end_names_the_handler_that_has_started_or_says_why_none_has(failure: ev.Failure | None) -> None:
+    saga = saga_of("a: {fail: {code: x, message: y}}", {}, "failure_handler: v\n")
+    start = saga.go().of(StartHandler)
+    assert start is not None
+    assert saga.state.ended is None
+    found = FetchedValues(handlers={start.child.saga: failure})
+    (end,) = decide(saga.program, saga.state, saga.now, found=found).record
+    assert isinstance(end, ev.SagaEnded)
+    assert (end.handler, end.unhandled) == (("", failure) if failure else (start.child.saga, None))
 
 
 def test_what_cannot_be_given_to_it_is_told() -> None:

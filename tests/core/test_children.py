@@ -7,7 +7,7 @@ import pytest
 from baton.core.decide.context import NOTHING, FetchedValues
 from baton.core.decide.decide import advance, decide
 from baton.core.decide.parking import CHILDREN_PER_EVENT
-from baton.core.decide.spending import DEFAULT
+from baton.core.decide.spending import DEFAULT, Bounds
 from baton.core.decide.unknown_outcomes import left_by
 from baton.core.graph.graph import Join
 from baton.core.log import codec
@@ -265,6 +265,17 @@ def test_a_fork_to_between_two_parts_opens_what_was_cancelled_anew_and_keeps_wha
     assert {one.saga for one in saga.state.children.values()} == {
         f"s1.1.c{number}" for number in range(1, MANY)
     }
+
+
+def test_an_entry_without_room_for_what_follows_from_one_outcome_leaves_the_next_to_another() -> None:
+    parts = [child(f"k{number}", "a") for number in range(5)]
+    graph = program(task("a"), task("b"), *parts, task("j", "b", "k0", join=Join(need=1)))
+    saga = Saga(graph)
+    saga.go()
+    step = advance(graph, saga.state, [done("a"), done("b")], saga.now, bounds=Bounds(entry_bytes=600))
+    assert (step.taken, step.more) == (1, True)
+    saga.go(done("a"), done("b"), room=600)
+    assert (sorted(saga.state.children), ready(saga.decision)) == (["k1", "k2", "k3", "k4"], ["j"])
 
 
 def test_an_outcome_does_not_wait_for_children_that_are_to_be_cancelled() -> None:

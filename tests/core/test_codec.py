@@ -27,6 +27,12 @@ def changed(**fields: object) -> bytes:
     return json.dumps(json.loads(BYTES) | fields).encode()
 
 
+def test_an_event_says_nothing_of_what_its_kind_has_no_field_for() -> None:
+    event = ev.GaveUp()
+    assert (event.emits, event.ask, event.tool, event.child, event.callback) == ((), None, "", "", "")
+    assert (event.lasting, event.instead, event.goes_on, event.leads_on) == (False, "", False, False)
+
+
 @given(ENTRIES)
 @PROPERTY
 def test_every_entry_comes_back_as_it_was(written: Entry) -> None:

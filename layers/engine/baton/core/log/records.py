@@ -344,11 +344,6 @@ class Root(msgspec.Struct, frozen=True, tag_field="kind", omit_defaults=True, kw
         return ()
 
     @property
-    def drops(self) -> tuple[str, ...]:
-        """The slots of a round that ends with the event."""
-        return ()
-
-    @property
     def ask(self) -> Ask | str | None:
         """The question that the event is about, or its key."""
         return None
