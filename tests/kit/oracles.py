@@ -302,8 +302,7 @@ def _money(world: World, logs: Logs) -> Iterator[str]:
     # An account that has not heard of an answer, or holds when its worker is gone, has the most that the request can have cost; and so has that of a worker which had
     # written nothing, where the next one dies before it has said what is assumed (docs/money.md, "What is not").
     wrote = {entry.invocation for entries in logs.values() for entry in entries}
-    gone = [p for p in dead if p.is_dead or p.is_frozen]
-    silent = [one for one in world.asked if one.process in gone and one.process.unanswered]
+    silent = [one for one in world.asked if one.process in silenced and one.process.unanswered]
     silent += [
         one
         for one in world.asked

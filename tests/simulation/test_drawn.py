@@ -207,6 +207,39 @@ FOUND = {
             ("read", 63, CRASH_BEFORE),
         ),
     ),
+    "the log has the rest of what an account holds for an interrupted request, and not nothing of it": Schedule(
+        "thinks",
+        713170014297,
+        budget=3,
+        outages=(Outage(INDEX, HANGS, 2, 62),),
+        faults=(("write", 21, FREEZE),),
+    ),
+    "so it is where an answer to the account is late": Schedule(
+        "chosen",
+        713170001954,
+        skew_ms=3000,
+        gap_s=20,
+        outages=(Outage("sqs", REFUSES, 10, 18),),
+        faults=(
+            *(("write", 6, HANG), ("write", 8, FREEZE), ("write", 29, NO_ANSWER), ("write", 33, STALL)),
+            ("read", 58, STALL),
+        ),
+    ),
+    "an account that was silent twice to a worker has the most that its request can have cost": Schedule(
+        "surveys",
+        606110000755,
+        faults=(("write", 9, STALL), ("write", 15, FREEZE), ("write", 35, HANG), ("write", 37, HANG)),
+    ),
+    "a child that is made cancelled has no step that a dead worker may have begun": Schedule(
+        "too-late",
+        606110009376,
+        skew_ms=3000,
+        gap_s=20,
+        faults=(
+            *(("write", 6, CRASH_BEFORE), ("write", 30, STALL), ("read", 5, CRASH_BEFORE)),
+            *(("read", 24, CRASH_BEFORE), ("read", 28, STALL), ("read", 50, CRASH_BEFORE)),
+        ),
+    ),
 }
 
 

@@ -532,12 +532,13 @@ class Left(msgspec.Struct, frozen=True):
     costs: dict[str, int] = {}
     tokens: dict[str, tuple[int, ...]] = {}
 
-    def add(self, billed: Mapping[str, int], places: Mapping[str, str]) -> None:
+    def add(self, billed: Mapping[str, int], places: Mapping[str, str], logged: Mapping[str, int]) -> None:
         """Add the requests that a dead invocation had under way.
-        `places`: the slots of this saga by the names of their steps.
+        `places`: the slots of this saga by the names of their steps. `logged`: the part in the log, by slot.
         """
-        for name, cost in billed.items():
-            if (slot := places.get(step_of(name))) is None:
+        for name, most in billed.items():
+            slot = places.get(step_of(name))
+            if slot is None or (cost := most - logged.get(slot, 0)) <= 0:
                 continue
             self.costs[slot] = self.costs.get(slot, 0) + cost
             if tokens := name.split(".")[1:]:
@@ -557,10 +558,10 @@ async def left_of(
     saga: str,
     held: Iterable[tuple[Account, str]],
     expire: Callable[[Account, str], Awaitable[Reservation | None]],
-    settled: Mapping[str, Collection[str]],
+    logged: Mapping[str, Mapping[str, int]],
 ) -> Left:
     """Collect the requests that dead workers have left to a saga, by `expire` of each account and holder.
-    Accounts that do not answer are freed by others later. `settled`: slots, by holder, to leave out.
+    Accounts that do not answer are freed by others later. `logged`: by holder and slot, the part in the log.
     """
     found = Left()
     places = {attempt_name(saga, slot): slot for slot in state.tokens}
@@ -571,8 +572,7 @@ async def left_of(
             logger.warning("not freed", exc_info=True, extra={"saga": state.origin.saga})
             continue
         if left is not None and left.is_freed:
-            mine = settled.get(holder, ())
-            found.add(left.billed, {name: slot for name, slot in places.items() if slot not in mine})
+            found.add(left.billed, places, logged.get(holder, {}))
     return found
 
 

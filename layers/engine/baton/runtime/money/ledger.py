@@ -413,7 +413,7 @@ class Ledger:
         graph: Graph,
         dead_until: int,
         dead: Sequence[str] = ("",),
-        settled: Mapping[str, Collection[str]] = MappingProxyType({}),
+        logged: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
         *,
         shares: bool = False,
     ) -> Left:
@@ -424,7 +424,7 @@ class Ledger:
         that the saga does, if it shares one.
 
         Returns, by slot, what is spent all the same: of this saga's requests that are billed whatever becomes
-        of their caller. `settled`: slots, by invocation, whose costs the log has already.
+        of their caller. `logged`: by invocation and slot, the part of that in the log.
         """
         counts_days, origin = self._cache.terms.counts_days, state.origin
         if not (counts_days or shares or origin.shared_limits) or not _costs(state, graph):
@@ -444,7 +444,7 @@ class Ledger:
                 self._slices.use(self._accounts[account], _key(state))
             return answer.there
 
-        return await left_of(state, _key(state), itertools.product(accounts, dead), expire, settled)
+        return await left_of(state, _key(state), itertools.product(accounts, dead), expire, logged)
 
     def _by_every_clock(self) -> int:
         """Return a moment that has passed by every clock:

@@ -74,6 +74,10 @@ class StartRequest:
     cancel: CancelRequested | None = None
 
 
+def _first_tokens(graph: Graph) -> tuple[Token, ...]:
+    return tuple(Token("", node.name, (0,) * len(node.loops)) for node in graph.nodes if not node.before)
+
+
 def body_hash(body: Any) -> str:
     """Return 32 hexadecimal digits of a JSON value, whatever the order of its keys."""
     return hashlib.sha256(msgspec.json.encode(body, order="deterministic")).hexdigest()[:32]
@@ -145,9 +149,7 @@ class Starter:
             saga=request.ref.id,
             input=own or await self._value(tenant, request.given, period),
             at=now,
-            emits=tuple(
-                Token("", node.name, (0,) * len(node.loops)) for node in graph.nodes if not node.before
-            ),
+            emits=() if request.cancel else _first_tokens(graph),
             parent=request.parent,
             slot=request.slot,
             window=request.window,

@@ -107,7 +107,7 @@ class Loader:
             program.graph,
             dead.until,
             (dead.owner, *silent),
-            _settled_by(dead, entries),
+            _logged_by(dead, entries),
             shares=program.shares,
         )
 
@@ -147,15 +147,17 @@ def _silent_deaths(dead: Head, entries: Sequence[ev.Entry]) -> tuple[str, ...]:
     return (last.invocation,) if last is not None and last.epoch < dead.epoch else ()
 
 
-def _settled_by(dead: Head, entries: Sequence[ev.Entry]) -> dict[str, frozenset[str]]:
-    """Return, by its worker, the slots whose costs are in the last entry: it began nothing after that.
-    Its accounts may still hold for these slots, where they gave it no answer.
+def _logged_by(dead: Head, entries: Sequence[ev.Entry]) -> dict[str, dict[str, int]]:
+    """Return, by its worker and by slot, the costs of interrupted steps in the last entry.
+
+    The worker began nothing after that. Its accounts may still hold the most for these steps, if they gave it
+    no answer: the log needs only the rest of that.
     """
     newest = entries[-1] if entries else None
     if newest is None or (newest.invocation == dead.owner and newest.epoch != dead.epoch):
         return {}
     ended = (event for event in newest.events if isinstance(event, ev.StepInterrupted))
-    return {newest.invocation: frozenset(slot_of(one.node, one.iteration, one.item) for one in ended)}
+    return {newest.invocation: {slot_of(one.node, one.iteration, one.item): one.cost for one in ended}}
 
 
 logger = logging.getLogger("baton.worker")
