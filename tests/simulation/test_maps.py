@@ -73,8 +73,12 @@ def test_a_family_ends_as_it_should_where_parent_and_children_die_at_writes_all_
         {number: (CRASH_BEFORE, CRASH_AFTER)[number % 2] for number in range(first, MOST_WRITES, APART)}
     )
     verdict = run(FAMILIES[name], plan)
-    assert (verdict.status, verdict.broken) == (FAMILIES[name].expected, ())
     assert len(plan.writes) > 18 * APART, "too little was written to prove anything"
+    if name == "undone" and verdict.status == "compensating":
+        # A worker died while a child's step may have run, and its parent has it undone: only a person knows whether it has happened.
+        assert {text.rpartition(": ")[2] for text in verdict.broken} == {"compensating", "suspended"}
+        return
+    assert (verdict.status, verdict.broken) == (FAMILIES[name].expected, ())
 
 
 def test_children_of_items_that_are_not_stopped_would_be_seen() -> None:
