@@ -232,6 +232,12 @@ def test_the_end_names_the_handler_that_has_started_or_says_why_none_has(failure
     assert (end.handler, end.unhandled) == (("", failure) if failure else (start.child.saga, None))
 
 
+def test_it_starts_once_the_failure_is_recorded_although_all_nodes_have_ended() -> None:
+    saga = saga_of("a: {value: 1}", {}, "failure_handler: v\noutput: '${input.nothing}'\n")
+    assert saga.go().of(StartHandler) is not None
+    assert saga.kinds[-1] == "limit_reached"
+
+
 def test_what_cannot_be_given_to_it_is_told() -> None:
     saga = saga_of(
         "a: {fail: {code: x, message: y}}", {}, "failure_handler: {workflow: v, with: {x: '${input.n}'}}\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from decimal import Decimal
 
@@ -10,9 +11,11 @@ import pytest
 from baton import StepFailure
 from baton.core.log.events import AttemptFailed, Revived, StepInterrupted, StepSucceeded
 from baton.core.models.usage import Usage
+from baton.core.money import micro_dollars
 from baton.ports import Account, SagaRef, Sums
 from baton.ports.models import ModelAnswer, ModelFailure, ModelRequest
 from baton.runtime.money.ledger import Ledger
+from tests.kit.corpus import start
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, Crash
 from tests.kit.scripted import Scripted, in_turn, says
 from tests.kit.virtual_time import VirtualClock, run_virtual
@@ -243,3 +246,21 @@ def test_the_tokens_of_a_request_of_the_dead_count_where_they_are_limited() -> N
     left = run(desk.ledger().revived(mine, graph(1), until, [context.invocation.id]))
     assert (left.costs, left.tokens) == ({"a": 200}, {"a": (1_500, 600)})
     assert desk.sums() == Sums(300, 300, 0)
+
+
+async def test_a_request_that_a_worker_makes_again_after_an_interruption_is_assumed_when_it_dies() -> None:
+    def dies_second(_: ModelRequest, number: int) -> ModelAnswer:
+        if number == 1:
+            raise Crash
+        return says("hello")
+
+    world = World.start()
+    world.timeout_s = 120
+    world.models = Scripted(dies_second, takes_s=8)
+    saga = await start(world, MODEL % ", timeout: 5m", {}, "w")
+    await asyncio.sleep(5)
+    await world.service().fork(saga, 1, "again")  # it stops the first request, and makes another
+    await world.settle()
+    assert len(world.asked) == 3
+    spent = micro_dollars([Decimal(str((await world.queries().show(saga))["spent_usd"]))])
+    assert spent == sums(world).spent

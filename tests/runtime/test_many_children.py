@@ -10,7 +10,16 @@ import pytest
 
 from baton.core.decide.parking import CHILDREN_PER_EVENT
 from baton.core.log.codec import encode_entry
-from baton.core.log.events import CancelRequested, ChildrenAbandoned, Entry, SagaEnded, SignalReceived, Value
+from baton.core.log.events import (
+    CancelRequested,
+    ChildrenAbandoned,
+    Entry,
+    SagaEnded,
+    SagaStarted,
+    SignalReceived,
+    Value,
+)
+from baton.errors import UserError
 from baton.ports import Appended, Head, Message, Record, SagaRef, Wake
 from tests.kit.corpus import start
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, NO_ANSWER
@@ -259,3 +268,26 @@ async def test_a_parent_that_has_no_time_to_ask_all_its_children_rests_and_asks_
             return
         await asyncio.sleep(900)  # longer than the sweep
     raise AssertionError(f"only {len(asked)} were asked")
+
+
+async def test_a_child_that_is_made_cancelled_runs_nothing_and_is_not_forked() -> None:
+    world = World.start(**QUIET)
+    await world.service().register("name: tell\nnodes: {a: {value: 1}}", json_only=False)
+    slow = "name: slow\nfailure_handler: {workflow: tell, on_cancel: true}\nnodes: {a: {wait: {for: 1h}}}"
+    await world.service().register(slow, json_only=False)
+    document = "name: parent\nnodes: {go: {wait: {signal: go}}, c: {workflow: slow, after: go}}"
+    saga = await start(world, document, {}, "parent")
+    await work(world, saga)
+    await world.service().signal(saga, "go", None, "k")
+    world.plan.at = {len(world.plan.writes) + 2: CRASH_AFTER}  # of the entry that opens it
+    await work(world, saga)
+    assert children_of(world, saga) == []
+    await world.service().cancel(saga, "enough", 0)
+    await asyncio.sleep(20)
+    await work_until_it_rests(world, saga)
+    (child,) = children_of(world, saga)
+    await work(world, child)
+    assert [type(event) for event in world.events(child)] == [SagaStarted, CancelRequested, SagaEnded]
+    assert children_of(world, saga) == [child], "no handler of it"
+    with pytest.raises(UserError):
+        await world.service().fork(child, 1, "again")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from baton.adapters import httpx_exchange
-from baton.adapters.http_client import Hosts, LazyHttpClient
+from baton.adapters.http_client import AllowedHosts, LazyHttpClient
 from baton.adapters.httpx_exchange import AddressRefused, check_address
 from tests.tools.outside import Outside, failure, perform, services
 
@@ -53,7 +53,7 @@ NAMES = [
 @pytest.mark.parametrize(("entries", "place", "may"), NAMES)
 def test_a_host_is_called_if_the_list_names_it(entries: str, place: str, may: bool) -> None:
     host, _, port = place.rpartition(":")
-    assert Hosts(entries.split()).name(host, int(port)) is may
+    assert AllowedHosts(entries.split()).name(host, int(port)) is may
 
 
 PUBLIC = ["93.184.216.34", "2606:2800::1", "::ffff:93.184.216.34", "64:ff9b::5db8:d822"]
@@ -66,15 +66,15 @@ PRIVATE = [
 
 @pytest.mark.parametrize("address", PUBLIC)
 def test_public_addresses_are_called(address: str) -> None:
-    check_address(ip_address(address), 443, Hosts(["*"]))
+    check_address(ip_address(address), 443, AllowedHosts(["*"]))
 
 
 @pytest.mark.parametrize("address", PRIVATE)
 def test_other_addresses_are_called_only_if_the_list_names_them(address: str) -> None:
     for entries in ([], ["*"], ["a.example"], ["11.0.0.0/8"]):
         with pytest.raises(AddressRefused):
-            check_address(ip_address(address), 443, Hosts(entries))
-    check_address(ip_address(address), 443, Hosts(["0.0.0.0/0", "::/0"]))
+            check_address(ip_address(address), 443, AllowedHosts(entries))
+    check_address(ip_address(address), 443, AllowedHosts(["0.0.0.0/0", "::/0"]))
 
 
 @pytest.mark.parametrize("url", ["https://api.example/x", "https://127.0.0.1/", "http://localhost:1/"])

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from baton.adapters.http_client import Hosts, LazyHttpClient
+from baton.adapters.http_client import AllowedHosts, LazyHttpClient
 from baton.adapters.httpx_exchange import AddressRefused, HttpxClient, check_address
 from baton.ports import StepFailure
 from baton.ports.outside import HttpRequest
@@ -230,7 +230,7 @@ def test_an_address_without_a_server_is_a_failure() -> None:
 )  # fmt: skip
 def test_addresses_by_which_machines_speak_to_themselves_are_refused_in_every_form(address: str) -> None:
     with pytest.raises(AddressRefused):
-        check_address(ip_address(address), 443, Hosts(["*", "0.0.0.0/0", "::/0"]))
+        check_address(ip_address(address), 443, AllowedHosts(["*", "0.0.0.0/0", "::/0"]))
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ Network = IPv4Network | IPv6Network
 ANY: Final = "*"
 
 
-class Hosts:
+class AllowedHosts:
     """The parsed allow-list of hosts."""
 
     def __init__(self, entries: Iterable[str]) -> None:

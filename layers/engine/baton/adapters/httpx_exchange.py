@@ -20,7 +20,7 @@ from typing import Any, Final
 import httpcore
 import httpx
 
-from baton.adapters.http_client import Hosts
+from baton.adapters.http_client import AllowedHosts
 from baton.core.failures.evidence import evidence_of
 from baton.core.version import VERSION
 from baton.ports import StepFailure
@@ -123,7 +123,7 @@ class HttpxClient:
         """Create the client. `hosts`: the allow-list.
         `plain`: hosts that are called without TLS, `*` for all. `closed`: `ip:port` refused besides.
         """
-        self._hosts = Hosts(hosts)
+        self._hosts = AllowedHosts(hosts)
         self._plain = frozenset(plain)
         self._closed = frozenset(closed)
         self._of: tuple[asyncio.AbstractEventLoop, httpx.AsyncClient] | None = None
@@ -211,7 +211,7 @@ def _tls() -> ssl.SSLContext:
 class _Guarded(httpx.AsyncHTTPTransport):
     """httpx's own transport, whose connections are made by the guard."""
 
-    def __init__(self, hosts: Hosts, closed: frozenset[str]) -> None:
+    def __init__(self, hosts: AllowedHosts, closed: frozenset[str]) -> None:
         super().__init__(verify=_tls())
         # httpx has no parameter for it, httpcore has: the pool is the one that httpx would make.
         self._pool = httpcore.AsyncConnectionPool(
@@ -226,7 +226,7 @@ class _Guarded(httpx.AsyncHTTPTransport):
 class _Guard(httpcore.AsyncNetworkBackend):
     """Guard that resolves a name, checks its addresses, and connects to one."""
 
-    def __init__(self, hosts: Hosts, closed: frozenset[str]) -> None:
+    def __init__(self, hosts: AllowedHosts, closed: frozenset[str]) -> None:
         self._hosts = hosts
         self._closed = closed
         self._inner = httpcore.AnyIOBackend()
@@ -270,7 +270,7 @@ async def _resolve(host: str, port: int) -> list[IPv4Address | IPv6Address]:
 
 
 def check_address(
-    address: IPv4Address | IPv6Address, port: int, hosts: Hosts, closed: Collection[str] = ()
+    address: IPv4Address | IPv6Address, port: int, hosts: AllowedHosts, closed: Collection[str] = ()
 ) -> None:
     """Raise `AddressRefused` for an address that no workflow may reach, in any notation."""
     meant: IPv4Address | IPv6Address = address

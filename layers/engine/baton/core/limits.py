@@ -244,7 +244,7 @@ class Lifetime:
         Meta(
             ge=2,
             le=3_650,
-            description="Days that are added to these until everything that is stored of a saga is deleted: head, log, "
+            description="Further days, after `SagaDays`, until everything that is stored of a saga is deleted: head, log, "
             "snapshots, values.",
         ),
     ] = 90

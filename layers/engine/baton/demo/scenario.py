@@ -18,9 +18,10 @@ from baton.words.text import span
 
 
 class Approver:
-    """A person who approves the first question, `thinks_s` after it was seen, so that its saga visibly waits.
+    """A person who approves the first question `thinks_s` seconds after seeing it, so that its saga visibly
+    waits.
 
-    `api` is that of another person than the one who started the sagas.
+    `api` is signed in as another person than the one who started the sagas.
     """
 
     def __init__(self, api: Api, say: Callable[[str], None], course: Course, thinks_s: float) -> None:

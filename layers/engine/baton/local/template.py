@@ -260,7 +260,7 @@ class Resolver:
                 if key in self._functions and (key != "Condition" or isinstance(argument, str)):
                     return self._apply(key, argument, where)
                 if isinstance(key, str) and key.startswith("Fn::"):
-                    raise TemplateProblem(where, f"{key} is not evaluated by the local run")
+                    raise TemplateProblem(where, f"the local run does not support {key}")
             pairs = ((key, self.value(item, f"{where}.{key}")) for key, item in node.items())
             return {key: item for key, item in pairs if item is not NO_VALUE}
         if isinstance(node, list):

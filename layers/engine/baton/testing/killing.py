@@ -158,6 +158,6 @@ def check_kills(
         plain = [name for name in named if name in registry and not registry[name].is_async]
         if DURING in its and plain:
             raise ValueError(
-                f"kill at `{place}`: `{plain[0]}` is a plain function, which a test runs in one go; "
+                f"kill at `{place}`: `{plain[0]}` is a plain function, which a test cannot stop in the middle; "
                 f"write `{BEFORE}` or `{AFTER}`, or give an `async` stand-in"
             )

@@ -155,7 +155,7 @@ def redrive(
         raise CommandFailed(USAGE, "which dead letters? give their ids, or --saga, --node, --reason or --all")
     if letters and dry_run:
         raise CommandFailed(
-            USAGE, "--dry-run is for --saga, --node, --reason and --all: ids are counted already"
+            USAGE, "--dry-run counts what --saga, --node, --reason or --all select; with ids, leave it out"
         )
     if letters:
         _each(shared, letters, partial(_redriven, force=force), _is_redriven, as_json=as_json)
@@ -249,7 +249,9 @@ def discard(
     if bool(letters) == bool(wanted or everything):
         raise CommandFailed(USAGE, "which dead letters? give their ids, or --saga, --node or --all")
     if letters and dry_run:
-        raise CommandFailed(USAGE, "--dry-run is for --saga, --node and --all: ids are counted already")
+        raise CommandFailed(
+            USAGE, "--dry-run counts what --saga, --node or --all select; with ids, leave it out"
+        )
     if not reason and not dry_run:
         raise CommandFailed(USAGE, "why? say it with --reason")
     if letters:

@@ -381,7 +381,7 @@ class EventLines:
         self._words = EventWords()
 
     def of(self, entry: Mapping[str, Any]) -> Iterator[Text]:
-        """Yield the lines of the next entry."""
+        """Yield the lines that show an entry of the log, the next after those before."""
         now = str(entry.get("invocation") or "")
         if now != self._invocation:
             rule = Text(plain(f"── {_writer(entry)}"), style="dim")

@@ -243,8 +243,8 @@ def _leaving(state: State, now: int, found: FetchedValues, bounds: Bounds, decis
 
 
 def _limited(caps: Caps, state: State, now: int, found: FetchedValues) -> Decision | None:
-    """Return the end of a saga that has reached a limit, or the decision in its place; None if no limit is
-    reached.
+    """Return the decision for a saga that has reached a limit: its end, or a wait while its time stands still
+    for a child. Return None if no limit is reached.
     """
     if (failure := caps.reached(state, now)) is None:
         return None
@@ -329,12 +329,12 @@ def _complete(builder: DecisionBuilder) -> Decision:
     try:
         output = builder.context("").render(builder.program.output)
     except ExpressionError as error:
-        return end_as_failed(builder.state, ev.failed_with("output_unbound", str(error)))
+        return end_as_failed(ev.failed_with("output_unbound", str(error)))
     except LackingError as error:
         return Decision(commands=missing(error.needs, error.questions))
     if excess := excess_of(output, builder.most_bytes):
         failure = ev.Failure("output_too_large", f"the saga's output is too large: {excess}")
-        return end_as_failed(builder.state, failure)
+        return end_as_failed(failure)
     return Decision(record=(ev.SagaEnded(status="completed", output=ev.Value(v=output)),))
 
 

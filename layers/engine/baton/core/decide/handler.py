@@ -37,7 +37,11 @@ def with_failure_handler(
     handler = program.graph.handler
     assert handler is not None, "the caller has looked"
     is_cancelled = state.cancel is not None
-    if end.status == "completed" or (is_cancelled and (state.failure is not None or not handler.on_cancel)):
+    if (
+        state.was_made_cancelled
+        or end.status == "completed"
+        or (is_cancelled and (state.failure is not None or not handler.on_cancel))
+    ):
         return decision
     failure, given, passed = end.failure or ev.Failure("cancelled", ""), None, dict[str, ev.Value]()
     context = EvaluationContext(program, state, found, failure=failure)

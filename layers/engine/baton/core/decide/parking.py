@@ -147,11 +147,11 @@ def _done_by_then(builder: DecisionBuilder) -> ev.Value:
     return ev.Value() if excess_of(output, builder.most_bytes) else ev.Value(v=output)
 
 
-def end_as_failed(state: State, failure: ev.Failure) -> Decision:
-    """Fail a saga although all its nodes have ended; its effects may have to be undone first."""
-    if state.undo.is_left:
-        return Decision(record=(ev.LimitReached(failure=failure),))
-    return Decision(record=(ev.SagaEnded(status="failed", failure=failure),))
+def end_as_failed(failure: ev.Failure) -> Decision:
+    """Fail a saga although all its nodes have ended; its effects may have to be undone first, and its failure
+    handler starts only once the failure is recorded.
+    """
+    return Decision(record=(ev.LimitReached(failure=failure),))
 
 
 def held_up(state: State, found: FetchedValues, deadline: int, now: int) -> Decision | None:

@@ -279,7 +279,8 @@ class Recovery(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 class Counts(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Numbers of events in all branches.
 
-    Only `children` affects a decision: the window to which they report.
+    Of these, `children` affects decisions (the window to which they report), and so do `steps`, if there are
+    none.
     """
 
     steps: int = 0
@@ -410,6 +411,11 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     def in_flight(self) -> int:
         """Number of tokens emitted and not yet consumed: zero, with nothing open, is the end of the saga."""
         return sum(map(len, self.tokens.values()))
+
+    @property
+    def was_made_cancelled(self) -> bool:
+        """True for a child that its parent cancelled before it existed: nothing of it runs."""
+        return self.cancel is not None and not (self.tokens or self.counts.steps)
 
     @property
     def is_stopping(self) -> bool:

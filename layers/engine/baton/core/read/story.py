@@ -492,7 +492,9 @@ class Reasons:
             return f", which is for {names}"  # in which round is not known
         slots = (slot_of(name, ways.arriving(source, name, known)) for name in failure.handled)
         is_skipped = skipped_handlers(self._story.places, slots)
-        return f", which is for {names}, whose `when` says no" if is_skipped else f", which {names} handles"
+        return (
+            f", whose handler {names} is skipped by its `when`" if is_skipped else f", which {names} handles"
+        )
 
     def _left_by(self, place: Place) -> str:
         """Return the words for failures left unhandled: this node and the other handlers were skipped."""

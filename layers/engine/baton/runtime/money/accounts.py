@@ -541,7 +541,7 @@ class Left(msgspec.Struct, frozen=True):
             if slot is None or (cost := most - logged.get(slot, 0)) <= 0:
                 continue
             self.costs[slot] = self.costs.get(slot, 0) + cost
-            if tokens := name.split(".")[1:]:
+            if (tokens := name.split(".")[1:]) and slot not in logged:  # else the log has what was read
                 before = self.tokens.get(slot, (0, 0))
                 self.tokens[slot] = before[0] + int(tokens[0]), before[1] + int(tokens[1])
 

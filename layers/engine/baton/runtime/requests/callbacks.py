@@ -106,8 +106,8 @@ async def _complete(
     request: Request, history: History, callback: str, said: CallbackReport
 ) -> dict[str, Any]:
     """Complete a callback.
-    Only a success needs the program, for the schema of its output: a failure is taken while the bucket is out
-    of order.
+    Only a success reads the saga's program, for the schema of the output. A failure is accepted even while
+    the bucket that holds the program is unavailable.
     """
     failure = said.failure()
     output = said.output if failure is None else None

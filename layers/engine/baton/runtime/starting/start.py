@@ -74,10 +74,6 @@ class StartRequest:
     cancel: CancelRequested | None = None
 
 
-def _first_tokens(graph: Graph) -> tuple[Token, ...]:
-    return tuple(Token("", node.name, (0,) * len(node.loops)) for node in graph.nodes if not node.before)
-
-
 def body_hash(body: Any) -> str:
     """Return 32 hexadecimal digits of a JSON value, whatever the order of its keys."""
     return hashlib.sha256(msgspec.json.encode(body, order="deterministic")).hexdigest()[:32]
@@ -86,7 +82,9 @@ def body_hash(body: Any) -> str:
 def refuse_another_body(there: Head, hashed: str) -> None:
     """Raise `KeyReused` if the stored saga was started with another body."""
     if there.start_hash != hashed:
-        raise KeyReused(f"saga {there.ref.id} was started with another body under this key")
+        raise KeyReused(
+            f"this key has started saga {there.ref.id} with another body: send the same body, or use another key"
+        )
 
 
 class Starter:
@@ -141,6 +139,7 @@ class Starter:
             if not (is_part and value.ref):
                 passed[name] = await self._own(tenant, value, period)
         own = passed.pop(INPUT, None)
+        first = () if request.cancel else (node for node in graph.nodes if not node.before)
         started = SagaStarted(
             workflow=request.definition.name,
             graph=request.definition.graph,
@@ -149,7 +148,7 @@ class Starter:
             saga=request.ref.id,
             input=own or await self._value(tenant, request.given, period),
             at=now,
-            emits=() if request.cancel else _first_tokens(graph),
+            emits=tuple(Token("", node.name, (0,) * len(node.loops)) for node in first),
             parent=request.parent,
             slot=request.slot,
             window=request.window,

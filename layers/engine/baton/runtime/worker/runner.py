@@ -31,7 +31,7 @@ from baton.core.decide.outcomes import refused_rows
 from baton.core.decide.program import Program
 from baton.core.log import events as ev
 from baton.core.log.folding.received import before_the_end
-from baton.core.log.state import Failing, item_of, node_of, slot_of
+from baton.core.log.state import FAULT, Failing, item_of, node_of, slot_of
 from baton.core.log.undos import is_undo, undone_item
 from baton.errors import CorruptLog, EngineFault, RowsRefused, Unreadable
 from baton.ports import Head, Message, SagaRef
@@ -148,16 +148,20 @@ def _silent_deaths(dead: Head, entries: Sequence[ev.Entry]) -> tuple[str, ...]:
 
 
 def _logged_by(dead: Head, entries: Sequence[ev.Entry]) -> dict[str, dict[str, int]]:
-    """Return, by its worker and by slot, the costs of interrupted steps in the last entry.
+    """Return, by its worker and by slot, the costs in the last entry of steps that were cut off.
 
-    The worker began nothing after that. Its accounts may still hold the most for these steps, if they gave it
-    no answer: the log needs only the rest of that.
+    The worker began nothing after that: its time was over, or it could not go on. Its accounts may still hold
+    the most for these steps, if they gave it no answer: the log needs only the rest of that.
     """
     newest = entries[-1] if entries else None
     if newest is None or (newest.invocation == dead.owner and newest.epoch != dead.epoch):
         return {}
-    ended = (event for event in newest.events if isinstance(event, ev.StepInterrupted))
-    return {newest.invocation: {slot_of(one.node, one.iteration, one.item): one.cost for one in ended}}
+    costs = dict[str, int]()
+    for one in newest.events:
+        if isinstance(one, ev.StepInterrupted) and one.why in ("", FAULT):  # else it may have gone on
+            slot = slot_of(one.node, one.iteration, one.item)
+            costs[slot] = costs.get(slot, 0) + one.cost
+    return {newest.invocation: costs}
 
 
 logger = logging.getLogger("baton.worker")
