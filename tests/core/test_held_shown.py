@@ -1,4 +1,4 @@
-"""What is told of a step that waits for a circuit breaker, or for money: in the saga's view, in its events, and when it is explained."""
+"""A step that waits for a circuit breaker, or for money, in the saga's view, in its events, and when it is explained."""
 
 from __future__ import annotations
 

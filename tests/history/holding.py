@@ -25,7 +25,7 @@ def held() -> Saga:
 
 
 def short() -> Saga:
-    """One that waits for money twice, the second time after calls that it has paid for, and one that waits still."""
+    """A step that waits for money twice, the second time after calls that it has paid for, and one that still waits."""
     saga = Saga(program(task("a"), task("b", "a")))
     saga.go()
     saga.go(_lacks(saga, "a", "budget_saga", 30_000))

@@ -59,7 +59,7 @@ def _most_like(sentence: str, text: str) -> tuple[float, str]:
 
 @dataclass
 class Says:
-    """What one test hears. `renews`: it is written anew. `folder`: its own, which has another name with each run."""
+    """Sentences that one test hears. `renews`: they are written anew. `folder`: its own, which has another name with each run."""
 
     known: list[Any]
     renews: bool = False
@@ -77,7 +77,7 @@ class Says:
         self.heard.append(plain)
 
     def within(self, said: str | Iterable[str], sentences: int = 1) -> None:
-        """So many sentences of the list stand in this text, or each in one of these lines."""
+        """Assert that this number of sentences of the list stand in the text, or each in one of these lines."""
         lines = [said] if isinstance(said, str) else list(said)
         for _ in range(sentences):
             (sentence,) = [self._anew(lines)] if self.renews else self._expected() or [""]
@@ -87,7 +87,7 @@ class Says:
 
     @contextmanager
     def raised(self, kind: type[Raised]) -> Iterator[pytest.ExceptionInfo[Raised]]:
-        """What is done inside ends with this exception, and its words are the list's."""
+        """Assert that the body raises this exception, with the words of the list."""
         with pytest.raises(kind) as caught:
             yield caught
         self(str(caught.value))
@@ -139,7 +139,7 @@ def _functions(path: str) -> set[str]:
 
 
 def known(test: str) -> list[Any]:
-    """What a test heard; a test with parameters has one entry if all of them hear the same."""
+    """Return the sentences that a test heard; a test with parameters has one entry if all of them hear the same."""
     found = golden()
     return found.get(test) or found.get(_name(test), [])
 

@@ -289,5 +289,16 @@ async def test_a_child_that_is_made_cancelled_runs_nothing_and_is_not_forked() -
     await work(world, child)
     assert [type(event) for event in world.events(child)] == [SagaStarted, CancelRequested, SagaEnded]
     assert children_of(world, saga) == [child], "no handler of it"
-    with pytest.raises(UserError):
+    with pytest.raises(UserError, match="fork its parent"):
         await world.service().fork(child, 1, "again")
+
+
+async def test_a_saga_that_was_cancelled_before_any_step_is_forked_to_before_its_cancel() -> None:
+    world = World.start(**QUIET)
+    saga = await start(world, "name: w\nnodes: {a: {wait: {for: 1h}}}", {}, "w")
+    await work(world, saga)
+    await world.service().cancel(saga, "enough", 0)
+    await work(world, saga)
+    with pytest.raises(UserError, match="end of its branch"):
+        await world.service().fork(saga, len(world.entries(saga)), "again")
+    await world.service().fork(saga, 1, "again")

@@ -74,8 +74,9 @@ def test_a_family_ends_as_it_should_where_parent_and_children_die_at_writes_all_
     )
     verdict = run(FAMILIES[name], plan)
     assert len(plan.writes) > 18 * APART, "too little was written to prove anything"
-    if name == "undone" and verdict.status == "compensating":
+    if (name, first) == ("undone", 12):
         # A worker died while a child's step may have run, and its parent has it undone: only a person knows whether it has happened.
+        assert verdict.status == "compensating"
         assert {text.rpartition(": ")[2] for text in verdict.broken} == {"compensating", "suspended"}
         return
     assert (verdict.status, verdict.broken) == (FAMILIES[name].expected, ())

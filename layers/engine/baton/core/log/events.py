@@ -434,7 +434,7 @@ class GaveUp(Root, frozen=True, tag="gave_up", omit_defaults=True):
 
 
 class LimitReached(Root, frozen=True, tag="limit_reached", omit_defaults=True, kw_only=True):
-    """The saga reached a limit, and fails. `stays`: it undoes nothing."""
+    """The saga reached a limit, or its output cannot be made, and it fails. `stays`: it undoes nothing."""
 
     failure: Failure
     stays: bool = False

@@ -59,16 +59,16 @@ async def _check_cut(history: History, cut: int) -> None:
     if not 1 <= cut <= last:
         raise UserError(f"version {cut} is not in the log; its last is {last}")
     at_cut = await history.state_at(cut)
-    if at_cut.was_made_cancelled:
-        raise UserError(
-            "this saga was cancelled before it began: it has nothing to go on from; fork its parent"
-        )
     is_undone = at_cut.undo.work is not None or (at_cut.cancel is not None and at_cut.cancel.undo)
     undo = history.state.undo
     if undo.spans or undo.is_crowded or undo.failed or undo.ways or is_undone:
         check_cut(history.state, at_cut)
     if at_cut.ended is not None:
         raise UserError(f"version {cut} is the end of its branch; the last to go on from is {cut - 1}")
+    if at_cut.was_made_cancelled:
+        raise UserError(
+            "this saga was cancelled before it began and has nothing to go on from: fork its parent"
+        )
 
 
 def _check_key(known: str, cut: int) -> None:

@@ -139,7 +139,7 @@ class Starter:
             if not (is_part and value.ref):
                 passed[name] = await self._own(tenant, value, period)
         own = passed.pop(INPUT, None)
-        first = () if request.cancel else (node for node in graph.nodes if not node.before)
+        nodes = () if request.cancel else graph.nodes
         started = SagaStarted(
             workflow=request.definition.name,
             graph=request.definition.graph,
@@ -148,7 +148,7 @@ class Starter:
             saga=request.ref.id,
             input=own or await self._value(tenant, request.given, period),
             at=now,
-            emits=tuple(Token("", node.name, (0,) * len(node.loops)) for node in first),
+            emits=tuple(Token("", node.name, (0,) * len(node.loops)) for node in nodes if not node.before),
             parent=request.parent,
             slot=request.slot,
             window=request.window,
