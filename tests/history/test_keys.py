@@ -31,7 +31,9 @@ def keys_of(shape: Callable[[], Saga]) -> dict[str, str]:
         decision = go(saga, *outcomes, **more)
         run = decision.of(RunSteps)
         for step in () if run is None else run.steps:
-            keys[f"{step.slot} {step.node.tool} {step.attempt}"] = key_for(saga.state, step, None, step.node.tool)
+            keys[f"{step.slot} {step.node.tool} {step.attempt}"] = key_for(
+                saga.state, step, None, step.node.tool
+            )
         return decision
 
     with pytest.MonkeyPatch.context() as patch:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from baton.core.failures import quoted
 from baton.core.failures.codes import CHILD_FAILED
+from baton.core.log.slots import slot_of
 
 
 class Segment(msgspec.Struct, frozen=True, array_like=True):
@@ -321,6 +322,11 @@ class Token(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     iteration: tuple[int, ...] = ()
     alive: bool = True
 
+    @property
+    def slot(self) -> str:
+        """The text of the receiver's slot."""
+        return slot_of(self.dst, self.iteration, "")
+
 
 class Root(msgspec.Struct, frozen=True, tag_field="kind", omit_defaults=True, kw_only=True):
     """Base class of all events, the root of the tagged union.
@@ -388,6 +394,11 @@ class About(Root, frozen=True, omit_defaults=True, kw_only=True):
     node: str
     iteration: tuple[int, ...] = ()
     item: str = ""
+
+    @property
+    def slot(self) -> str:
+        """The text of the slot."""
+        return slot_of(self.node, self.iteration, self.item)
 
 
 class Settles(About, frozen=True, omit_defaults=True, kw_only=True):

@@ -144,7 +144,7 @@ class TaskKind(Kind):
         return bool(item)
 
     def begin(self, at: Activation, context: NodeContext) -> Next | None:
-        if at.item and not is_index(at.item):
+        if at.place.item and not is_index(at.place.item):
             from baton.core.nodes import replanning
 
             return replanning.begin_replan(at, context)
@@ -177,7 +177,7 @@ class TaskKind(Kind):
 
             return replanning.resume_replan(at, work, context)
         said = _QUESTIONS.resume(at, work, context)
-        if not isinstance(said, Done) or at.item == CHOICE:
+        if not isinstance(said, Done) or at.place.item == CHOICE:
             return said
         assert said.first is not None, "a question is closed before its node is done"
         assert work.ask is not None, "nothing else is opened here"

@@ -82,15 +82,8 @@ from baton.core.log.folding.whole_folds import (
 )
 from baton.core.log.folding.workflow_limits import pay, with_models
 from baton.core.log.scopes import Map, failure_for_model, is_turn
-from baton.core.log.state import (
-    UNKNOWN_OUTCOME,
-    Origin,
-    State,
-    Used,
-    owner_of,
-    slot_of,
-    without,
-)
+from baton.core.log.slots import owner_of
+from baton.core.log.state import UNKNOWN_OUTCOME, Origin, State, Used, without
 from baton.errors import CorruptLog
 
 
@@ -160,27 +153,24 @@ def _started(state: State, e: ev.SagaStarted) -> State:
 
 def _succeeded(state: State, e: ev.StepSucceeded) -> State:
     if e.cost:
-        state = pay(state, slot_of(e.node, e.iteration, e.item), e.cost)
+        state = pay(state, e.slot, e.cost)
     if e.usage or e.assumed:
-        slot = slot_of(e.node, e.iteration, e.item)
+        slot = e.slot
         state = with_models(state, slot, e.usage, e.assumed, is_answered=True)
     if e.callback:
-        state = callback_over(state, slot_of(e.node, e.iteration, e.item), e.callback, "")
+        state = callback_over(state, e.slot, e.callback, "")
     if e.digest:
         state = remember_call(state, e)
     if state.corrections and e.item and not is_turn(e.item):
-        state = useful(state, slot_of(e.node, e.iteration, e.item))
-    if (
-        state.undo.work is not None
-        and (slot := slot_of(e.node, e.iteration, e.item)) in state.undo.work.steps
-    ):
+        state = useful(state, e.slot)
+    if state.undo.work is not None and (slot := e.slot) in state.undo.work.steps:
         return undone(state, slot)
     after = consume(state, e, e.output if e.keep else None)
     return after if e.prior is None or after is state else link_undoable(after, e)
 
 
 def _failed(state: State, e: ev.StepFailed) -> State:
-    slot = slot_of(e.node, e.iteration, e.item)
+    slot = e.slot
     if slot not in state.tokens:
         return state
     state = with_models(pay(state, slot, e.cost), slot, e.usage, e.assumed)
@@ -218,7 +208,7 @@ def _skipped(state: State, e: ev.NodeSkipped) -> State:
 
 
 def _began(state: State, e: ev.NodeBegan) -> State:
-    slot = slot_of(e.node, e.iteration, e.item)
+    slot = e.slot
     news: dict[str, Any] = {}
     if e.item and slot not in state.items and owner_of(slot) in state.tokens:
         news = {"tokens": {**state.tokens, slot: {e.node: True}}, "items": {**state.items, slot: None}}
@@ -235,20 +225,20 @@ def _gave(state: State, e: ev.Gives) -> State:
 
 
 def _wait_closed(state: State, e: ev.WaitClosed) -> State:
-    signals = not_taken(state, slot_of(e.node, e.iteration, e.item), e.by)
+    signals = not_taken(state, e.slot, e.by)
     return consume(state, e, e.output if e.keep else None, signals=signals)
 
 
 def _child_closed(state: State, e: ev.ChildClosed) -> State:
     if e.by:
-        slot = slot_of(e.node, e.iteration, e.item)
+        slot = e.slot
         state = replace(state, signals=not_taken(state, slot, e.by))
     after = _gave(state, e)
     return after if e.prior is None or after is state else link_undoable(after, e)
 
 
 def _map_closed(state: State, e: ev.MapClosed) -> State:
-    work = state.open.get(slot_of(e.node, e.iteration))
+    work = state.open.get(e.slot)
     if not e.goes_on or not isinstance(work, Map) or (e.fault is not None and not e.emits):
         return _gave(state, e)
     if work.late is not None:

@@ -19,7 +19,8 @@ from baton.core.log.folding.received import with_progress
 from baton.core.log.folding.workflow_limits import count_node
 from baton.core.log.questions import WHOLE, about_parking
 from baton.core.log.scopes import Map, with_late
-from baton.core.log.state import FORK_KEY, WAITING, Failing, State, carriers, owner_of, slot_of, without
+from baton.core.log.slots import owner_of
+from baton.core.log.state import FORK_KEY, WAITING, Failing, State, carriers, without
 from baton.core.log.undos import NotUndone
 
 
@@ -142,7 +143,7 @@ def emit(
         tokens.pop(slot, None)
     errors, closed = without(state.errors, gone), without(state.closed, gone)
     for token in emits:
-        slot = slot_of(token.dst, token.iteration)
+        slot = token.slot
         if slot in closed:
             closed = {**closed, slot: tuple(src for src in closed[slot] if src != token.src)}
         elif token.src not in tokens.get(slot, ()):
@@ -161,7 +162,7 @@ def consume(
     begin. The end of a round removes its joins. `stays`: the work at the slot and its items go on beside the
     nodes after it.
     """
-    slot = slot_of(event.node, event.iteration, event.item)
+    slot = event.slot
     if slot not in state.tokens:
         return state
     if event.fault is not None and not event.emits:
@@ -236,7 +237,7 @@ def _emptied(state: State, gone: Collection[str], event: ev.Settles) -> dict[str
     if event.paused is not None:
         (token,) = event.emits
         left = news.get("pauses", state.pauses)
-        news["pauses"] = {**left, slot_of(token.dst, token.iteration): event.paused}
+        news["pauses"] = {**left, token.slot: event.paused}
     if state.admitted:
         news["admitted"] = tuple(other for other in state.admitted if other not in gone)
     if state.open:
