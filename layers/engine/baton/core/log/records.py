@@ -325,7 +325,7 @@ class Token(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     @property
     def slot(self) -> str:
         """The text of the receiver's slot."""
-        return slot_of(self.dst, self.iteration, "")
+        return slot_of(self.dst, self.iteration, "") if self.iteration else self.dst
 
 
 class Root(msgspec.Struct, frozen=True, tag_field="kind", omit_defaults=True, kw_only=True):
@@ -398,7 +398,7 @@ class About(Root, frozen=True, omit_defaults=True, kw_only=True):
     @property
     def slot(self) -> str:
         """The text of the slot."""
-        return slot_of(self.node, self.iteration, self.item)
+        return slot_of(self.node, self.iteration, self.item) if self.iteration or self.item else self.node
 
 
 class Settles(About, frozen=True, omit_defaults=True, kw_only=True):

@@ -51,7 +51,7 @@ def check_item(item: str) -> str:
     return item
 
 
-class Slot(msgspec.Struct, frozen=True):
+class Slot(msgspec.Struct, frozen=True, gc=False):
     """A slot, read from its text by `Slot.parse`. The empty path is the saga itself.
 
     `node`, `iteration` and `item` are of the last segment; `item` is empty if the slot is its node's own.
@@ -72,19 +72,21 @@ class Slot(msgspec.Struct, frozen=True):
     @lru_cache(maxsize=_REMEMBERED)
     def parse(text: str) -> Slot:
         """Return the slot of a text. Raises `ValueError` for a text that is none."""
-        node, _, item = text.partition("#")
-        if node.isidentifier() and (not item or item.isalnum()):
-            if len(node) + len(item) + bool(item) == len(text):  # most have no round
-                return _slot(text, node, (), item)
-        elif not text:
-            return _slot("", "", (), "")
+        owner, _, item = text.partition("#")
+        if owner.isidentifier() and (item.isalnum() if item else owner == text):  # most have no round
+            fields = {"node": owner, "iteration": (), "item": item}
+            return Slot(text, owner, (), item, owner, fields)
+        if not text:
+            return Slot("", "", (), "", "", {"node": "", "iteration": (), "item": ""})
         above, is_inner, last = text.rpartition("/")
         if (found := _segment(last)) is None or (is_inner and not Slot.parse(above).text):
             raise ValueError(
                 f"{text[:200]!r} is no slot: write NODE, NODE@ROUND, NODE#ITEM or NODE@ROUND#ITEM"
             )
-        rounds = found[2]
-        return _slot(text, found[1], tuple(map(int, rounds.split("."))) if rounds else (), found[3] or "")
+        node, rounds, item = found.groups("")
+        iteration = tuple(map(int, rounds.split("."))) if rounds else ()
+        owner = text[: -len(item) - 1] if item else text
+        return Slot(text, node, iteration, item, owner, {"node": node, "iteration": iteration, "item": item})
 
     @property
     def parent(self) -> Slot | None:
@@ -96,8 +98,3 @@ class Slot(msgspec.Struct, frozen=True):
     def child(self, item: str) -> Slot:
         """Return the slot of an item of this node. Raises `ValueError` for an item that has no slot."""
         return Slot.parse(f"{self.owner}#{item}")
-
-
-def _slot(text: str, node: str, iteration: tuple[int, ...], item: str) -> Slot:
-    owner = text[: -len(item) - 1] if item else text
-    return Slot(text, node, iteration, item, owner, {"node": node, "iteration": iteration, "item": item})
