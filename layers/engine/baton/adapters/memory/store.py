@@ -153,8 +153,8 @@ class MemoryBudgets:
     def read(self, account: Account) -> Sums:
         with self._lock:
             sums = self._item(account).sums
-            rule = self._rules.get((account.tenant, account.user), NO_RULE)
-            return replace(sums, rule=newer_rule(rule, sums.rule))
+            rule = self._rules.get((account.tenant, account.user))
+            return sums if rule is None else replace(sums, rule=newer_rule(rule, sums.rule))
 
     def write_rule(self, tenant: str, user: str, rule: UserRule) -> UserRule | None:
         with self._lock:

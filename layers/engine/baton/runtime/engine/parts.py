@@ -151,13 +151,6 @@ class InvocationScope:
         self.inbox = engine.store.inbox
         self.durations, self.sandbox, self.metrics = engine.durations, engine.sandbox, engine.metrics
         self.models = engine.models
-        self.bounds = Bounds(
-            entry_bytes=engine.limits.entry_bytes,
-            value_bytes=engine.limits.result_bytes,
-            deaths=engine.limits.max_deaths,
-            money=engine.ledger_cache.terms,
-            rows=engine.store.limits.rows,
-        )
         give_up = invocation.deadline - engine.limits.answer_ms
         self.call = StoreRetrier(
             engine.offload,
@@ -167,21 +160,63 @@ class InvocationScope:
             give_up,
             self.deadline.cut_off - _SAID_FIRST_MS,
         )
-        self.context = context = InvocationContext(
+        self.context = InvocationContext(
             invocation, engine.store, engine.blobs, engine.clock, engine.entropy, engine.limits, self.call
         )
-        self.ledger = Ledger(context, engine.ledger_cache)
-        self.catalog = engine.catalog.through(self.call)
-        self.leases = Leases(context)
-        performer = WithinLease(engine.performer, engine.clock, engine.limits, invocation)
-        self.values = Values(context)
-        claims, self.live = EffectClaims(context), LiveShow(context)
-        self.steps = Steps(
-            context,
+
+    # Each collaborator is made when it is first used: a request builds no worker, and a saga without money no ledger.
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """Bounds of decisions."""
+        engine = self._engine
+        return Bounds(
+            entry_bytes=engine.limits.entry_bytes,
+            value_bytes=engine.limits.result_bytes,
+            deaths=engine.limits.max_deaths,
+            money=engine.ledger_cache.terms,
+            rows=engine.store.limits.rows,
+        )
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """Money of the steps."""
+        return Ledger(self.context, self._engine.ledger_cache)
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """Workflows, through the calls of this invocation."""
+        return self._engine.catalog.through(self.call)
+
+    @cached_property
+    def leases(self) -> Leases:
+        return Leases(self.context)
+
+    @cached_property
+    def values(self) -> Values:
+        return Values(self.context)
+
+    @cached_property
+    def live(self) -> LiveShow:
+        """Texts that models are writing, for viewers."""
+        return LiveShow(self.context)
+
+    @cached_property
+    def claims(self) -> EffectClaims:
+        """Claims of once-only effects."""
+        return EffectClaims(self.context)
+
+    @cached_property
+    def steps(self) -> Steps:
+        """Performer of steps."""
+        engine = self._engine
+        performer = WithinLease(engine.performer, engine.clock, engine.limits, self.invocation)
+        return Steps(
+            self.context,
             performer,
             engine.tools,
             self.ledger,
-            claims,
+            self.claims,
             self.values,
             engine.secrets,
             engine.api_url,
@@ -189,8 +224,6 @@ class InvocationScope:
             self.live,
             lambda: self.breaking,
         )
-
-    # What begins sagas is loaded when one is begun, what guards calls with the first that is to be guarded.
 
     @cached_property
     def breaking(self) -> Breaking:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -56,10 +57,23 @@ class Service:
         self._caller = self._request.caller
         self._parts = self._request.parts
         self._append, self._unstored = self._request.append, self._request.unstored
-        self.questions = QuestionService(self._request, self._append)
-        self.letters = LetterService(self._request)
-        self.incidents = IncidentService(
-            engine.store.notice_record, self._parts.call, engine.clock, self._caller.tenant, self._caller.by
+
+    @cached_property
+    def questions(self) -> QuestionService:
+        """Open questions, and what people say to them."""
+        return QuestionService(self._request, self._append)
+
+    @property
+    def letters(self) -> LetterService:
+        """Dead letters, and what an operator does about one."""
+        return LetterService(self._request)
+
+    @cached_property
+    def incidents(self) -> IncidentService:
+        """Incidents of the tenant, and what an operator does about one."""
+        engine, caller = self._engine, self._caller
+        return IncidentService(
+            engine.store.notice_record, self._parts.call, engine.clock, caller.tenant, caller.by
         )
 
     @property
@@ -134,7 +148,7 @@ class Service:
         request = StartRequest(
             ref=ref,
             definition=definition,
-            graph=await self._parts.catalog.graph(caller.tenant, definition.graph),
+            program=await self._parts.catalog.program(caller.tenant, definition.graph),
             given=given,
             user=caller.user,
             invocation=caller.request,

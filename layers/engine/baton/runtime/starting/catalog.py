@@ -144,11 +144,6 @@ class Catalog:
         """Return the definition of `name` (newest) or `name@version`.
         Raises `NotFound` with the nearest name.
         """
-        if graph_name(reference):
-            whole = starter_of(reference)
-            raise NotFound(
-                f"`{reference}` is a graph in the document of `{whole}`, which alone starts it; start `{whole}`"
-            )
         name, found, version = reference.partition("@")
         number = int(version) if version.isascii() and version.isdigit() and len(version) < 10 else None
         definition = None
@@ -158,6 +153,11 @@ class Catalog:
             definition = await self._io(self._definitions.get, tenant, name, number)
         if definition is not None:
             return definition
+        if graph_name(reference):
+            whole = starter_of(reference)
+            raise NotFound(
+                f"`{reference}` is a graph in the document of `{whole}`, which alone starts it; start `{whole}`"
+            )
         newest = await self._io(self._definitions.get, tenant, name) if found else None
         if newest is not None:
             raise NotFound(f"workflow `{name}` has no version `{version}`; the newest is {newest.version}")
@@ -214,7 +214,7 @@ class Catalog:
         """Return the registered text. Raises `CorruptLog` when its blob is gone."""
         return (await self._io(self._blobs.get, definition.tenant, definition.document)).decode()
 
-    async def startable(self, tenant: str, reference: str, by: str) -> tuple[Definition, Graph]:
+    async def startable(self, tenant: str, reference: str, by: str) -> tuple[Definition, Program]:
         """Return the target that a saga with the graph `by` starts: a workflow, or a named graph of its own
         document.
 
@@ -222,10 +222,10 @@ class Catalog:
         """
         if not (name := graph_name(reference)):
             definition = await self.find(tenant, reference)
-            return definition, await self.graph(tenant, definition.graph)
+            return definition, await self.program(tenant, definition.graph)
         ref = inner_graph(by, name)
         own = Definition(tenant=tenant, name=reference, version=0, graph=ref, document="", created=0, by="")
-        return own, await self.graph(tenant, ref)
+        return own, await self.program(tenant, ref)
 
     async def graph(self, tenant: str, graph_hash: str) -> Graph:
         return (await self.program(tenant, graph_hash)).graph
