@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from baton.core.conditions import SandboxQuestion
 from baton.core.decide import spending
-from baton.core.decide.context import EvaluationContext, FetchedValues, LackingError
+from baton.core.decide.context import EvaluationContext, FetchedValues, LackingError, started
 from baton.core.decide.program import FAILS, READY, Program
 from baton.core.decide.spending import ANY_AMOUNT, SpendingLimits
 from baton.core.decide.unknown_outcomes import ends_first
@@ -172,8 +172,6 @@ class DecisionBuilder(Struct):
         return ev.Value(v=given)
 
     def started(self, at: Activation) -> tuple[ev.Value, dict[str, ev.Value]]:
-        from baton.core.decide.context import started  # few sagas start a graph
-
         try:
             rest, passed = started(self.context(at.slot), self.program.template(at.slot))
         except ExpressionError as error:

@@ -17,9 +17,11 @@ from baton.core.log.questions import (
     REJECTED,
     TYPES,
     audience_of,
+    due_step,
     is_answer_to,
     notice_of,
     rendered_text,
+    steps_of,
 )
 from baton.core.log.records import Escalation, Option, Takeover
 from baton.core.log.state import ANSWER
@@ -81,8 +83,6 @@ class HumanKind(Kind):
             )
         if context.now < ask.due:
             return None
-        from baton.core.log.questions import due_step  # few questions have one
-
         return Escalated(*due_step(context.state, at.slot, ask, context.now))
 
     def node_view(self, node: Node) -> dict[str, Any]:
@@ -135,8 +135,6 @@ def _question(at: Activation, context: NodeContext, said: Mapping[str, Any]) -> 
 
 
 def _escalation(said: Sequence[Mapping[str, Any]], now: int) -> tuple[Escalation, ...]:
-    from baton.core.log.questions import steps_of
-
     return steps_of(said, now)
 
 

@@ -15,6 +15,7 @@ from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
 from baton.core.log.events import Event, Gives, Value
 from baton.core.log.state import Origin
+from baton.core.on_demand import OnDemand
 from baton.ports import (
     Blobs,
     Clock,
@@ -48,11 +49,19 @@ from baton.runtime.steps.steps import Steps
 
 if TYPE_CHECKING:
     from baton.core.documents.nodes.own import OwnKinds
+    from baton.core.failures import breakers
     from baton.ports.models import Models, Spans
-    from baton.runtime.people.links import Links
-    from baton.runtime.starting.children import Children
-    from baton.runtime.starting.start import Quota, Room, Starter
-    from baton.runtime.steps.breaking import Breaking, LocalBreaker
+    from baton.runtime.people import links
+    from baton.runtime.starting import children, start
+    from baton.runtime.starting.start import Room
+    from baton.runtime.steps import breaking
+    from baton.runtime.steps.breaking import LocalBreaker
+else:
+    breakers = OnDemand("baton.core.failures.breakers")
+    links = OnDemand("baton.runtime.people.links")
+    children = OnDemand("baton.runtime.starting.children")
+    start = OnDemand("baton.runtime.starting.start")
+    breaking = OnDemand("baton.runtime.steps.breaking")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,34 +235,25 @@ class InvocationScope:
         )
 
     @cached_property
-    def breaking(self) -> Breaking:
+    def breaking(self) -> breaking.Breaking:
         """Circuit breakers of the invocation, loaded with the first guarded call."""
-        from baton.core.failures.breakers import BreakerTerms
-        from baton.runtime.steps.breaking import Breaking
-
         limits = self.limits
-        terms = BreakerTerms(failures=limits.breaker_failures, pause_ms=limits.breaker_pause_ms)
-        return Breaking(self.context, self._engine.breakers, terms, self.metrics)
+        terms = breakers.BreakerTerms(failures=limits.breaker_failures, pause_ms=limits.breaker_pause_ms)
+        return breaking.Breaking(self.context, self._engine.breakers, terms, self.metrics)
 
     @cached_property
-    def starter(self) -> Starter:
+    def starter(self) -> start.Starter:
         """Starter of sagas, loaded with the first start."""
-        from baton.runtime.starting.start import Starter
-
-        return Starter(self.context)
+        return start.Starter(self.context)
 
     @cached_property
-    def quota(self) -> Quota:
+    def quota(self) -> start.Quota:
         """Limit of sagas at work."""
-        from baton.runtime.starting.start import Quota
-
-        return Quota(self.context, self._engine.rooms)
+        return start.Quota(self.context, self._engine.rooms)
 
     @cached_property
-    def children(self) -> Children:
-        from baton.runtime.starting.children import Children
-
-        return Children(self.context, self.catalog, self.starter)
+    def children(self) -> children.Children:
+        return children.Children(self.context, self.catalog, self.starter)
 
     def notifier(self) -> Notifier:
         """Make a notifier for the notices of one saga."""
@@ -261,10 +261,8 @@ class InvocationScope:
         links = self._links if self._engine.confirm_url else None
         return Notifier(self.context, Channels(self.context, self._engine.notices, links), until)
 
-    def _links(self) -> Links:
-        from baton.runtime.people.links import Links
-
-        return Links(self.context, self._engine.secrets, self._engine.confirm_url)
+    def _links(self) -> links.Links:
+        return links.Links(self.context, self._engine.secrets, self._engine.confirm_url)
 
     async def offload_values(self, owner: Origin, events: Sequence[Event]) -> Sequence[Event]:
         """Return the events with large values of the engine's own making moved to blobs; the same events if

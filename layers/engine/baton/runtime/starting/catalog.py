@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,10 +25,16 @@ from baton.core.graph.graph import (
 )
 from baton.core.limits import DAY_MS, Limits
 from baton.core.nodes.registry import KINDS
+from baton.core.on_demand import OnDemand
 from baton.errors import CorruptLog, MissingGraph, NotFound
 from baton.ports import Blobs, Clock, Definition, Definitions
 from baton.ports.records import Heard
 from baton.runtime.invocation.context import StoreRetrier
+
+if TYPE_CHECKING:
+    from baton.runtime.starting import start
+else:
+    start = OnDemand("baton.runtime.starting.start")
 
 PROGRAMS_KEPT = 64
 NEWEST_KEPT_MS, BUSY_MS = 1_000, 200
@@ -131,14 +138,14 @@ class Catalog:
         """
         if newest is None or not (newest.types or newest.heard):
             return (), ()
-        from baton.runtime.starting.start import heard_after  # few documents have rules for events
-
         try:
             before = (await self.graph(newest.tenant, newest.graph)).events
         except MissingGraph:
             before = None  # no saga of it goes on
         now = self._clock.now()
-        return heard_after(newest.heard, before, graph.events, now, now + self._limits.saga_days * DAY_MS)
+        return start.heard_after(
+            newest.heard, before, graph.events, now, now + self._limits.saga_days * DAY_MS
+        )
 
     async def find(self, tenant: str, reference: str) -> Definition:
         """Return the definition of `name` (newest) or `name@version`.

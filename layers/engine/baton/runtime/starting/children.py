@@ -1,7 +1,7 @@
 """Child sagas as seen by their parents: how one is started, how many
 are handled at once, and what a parent hears.
 
-When they are started, asked and cancelled is the business of runtime/worker/performers.py.
+When they are started, asked and cancelled is the business of runtime/worker/children.py.
 """
 
 from __future__ import annotations

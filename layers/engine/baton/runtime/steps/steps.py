@@ -30,6 +30,7 @@ from baton.core.log.state import State, item_of
 from baton.core.log.work import Callback
 from baton.core.models.usage import MODEL, TIMEOUT_MS, Usage
 from baton.core.money import assumed_in, micro_dollars
+from baton.core.on_demand import OnDemand
 from baton.ports import NoRoom, Performer, StepContext, StepFailure
 from baton.runtime.invocation.attempt import (
     AttemptInput,
@@ -55,9 +56,17 @@ from baton.runtime.money.ledger import Ledger
 from baton.runtime.steps.effects import EffectClaims, UndecidedClaim
 
 if TYPE_CHECKING:
+    from baton.core.failures import breakers
     from baton.ports.models import Models
+    from baton.runtime.models import model_caller, model_request
     from baton.runtime.models.model_request import ModelMemory
+    from baton.runtime.people import links
     from baton.runtime.steps.breaking import Breaking
+else:
+    breakers = OnDemand("baton.core.failures.breakers")
+    model_caller = OnDemand("baton.runtime.models.model_caller")
+    model_request = OnDemand("baton.runtime.models.model_request")
+    links = OnDemand("baton.runtime.people.links")
 
 _PLAIN = KeyRule()
 
@@ -310,11 +319,9 @@ class Steps:
             )
             return await self._looked(one, work)
         if self._breaking is not None and (step.node.breaker or (spec is not None and spec.breaker)):
-            from baton.core.failures.breakers import target_of  # most calls have none
-
             own = step.node.breaker if tool_called(step) == step.node.tool else ""
             said = own or (spec.breaker if spec is not None else "")
-            if target := target_of(said, tool_called(step), step.arguments):
+            if target := breakers.target_of(said, tool_called(step), step.arguments):
                 self._guard = self._breaking()
                 attempt = partial(self._attempted, state, step, traceparent, bill, spec)
                 return await self._guard.around(target, state, step, self.timeout(step), attempt)
@@ -383,13 +390,11 @@ class Steps:
 
     async def _looked(self, one: AttemptInput, work: Callback) -> Outcome:
         """Return the end of an attempt whose request a provider of models has, if it has come."""
-        from baton.runtime.models.model_request import UnfinishedError
-
         state, step = one.state, one.step
         self._ledger.reopen(state, step, one.spent, work.response.day if work.response is not None else 0)
         try:
             ended = await self._attempt(one)
-        except UnfinishedError:
+        except model_request.UnfinishedError:
             await self._ledger.settle(state, step, 0)
             now = self._clock.now()
             return Outcome(
@@ -405,11 +410,9 @@ class Steps:
         """Return the outcome of an attempt that has money, so far. Raises `NoRoom` if the money runs out."""
         step = one.step
         if step.node.callback is not None:
-            from baton.runtime.people.links import Holder, token_for  # most sagas hand nothing over
-
             one.callback, of = callback_of(one.state, step.slot), one.state.origin
-            holder = Holder(tenant=of.tenant, saga=of.saga, callback=one.callback)
-            one.token = await token_for(self._context_of, self._secrets, holder)
+            holder = links.Holder(tenant=of.tenant, saga=of.saga, callback=one.callback)
+            one.token = await links.token_for(self._context_of, self._secrets, holder)
         outcome = await self._ended(one, *await self._attempt(one))
         if not one.callback and one.response is None:
             return outcome
@@ -497,12 +500,9 @@ class Steps:
         payer: Performer = self._performer if is_free else paying
         performer: Performer = Approved(payer, tools, step) if one.may_ask else payer
         if step.node.tool == MODEL:
-            from baton.runtime.models.model_caller import ModelCaller  # most sagas ask none
-            from baton.runtime.models.model_request import ModelMemory
-
             made = performer, self._models, self._context_of, self._ledger, self._values, self._live
-            memory = self._memory = self._memory or ModelMemory(tools)
-            caller = performer = ModelCaller(*made, memory, tools, one.state, step)
+            memory = self._memory = self._memory or model_request.ModelMemory(tools)
+            caller = performer = model_caller.ModelCaller(*made, memory, tools, one.state, step)
             if one.work is not None:
                 result = await caller.collect(one.work, context)
                 return await self._values.value(one.state.origin, result), ()

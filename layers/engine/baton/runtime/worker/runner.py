@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -33,25 +33,35 @@ from baton.core.log import events as ev
 from baton.core.log.folding.received import before_the_end
 from baton.core.log.state import FAULT, Failing, item_of, node_of, slot_of
 from baton.core.log.undos import is_undo, undone_item
+from baton.core.on_demand import OnDemand
 from baton.errors import CorruptLog, EngineFault, RowsRefused, Unreadable
 from baton.ports import Head, Message, SagaRef
 from baton.runtime.engine.parts import InvocationScope
-from baton.runtime.engine.run import LogWriter, Run, Superseded
+from baton.runtime.engine.run import (
+    CommandPerformer,
+    ConditionJudge,
+    LogWriter,
+    NoticeSender,
+    ResponseCanceller,
+    Run,
+    StepStarter,
+    StepStopper,
+    Superseded,
+    ValueFetcher,
+)
 from baton.runtime.invocation.context import Deadline
 from baton.runtime.log.history import History
 from baton.runtime.log.lease import Lease
 from baton.runtime.money.accounts import Left
 from baton.runtime.steps.inflight import InFlight, spent_by, undecided_outcome
-from baton.runtime.worker.children import ChildCanceller, ChildTender, HandlerStarter
-from baton.runtime.worker.performers import (
-    CommandPerformer,
-    ConditionJudge,
-    NoticeSender,
-    ResponseCanceller,
-    StepStarter,
-    StepStopper,
-    ValueFetcher,
-)
+from baton.runtime.worker.children import ChildCanceller, ChildTender, HandlerStarter, StandingLooker
+
+if TYPE_CHECKING:
+    from baton.runtime.requests import answers
+    from baton.runtime.worker import undo_children
+else:
+    answers = OnDemand("baton.runtime.requests.answers")
+    undo_children = OnDemand("baton.runtime.worker.undo_children")
 
 
 class Loader:
@@ -496,9 +506,7 @@ class _LazyUndoer:
         self._made = scope, log
 
     async def perform(self, run: Run, command: UndoChildren) -> bool:
-        from baton.runtime.worker.undo_children import ChildUndoer
-
-        return await ChildUndoer(*self._made).perform(run, command)
+        return await undo_children.ChildUndoer(*self._made).perform(run, command)
 
 
 class _LazyLooker:
@@ -508,18 +516,14 @@ class _LazyLooker:
         self._parts = scope
 
     async def perform(self, run: Run, command: LookAtStanding) -> bool:
-        from baton.runtime.worker.children import StandingLooker
-
         return await StandingLooker(self._parts).perform(run, command)
 
 
 async def _resolve_incidents(scope: InvocationScope, run: Run, slots: Collection[str]) -> None:
     """Resolve the incidents of these steps. One that cannot be resolved stays open, for an operator."""
-    from baton.runtime.requests.answers import IncidentService  # few deploys mend anything
-
     given_up = {one.slot for one in run.history.state.undo.failed}
     ref = run.lease.ref
-    service = IncidentService(
+    service = answers.IncidentService(
         scope.context.store.notice_record, scope.call, scope.clock, ref.tenant, by="deploy"
     )
     try:

@@ -6,7 +6,7 @@ The table of all folds is in fold.py.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,6 +21,12 @@ from baton.core.log.questions import WHOLE, about_parking
 from baton.core.log.scopes import Map, with_late
 from baton.core.log.state import FORK_KEY, WAITING, Failing, State, carriers, owner_of, slot_of, without
 from baton.core.log.undos import NotUndone
+from baton.core.on_demand import OnDemand
+
+if TYPE_CHECKING:
+    from baton.core.failures.strategies import registry
+else:
+    registry = OnDemand("baton.core.failures.strategies.registry")
 
 
 def stop_saga(state: State, **news: Any) -> State:
@@ -118,10 +124,8 @@ def fold_resumed(state: State, e: ev.Resumed) -> State:
 
 def _tried_with(state: State, build: str) -> State:
     """Try the steps again that other code may have mended. Other open incidents leave the saga parked."""
-    from baton.core.failures.strategies.registry import of  # few sagas have failed
-
     after, parked = resolve_incidents(state, build), state.parked
-    if parked is not None and any(of(failing.strategy).parks for failing in after.failing.values()):
+    if parked is not None and any(registry.of(failing.strategy).parks for failing in after.failing.values()):
         return replace(after, parked=replace(parked, at=0, build=""))
     return replace(after, parked=None)
 
