@@ -41,6 +41,7 @@ class RunStep(Struct, frozen=True):
     answer.
     `cap`: the limit on the whole saga's cost by its document, and `tokens`: that on the tokens of its models;
     `shares`: its graph starts sagas, which share these limits. `undoes`: the step is the inverse of another.
+    `costs`: a step of its graph has a cost, so that limits of money may hold for all of them.
     `generation`: number of times that its effect was undone before. `within_ms`: the longest duration of the
     attempt, whatever its timeout; 0: the timeout alone.
     """
@@ -64,6 +65,7 @@ class RunStep(Struct, frozen=True):
     cap: Cap | None = None
     tokens: Cap | None = None
     shares: bool = False
+    costs: bool = False
     undoes: bool = False
     generation: int = 0
     within_ms: int = 0

@@ -75,6 +75,7 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
             cap=cap,
             tokens=tokens,
             shares=builder.program.shares,
+            costs=builder.program.graph.costs,
             generation=generation,
         )
     return RunStep(
@@ -97,6 +98,7 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
         cap=cap,
         tokens=tokens,
         shares=builder.program.shares,
+        costs=builder.program.graph.costs,
         generation=generation,
     )
 

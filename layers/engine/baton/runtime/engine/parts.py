@@ -25,6 +25,7 @@ from baton.ports import (
     Notices,
     Offload,
     Performer,
+    SagaRef,
     Sandbox,
     Store,
     Watch,
@@ -39,7 +40,7 @@ from baton.runtime.invocation.context import (
 )
 from baton.runtime.invocation.live import LiveShow
 from baton.runtime.invocation.watch import Metrics
-from baton.runtime.log.lease import Leases, WithinLease
+from baton.runtime.log.lease import Lease, Leases, WithinLease
 from baton.runtime.money.accounts import LedgerCache
 from baton.runtime.money.ledger import Ledger
 from baton.runtime.people.notices import Channels, Notifier
@@ -173,6 +174,9 @@ class InvocationScope:
             invocation, engine.store, engine.blobs, engine.clock, engine.entropy, engine.limits, self.call
         )
 
+        self.held: dict[str, Lease] = {}
+        """Leases of the sagas that it holds, by saga."""
+
     # Each collaborator is made when it is first used: a request builds no worker, and a saga without money no ledger.
 
     @cached_property
@@ -192,6 +196,23 @@ class InvocationScope:
         """Money of the steps."""
         return Ledger(self.context, self._engine.ledger_cache)
 
+    @property
+    def known_ledger(self) -> Ledger | None:
+        """The same if an attempt has needed it; what none has asked for has nothing to settle."""
+        return vars(self).get("ledger")
+
+    def drop(self, ref: SagaRef) -> None:
+        """Record that this invocation does not hold the saga any more."""
+        self.held.pop(str(ref), None)
+        if (live := vars(self).get("live")) is not None:
+            live.drop(ref)
+
+    async def drain(self, ref: SagaRef) -> None:
+        """Settle what attempts of the saga have left."""
+        if (ledger := self.known_ledger) is not None:
+            await ledger.drain(ref)
+        await self.steps.drain()
+
     @cached_property
     def catalog(self) -> Catalog:
         """Workflows, through the calls of this invocation."""
@@ -208,7 +229,7 @@ class InvocationScope:
     @cached_property
     def live(self) -> LiveShow:
         """Texts that models are writing, for viewers."""
-        return LiveShow(self.context)
+        return LiveShow(self.context, self.held)
 
     @cached_property
     def claims(self) -> EffectClaims:
@@ -224,13 +245,13 @@ class InvocationScope:
             self.context,
             performer,
             engine.tools,
-            self.ledger,
-            self.claims,
+            lambda: self.ledger,
+            lambda: self.claims,
             self.values,
             engine.secrets,
             engine.api_url,
             engine.models,
-            self.live,
+            lambda: self.live,
             lambda: self.breaking,
         )
 

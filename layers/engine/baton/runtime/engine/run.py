@@ -6,7 +6,7 @@ Performers about children are in runtime/worker/children.py, and the loop is the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
@@ -61,14 +61,14 @@ class Run(Struct):
     failure handlers that it has started, or why one cannot be. `put_off`: until when children wait because
     their tenant has no room, or those before a fork have not ended. `wants_more`: a step is ready that only
     another invocation has time for. `began`: by slot, the version of the log at which its last attempt
-    began.
+    began. `notices`: its notifier, once it has had a notice.
     """
 
     lease: Lease
     history: History
     program: Program
     attempts: InFlight
-    notifier: Notifier
+    notify: Callable[[], Notifier]
     deadline: Deadline
     blobs: dict[str, Any] = field(default_factory=dict)
     absent: dict[str, str] = field(default_factory=dict)
@@ -86,12 +86,25 @@ class Run(Struct):
     put_off: int | None = None
     wants_more: bool = False
     began: dict[str, int] = field(default_factory=dict)
+    notices: Notifier | None = None
     found: FetchedValues = NOTHING
 
     def __post_init__(self) -> None:
         """Give each decision what is fetched and done meanwhile."""
         fetched = self.blobs, self.answers, self.absent, self.looked, self.entries
         self.found = FetchedValues(*fetched, self.cancelled, self.handlers)
+
+    @property
+    def notifier(self) -> Notifier:
+        """Notifier of the saga, made with the first notice."""
+        if self.notices is None:
+            self.notices = self.notify()
+        return self.notices
+
+    @property
+    def told_again_at(self) -> int | None:
+        """Time of the next try for notices that could not be sent."""
+        return None if self.notices is None else self.notices.again
 
     @property
     def end(self) -> int:
@@ -172,9 +185,9 @@ class LogWriter:
         after: State | None = None,
     ) -> bool:
         """Append the next entry. Return false when another one is stored: catch up, and decide again."""
-        if any(isinstance(event, ev.StepInterrupted) and event.cost for event in events):
-            # No log has more than accounts that answer, if this dies.
-            await self._p.ledger.closed(str(lease.ref))
+        ledger = self._p.known_ledger
+        if ledger is not None and any(isinstance(one, ev.StepInterrupted) and one.cost for one in events):
+            await ledger.closed(str(lease.ref))  # no log has more than accounts that answer, if this dies
         entry = history.next_entry(
             events,
             at=self._p.clock.now(),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from baton.errors import EngineFault
 from baton.ports import SagaRef
 from baton.ports.models import Draft
 from baton.runtime.invocation.context import InvocationContext
+from baton.runtime.log.lease import Lease
 
 EVERY_S = 1.0
 AGAIN_MS = 5_000
@@ -55,24 +56,26 @@ class _Saga(Struct, eq=False):
 
 
 class LiveShow:
-    """Live texts of the sagas of one invocation."""
+    """Live texts of the sagas of one invocation. `held`: the leases of those that it holds."""
 
-    def __init__(self, context: InvocationContext) -> None:
+    def __init__(self, context: InvocationContext, held: Mapping[str, Lease]) -> None:
         self._context = context
+        self._held = held
         self._sagas: dict[str, _Saga] = {}
 
-    def hold(self, ref: SagaRef, epoch: int, watched: int) -> None:
-        """Record that this invocation holds the saga from now on.
-        `watched`: the time until which a viewer watched, as its head said.
-        """
-        self._sagas[str(ref)] = _Saga(ref, epoch)
-        self.heard(ref, watched)
+    def _of(self, ref: SagaRef) -> _Saga | None:
+        """Return the saga; None if this invocation does not hold it."""
+        key = str(ref)
+        if (saga := self._sagas.get(key)) is None and (lease := self._held.get(key)) is not None:
+            is_watched = lease.before.watched > self._context.clock.now()
+            saga = self._sagas[key] = _Saga(ref, lease.epoch, is_watched=is_watched)
+        return saga
 
     def heard(self, ref: SagaRef, watched: int) -> None:
         """Record that a viewer watches until then."""
         if watched <= self._context.clock.now():
             return
-        if (saga := self._sagas.get(str(ref))) is not None:
+        if (saga := self._of(ref)) is not None:
             saga.is_watched = True
             self._begin(saga)
 
@@ -87,7 +90,7 @@ class LiveShow:
     @contextmanager
     def draft(self, ref: SagaRef, slot: str) -> Iterator[Draft]:
         """Show the partial text of an answer to viewers until the end of the block."""
-        draft, saga = Draft(), self._sagas.get(str(ref))
+        draft, saga = Draft(), self._of(ref)
         if saga is None:
             yield draft
             return

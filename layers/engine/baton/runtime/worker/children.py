@@ -183,16 +183,10 @@ class ChildTender:
     inbox.
     """
 
-    def __init__(self, scope: InvocationScope, writer: LogWriter, canceller: ChildCanceller) -> None:
+    def __init__(self, scope: InvocationScope, writer: LogWriter) -> None:
         self._p = scope
         self._writer = writer
-        self._canceller = canceller
-
-    def begin(self, run: Run) -> None:
-        """Mark the children as asked if only the inbox has woken this saga: it has started them already."""
-        run.looked_at = self._p.clock.now()
-        if run.lease.rested_until is not None:
-            run.asked.update(child.saga for child in run.history.state.children.values())
+        self._canceller = ChildCanceller(scope)
 
     async def perform(self, run: Run, command: TendChildren) -> bool:
         """Return true when one of them has ended."""
