@@ -77,7 +77,8 @@ def decide(
     if state.orphaned_children and not (state.is_stopping or state.kills_workers):
         decision = _leaving(state, now, found, bounds, decision)
     end = decision.record[-1] if decision.record else None
-    is_over, pending = isinstance(end, ev.SagaEnded), received.pending_notices(state)
+    is_over, outbox = isinstance(end, ev.SagaEnded), state.outbox
+    pending = received.pending_notices(state) if outbox.rows or outbox.due else None
     if isinstance(end, ev.SagaEnded) and program.graph.handler is not None:
         from baton.core.decide.handler import with_failure_handler  # few sagas fail
 
@@ -203,7 +204,7 @@ def _decide(
         return _stop(builder)
     deadline = None
     stands_still = state.stands_still
-    if (failure := endless_failure(state, program.most_hops) or too_old(state, now)) is not None:
+    if (failure := _endless(program, state, now)) is not None:
         return Decision(record=(ev.LimitReached(failure=failure, stays=stands_still),))
     if program.caps is not None and not stands_still:
         deadline = program.caps.deadline(state)
@@ -227,6 +228,13 @@ def _decide(
     )
     commands = (*missing(builder.needs, builder.questions), *next_up(run, builder.children))
     return Decision(tuple(builder.record), commands, builder.again, builder.due, after=builder.state)
+
+
+def _endless(program: Program, state: State, now: int) -> ev.Failure | None:
+    """Return the reason why a saga has to end, whatever its document says; None if it need not."""
+    if state.used and (failure := endless_failure(state, program.most_hops)) is not None:
+        return failure
+    return too_old(state, now) if state.origin.ends_by <= now else None
 
 
 def _leaving(state: State, now: int, found: FetchedValues, bounds: Bounds, decision: Decision) -> Decision:

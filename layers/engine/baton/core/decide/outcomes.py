@@ -26,6 +26,7 @@ from baton.core.decide.unknown_outcomes import (
 from baton.core.effects.rows import Row
 from baton.core.effects.toolspec import ONCE, ApprovalRequest
 from baton.core.failures.codes import class_of
+from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.folding.received import callback_of, is_elsewhere, said_of
 from baton.core.log.state import FAULT, UNKNOWN_OUTCOME, Failing, Held, State, item_of, node_of
@@ -205,7 +206,7 @@ def settle(
             succeeded = ev.StepSucceeded(
                 **ran, recorded=outcome.recorded, output=outcome.output, digest=outcome.digest
             )
-            succeeded = enlist(program, state, node, succeeded, outcome.kept, outcome.done_by, outcome.key)
+            succeeded = _enlisted(program, state, node, succeeded, outcome)
             began, cost = outcome.started_at, outcome.cost
             yield done(context, outcome.ended_at, cost, began=began, has_schema=False).on(succeeded)
             return
@@ -263,6 +264,15 @@ def _wait(slot: str, held: Held) -> ev.StepHeld:
     )
 
 
+def _enlisted(
+    program: Program, state: State, node: Node, succeeded: ev.StepSucceeded, outcome: Outcome
+) -> ev.StepSucceeded:
+    """Return the event with its place in the list of what can be undone, if the saga has one."""
+    if not (program.undoes or state.undo.head):
+        return succeeded
+    return enlist(state, node, succeeded, outcome.kept, outcome.done_by, outcome.key)
+
+
 def _is_look(program: Program, state: State, slot: str) -> bool:
     """Return true if a stopping saga has called the step again to find out its outcome."""
     return will_roll_back(state) and may_stand(program, state, slot, ())
@@ -273,7 +283,7 @@ def _is_awaited(program: Program, state: State, outcome: Outcome) -> bool:
     slot = outcome.slot
     if slot not in state.tokens or not program.has_come(state, slot) or state.ended is not None:
         return False
-    if is_elsewhere(state, slot) and not outcome.callback:
+    if state.open and is_elsewhere(state, slot) and not outcome.callback:
         return False  # the attempt goes on elsewhere
     failing = state.failing.get(slot)
     return failing is None or outcome.attempt > failing.attempts  # else it is in the log

@@ -404,6 +404,8 @@ class Settles(About, frozen=True, omit_defaults=True, kw_only=True):
 
     became: ClassVar[str] = "ran"
     """The node's result, in a word."""
+    ends: ClassVar[bool] = False
+    """True if the saga ends with this event, whose output is its result."""
     emits: tuple[Token, ...] = ()
     errors: tuple[Failure, ...] = ()
     way: str = ""
@@ -412,11 +414,6 @@ class Settles(About, frozen=True, omit_defaults=True, kw_only=True):
     forget: tuple[str, ...] = ()
     fault: Failure | None = None
     paused: Paused | None = None
-
-    @property
-    def ends(self) -> bool:
-        """True if the saga ends with this event, whose output is its result."""
-        return False
 
     @property
     def by(self) -> str:

@@ -40,7 +40,7 @@ from baton.runtime.invocation.context import (
 )
 from baton.runtime.invocation.live import LiveShow
 from baton.runtime.invocation.watch import Metrics
-from baton.runtime.log.lease import Lease, Leases, WithinLease
+from baton.runtime.log.lease import Leases, WithinLease
 from baton.runtime.money.accounts import LedgerCache
 from baton.runtime.money.ledger import Ledger
 from baton.runtime.people.notices import Channels, Notifier
@@ -174,8 +174,8 @@ class InvocationScope:
             invocation, engine.store, engine.blobs, engine.clock, engine.entropy, engine.limits, self.call
         )
 
-        self.held: dict[str, Lease] = {}
-        """Leases of the sagas that it holds, by saga."""
+        self.held: dict[str, tuple[int, int]] = {}
+        """Epochs of the sagas that it holds, and until when viewers watched (ms), by saga."""
 
     # Each collaborator is made when it is first used: a request builds no worker, and a saga without money no ledger.
 

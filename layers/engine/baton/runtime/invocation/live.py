@@ -21,7 +21,6 @@ from baton.errors import EngineFault
 from baton.ports import SagaRef
 from baton.ports.models import Draft
 from baton.runtime.invocation.context import InvocationContext
-from baton.runtime.log.lease import Lease
 
 EVERY_S = 1.0
 AGAIN_MS = 5_000
@@ -56,9 +55,11 @@ class _Saga(Struct, eq=False):
 
 
 class LiveShow:
-    """Live texts of the sagas of one invocation. `held`: the leases of those that it holds."""
+    """Live texts of the sagas of one invocation. `held`: the epochs of those that it holds, and
+    until when viewers watched as it took them.
+    """
 
-    def __init__(self, context: InvocationContext, held: Mapping[str, Lease]) -> None:
+    def __init__(self, context: InvocationContext, held: Mapping[str, tuple[int, int]]) -> None:
         self._context = context
         self._held = held
         self._sagas: dict[str, _Saga] = {}
@@ -66,9 +67,10 @@ class LiveShow:
     def _of(self, ref: SagaRef) -> _Saga | None:
         """Return the saga; None if this invocation does not hold it."""
         key = str(ref)
-        if (saga := self._sagas.get(key)) is None and (lease := self._held.get(key)) is not None:
-            is_watched = lease.before.watched > self._context.clock.now()
-            saga = self._sagas[key] = _Saga(ref, lease.epoch, is_watched=is_watched)
+        if (saga := self._sagas.get(key)) is None and key in self._held:
+            epoch, watched = self._held[key]
+            is_watched = watched > self._context.clock.now()
+            saga = self._sagas[key] = _Saga(ref, epoch, is_watched=is_watched)
         return saga
 
     def heard(self, ref: SagaRef, watched: int) -> None:

@@ -220,7 +220,7 @@ def may_ask(step: RunStep, spec: ToolSpec | None) -> bool:
     """
     if step.node.approval is not None or step.way is not None or step.hooks or step.look:
         return True
-    return spec is not None and spec.may_ask
+    return spec is not None and (spec.requires_approval or spec.risk is not None)
 
 
 def check_first(step: RunStep, specs: Specs) -> None:

@@ -311,7 +311,7 @@ class Runner:
             raise
         if isinstance(lease, str):
             return lease
-        self._p.held[str(ref)] = lease
+        self._p.held[str(ref)] = lease.epoch, lease.before.watched
         attempts = InFlight(self._p.context, self._p.steps, self._p.durations, self._deadline)
         history = History(self._p.log, self._p.blobs, self._p.call, ref)
         run = None

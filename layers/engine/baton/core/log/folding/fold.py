@@ -57,7 +57,6 @@ from baton.core.log.folding.received import (
 from baton.core.log.folding.undo_folds import (
     after_undoing,
     child_undone,
-    clear_open_work,
     doubtful,
     link_undoable,
     question_closed,
@@ -71,6 +70,7 @@ from baton.core.log.folding.undo_folds import (
     with_keys,
 )
 from baton.core.log.folding.whole_folds import (
+    clear_open_work,
     consume,
     emit,
     fold_abandoned,
@@ -261,7 +261,8 @@ def _forked(state: State, e: ev.Forked) -> State:
 
 
 def _ended(state: State, e: ev.SagaEnded) -> State:
-    state = after_undoing(state)
+    if state.undo.work is not None:
+        state = after_undoing(state)
     return replace(state, **clear_open_work(state), ended=e, result=None, orphaned_children=())
 
 

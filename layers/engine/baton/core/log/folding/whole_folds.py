@@ -15,11 +15,20 @@ from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.folding import received
 from baton.core.log.folding.failure_folds import forget_answers, resolve_incidents
-from baton.core.log.folding.received import with_progress
 from baton.core.log.folding.workflow_limits import count_node
 from baton.core.log.questions import WHOLE, about_parking
 from baton.core.log.scopes import Map, with_late
-from baton.core.log.state import FORK_KEY, WAITING, Failing, State, carriers, owner_of, slot_of, without
+from baton.core.log.state import (
+    FORK_KEY,
+    WAITING,
+    Failing,
+    Recovery,
+    State,
+    carriers,
+    owner_of,
+    slot_of,
+    without,
+)
 from baton.core.log.undos import NotUndone
 from baton.core.on_demand import OnDemand
 
@@ -329,3 +338,38 @@ def may_sweep_without_lease(state: State, status: str) -> bool:
     return status in WAITING and not (
         state.children or state.orphaned_children or received.pending_notices(state)
     )
+
+
+_NO_CRASHES = Recovery()
+
+
+def with_progress(recovery: Recovery, gone: Collection[str]) -> Recovery:
+    """Return the recovery after a node is settled: the crashes before are forgotten."""
+    if recovery == _NO_CRASHES:
+        return recovery
+    running = tuple(slot for slot in recovery.possibly_running if slot not in gone)
+    deaths = {slot: count for slot, count in recovery.deaths.items() if slot not in gone}
+    return Recovery(epoch=recovery.epoch, possibly_running=running, deaths=deaths)
+
+
+def clear_open_work(state: State) -> dict[str, Any]:
+    """Return the fields that a saga empties once it goes no further."""
+    return {
+        "tokens": {},
+        "errors": {},
+        "closed": {},
+        "admitted": (),
+        "begun": {},
+        "first_started_at": {},
+        "failing": {},
+        "held": {},
+        "corrections": {},
+        "outputs": {},
+        "previous": {},
+        "open": {},
+        "approved": {},
+        "items": {},
+        "made": {},
+        "signals": (),
+        "recovery": replace(state.recovery, interruptions={}, possibly_running=(), deaths={}),
+    }
