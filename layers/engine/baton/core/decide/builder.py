@@ -12,7 +12,9 @@ from baton.core.decide import spending
 from baton.core.decide.context import EvaluationContext, FetchedValues, LackingError, started
 from baton.core.decide.program import FAILS, READY, Program
 from baton.core.decide.spending import ANY_AMOUNT, SpendingLimits
-from baton.core.decide.unknown_outcomes import ends_first
+from baton.core.decide.unknown_outcomes import (
+    ends_first,
+)
 from baton.core.effects.risk import RiskRule
 from baton.core.expressions import ExpressionError
 from baton.core.failures.alternatives import Alternative
@@ -21,7 +23,14 @@ from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
 from baton.core.log.records import Child
-from baton.core.log.state import State, item_of, node_of, owner_of, slot_of
+from baton.core.log.scopes import act_digest
+from baton.core.log.state import (
+    State,
+    item_of,
+    node_of,
+    owner_of,
+    slot_of,
+)
 from baton.core.nodes.base import Activation, UnfitError
 from baton.core.sizes import excess_of
 
@@ -229,3 +238,68 @@ def one_after_a_crash(builder: DecisionBuilder, run: list[RunStep]) -> list[RunS
         return run
     turn = state.counts.revivals % len(run)
     return [] if builder.running else run[turn : turn + 1]
+
+
+def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> RunStep:
+    """Return the attempt to make now."""
+    state, risk = builder.state, builder.program.graph.risk
+    failing, since = state.failing.get(at.slot), state.first_started_at.get(at.slot, 0)
+    approved, limits = state.approved.get(at.slot, ()), builder.program.graph.limits
+    cap, tokens = limits.get("cost"), limits.get("tokens")
+    if failing is not None and failing.arguments:
+        arguments = {**arguments, **failing.arguments}
+    digest = digest_of(builder, at, arguments) if builder.program.planned else ""
+    generation = (
+        state.undo.generation(at.node.name, at.iteration, at.slot)
+        if state.undo.rounds or state.undo.alone
+        else 0
+    )
+    if failing is None:
+        return RunStep(
+            at.slot,
+            at.node,
+            at.iteration,
+            arguments,
+            since=since,
+            approved=approved,
+            risk=risk,
+            digest=digest,
+            cap=cap,
+            tokens=tokens,
+            shares=builder.program.shares,
+            costs=builder.program.graph.costs,
+            generation=generation,
+        )
+    return RunStep(
+        at.slot,
+        at.node,
+        at.iteration,
+        arguments,
+        attempt=failing.attempts + 1,
+        hooks=failing.hooks,
+        way=failing.way,
+        failure=failing.failure,
+        since=since,
+        look=failing.look,
+        decided=failing.decided,
+        given=failing.given,
+        approved=approved,
+        risk=risk,
+        digest=digest,
+        correction=failing.correction,
+        cap=cap,
+        tokens=tokens,
+        shares=builder.program.shares,
+        costs=builder.program.graph.costs,
+        generation=generation,
+    )
+
+
+def digest_of(builder: DecisionBuilder, at: Activation, arguments: Any) -> str:
+    """Return the name of the call if a model may plan an equal one, else an empty text."""
+    failing = builder.state.failing.get(at.slot)
+    # What is called before it, or in its place, makes another call of it.
+    is_plain = failing is None or (failing.way is None and not failing.hooks)
+    if not is_plain or at.node.tool not in builder.program.planned:
+        return ""
+    return act_digest(builder.state.origin.user, at.node.tool, arguments)

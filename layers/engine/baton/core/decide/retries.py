@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from baton.core.decide.builder import DecisionBuilder, RunStep, activation
+from baton.core.decide.builder import DecisionBuilder, activation
 from baton.core.decide.spending import renewed_budget
 from baton.core.decide.transitions import done, settle_failed
 from baton.core.decide.unknown_outcomes import (
@@ -36,7 +36,6 @@ from baton.core.log.questions import (
     decided_by,
     due_step,
 )
-from baton.core.log.scopes import act_digest
 from baton.core.log.state import ANSWER, UNKNOWN_OUTCOME, Failing, Signal
 from baton.core.nodes.base import Activation
 from baton.core.on_demand import OnDemand
@@ -50,71 +49,6 @@ else:
 
 DEPLOY = "deploy"
 """Value of `by` in a `Resumed` that follows the deployment of other code."""
-
-
-def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> RunStep:
-    """Return the attempt to make now."""
-    state, risk = builder.state, builder.program.graph.risk
-    failing, since = state.failing.get(at.slot), state.first_started_at.get(at.slot, 0)
-    approved, limits = state.approved.get(at.slot, ()), builder.program.graph.limits
-    cap, tokens = limits.get("cost"), limits.get("tokens")
-    if failing is not None and failing.arguments:
-        arguments = {**arguments, **failing.arguments}
-    digest = digest_of(builder, at, arguments) if builder.program.planned else ""
-    generation = (
-        state.undo.generation(at.node.name, at.iteration, at.slot)
-        if state.undo.rounds or state.undo.alone
-        else 0
-    )
-    if failing is None:
-        return RunStep(
-            at.slot,
-            at.node,
-            at.iteration,
-            arguments,
-            since=since,
-            approved=approved,
-            risk=risk,
-            digest=digest,
-            cap=cap,
-            tokens=tokens,
-            shares=builder.program.shares,
-            costs=builder.program.graph.costs,
-            generation=generation,
-        )
-    return RunStep(
-        at.slot,
-        at.node,
-        at.iteration,
-        arguments,
-        attempt=failing.attempts + 1,
-        hooks=failing.hooks,
-        way=failing.way,
-        failure=failing.failure,
-        since=since,
-        look=failing.look,
-        decided=failing.decided,
-        given=failing.given,
-        approved=approved,
-        risk=risk,
-        digest=digest,
-        correction=failing.correction,
-        cap=cap,
-        tokens=tokens,
-        shares=builder.program.shares,
-        costs=builder.program.graph.costs,
-        generation=generation,
-    )
-
-
-def digest_of(builder: DecisionBuilder, at: Activation, arguments: Any) -> str:
-    """Return the name of the call if a model may plan an equal one, else an empty text."""
-    failing = builder.state.failing.get(at.slot)
-    # What is called before it, or in its place, makes another call of it.
-    is_plain = failing is None or (failing.way is None and not failing.hooks)
-    if not is_plain or at.node.tool not in builder.program.planned:
-        return ""
-    return act_digest(builder.state.origin.user, at.node.tool, arguments)
 
 
 def may_try_again(builder: DecisionBuilder, at: Activation) -> bool:

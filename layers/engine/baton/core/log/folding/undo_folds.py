@@ -9,10 +9,19 @@ from msgspec.structs import replace
 from baton.core.failures.codes import class_of
 from baton.core.log import events as ev
 from baton.core.log.folding.failure_folds import question_closed as answered
-from baton.core.log.folding.whole_folds import clear_open_work, with_progress
 from baton.core.log.folding.workflow_limits import pay
 from baton.core.log.questions import TRY_AGAIN, USE
-from baton.core.log.state import UNKNOWN_OUTCOME, Failing, State, item_of, node_of, slot_of, without
+from baton.core.log.state import (
+    UNKNOWN_OUTCOME,
+    Failing,
+    State,
+    clear_open_work,
+    item_of,
+    node_of,
+    slot_of,
+    with_progress,
+    without,
+)
 from baton.core.log.undos import (
     KEYS_KEPT,
     NAMED_IN_STATE,
