@@ -11,10 +11,10 @@ import hashlib
 from datetime import UTC, datetime
 from typing import Any
 
+from baton.core.expressions import iso
 from baton.core.log.events import Ask
 from baton.core.log.questions import SUBMIT
 from baton.core.log.records import Option
-from baton.core.sizes import iso
 from baton.ports import Telling
 from baton.ports.log import xml_text
 from baton.ports.people import LINK_LASTS_MS

@@ -16,7 +16,7 @@ from baton.core.decide.unknown_outcomes import (
     ends_first,
 )
 from baton.core.effects.risk import RiskRule
-from baton.core.expressions import ExpressionError
+from baton.core.expressions import ExpressionError, excess_of
 from baton.core.failures.alternatives import Alternative
 from baton.core.graph.graph import Cap, Node
 from baton.core.limits import Limits
@@ -32,7 +32,6 @@ from baton.core.log.state import (
     slot_of,
 )
 from baton.core.nodes.base import Activation, UnfitError
-from baton.core.sizes import excess_of
 
 ENDS = (READY, FAILS)
 

@@ -44,14 +44,13 @@ from baton.core.decide.scheduling import schedule_ready
 from baton.core.decide.spending import DEFAULT, Bounds, is_told, saga_notice
 from baton.core.decide.unknown_outcomes import ends_first, left_by, unknown_outcome_notices, will_roll_back
 from baton.core.effects.rows import Row
-from baton.core.expressions import ExpressionError
+from baton.core.expressions import ExpressionError, excess_of
 from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.folding import received
 from baton.core.log.folding.fold import apply
 from baton.core.log.folding.workflow_limits import OUT_OF_TIME, Caps, endless_failure, late, too_old
 from baton.core.log.state import UNKNOWN_OUTCOME, State, slot_of
-from baton.core.sizes import excess_of
 
 UNTOLD_END_MS = Limits().untold_end_ms
 LARGE = 12_288

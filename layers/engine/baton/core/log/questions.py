@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from baton.core.conditions.schema import violations
 from baton.core.effects.toolspec import ApprovalRequest
-from baton.core.expressions import escape, nearest
+from baton.core.expressions import escape, iso, nearest
 from baton.core.failures import sanitised
 from baton.core.failures.secret_names import REDACTED, is_secret
 from baton.core.failures.strategies.base import ESCALATED, ON_CALL, STARTER
@@ -21,7 +21,6 @@ from baton.core.log.events import Notice
 from baton.core.log.records import Ask, Escalation, Option
 from baton.core.log.state import ANSWER, UNKNOWN_OUTCOME, Failing, State, item_of, node_of
 from baton.core.on_demand import OnDemand
-from baton.core.sizes import iso
 from baton.errors import Forbidden, NotAllowedNow, NotFound, Problem
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from baton.core.expressions import excess_of, iso
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.questions import (
@@ -27,7 +28,6 @@ from baton.core.log.records import Escalation, Option, Takeover
 from baton.core.log.state import ANSWER
 from baton.core.log.work import Open
 from baton.core.nodes.base import Activation, Done, Escalated, Failed, Kind, Next, NodeContext, Opened
-from baton.core.sizes import excess_of, iso
 
 PERSON, DEFAULT = "person", "default"
 """Sources of an answer, besides its question's escalation (POLICY)."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
 from baton.core.effects.toolspec import ONCE, is_for_a_person
-from baton.core.expressions import duration_text
+from baton.core.expressions import duration_text, iso
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.folding.received import callback_of, said_of
@@ -30,7 +30,6 @@ from baton.core.nodes.base import (
 )
 from baton.core.nodes.human import HumanKind
 from baton.core.on_demand import OnDemand
-from baton.core.sizes import iso
 
 if TYPE_CHECKING:
     from baton.core.nodes import replanning

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from baton.core.decide.program import PENDING, Program
 from baton.core.decide.program import READY as JOIN_READY
+from baton.core.expressions import iso
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
 from baton.core.log.folding.forks import lineage_to, without_whole_saga_stops
@@ -43,7 +44,6 @@ from baton.core.read.places import (
     texts_in_words,
     wait_reason,
 )
-from baton.core.sizes import iso
 
 _OfPlace = (
     ev.AttemptFailed

@@ -300,7 +300,7 @@ class InvocationScope:
         events have it.
 
         This includes a value that no node reads: the log holds it all the same, and an entry has only so much
-        room. No value is too large: the decision would have been another (core/sizes.py).
+        room. No value is too large: the decision would have been another (core/expressions.py).
         """
         most, fields = event.most_inline, asdict(event)
         for name in event.made:

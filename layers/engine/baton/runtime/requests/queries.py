@@ -13,6 +13,7 @@ from baton.core.decide.spending import day_of
 from baton.core.decide.spending import day_text as shown_day
 from baton.core.documents.parts.naming import WORKFLOW_NAME
 from baton.core.effects.toolspec import tools_for
+from baton.core.expressions import iso
 from baton.core.graph.graph import HANDLER
 from baton.core.log.codec import SCHEME, decode_entry, value_of
 from baton.core.log.events import Value
@@ -26,7 +27,6 @@ from baton.core.read.definition_views import graph_view
 from baton.core.read.explain import explain, has_page, way
 from baton.core.read.story import Story
 from baton.core.read.views import entry_view, handler_view, saga_view, tool_view
-from baton.core.sizes import iso
 from baton.errors import CorruptLog, NotFound, TooLarge, UserError
 from baton.ports import Clock, Definition, Head, Listed, LiveTexts, Log, SagaRef, Sums
 from baton.ports.log import NO_LABELS

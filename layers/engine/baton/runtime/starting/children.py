@@ -259,7 +259,7 @@ def _keys(undone: Sequence[Undoable]) -> Keys | None:
 
     An earlier one may have been undone since: for each node, the step that was undone most often counts.
     """
-    if not any(one.is_anew for one in undone):
+    if not any(one.rounds or one.alone for one in undone):
         return None
     nodes = {node for one in undone for node in one.rounds}
     of = {node: max(undone, key=lambda one: len(one.rounds.get(node, ()))) for node in nodes}
