@@ -240,6 +240,20 @@ FOUND = {
             *(("read", 24, CRASH_BEFORE), ("read", 28, STALL), ("read", 50, CRASH_BEFORE)),
         ),
     ),
+    # What a dead invocation has drawn of a tenant's day keeps others waiting until that is over.
+    "a day that nothing spends": Schedule(
+        "tenants",
+        331070002669,
+        gap_s=60,
+        late_s=9,
+        stall_s=16,
+        slow=(("append", 0.2),),
+        budget=12,
+        faults=(
+            *(("write", 56, HANG), ("write", 63, THROTTLE), ("write", 78, CRASH_AFTER)),
+            *(("read", 46, STALL), ("message", 2, LATE)),
+        ),
+    ),
     # What was cut off is settled, and its worker dies before the log has it (docs/money.md).
     "a late entry and a worker that stands still": Schedule(
         "dollars",
