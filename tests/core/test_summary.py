@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from baton.core.graph.graph import Branch, Cap, Node, Rule, hash_of
 from baton.core.log import events as ev
-from baton.core.sizes import MARK, summary_of
+from baton.core.summary import MARK, summary_of
 from tests.core.asked import needs_of, steps_of
 from tests.core.build import FEW, JSON, Saga, child, done, program, ready, task, wait
 from tests.core.graphs_of import again, limited

@@ -33,7 +33,7 @@ from baton.core.log.folding.workflow_limits import Caps, json_bytes
 from baton.core.log.records import Paused
 from baton.core.log.slots import Slot, owner_of
 from baton.core.log.state import State
-from baton.core.sizes import summary_of
+from baton.core.summary import summary_of
 
 _Event = TypeVar("_Event", bound=ev.Settles)
 

@@ -176,7 +176,7 @@ def child_link(program: Program, state: State, slot: str) -> ev.StepStopped | No
 
     None if that was recorded before, or if the child certainly has nothing to undo.
     """
-    child = state.children.get(slot) if slot in state.open else None
+    child = state.child_at(slot)
     if child is None or child.listed or program.node_at(state, slot).stays:
         return None
     if not (child.undoable if child.status else _may_undo(program.graphs, child.workflow)):
@@ -273,7 +273,6 @@ STEP, SAGA = "step", "saga"  # which other one has done what an attempt was give
 
 
 def enlist(
-    program: Program,
     state: State,
     node: Node,
     succeeded: ev.StepSucceeded,
@@ -286,9 +285,11 @@ def enlist(
     A model's alternative to the step has its places by its own calls.
     """
     slot, tool = _slot(succeeded), succeeded.tool
-    if not (program.undoes or state.undo.head) or is_undo(slot):
-        return succeeded
-    if (node.effect == PURE and tool == node.tool) or isinstance(state.open.get(slot), Replanning):
+    if (
+        is_undo(slot)
+        or (node.effect == PURE and tool == node.tool)
+        or isinstance(state.open.get(slot), Replanning)
+    ):
         return succeeded
     if done_by == STEP:
         return succeeded  # it is undone where it was done

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from baton.core.failures.alternatives import Alternative
 from baton.core.failures.strategies.base import History
@@ -27,7 +28,7 @@ from baton.core.log.events import (
 from baton.core.log.records import Child, Failure, Paused, SharedLimit
 from baton.core.log.scopes import MadeCall
 from baton.core.log.undos import ReplacedSaga, Undoable
-from baton.core.log.work import Open, children_in
+from baton.core.log.work import Open, child_in, children_in
 
 KEYS_REMEMBERED = 200  # and those of signals that wait, and of forks, however many
 NOTICES_REMEMBERED = 50
@@ -359,6 +360,10 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         """The open child sagas, by slot."""
         return children_in(self.open)
 
+    def child_at(self, slot: str) -> Child | None:
+        """Return the open child saga at a slot; with thousands of them, `children` costs as many looks."""
+        return child_in(self.open, slot)
+
     @property
     def late(self) -> set[str]:
         """The slots of maps that have gone on, and whose other items run beside the nodes after them."""
@@ -522,3 +527,38 @@ def _is_rescued(ways: GraphIndex, name: str, arrived: Mapping[str, bool], failur
         return True
     through = ways.only_through(failure.node, failure.handled)
     return any(alive and src in through for src, alive in arrived.items())
+
+
+_NO_CRASHES = Recovery()
+
+
+def with_progress(recovery: Recovery, gone: Collection[str]) -> Recovery:
+    """Return the recovery after a node is settled: the crashes before are forgotten."""
+    if recovery == _NO_CRASHES:
+        return recovery
+    running = tuple(slot for slot in recovery.possibly_running if slot not in gone)
+    deaths = {slot: count for slot, count in recovery.deaths.items() if slot not in gone}
+    return Recovery(epoch=recovery.epoch, possibly_running=running, deaths=deaths)
+
+
+def clear_open_work(state: State) -> dict[str, Any]:
+    """Return the fields that a saga empties once it goes no further."""
+    return {
+        "tokens": {},
+        "errors": {},
+        "closed": {},
+        "admitted": (),
+        "begun": {},
+        "first_started_at": {},
+        "failing": {},
+        "held": {},
+        "corrections": {},
+        "outputs": {},
+        "previous": {},
+        "open": {},
+        "approved": {},
+        "items": {},
+        "made": {},
+        "signals": (),
+        "recovery": replace(state.recovery, interruptions={}, possibly_running=(), deaths={}),
+    }

@@ -1,7 +1,7 @@
 """The limits of a graph, compared with the use so far (docs/semantics.md, "Limits").
 
 This file counts, compares, and makes the failures. The choice of steps that begin is in
-core/decide/scheduling.py, summaries are in core/sizes.py.
+core/decide/scheduling.py, summaries are in core/summary.py.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from baton.core.log.slots import Slot, owner_of
 from baton.core.log.state import State, Used
 from baton.core.models.usage import Usage, tokens_of
 from baton.core.money import dollars
-from baton.core.sizes import LONGEST, summary_of
+from baton.core.summary import LONGEST, summary_of
 
 SAGA = ""
 LOOPING = "#hops"  # no node's name
