@@ -114,11 +114,12 @@ graphs: install-dev  ## random graphs against the interpreter, at length: make g
 failures: install-dev  ## steps that fail at random in the simulation, at length: make failures EXAMPLES=1000
 	@BATON_FAILURES=$(or $(EXAMPLES),200) $(BIN)/pytest -q -n $(JOBS) tests/simulation/test_failures.py
 
-soak: install-dev  ## every fault at every write, then schedules for as long as you like: make soak SECONDS=600 SEED=7
+soak: install-dev  ## every fault at every write and the longest tests, then schedules for as long as you like: make soak SECONDS=600 SEED=7
 	@BATON_CRASH_POINTS=all $(BIN)/pytest -q -n $(JOBS) $(ALL_FATES)
 	@BATON_EXAMPLES=20 $(BIN)/pytest -q -n $(JOBS) $(DRAWN)
 	@BATON_CROWDS=100000 $(BIN)/pytest -q $(CROWDS)
 	@BATON_TRANSITIONS=all $(BIN)/pytest -q tests/docs/test_generated.py
+	@BATON_SOAK=all $(BIN)/pytest -q -m soak tests
 	@$(BIN)/python -m tests.kit.soak --seconds $(or $(SECONDS),60) --seed $(or $(SEED),1) --jobs $(JOBS)
 
 format: install-dev  ## let ruff mend what it can

@@ -6,10 +6,11 @@ import fcntl
 import gc
 import inspect
 import json
+import os
 import ssl
 import sys
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -63,11 +64,15 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return True
 
 
-def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """Real processes may be slow."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Real processes may be slow; what is only for `make soak` is left to it."""
     for item in items:
         if item.get_closest_marker("e2e") is not None:
             item.add_marker(pytest.mark.timeout(2 * PATIENCE_S))
+    if not os.environ.get("BATON_SOAK"):
+        left = {item for item in items if item.get_closest_marker("soak") is not None}
+        config.hook.pytest_deselected(items=[*left])
+        items[:] = [item for item in items if item not in left]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -11,7 +11,7 @@ import json
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -20,6 +20,7 @@ import pytest
 from baton.settings import ApiSettings
 from baton.web.openapi import describe
 from docs.document_tables import schema_text
+from tests.architecture.law import nodes_of
 from tests.architecture.test_house_rules import ROOT
 
 GOLDEN = Path(__file__).with_name("language.json")
@@ -54,18 +55,24 @@ OF_A_PROTOCOL = {
     # A program begins there.
     "main": "",
 }
+Nodes = Sequence[ast.AST]
 DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def trees(root: Path) -> Iterator[tuple[Path, ast.Module]]:
+def trees(root: Path) -> Iterator[tuple[Path, Nodes]]:
     """Files of the product."""
     for file in sorted((root / "layers").rglob("*.py")):
-        yield file, ast.parse(file.read_text(encoding="utf-8"))
+        yield file, nodes_of(file.read_text(encoding="utf-8"))
 
 
-def functions(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def body_of(nodes: Nodes) -> Sequence[ast.stmt]:
+    """What stands in a file itself, and in nothing else there."""
+    return nodes[0].body if isinstance(nodes[0], ast.Module) else ()
+
+
+def functions(nodes: Nodes) -> Iterator[tuple[int, str]]:
     """Line and docstring of each function and method that is no property."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         decorators = [ast.unparse(one) for one in node.decorator_list]
@@ -74,9 +81,9 @@ def functions(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield node.lineno, text
 
 
-def docstrings(tree: ast.AST) -> Iterator[ast.Constant]:
+def docstrings(nodes: Nodes) -> Iterator[ast.Constant]:
     """Those of modules, classes and functions, and those below a constant or a field."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         for number, one in enumerate(node.body):
@@ -94,9 +101,9 @@ def written(value: ast.expr) -> str:
     return str(value.value) if isinstance(value, ast.Constant) else ""
 
 
-def descriptions(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def descriptions(nodes: Nodes) -> Iterator[tuple[int, str]]:
     """Line and text of `description=`, `help=` and `summary=`, and of such keys of a literal object."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Call):
             pairs = [(one.arg, one.value) for one in node.keywords]
         elif isinstance(node, ast.Dict):
@@ -128,10 +135,10 @@ def found(root: Path) -> dict[str, dict[str, list[str]]]:
     for file, number, text in templates(root):
         if OF_A_DESCRIPTION.match(text):
             described["templates"].append(f"{file.relative_to(root)}:{number}: {text}")
-    for file, tree in trees(root):
+    for file, nodes in trees(root):
         path = file.relative_to(root)
         source = file.read_text(encoding="utf-8").splitlines()
-        for one in docstrings(tree):
+        for one in docstrings(nodes):
             lines = str(one.value).splitlines()
             if BEGINNING.match(str(one.value).lstrip()):
                 wh[room_of(path)].append(f"{path}:{one.lineno}: {lines[0]}")
@@ -142,13 +149,13 @@ def found(root: Path) -> dict[str, dict[str, list[str]]]:
             ]
         verbless[room_of(path)] += [
             f"{path}:{number}: {text.splitlines()[0]}"
-            for number, text in functions(tree)
+            for number, text in functions(nodes)
             if NO_VERB.match(text)
         ]
-        for number, text in descriptions(tree):
+        for number, text in descriptions(nodes):
             if OF_A_DESCRIPTION.match(text) and not any(one in path.as_posix() for one in HASHED):
                 described[room_of(path)].append(f"{path}:{number}: {text}")
-        for defined in tree.body:
+        for defined in body_of(nodes):
             if not isinstance(defined, DEFINITIONS) or defined.name.startswith("_"):
                 continue
             if OF_A_PROTOCOL.get(defined.name, " ") not in path.as_posix():
@@ -236,7 +243,7 @@ def test_a_description_is_found_wherever_it_stands(tmp_path: Path) -> None:
 def test_a_docstring_of_a_function_begins_with_a_verb(docstring: str, is_fine: bool) -> None:
     assert (NO_VERB.match(docstring) is None) is is_fine
     source = f'class A:\n    @property\n    def a(self):\n        """The name."""\n\n    def b(self):\n        """{docstring}"""\n'
-    assert [*functions(ast.parse(source))] == [(6, docstring)]
+    assert [*functions(nodes_of(source))] == [(6, docstring)]
 
 
 def test_an_offender_is_found(tmp_path: Path) -> None:

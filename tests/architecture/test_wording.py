@@ -15,6 +15,7 @@ from textwrap import dedent
 
 import pytest
 
+from tests.architecture.law import nodes_of
 from tests.architecture.test_house_rules import ROOT
 from tests.kit import sentences
 
@@ -36,7 +37,7 @@ ASSERTED = 37
 
 def texts(source: str) -> Iterator[str]:
     """String literals of a Python file, adjacent ones as one; no docstrings."""
-    nodes = list(ast.walk(ast.parse(source)))
+    nodes = nodes_of(source)
     others = {node.value for node in nodes if isinstance(node, ast.Expr)}  # docstrings
     others |= {part for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
     for node in nodes:

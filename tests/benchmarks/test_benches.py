@@ -74,7 +74,7 @@ def test_the_closed_form_of_one_users_attempts_is_what_the_engine_comes_to(
 
 @pytest.mark.ministack
 def test_money_has_a_figure_for_each_line() -> None:
-    assert all_there(money.measure(seconds=2, invocations=2), money.BENCH)
+    assert all_there(money.measure(seconds=1, invocations=2), money.BENCH)
 
 
 def test_tail_runs() -> None:

@@ -177,6 +177,7 @@ def test_the_demo_keeps_its_promises(project: Path, environment: dict[str, str])
     assert "approved by another person, over the API" in ended.stdout
 
 
+@pytest.mark.soak
 def test_dinners_fail_over_on_the_local_aws(project: Path, environment: dict[str, str]) -> None:
     """Two of the cases; all of them run in virtual time in tests/example/test_failing_over.py."""
     ended = run(project, environment, "failover", "--only", "full", "--json")

@@ -13,6 +13,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 
 from baton.adapters import monty_sandbox
@@ -205,6 +206,7 @@ def test_the_app_layer_holds_the_sagas_with_their_documents(built: Build) -> Non
     assert {"sagas/__init__.py", "sagas/dinner.py", "sagas/dinner.yaml"} <= files
 
 
+@pytest.mark.soak  # a whole layer once more
 def test_the_same_sources_give_the_same_bytes(built: Build, tmp_path: Path) -> None:
     command = [sys.executable, "-P", "-B", "-m", "baton.shipping", "engine", str(tmp_path)]
     subprocess.run(command, check=True, capture_output=True)

@@ -171,6 +171,7 @@ def test_without_a_container_engine_sam_says_that_it_needs_one(command: str, see
     assert "Traceback" not in errors
 
 
+@pytest.mark.soak  # tests/e2e has functions at work there, and the test above what these are told
 @pytest.mark.ministack
 def test_a_function_told_so_does_its_work_on_the_embedded_aws(seen: dict[str, Any], tmp_path: Path) -> None:
     asyncio.run(_ask_all(seen["variables"], tmp_path))

@@ -51,6 +51,7 @@ def way(works: bool, *, writes: bool = True) -> Callable[[Path], str]:
 # ---- without a Python 3.13
 
 
+@pytest.mark.soak  # the last way of a machine without a Python 3.13: the shorter ways are tested below
 def test_webassembly_compiles_for_lambda_where_there_is_no_such_python(
     tree: Path,
 ) -> None:

@@ -82,20 +82,20 @@ def test_an_entry_with_more_than_a_page_has_room_for_says_so(
 def test_a_download_is_no_more_than_an_answer_has_room_for(
     http: Http, browser: Browser, monkeypatch: pytest.MonkeyPatch, payload: Any
 ) -> None:
-    monkeypatch.setattr(saga, "MOST_DOWNLOADED", 300_000)
+    monkeypatch.setattr(saga, "MOST_DOWNLOADED", 150_000)
     begin(http.engine, ADA)
-    for _ in range(12):
+    for _ in range(6):
         append(http.engine, *events(10, payload))
     found, after = list[int](), 0
     while True:
         seen = browser.get(f"{SAGA}/log.json", after=str(after))
         page = json.loads(seen.html)
         found += [one["version"] for one in page["entries"]]
-        assert weight(seen.html) < 300_000 or len(page["entries"]) == 1
+        assert weight(seen.html) < 150_000 or len(page["entries"]) == 1
         if page["next"] is None:
             break
         after = page["next"]
-    assert found == list(range(1, 14))
+    assert found == list(range(1, 8))
 
 
 def test_a_page_that_is_too_large_all_the_same_says_so(

@@ -78,17 +78,17 @@ def test_bucket(deployment: Deployment) -> None:
     assert s3.list_objects_v2(Bucket=OTHER)["KeyCount"] == 2, "the document and its graph"
 
 
-def shards_of_sixty(deployment: Deployment, key: str, **setting: str) -> int:
-    with_api(deployment, lambda http: (http.register(ECHO), *map(http.start, ["echo"] * 60)), **setting)
+def shards_of_twenty(deployment: Deployment, key: str, **setting: str) -> int:
+    with_api(deployment, lambda http: (http.register(ECHO), *map(http.start, ["echo"] * 20)), **setting)
     return len({item[key]["S"].rsplit("#", 1)[1] for item in deployment.items() if key in item})
 
 
 def test_shards(deployment: Deployment) -> None:
-    assert [shards_of_sixty(deployment, "due_shard", shards=n) for n in "18"] == [1, 8]
+    assert [shards_of_twenty(deployment, "due_shard", shards=n) for n in "12"] == [1, 2]
 
 
 def test_status_shards(deployment: Deployment) -> None:
-    assert [shards_of_sixty(deployment, "st_key", status_shards=n) for n in "18"] == [1, 8]
+    assert [shards_of_twenty(deployment, "st_key", status_shards=n) for n in "12"] == [1, 2]
 
 
 @pytest.mark.parametrize(("cell", "begins"), [("0", "s"), ("7", "c7.s")])

@@ -130,6 +130,7 @@ class Process:
     `has_overrun`: it was still there after its deadline; `was_slow`: the table took longer than it had left to say that it gave up.
     `lost_leases`: takes and releases without an answer; `unsure`: versions of sagas that it wrote, or will have written, without an answer;
     `settled`: attempts whose requests an account no longer holds, because it has what they cost;
+    `freed`: what accounts held for requests of others whose time was over; all of it is spent then;
     `holds`: what an account holds for requests of it; `held_late`: what accounts hold for some when it no longer waits for that;
     `unanswered`: requests without an answer in time, or refused in an outage; `leases`: the end of those it took, by its own clock;
     `read_at`: when it read the log of a saga; `called_at`: when it last called a tool for a node of a saga; `still`: from
@@ -144,7 +145,7 @@ class Process:
         self.lost_time_at = math.inf
         self.has_failed = self.has_overrun = False
         self.ended_at: float | None = None
-        self.lost_leases = self.held_late = self.holds = 0
+        self.lost_leases = self.held_late = self.holds = self.freed = 0
         self.unsure: set[tuple[str, int]] = set()
         self.settled: set[str] = set()
         self.was_slow = False
@@ -307,6 +308,7 @@ class Process:
             self.read_at[str(args[0])].append(asyncio.get_running_loop().time())
         elif name == "expire":
             world.held_over[args[0], args[2]] = 0
+            self.freed += _held(result)
         elif name == "move" and (holder := _holder(function, args)) in world.held_over:
             world.held_over[holder] = _held(result)
         elif name == "move":

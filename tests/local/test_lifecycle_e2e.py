@@ -61,7 +61,6 @@ def gone(run_dir: Path) -> bool:
     ("number", "shell"),
     [
         (signal.SIGINT, ""),
-        (signal.SIGTERM, ""),
         (signal.SIGKILL, ""),
         (signal.SIGTERM, "trap '' INT; "),  # as a shell starts a job in the background
     ],

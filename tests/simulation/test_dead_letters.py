@@ -17,7 +17,7 @@ from tests.kit.dead_letter_runs import LETTERS, at_each_write, thousand
 pytestmark = pytest.mark.simulation
 
 IS_ALL = bool(os.environ.get("BATON_CROWDS"))
-DEAD = 1_000 if IS_ALL else 250
+DEAD = 1_000 if IS_ALL else 100
 WRITES = 3  # of a run of the reconciler, or of a redrive, with a repetition
 BUGS: tuple[Callable[[], Any], ...] = (
     letter_bugs.a_message_is_deleted_before_its_letter_is_written,

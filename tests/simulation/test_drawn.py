@@ -240,6 +240,21 @@ FOUND = {
             *(("read", 24, CRASH_BEFORE), ("read", 28, STALL), ("read", 50, CRASH_BEFORE)),
         ),
     ),
+    # The heir of a worker that stood still has taken its request for spent, and comes to write nothing.
+    "a worker that wakes up behind its heir": Schedule(
+        "thinks",
+        486190010483,
+        is_warm=True,
+        gap_s=3,
+        late_s=9,
+        stall_s=16,
+        budget=12,
+        faults=(
+            *(("write", 14, HANG), ("write", 20, FREEZE), ("write", 30, FREEZE), ("read", 30, CRASH_BEFORE)),
+            *(("read", number, CRASH_BEFORE) for number in (88, 111, 136, 169)),
+            ("read", 222, HANG),
+        ),
+    ),
     # What a dead invocation has drawn of a tenant's day keeps others waiting until that is over.
     "a day that nothing spends": Schedule(
         "tenants",

@@ -15,7 +15,7 @@ from tests.kit.verdict import run
 pytestmark = pytest.mark.simulation
 
 IS_ALL = bool(os.environ.get("BATON_CRASH_POINTS"))
-EVERY = 1 if IS_ALL else 4
+EVERY = 1 if IS_ALL else 8
 
 
 def answers(scenario: str) -> list[int]:

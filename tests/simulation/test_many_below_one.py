@@ -141,7 +141,7 @@ def test_who_waits_for_money_is_billed_for_no_time_and_they_do_not_all_ask_at_on
     assert max(count for second, count in by_second.items() if second > 10) < BELOW // 4
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 7))])
 def test_through_faults_of_every_kind_no_more_is_spent_than_the_limit(seed: int) -> None:
     plan = Chaos(seed=seed, rate=0.01, budget=60, kinds=EVERYTHING)
     ending = spend(plan, seed=seed, skew_ms=3_000, is_warm=True, reconciler_gap_s=20)

@@ -14,7 +14,7 @@ from tests.kit.races import YIELDING, race
 
 pytestmark = pytest.mark.simulation
 
-EVERY = 1 if os.environ.get("BATON_CRASH_POINTS") else 2
+EVERY = 1 if os.environ.get("BATON_CRASH_POINTS") else 4
 
 
 def moments(act: str, count: int) -> list[float]:

@@ -12,7 +12,7 @@ from tests.kit.reports import ACTS, report_race, storm
 pytestmark = pytest.mark.simulation
 
 IS_ALL = bool(os.environ.get("BATON_CRASH_POINTS"))  # `make soak` has all moments, and more storms
-SEEDS = range(12 if IS_ALL else 6)
+SEEDS = range(12 if IS_ALL else 3)
 
 
 def test_a_child_that_ends_at_any_moment_of_its_parents_lease_is_heard_within_a_second() -> None:

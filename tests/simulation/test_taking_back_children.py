@@ -137,7 +137,7 @@ def test_children_that_run_when_their_parent_is_undone_are_undone_first(scenario
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_whatever_happens_at_any_one_write_none_is_forgotten(scenario: Scenario) -> None:
     # In `make test` every fourth write meets one fate, in `make soak` each of them all.
-    for write in range(1, len(whole(scenario).writes) + 1, 1 if IS_ALL else 4):
+    for write in range(1, len(whole(scenario).writes) + 1, 1 if IS_ALL else 7):
         for fate in FATES if IS_ALL else (FATES[write % len(FATES)],):
             found = tried(scenario, scripted((("write", write, fate),)))
             assert found.broken == (), f"write {write} meets {fate}"
@@ -155,7 +155,7 @@ def test_after_a_fork_a_child_does_anew_what_the_one_before_it_has_undone(scenar
     found = whole(scenario)
     assert found.broken == ()
     assert found.undone == 2 * (2 if scenario is FORKED[0] else 1), "what each child had done"
-    for write in range(1, len(found.writes) + 1, 1 if IS_ALL else 6):
+    for write in range(1, len(found.writes) + 1, 1 if IS_ALL else 10):
         for fate in FATES if IS_ALL else (FATES[write % len(FATES)],):
             told = tried(scenario, scripted((("write", write, fate),)))
             assert told.broken == (), f"write {write} meets {fate}"

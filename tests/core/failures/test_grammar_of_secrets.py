@@ -15,6 +15,7 @@ from baton.core.failures import quoted, sanitised
 from baton.core.log.questions import visible_arguments as shown_to_a_person
 from baton.runtime.invocation.live import live_tail
 from baton.web.bodies.requests import AcknowledgeBody, CancelBody, read_body
+from tests.core.build import MORE
 
 NAMES = [
     "password", "db_password", "Password", "ldap_bind_pw", "root_pw", "hmac_key", "access_code", "apiKey", "X-Api-Key", "AWS_SECRET_ACCESS_KEY",
@@ -59,7 +60,7 @@ def told(draw: st.DrawFn) -> tuple[str, str, str]:
     )
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=50 * MORE, deadline=None)
 @given(told())
 def test_a_value_beside_its_name_is_masked(one: tuple[str, str, str]) -> None:
     name, value, text = one
@@ -81,7 +82,7 @@ def test_it_is_so_for_all_of_them() -> None:
     assert [text for text in texts if value in sanitised(text)] == []
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=10 * MORE, deadline=None)
 @given(told())
 def test_it_is_so_in_all_that_is_kept_and_shown(one: tuple[str, str, str]) -> None:
     _, value, text = one

@@ -126,6 +126,12 @@ def children_in(work: Mapping[str, Open]) -> dict[str, Child]:
     return {slot: one for slot, one in work.items() if isinstance(one, Child)}
 
 
+def child_in(work: Mapping[str, Open], slot: str) -> Child | None:
+    """Return the child saga at a slot of a map of open work, or None."""
+    one = work.get(slot)
+    return one if isinstance(one, Child) else None
+
+
 SIGNAL, PERSON, ELSEWHERE = "wait", "person", "elsewhere"
 
 

@@ -67,7 +67,7 @@ def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
         return state
     if e.callback:
         state = callback_over(state, slot, e.callback, e.failure.code)
-    if slot in state.children:  # it has ended, and another one takes its place
+    if state.child_at(slot):  # it has ended, and another one takes its place
         state = replace(state, open=without(state.open, (slot,)))
     correction = "" if before is None else before.correction
     if e.failure.code == REFUSED:

@@ -58,7 +58,7 @@ def child_reported(state: State, e: ev.ChildReported) -> State:
 def child_overdue(state: State, e: ev.ChildOverdue) -> State:
     """Record that the time of a child is over."""
     slot = slot_of(e.node, e.iteration, e.item)
-    work = state.children.get(slot)
+    work = state.child_at(slot)
     if work is None or work.status:
         return state
     if e.until:

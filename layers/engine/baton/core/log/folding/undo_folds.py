@@ -79,7 +79,7 @@ def step_stopped(state: State, e: ev.StepStopped) -> State:
 
 
 def _child_stopped(state: State, slot: str, e: ev.StepStopped) -> State:
-    work = state.children.get(slot)
+    work = state.child_at(slot)
     if work is None or work.saga != e.child or work.listed:
         return state
     return link_undoable(replace(state, open={**state.open, slot: replace(work, listed=True)}), e)

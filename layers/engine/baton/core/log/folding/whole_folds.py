@@ -75,7 +75,8 @@ def fold_abandoned(state: State, e: ev.ChildrenAbandoned) -> State:
     undo = state.undo
     if e.undo:
         place: dict[str, Any] = {"version": state.version + 1, "index": -1}
-        first = tuple(NotUndone(slot=slot, child=state.children[slot].saga, **place) for slot in sorted(over))
+        children = state.children
+        first = tuple(NotUndone(slot=slot, child=children[slot].saga, **place) for slot in sorted(over))
         undo = replace(undo, failed=(*first, *undo.failed))
     return replace(
         state,
