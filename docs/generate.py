@@ -15,7 +15,6 @@ from typing import get_args
 import msgspec
 
 from baton.adapters.dynamo.items import ATTRIBUTES, ITEM_BYTES
-from baton.adapters.rules import MAX_DELAY_S
 from baton.core.decide.decide import advance
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
@@ -30,6 +29,7 @@ from baton.core.log.folding.fold import fold
 from baton.core.log.state import FINISHED, KEYS_REMEMBERED, LISTS, WAITING, State, group_of
 from baton.core.nodes.registry import KINDS
 from baton.core.read.metrics import METRICS
+from baton.ports.log import MAX_DELAY_S
 from baton.runtime.requests.queries import MAX_EVENTS, MAX_LIST
 from baton.runtime.requests.service import MAX_DOCUMENT
 from baton.web.bodies.requests import MAX_KEY

@@ -32,7 +32,7 @@ SHORT = {
     "core/documents/parts/naming.py": "all functions load it, and no pydantic with it",
     "core/documents/yaml_text.py": "loads the YAML library, which only those who write documents need",
     "core/read/day_costs.py": "the command line loads it without a library",
-    "core/sizes.py": "every room of the core stands on it",
+    "core/on_demand.py": "all rooms load modules of capabilities with it",
     "core/version.py": "the release writes it",
     "loading.py": "loaded before everything else",
     "local/guard.py": "a program",

@@ -36,8 +36,7 @@ TAGS = frozenset(str(event.__struct_config__.tag) for event in _EVENTS - {StepSu
 LEFT = {
     "core/decide/unknown_outcomes.py": 2,
     "core/decide/scheduling.py": 1,
-    "core/log/folding/fold.py": 1,
-    "core/log/folding/whole_folds.py": 2,
+    "core/log/folding/fold.py": 3,
     "core/log/folding/open_folds.py": 9,
     "core/log/folding/workflow_limits.py": 1,
     "core/decide/context.py": 1,

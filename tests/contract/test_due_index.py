@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from baton.adapters.memory.log import MemoryLog
-from baton.adapters.rules import shard_of
 from baton.ports import LANES, SWEEP, TIMER, WORK, SagaRef
+from baton.ports.log import shard_of
 from tests.contract.stores import SAGA, SHARDS, Stores, a_head, a_release
 
 LATE = 10_000_000

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from baton.adapters.aws import Aws
 from baton.adapters.dynamo.effects import DynamoEffects
-from baton.adapters.rules import ItemTooLarge
 from baton.errors import CorruptLog
+from baton.ports.log import ItemTooLarge
 from baton.ports.records import COMPLETED, FAILED, FREED, IN_PROGRESS, Effect
 from tests.contract.stores import AwsStores, Stores
 from tests.contract.test_concurrency import MANY, at_once

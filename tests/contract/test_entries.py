@@ -9,8 +9,8 @@ import zlib
 import msgspec
 import pytest
 
-from baton.adapters.rules import ItemTooLarge
 from baton.ports import Wake
+from baton.ports.log import ItemTooLarge
 from tests.contract.stores import OTHER, SAGA, Stores, an_entry, as_written
 
 

@@ -9,8 +9,8 @@ import zlib
 import pytest
 
 from baton.adapters.dynamo.items import ITEM_BYTES, item_size
-from baton.adapters.rules import ItemTooLarge, pack, shard_of, unpack, write_units
 from baton.errors import CorruptLog
+from baton.ports.log import ItemTooLarge, pack, shard_of, unpack, write_units
 
 SOFT = b'{"s":"' + b"x" * 3_000 + b'"}'
 

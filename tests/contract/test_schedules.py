@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from msgspec.structs import replace
 
-from baton.adapters.rules import shard_of
 from baton.core.graph.graph import QUEUE, Schedule
 from baton.core.schedules import Opening, ScheduleRecord, TickOutcome
 from baton.errors import CorruptLog
 from baton.ports import SWEEP, TIMER, WORK, Due
+from baton.ports.log import shard_of
 from baton.ports.triggers import schedule_ref
 from tests.contract.stores import SHARDS, AwsStores, Stores
 

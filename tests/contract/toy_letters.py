@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from baton.adapters.clock import SystemClock
-from baton.adapters.rules import is_over
 from baton.core.letters import PENDING, Letter
 from baton.ports import SagaRef, Wake
+from baton.ports.log import is_over
 from baton.ports.operators import MOST_COUNTED, Outstanding, letter_ref
 from tests.contract.toy_table import Kept
 

@@ -9,7 +9,6 @@ import msgspec
 from msgspec.structs import replace
 
 from baton.adapters.clock import SystemClock
-from baton.adapters.rules import is_over, shard_of
 from baton.core.effects.rows import Row
 from baton.ports import (
     TIMER,
@@ -25,7 +24,7 @@ from baton.ports import (
     SagaRef,
     Wake,
 )
-from baton.ports.log import NO_LABELS
+from baton.ports.log import NO_LABELS, is_over, shard_of
 from tests.contract.stores import SHARDS
 from tests.contract.toy_schedules import ToySchedules
 from tests.contract.toy_table import LIMITS, Kept

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from baton.adapters.rules import shard_of
 from baton.core.schedules import ScheduleRecord
 from baton.ports import SagaRef
+from baton.ports.log import shard_of
 from baton.ports.triggers import schedule_ref
 from tests.contract.toy_table import Kept
 

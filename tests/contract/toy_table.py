@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from baton.adapters.rules import ItemTooLarge
 from baton.core.effects.rows import RowRoom
 from baton.ports import StoreLimits
+from baton.ports.log import ItemTooLarge
 from tests.contract.stores import SHARDS
 
 T = TypeVar("T")

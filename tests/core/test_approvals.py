@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from baton.core.documents.compile import compile_document
+from baton.core.expressions import iso
 from baton.core.log import events as ev
 from baton.core.log.questions import MOST_ITEMS, open_questions, visible_arguments
 from baton.core.log.records import Option
@@ -17,7 +18,6 @@ from baton.core.log.snapshots import decode_state, encode_state
 from baton.core.log.state import status_of
 from baton.core.read.definition_views import graph_view
 from baton.core.read.views import saga_view
-from baton.core.sizes import iso
 from tests.core.approving import AFTER, TOOLS, WITH, asking, compiled, paying, request_of, run, unapproved
 from tests.core.asked import notices_of, steps_of
 from tests.core.build import T0, Saga, done, ready

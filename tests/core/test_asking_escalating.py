@@ -8,13 +8,13 @@ import pytest
 
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
+from baton.core.expressions import iso
 from baton.core.log import events as ev
 from baton.core.log.questions import awaited_question, closed_by_time, may_answer, open_questions
 from baton.core.log.records import Escalation
 from baton.core.log.snapshots import decode_state, encode_state
 from baton.core.nodes.registry import KINDS
 from baton.core.read.views import saga_view
-from baton.core.sizes import iso
 from baton.errors import NotAllowedNow
 from tests.core.build import T0, TOOLS, Saga, problems_of, ready
 from tests.core.failing import DAY, answer, attempts, broken, chosen

@@ -15,11 +15,11 @@ from baton.core.decide.commands import StopSteps
 from baton.core.decide.context import Standing
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
+from baton.core.expressions import iso
 from baton.core.graph.graph import Cap, Join, Loop, Node
 from baton.core.log import events as ev
 from baton.core.log.state import Used
 from baton.core.read.views import saga_view
-from baton.core.sizes import iso
 from tests.core.asked import cancels_of, steps_of, stops_of
 from tests.core.build import T0, Saga, child, done, failed, interrupted, program, ready, task, wait
 from tests.core.graphs_of import again, limited

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.core.expressions import duration_text
+from baton.core.expressions import duration_text, iso
 from baton.core.failures.alternatives import Alternative
 from baton.core.failures.failover import Action, Match, Policy
 from baton.core.failures.policy import CUSTOM, PolicyChange, RetryChange
@@ -16,7 +16,6 @@ from baton.core.log.state import status_of
 from baton.core.read.explain import way
 from baton.core.read.places import SHOWN
 from baton.core.read.views import saga_view
-from baton.core.sizes import iso
 from tests.core.build import T0, Saga, done, program, task
 from tests.core.failing import answer, broken, schedule
 from tests.core.strategies import ASK_USER, ESCALATE, REPLAN, RETRY, ROLLBACK

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from baton.core.expressions import iso
 from baton.core.read.views import saga_view
-from baton.core.sizes import iso
 from tests.core.build import Saga, done, failed, program, task
 from tests.core.test_held import MINUTE, PATIENT, held, short
 from tests.core.told import of, whole, why

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from baton.core.decide.commands import SendNotices
+from baton.core.expressions import iso
 from baton.core.failures.policy import PolicyChange
 from baton.core.log import events as ev
 from baton.core.log.folding.received import pending_notices
@@ -23,7 +24,6 @@ from baton.core.log.questions import (
 )
 from baton.core.log.state import State
 from baton.core.read.views import saga_view
-from baton.core.sizes import iso
 from baton.errors import Forbidden, NotAllowedNow, NotFound
 from tests.core.build import T0, Saga, program, task
 from tests.core.failing import broken

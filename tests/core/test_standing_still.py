@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from baton.core.decide.commands import Decision, LookAtStanding
 from baton.core.decide.context import Standing
+from baton.core.expressions import iso
 from baton.core.limits import DAY_MS
 from baton.core.log import events as ev
 from baton.core.log.questions import awaited_question
@@ -14,7 +15,6 @@ from baton.core.log.state import status_of
 from baton.core.log.work import Callback
 from baton.core.nodes.registry import KINDS
 from baton.core.read.views import saga_view
-from baton.core.sizes import iso
 from baton.errors import NotAllowedNow
 from tests.core.build import T0, Saga, done, ready
 from tests.core.failing import answer, broken

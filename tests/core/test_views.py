@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.core.conditions.model import AllOf, Cel
+from baton.core.expressions import iso
 from baton.core.failures.codes import advice_for
 from baton.core.graph.graph import Branch, Cap, Catch, Graph, Join, Node
 from baton.core.log import events as ev
 from baton.core.read.definition_views import graph_view
 from baton.core.read.views import OF_UNDOING, entry_view, saga_view, tool_view
-from baton.core.sizes import iso
 from tests.core.build import (
     EVENTS,
     PROPERTY,

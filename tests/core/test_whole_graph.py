@@ -11,12 +11,11 @@ from baton.core.conditions import SandboxAnswer
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
-from baton.core.expressions import parse_time
+from baton.core.expressions import MOST_BYTES, MOST_ITEMS, excess_of, parse_time
 from baton.core.graph.graph import Join
 from baton.core.log import events as ev
 from baton.core.log.state import status_of
 from baton.core.nodes.registry import KINDS
-from baton.core.sizes import MOST_BYTES, MOST_ITEMS, excess_of
 from tests.core.asked import questions_of
 from tests.core.build import T0, Saga, done, program, ready, task, tool_spec
 

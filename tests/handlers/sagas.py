@@ -54,7 +54,7 @@ def begin(engine: Engine, ref: SagaRef, document: str = ECHO, given: Any = None,
         request = StartRequest(
             ref=ref,
             definition=definition,
-            graph=await scope.catalog.graph(ref.tenant, definition.graph),
+            program=await scope.catalog.program(ref.tenant, definition.graph),
             given=given,
             user=user,
             invocation=caller.request,

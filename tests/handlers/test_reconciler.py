@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from baton.adapters.rules import shard_of
 from baton.ports import TIMER, Head, SagaRef
+from baton.ports.log import shard_of
 from tests.handlers.deployment import (
     SHARDS,
     Context,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from baton.adapters.rules import shard_of
 from baton.core.schedules import ScheduleRecord
 from baton.ports import TIMER, SagaRef
+from baton.ports.log import shard_of
 from baton.ports.triggers import schedule_ref
 from tests.handlers.deployment import SHARDS, Deployment
 from tests.handlers.http import Http

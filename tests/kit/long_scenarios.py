@@ -61,6 +61,7 @@ nodes:
 """
     await patiently(world, lambda service: service.register(document, json_only=False))
     world.keeps_to_what_it_declares = True
+    world.runaway = 20_000  # what a dead invocation has drawn keeps others waiting until the day is over
     sagas = []
     for number in range(6):
         user = (USER, "bob", "eve")[number % 3]

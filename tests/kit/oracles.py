@@ -312,6 +312,8 @@ def _money(world: World, logs: Logs) -> Iterator[str]:
     most += micro_dollars([one.most for one in silent]) + sum(one.held_late for one in silenced)
     asked = [one.process for one in silent]
     most += sum(one.holds for one in dead[:-1] if one.id not in wrote and one not in asked)
+    # A worker whose clock has stood still answers as if its time were not over: it writes less than its heir has taken for spent.
+    most += sum(one.freed for one in world.processes.values() if one.id not in wrote)
     # Their heirs have said what is assumed; what comes to be held afterwards, no log hears of.
     most += sum(held for (account, _), held in world.held_over.items() if account.user == USER)
     left = {account: world.budgets.expire(account, FOREVER).sums for account in world.budgets.spent()}

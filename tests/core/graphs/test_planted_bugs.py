@@ -15,7 +15,7 @@ from baton.core.decide.transitions import Settlement
 from baton.core.graph.graph import Graph, Node
 from baton.core.graph.index import GraphIndex
 from baton.core.log import state
-from baton.core.log.folding import whole_folds
+from baton.core.log.folding import fold
 from baton.core.nodes.registry import KINDS
 from tests.core.graphs.driver import Luck
 from tests.core.graphs.pair import program_of
@@ -52,12 +52,12 @@ def one_failure_too_many_is_tolerated(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_join_hears_what_comes_late(patch: pytest.MonkeyPatch) -> None:
-    plain = whole_folds.emit
+    plain = fold.emit
 
     def emit(state: Any, *given: Any) -> dict[str, Any]:
         return {**plain(replace(state, closed={}), *given), "closed": state.closed}
 
-    patch.setattr(whole_folds, "emit", emit)
+    patch.setattr(fold, "emit", emit)
 
 
 def a_join_stops_nothing(patch: pytest.MonkeyPatch) -> None:
@@ -175,7 +175,7 @@ def every_handler_is_lost_but_the_chosen_ones(patch: pytest.MonkeyPatch) -> None
 def ways_out_of_a_loop_are_not_lost(patch: pytest.MonkeyPatch) -> None:
     plain = state.carriers
     own = lambda event: {(src, dst) for src, dst in plain(event) if src == event.node}  # noqa: E731 - one line is its point
-    patch.setattr(whole_folds, "carriers", own)
+    patch.setattr(fold, "carriers", own)
 
 
 def what_is_lost_is_not_chosen_where_failures_are_tolerated(patch: pytest.MonkeyPatch) -> None:

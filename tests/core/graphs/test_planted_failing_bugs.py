@@ -98,8 +98,10 @@ def what_waits_for_its_time_is_not_looked_at_then(patch: pytest.MonkeyPatch) -> 
 
 
 def arguments_of_an_answer_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+    planned: Callable[[DecisionBuilder, Activation, Any], RunStep] = scheduling.__dict__["next_attempt"]
+
     def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> RunStep:
-        found = retries.next_attempt(builder, at, arguments)
+        found = planned(builder, at, arguments)
         return msgspec.structs.replace(found, arguments=arguments)
 
     patch.setattr(scheduling, "next_attempt", next_attempt)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from baton.core.expressions import iso
 from baton.core.log import events as ev
 from baton.core.log.questions import open_questions
 from baton.core.log.records import Option, Takeover
@@ -17,7 +18,6 @@ from baton.core.log.state import ANSWER, status_of
 from baton.core.read.definition_views import graph_view
 from baton.core.read.explain import explain
 from baton.core.read.views import saga_view
-from baton.core.sizes import iso
 from tests.core.asked import notices_of, steps_of
 from tests.core.build import T0, problems_of, ready
 from tests.core.nodes.asking import (

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from baton.core.expressions import iso
 from baton.core.log import events as ev
 from baton.core.log.questions import closed_by_time, is_answered
 from baton.core.log.state import ANSWER, KEYS_REMEMBERED
-from baton.core.sizes import iso
 from tests.core.asked import cancels_of
 from tests.core.build import T0, Saga, ready
 from tests.core.nodes.asking import (

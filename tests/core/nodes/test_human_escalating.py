@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from baton.core.expressions import iso
 from baton.core.log import events as ev
 from baton.core.log.questions import awaited_question, closed_by_time, may_answer
 from baton.core.log.records import Escalation
 from baton.core.read.definition_views import graph_view
 from baton.core.read.explain import explain
 from baton.core.read.views import entry_view, saga_view
-from baton.core.sizes import iso
 from baton.errors import NotAllowedNow
 from tests.core.build import T0, Saga, ready
 from tests.core.nodes.asking import DAY, HOUR, answer, asked, asking, output

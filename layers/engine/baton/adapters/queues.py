@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from baton.adapters.aws import translated
-from baton.adapters.rules import check_delay, xml_text
 from baton.errors import StoreUnavailable, Throttled
 from baton.ports import UNKNOWN, DeadMessageCause, Message, tenant_of
+from baton.ports.log import check_delay, xml_text
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient

@@ -3,6 +3,8 @@
 A string that is one expression keeps the type of its value; inside a longer string the value becomes text.
 `$${` is a literal `${`. No operators: a path that does not exist is an error, never null.
 This module also has durations, times and suggestions for misspelt names.
+It bounds the values that expressions build: a loop that wraps or doubles the output of its last round
+would otherwise fill the memory of every worker, or leave an entry that no worker can read.
 It needs no other room of the core.
 """
 
@@ -16,6 +18,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 ROOTS = ("input", "ctx", "saga", "loop", "join", "last_error", "item", "index", "output")
@@ -457,3 +460,44 @@ def nearest(name: str, known: Iterable[str]) -> str:
 def with_hint(said: str, hint: str) -> str:
     """Return message and hint as sentences; the hint may be empty."""
     return f"{said}. {hint[:1].upper()}{hint[1:]}".rstrip()
+
+
+MOST_ITEMS = 1_000_000
+MOST_BYTES = 52_428_800
+MOST_LEVELS = 200
+
+_encode = msgspec.json.Encoder().encode
+
+
+def excess_of(value: Any, most_bytes: int) -> str:
+    """Return the excess of a JSON value, in words; empty if within bounds. Stops at the first excess.
+
+    `most_bytes` is the limit of its size as JSON.
+    """
+    items = size = 0
+    level: list[Any] = [value]
+    for _ in range(MOST_LEVELS):
+        inner: list[Any] = []
+        for one in level:
+            items += 1
+            if isinstance(one, str):
+                size += len(one)
+            elif isinstance(one, dict):
+                size += sum(map(len, one))
+                inner += one.values()
+            elif isinstance(one, list):
+                inner += one
+            if items + len(inner) > MOST_ITEMS:
+                return f"it has more than {MOST_ITEMS:,} parts"
+            if size > MOST_BYTES:
+                return f"its texts have more than {MOST_BYTES:,} characters"
+        if not inner:
+            return f"it is larger than {most_bytes} bytes" if len(_encode(value)) > most_bytes else ""
+        level = inner
+    return f"it is more than {MOST_LEVELS} levels deep"
+
+
+def iso(milliseconds: int) -> str:
+    """Return milliseconds as a time, such as `2026-11-21T10:00:00.123Z`."""
+    moment = datetime.fromtimestamp(milliseconds / 1_000, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

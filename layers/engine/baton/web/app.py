@@ -191,7 +191,7 @@ class Api:
         deadline = self._deadline()
         return Ask(
             service=Service(self._engine, caller, deadline),
-            queries=Queries(self._engine, caller, deadline),
+            reader=lambda: Queries(self._engine, caller, deadline),
             path=read_path(route.parameters, path),
             query=query,
             body=read_body(route.body, text) if route.body is not None else None,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from baton.core.outside import is_user
+from baton.core.outside import USER_PATTERN
 from baton.errors import Forbidden, TooManyRequests, Unauthenticated
 from baton.ports import Clock
 from baton.runtime.engine.request import Caller
@@ -18,6 +18,7 @@ from baton.settings import ROLES, ApiSettings
 
 _TRACEPARENT = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 # No `/`, which parts the names of objects; no word that stands for a value that is none; nor `.` and `..`.
+_USER = re.compile(USER_PATTERN)
 _TENANT = re.compile(r"(?!(?i:null|nil|none|undefined|true|false|\.{1,2})$)[A-Za-z0-9_.:@+=|-]{1,128}")
 _BEARER = re.compile(r"(?:(?i:bearer)\s+)?[\w-]+\.([\w-]+)\.[\w-]+", re.ASCII)
 # Whom STS has lent credentials: the name behind it is the caller's own choice, for as long as they are valid.
@@ -72,7 +73,7 @@ def identity_of(event: Mapping[str, Any], config: ApiSettings) -> Identity:
     else:
         raise Unauthenticated("send a token: `Authorization: Bearer ...`")
     # Neither empty nor able to be mistaken for another part of a key.
-    if not _is(_TENANT, tenant) or not is_user(f"{user}/{session}" if session else user):
+    if not _is(_TENANT, tenant) or not _is(_USER, f"{user}/{session}" if session else user):
         raise Unauthenticated(missing)
     caller = Caller(
         tenant=str(tenant),

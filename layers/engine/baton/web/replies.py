@@ -65,7 +65,7 @@ class Ask(Generic[B]):
     """
 
     service: Service
-    queries: Queries
+    reader: Callable[[], Queries]
     path: Mapping[str, Any]
     query: Mapping[str, Any]
     body: B
@@ -75,6 +75,11 @@ class Ask(Generic[B]):
     key: str
     intentions: str
     describe: Callable[[], dict[str, Any]]
+
+    @property
+    def queries(self) -> Queries:
+        """Reading use cases for the caller."""
+        return self.reader()
 
 
 MEDIA_TYPE = "application/problem+json"

@@ -56,7 +56,7 @@ class Within:
         self.identity.need(row.roles)
         ask = Ask(
             service=Service(self.engine, caller, self.deadline),
-            queries=Queries(self.engine, caller, self.deadline),
+            reader=lambda: Queries(self.engine, caller, self.deadline),
             path=read_path(row.parameters, path),
             query=read_query(row.query, query),
             body=read_body(row.body, json.dumps(body or {})) if row.body is not None else None,

@@ -11,8 +11,8 @@ import msgspec
 
 from baton.adapters.aws import refusals_are_outages, translated
 from baton.adapters.channels.words import id_of, letter_of, line, notice_data, notice_kind, subject_of
+from baton.core.expressions import iso
 from baton.core.failures.strategies.base import STARTER
-from baton.core.sizes import iso
 from baton.errors import ChannelRefused, StoreUnavailable, Throttled
 from baton.ports import Telling
 from baton.ports.outside import Letter, Mailer

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from baton.adapters.aws import refusals_are_outages, translated
 from baton.adapters.channels.words import facts_of, line, message_of, subject_of
-from baton.adapters.rules import xml_text
 from baton.ports import Telling
+from baton.ports.log import xml_text
 
 if TYPE_CHECKING:
     from mypy_boto3_sns import SNSClient

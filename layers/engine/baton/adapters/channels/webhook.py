@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from baton.adapters.channels.words import id_of, notice_data, notice_kind
-from baton.core.sizes import iso
+from baton.core.expressions import iso
 from baton.errors import ChannelRefused, StoreUnavailable, Throttled
 from baton.ports import StepFailure, Telling
 from baton.ports.outside import HttpAnswer, HttpClient, HttpRequest

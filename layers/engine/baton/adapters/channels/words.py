@@ -11,12 +11,12 @@ import hashlib
 from datetime import UTC, datetime
 from typing import Any
 
-from baton.adapters.rules import xml_text
+from baton.core.expressions import iso
 from baton.core.log.events import Ask
 from baton.core.log.questions import SUBMIT
 from baton.core.log.records import Option
-from baton.core.sizes import iso
 from baton.ports import Telling
+from baton.ports.log import xml_text
 from baton.ports.people import LINK_LASTS_MS
 
 _MOST_MESSAGE = 20_000  # characters: with its UTF-8 and the rest far below the 256 KB of SNS and EventBridge

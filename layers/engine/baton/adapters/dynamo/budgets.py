@@ -28,10 +28,10 @@ from baton.adapters.dynamo.items import (
     query,
     text_attribute,
 )
-from baton.adapters.rules import pack, unpack
 from baton.core.money import BLOCKED, NO_RULE, UserRule, newer_rule
 from baton.errors import CorruptLog
 from baton.ports import Account, BudgetAnswer, Drawn, Reservation, ReservationChange, Sums
+from baton.ports.log import pack, unpack
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -10,8 +10,8 @@ import msgspec
 from baton.adapters.aws import ConditionFailed, translated
 from baton.adapters.dynamo import items
 from baton.adapters.dynamo.items import ITEM_BYTES, names_in, number, text_attribute
-from baton.adapters.rules import pack, unpack
 from baton.errors import CorruptLog
+from baton.ports.log import pack, unpack
 from baton.ports.outside import KEYS_KEPT, Entity, Written
 from baton.ports.records import FREED, Effect
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 
 from baton.adapters.aws import ConditionFailed, translated
-from baton.adapters.rules import pack, shard_of, unpack
 from baton.core.effects.rows import Row, RowRoom
 from baton.errors import CorruptLog, PoisonMessage
 from baton.ports import Head, Listed, Record, SagaRef, StoreLimits, Wake
+from baton.ports.log import pack, shard_of, unpack
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -16,11 +16,11 @@ from baton.adapters.aws import ConditionFailed, translated
 from baton.adapters.clock import SystemClock
 from baton.adapters.dynamo import items
 from baton.adapters.dynamo.items import ITEM_BYTES, names_in, number, query, text_attribute
-from baton.adapters.rules import is_over, pack, unpack
 from baton.core.failures import quoted
 from baton.core.letters import PENDING, UNREADABLE, Letter
 from baton.errors import CorruptLog
 from baton.ports import Clock, SagaRef, Wake
+from baton.ports.log import is_over, pack, unpack
 from baton.ports.operators import MOST_COUNTED, Outstanding
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from baton.adapters.aws import ConditionFailed, translated
 from baton.adapters.dynamo import items
 from baton.adapters.dynamo.items import names_in, number, query, saga_pk, text_attribute
-from baton.adapters.rules import pack, unpack
-from baton.ports.log import Head, LiveTexts, SagaRef
+from baton.ports.log import Head, LiveTexts, SagaRef, pack, unpack
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -26,7 +26,6 @@ from baton.adapters.dynamo.items import (
     unchanged_condition,
 )
 from baton.adapters.dynamo.live import watched_until
-from baton.adapters.rules import is_over, shard_of
 from baton.core.effects.rows import Row
 from baton.errors import NotFound, RowsRefused, Throttled
 from baton.ports import (
@@ -43,7 +42,7 @@ from baton.ports import (
     SagaRef,
     Wake,
 )
-from baton.ports.log import NO_LABELS
+from baton.ports.log import NO_LABELS, is_over, shard_of
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

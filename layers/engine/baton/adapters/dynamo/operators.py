@@ -10,12 +10,11 @@ import msgspec
 from baton.adapters.aws import translated
 from baton.adapters.dynamo import items
 from baton.adapters.dynamo.items import ITEM_BYTES, names_in, number, put_version, query, text_attribute
-from baton.adapters.rules import pack, shard_of, unpack
 from baton.core.failures import quoted
 from baton.core.failures.breakers import CLOSED, OPEN, Breaker, Move
 from baton.core.schedules import ScheduleRecord
 from baton.errors import CorruptLog
-from baton.ports.log import TIMER
+from baton.ports.log import TIMER, pack, shard_of, unpack
 from baton.ports.triggers import schedule_ref
 
 if TYPE_CHECKING:

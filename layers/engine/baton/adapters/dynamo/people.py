@@ -20,10 +20,10 @@ from baton.adapters.dynamo.items import (
     saga_pk,
     text_attribute,
 )
-from baton.adapters.rules import pack, shard_of, unpack
 from baton.core.log.events import Notice
 from baton.errors import ChannelRefused, Throttled
 from baton.ports import Clock, QuestionRow, SagaRef, Spot
+from baton.ports.log import pack, shard_of, unpack
 from baton.ports.people import CLAIM_MS, WINDOW_MS, Incident, incident_of
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from baton.adapters.rules import is_over, pack, shard_of
 from baton.core.effects.rows import Row, RowRoom
 from baton.ports import (
     TIMER,
@@ -32,7 +31,7 @@ from baton.ports import (
     StoreLimits,
     Wake,
 )
-from baton.ports.log import NO_LABELS
+from baton.ports.log import NO_LABELS, is_over, pack, shard_of
 
 _Row: TypeAlias = tuple[int, str, SagaRef]
 

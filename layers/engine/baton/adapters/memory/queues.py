@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from baton.adapters.rules import check_delay
 from baton.core.letters import DeadMessage
 from baton.ports import UNKNOWN, Clock, DeadMessageCause, Message
+from baton.ports.log import check_delay
 
 _HIDDEN_MS = 120_000
 

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from baton.adapters.memory.log import OPEN_RESERVATIONS, MemoryInbox, MemoryLog
 from baton.adapters.memory.outside import MemoryEntities
 from baton.adapters.memory.people import MemoryNoticeRecord, MemoryQuestions
-from baton.adapters.rules import is_over
 from baton.core.failures.breakers import Breaker
 from baton.core.letters import PENDING, Letter
 from baton.core.money import NO_RULE, UserRule, newer_rule
@@ -32,7 +31,7 @@ from baton.ports import (
     Sums,
     Wake,
 )
-from baton.ports.log import Head, LiveTexts, SagaRef, reference_of
+from baton.ports.log import Head, LiveTexts, SagaRef, is_over, reference_of
 from baton.ports.operators import MOST_COUNTED, Outstanding, letter_ref
 from baton.ports.records import FREED, Effect
 from baton.ports.triggers import schedule_ref
@@ -153,8 +152,8 @@ class MemoryBudgets:
     def read(self, account: Account) -> Sums:
         with self._lock:
             sums = self._item(account).sums
-            rule = self._rules.get((account.tenant, account.user), NO_RULE)
-            return replace(sums, rule=newer_rule(rule, sums.rule))
+            rule = self._rules.get((account.tenant, account.user))
+            return sums if rule is None else replace(sums, rule=newer_rule(rule, sums.rule))
 
     def write_rule(self, tenant: str, user: str, rule: UserRule) -> UserRule | None:
         with self._lock:

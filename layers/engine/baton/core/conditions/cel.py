@@ -32,6 +32,7 @@ from baton.core.conditions.celnames import (
     known_part,
     paths,
     read_tree,
+    unclear_division,
 )
 from baton.core.conditions.model import (
     ERROR,
@@ -329,8 +330,6 @@ def _too_much() -> tuple[str, str]:
 
 def faults(condition: Cel) -> list[Fault]:
     """Return the faults of the expression."""
-    from baton.core.conditions.celnames import unclear_division  # only what compiles documents asks
-
     try:
         unclear = unclear_division(cel_plan(condition.expression).tree)
     except _Unfit as unfit:

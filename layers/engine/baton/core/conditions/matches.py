@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,6 +18,12 @@ from baton.core.conditions.reading import path_of, value_of
 from baton.core.conditions.schemaplan import InvalidSchema, SchemaError, SchemaPlan, Subschema, plan_for
 from baton.core.conditions.values import measure
 from baton.core.expressions import ExpressionError, Path
+from baton.core.on_demand import OnDemand
+
+if TYPE_CHECKING:
+    from baton.core.conditions import schemafaults
+else:
+    schemafaults = OnDemand("baton.core.conditions.schemafaults")
 
 _WORK_REMEDY = "give less of it at once, or simplify the schema"
 _MESSAGE = 30  # units of a violation, besides the value that it is about
@@ -192,8 +198,6 @@ def faults(condition: Matches) -> list[Fault]:
 
 
 def _told(schema: Any) -> list[Fault]:
-    from baton.core.conditions import schemafaults  # only what compiles documents needs it
-
     return [
         Fault(f"schema{one.path}", one.message, one.suggestion) for one in schemafaults.schema_faults(schema)
     ]

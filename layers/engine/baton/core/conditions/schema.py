@@ -10,17 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 from baton.core.conditions import model
 from baton.core.expressions import escape
+from baton.core.on_demand import OnDemand
 from baton.errors import Problem
 
 if TYPE_CHECKING:
+    from baton.core.conditions import matches, schemaplan
     from baton.core.conditions.schemaplan import SchemaPlan
+else:
+    matches = OnDemand("baton.core.conditions.matches")
+    schemaplan = OnDemand("baton.core.conditions.schemaplan")
 
 
 def check_schema(schema: Any) -> None:
     """Raise `SchemaError` if this is no JSON Schema, refers outside itself, or exceeds a limit."""
-    from baton.core.conditions.schemaplan import plan_for
-
-    plan_for(schema)
+    schemaplan.plan_for(schema)
 
 
 def violations(schema: Any, value: Any, pointer: str = "") -> tuple[Problem, ...]:
@@ -29,27 +32,22 @@ def violations(schema: Any, value: Any, pointer: str = "") -> tuple[Problem, ...
     `schema` may be its JSON, for a schema that is used often. The result has up to 100 violations, and only
     the first for a large value. A value that would cost too much to check is a violation, too.
     """
-    from baton.core.conditions.matches import TooMuch, check_work
-    from baton.core.conditions.schemaplan import SchemaError, plan_for, shorten_message
-
     try:
-        plan = plan_for(schema)
-        check_work(plan, value)
-    except (SchemaError, TooMuch) as error:
-        what = "its schema cannot be used: " if isinstance(error, SchemaError) else ""
+        plan = schemaplan.plan_for(schema)
+        matches.check_work(plan, value)
+    except (schemaplan.SchemaError, matches.TooMuch) as error:
+        what = "its schema cannot be used: " if isinstance(error, schemaplan.SchemaError) else ""
         return (Problem(pointer, f"{what}{error}"),)
     if plan.validator.is_valid(value):
         return ()
     return tuple(
-        Problem(pointer + "".join(f"/{escape(step)}" for step in path), shorten_message(message))
+        Problem(pointer + "".join(f"/{escape(step)}" for step in path), schemaplan.shorten_message(message))
         for path, message in _told(plan, value)
     )
 
 
 def _told(plan: SchemaPlan, value: Any) -> list[tuple[list[str | int], str]]:
-    from baton.core.conditions.matches import can_report_violations
-
-    if can_report_violations(plan, value):
+    if matches.can_report_violations(plan, value):
         found = plan.validator.iter_errors(value)
         told = [(error.instance_path, error.message) for error in islice(found, model.PROBLEMS)]
         more = sum(1 for _ in found)

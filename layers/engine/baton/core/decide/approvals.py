@@ -16,13 +16,12 @@ from baton.core.decide.program import Program
 from baton.core.decide.transitions import settle_failed
 from baton.core.decide.unknown_outcomes import failed_with_unknown_outcome, stands
 from baton.core.effects.toolspec import ApprovalRequest
-from baton.core.expressions import ExpressionError
+from baton.core.expressions import ExpressionError, excess_of
 from baton.core.log import events as ev
-from baton.core.log.questions import APPROVE, REJECT, approval_of, notice_of
+from baton.core.log.questions import APPROVE, REJECT, approval_of, notice_of, steps_of
 from baton.core.log.records import Escalation
 from baton.core.log.state import State, item_of, node_of
 from baton.core.log.undos import is_undo
-from baton.core.sizes import excess_of
 
 MOST_ARGUMENTS = 32_768  # bytes: they are in the state until the step is done
 
@@ -92,8 +91,6 @@ def unapproved_failure(program: Program, state: State, slot: str) -> ev.Failure:
 def _escalation(
     request: ApprovalRequest, said: Sequence[Mapping[str, Any]], now: int
 ) -> tuple[Escalation, ...]:
-    from baton.core.log.questions import steps_of  # few questions have one
-
     steps = steps_of(said, now)
     # Which arguments the call has, and so how risky it is, was not known when the document was compiled.
     is_given = request.is_for_a_person and steps[-1].decide == APPROVE

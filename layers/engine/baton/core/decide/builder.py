@@ -9,21 +9,29 @@ from msgspec import Struct
 
 from baton.core.conditions import SandboxQuestion
 from baton.core.decide import spending
-from baton.core.decide.context import EvaluationContext, FetchedValues, LackingError
+from baton.core.decide.context import EvaluationContext, FetchedValues, LackingError, started
 from baton.core.decide.program import FAILS, READY, Program
 from baton.core.decide.spending import ANY_AMOUNT, SpendingLimits
-from baton.core.decide.unknown_outcomes import ends_first
+from baton.core.decide.unknown_outcomes import (
+    ends_first,
+)
 from baton.core.effects.risk import RiskRule
-from baton.core.expressions import ExpressionError
+from baton.core.expressions import ExpressionError, excess_of
 from baton.core.failures.alternatives import Alternative
 from baton.core.graph.graph import Cap, Node
 from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
 from baton.core.log.records import Child
-from baton.core.log.state import State, item_of, node_of, owner_of, slot_of
+from baton.core.log.scopes import act_digest
+from baton.core.log.state import (
+    State,
+    item_of,
+    node_of,
+    owner_of,
+    slot_of,
+)
 from baton.core.nodes.base import Activation, UnfitError
-from baton.core.sizes import excess_of
 
 ENDS = (READY, FAILS)
 
@@ -41,6 +49,7 @@ class RunStep(Struct, frozen=True):
     answer.
     `cap`: the limit on the whole saga's cost by its document, and `tokens`: that on the tokens of its models;
     `shares`: its graph starts sagas, which share these limits. `undoes`: the step is the inverse of another.
+    `costs`: a step of its graph has a cost, so that limits of money may hold for all of them.
     `generation`: number of times that its effect was undone before. `within_ms`: the longest duration of the
     attempt, whatever its timeout; 0: the timeout alone.
     """
@@ -64,6 +73,7 @@ class RunStep(Struct, frozen=True):
     cap: Cap | None = None
     tokens: Cap | None = None
     shares: bool = False
+    costs: bool = False
     undoes: bool = False
     generation: int = 0
     within_ms: int = 0
@@ -172,8 +182,6 @@ class DecisionBuilder(Struct):
         return ev.Value(v=given)
 
     def started(self, at: Activation) -> tuple[ev.Value, dict[str, ev.Value]]:
-        from baton.core.decide.context import started  # few sagas start a graph
-
         try:
             rest, passed = started(self.context(at.slot), self.program.template(at.slot))
         except ExpressionError as error:
@@ -229,3 +237,68 @@ def one_after_a_crash(builder: DecisionBuilder, run: list[RunStep]) -> list[RunS
         return run
     turn = state.counts.revivals % len(run)
     return [] if builder.running else run[turn : turn + 1]
+
+
+def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> RunStep:
+    """Return the attempt to make now."""
+    state, risk = builder.state, builder.program.graph.risk
+    failing, since = state.failing.get(at.slot), state.first_started_at.get(at.slot, 0)
+    approved, limits = state.approved.get(at.slot, ()), builder.program.graph.limits
+    cap, tokens = limits.get("cost"), limits.get("tokens")
+    if failing is not None and failing.arguments:
+        arguments = {**arguments, **failing.arguments}
+    digest = digest_of(builder, at, arguments) if builder.program.planned else ""
+    generation = (
+        state.undo.generation(at.node.name, at.iteration, at.slot)
+        if state.undo.rounds or state.undo.alone
+        else 0
+    )
+    if failing is None:
+        return RunStep(
+            at.slot,
+            at.node,
+            at.iteration,
+            arguments,
+            since=since,
+            approved=approved,
+            risk=risk,
+            digest=digest,
+            cap=cap,
+            tokens=tokens,
+            shares=builder.program.shares,
+            costs=builder.program.graph.costs,
+            generation=generation,
+        )
+    return RunStep(
+        at.slot,
+        at.node,
+        at.iteration,
+        arguments,
+        attempt=failing.attempts + 1,
+        hooks=failing.hooks,
+        way=failing.way,
+        failure=failing.failure,
+        since=since,
+        look=failing.look,
+        decided=failing.decided,
+        given=failing.given,
+        approved=approved,
+        risk=risk,
+        digest=digest,
+        correction=failing.correction,
+        cap=cap,
+        tokens=tokens,
+        shares=builder.program.shares,
+        costs=builder.program.graph.costs,
+        generation=generation,
+    )
+
+
+def digest_of(builder: DecisionBuilder, at: Activation, arguments: Any) -> str:
+    """Return the name of the call if a model may plan an equal one, else an empty text."""
+    failing = builder.state.failing.get(at.slot)
+    # What is called before it, or in its place, makes another call of it.
+    is_plain = failing is None or (failing.way is None and not failing.hooks)
+    if not is_plain or at.node.tool not in builder.program.planned:
+        return ""
+    return act_digest(builder.state.origin.user, at.node.tool, arguments)

@@ -1,5 +1,5 @@
 """The commands of the core to the runtime, as data: one struct each.
-runtime/worker/performers.py performs them.
+The performers are in runtime/engine/run.py and runtime/worker.
 
 Nothing acts before it is written: a command is performed after the entry that holds its reason, and is
 idempotent. What a later decision needs to know of it is in `FetchedValues`.

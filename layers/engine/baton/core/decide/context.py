@@ -24,7 +24,7 @@ from baton.core.conditions import (
 )
 from baton.core.conditions.model import Condition
 from baton.core.decide.program import NO_VALUE, Program
-from baton.core.expressions import ExpressionError, Path, Template
+from baton.core.expressions import MOST_BYTES, ExpressionError, Path, Template
 from baton.core.failures.codes import class_of
 from baton.core.failures.failover import Context
 from baton.core.failures.names import RETRYABLE
@@ -34,7 +34,6 @@ from baton.core.log.events import Value
 from baton.core.log.records import LONGEST_MESSAGE
 from baton.core.log.scopes import FAILED, NOT_BEGUN, STOPPED, SUCCEEDED, Map
 from baton.core.log.state import State, item_of, node_of, owner_of, unrescued
-from baton.core.sizes import MOST_BYTES
 from baton.errors import CorruptLog
 
 

@@ -44,14 +44,13 @@ from baton.core.decide.scheduling import schedule_ready
 from baton.core.decide.spending import DEFAULT, Bounds, is_told, saga_notice
 from baton.core.decide.unknown_outcomes import ends_first, left_by, unknown_outcome_notices, will_roll_back
 from baton.core.effects.rows import Row
-from baton.core.expressions import ExpressionError
+from baton.core.expressions import ExpressionError, excess_of
 from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.folding import received
 from baton.core.log.folding.fold import apply
 from baton.core.log.folding.workflow_limits import OUT_OF_TIME, Caps, endless_failure, late, too_old
 from baton.core.log.state import UNKNOWN_OUTCOME, State, slot_of
-from baton.core.sizes import excess_of
 
 UNTOLD_END_MS = Limits().untold_end_ms
 LARGE = 12_288
@@ -77,7 +76,8 @@ def decide(
     if state.orphaned_children and not (state.is_stopping or state.kills_workers):
         decision = _leaving(state, now, found, bounds, decision)
     end = decision.record[-1] if decision.record else None
-    is_over, pending = isinstance(end, ev.SagaEnded), received.pending_notices(state)
+    is_over, outbox = isinstance(end, ev.SagaEnded), state.outbox
+    pending = received.pending_notices(state) if outbox.rows or outbox.due else None
     if isinstance(end, ev.SagaEnded) and program.graph.handler is not None:
         from baton.core.decide.handler import with_failure_handler  # few sagas fail
 
@@ -203,7 +203,7 @@ def _decide(
         return _stop(builder)
     deadline = None
     stands_still = state.stands_still
-    if (failure := endless_failure(state, program.most_hops) or too_old(state, now)) is not None:
+    if (failure := _endless(program, state, now)) is not None:
         return Decision(record=(ev.LimitReached(failure=failure, stays=stands_still),))
     if program.caps is not None and not stands_still:
         deadline = program.caps.deadline(state)
@@ -227,6 +227,13 @@ def _decide(
     )
     commands = (*missing(builder.needs, builder.questions), *next_up(run, builder.children))
     return Decision(tuple(builder.record), commands, builder.again, builder.due, after=builder.state)
+
+
+def _endless(program: Program, state: State, now: int) -> ev.Failure | None:
+    """Return the reason why a saga has to end, whatever its document says; None if it need not."""
+    if state.used and (failure := endless_failure(state, program.most_hops)) is not None:
+        return failure
+    return too_old(state, now) if state.origin.ends_by <= now else None
 
 
 def _leaving(state: State, now: int, found: FetchedValues, bounds: Bounds, decision: Decision) -> Decision:

@@ -16,7 +16,7 @@ from baton.core.decide.builder import DecisionBuilder
 from baton.core.decide.context import EvaluationContext
 from baton.core.decide.transitions import catching_rule, is_handled, settle_failed
 from baton.core.decide.unknown_outcomes import doubt_notice, leaves_unknown, link, looks_first
-from baton.core.expressions import ExpressionError
+from baton.core.expressions import ExpressionError, excess_of, iso
 from baton.core.failures import quoted
 from baton.core.failures.alternatives import Alternative
 from baton.core.failures.breakers import BREAKER_OPEN
@@ -35,7 +35,6 @@ from baton.core.log.records import Escalation, Failure
 from baton.core.log.state import UNKNOWN_OUTCOME, Failing, Held, State, item_of, node_of, owner_of
 from baton.core.log.undos import is_undo
 from baton.core.nodes.base import Activation
-from baton.core.sizes import excess_of, iso
 
 
 def cause_of(failure: Failure, rules: Rules) -> tuple[str, str]:

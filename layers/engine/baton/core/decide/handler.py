@@ -14,13 +14,12 @@ from msgspec.structs import replace
 from baton.core.decide.commands import Decision, StartHandler, missing
 from baton.core.decide.context import EvaluationContext, FetchedValues, LackingError, started
 from baton.core.decide.program import Program
-from baton.core.expressions import ExpressionError, parse
+from baton.core.expressions import ExpressionError, excess_of, parse
 from baton.core.failures.codes import CHILD_FAILED, class_of
 from baton.core.graph.graph import HANDLER, Catch, graph_name
 from baton.core.log import events as ev
 from baton.core.log.records import Child
 from baton.core.log.state import State, node_of
-from baton.core.sizes import excess_of
 
 _LAST_ERROR = parse("last_error")
 

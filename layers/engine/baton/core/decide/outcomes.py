@@ -5,7 +5,7 @@ forgotten.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,11 +26,20 @@ from baton.core.decide.unknown_outcomes import (
 from baton.core.effects.rows import Row
 from baton.core.effects.toolspec import ONCE, ApprovalRequest
 from baton.core.failures.codes import class_of
+from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.folding.received import callback_of, is_elsewhere, said_of
 from baton.core.log.state import FAULT, UNKNOWN_OUTCOME, Failing, Held, State, item_of, node_of
 from baton.core.log.undos import is_undo
 from baton.core.models.usage import Usage
+from baton.core.on_demand import OnDemand
+
+if TYPE_CHECKING:
+    from baton.core.decide import approvals, failure_handling, undo_doubts
+else:
+    approvals = OnDemand("baton.core.decide.approvals")
+    failure_handling = OnDemand("baton.core.decide.failure_handling")
+    undo_doubts = OnDemand("baton.core.decide.undo_doubts")
 
 MONEY, STOPPED, APPROVAL = "money", "stopped", "approval"  # why an attempt comes no further; or FAULT
 HELD = "held"  # why there was none
@@ -129,15 +138,13 @@ def _no_further(program: Program, state: State, outcome: Outcome, found: Fetched
         yield outcome.halt
     if outcome.why == APPROVAL and outcome.request is not None and is_waited_for:
         # Loaded with the first: most steps need none.
-        from baton.core.decide.approvals import approval_events, unapproved_failure
-
         if state.is_stopping and not is_undo(slot):
             if _is_look(program, state, slot):
-                failure = unapproved_failure(program, state, slot)
+                failure = approvals.unapproved_failure(program, state, slot)
                 ended = replace(outcome, why="", cost=0, usage=(), notices=(), failure=failure)
                 yield from settle(program, state, ended, found)
             return
-        yield from approval_events(
+        yield from approvals.approval_events(
             EvaluationContext(program, state, found, slot), outcome.request, outcome.ended_at
         )
 
@@ -199,7 +206,7 @@ def settle(
             succeeded = ev.StepSucceeded(
                 **ran, recorded=outcome.recorded, output=outcome.output, digest=outcome.digest
             )
-            succeeded = enlist(program, state, node, succeeded, outcome.kept, outcome.done_by, outcome.key)
+            succeeded = _enlisted(program, state, node, succeeded, outcome)
             began, cost = outcome.started_at, outcome.cost
             yield done(context, outcome.ended_at, cost, began=began, has_schema=False).on(succeeded)
             return
@@ -231,14 +238,12 @@ def _held(program: Program, state: State, outcome: Outcome, found: FetchedValues
         yield _wait(slot, held)
         return
     # Loaded with the first: most steps meet none.
-    from baton.core.decide.failure_handling import breaker_failure, may_wait_for_breaker
-
     # What finds out whether there is something to undo does not hold the undoing up.
     context = EvaluationContext(program, state, found, slot)
-    if not is_look and may_wait_for_breaker(context, outcome.attempt, held):
+    if not is_look and failure_handling.may_wait_for_breaker(context, outcome.attempt, held):
         yield _wait(slot, held)
         return
-    failure = breaker_failure(held, node_of(slot)[0])
+    failure = failure_handling.breaker_failure(held, node_of(slot)[0])
     failure = replace(failure, doubt=True) if is_look else failure
     yield from settle(program, state, replace(outcome, why="", held=None, failure=failure), found)
 
@@ -259,6 +264,15 @@ def _wait(slot: str, held: Held) -> ev.StepHeld:
     )
 
 
+def _enlisted(
+    program: Program, state: State, node: Node, succeeded: ev.StepSucceeded, outcome: Outcome
+) -> ev.StepSucceeded:
+    """Return the event with its place in the list of what can be undone, if the saga has one."""
+    if not (program.undoes or state.undo.head):
+        return succeeded
+    return enlist(state, node, succeeded, outcome.kept, outcome.done_by, outcome.key)
+
+
 def _is_look(program: Program, state: State, slot: str) -> bool:
     """Return true if a stopping saga has called the step again to find out its outcome."""
     return will_roll_back(state) and may_stand(program, state, slot, ())
@@ -269,7 +283,7 @@ def _is_awaited(program: Program, state: State, outcome: Outcome) -> bool:
     slot = outcome.slot
     if slot not in state.tokens or not program.has_come(state, slot) or state.ended is not None:
         return False
-    if is_elsewhere(state, slot) and not outcome.callback:
+    if state.open and is_elsewhere(state, slot) and not outcome.callback:
         return False  # the attempt goes on elsewhere
     failing = state.failing.get(slot)
     return failing is None or outcome.attempt > failing.attempts  # else it is in the log
@@ -325,9 +339,8 @@ def _failed(
     if is_undo(slot) and failure.code != UNKNOWN_OUTCOME and failure.says_nothing:
         yield ev.NoticeDue(notice=_unsure(state, slot, failure, outcome.ended_at))
     elif is_undo(slot) and failure.code != UNKNOWN_OUTCOME:
-        from baton.core.decide.undo_doubts import refused_notice  # few inverses fail
-
-        if (told := refused_notice(state, slot, failure, outcome.ended_at)) is not None:
+        told = undo_doubts.refused_notice(state, slot, failure, outcome.ended_at)
+        if told is not None:
             yield ev.NoticeDue(notice=told)
     may_undo = failed.prior is not None or _may_undo(state)
     is_end = not is_over and not failed.is_result
@@ -335,9 +348,7 @@ def _failed(
 
 
 def _unsure(state: State, slot: str, failure: ev.Failure, now: int) -> ev.Notice:
-    from baton.core.decide.undo_doubts import unsure_notice  # few inverses fail
-
-    return unsure_notice(state, slot, failure, now)
+    return undo_doubts.unsure_notice(state, slot, failure, now)
 
 
 def _may_undo(state: State) -> bool:
@@ -346,9 +357,7 @@ def _may_undo(state: State) -> bool:
 
 
 def _stays(context: EvaluationContext, failure: ev.Failure) -> bool:
-    from baton.core.decide.failure_handling import ends_without_rollback
-
-    return ends_without_rollback(context, failure)
+    return failure_handling.ends_without_rollback(context, failure)
 
 
 def _handed_over(
@@ -377,6 +386,4 @@ def _handed_over(
 
 def _handling(context: EvaluationContext, failing: Failing, outcome: Outcome) -> list[ev.Event]:
     # Loaded with the first failure: most steps have none.
-    from baton.core.decide.failure_handling import handle_failure
-
-    return list(handle_failure(context, failing, outcome.ended_at, outcome.retry_after_ms))
+    return list(failure_handling.handle_failure(context, failing, outcome.ended_at, outcome.retry_after_ms))

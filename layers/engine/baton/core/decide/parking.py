@@ -11,13 +11,12 @@ from collections.abc import Iterable, Sequence
 from baton.core.decide.builder import DecisionBuilder
 from baton.core.decide.commands import CancelChildren, Decision, LookAtStanding
 from baton.core.decide.context import FetchedValues
-from baton.core.expressions import ExpressionError
+from baton.core.expressions import ExpressionError, excess_of
 from baton.core.failures.codes import advice_for
 from baton.core.failures.strategies.base import ESCALATED
 from baton.core.log import events as ev
 from baton.core.log.records import Child
 from baton.core.log.state import State, node_of
-from baton.core.sizes import excess_of
 
 SHORTEST_MS, LONGEST_MS = 60_000, 3_600_000
 """Shortest and longest pause, in milliseconds, before a saga whose child stands still checks it again."""

@@ -18,7 +18,7 @@ from baton.core.graph.graph import Graph, Join, Loop, Node, graph_name
 from baton.core.graph.index import GraphIndex
 from baton.core.limits import Limits
 from baton.core.log import events as ev
-from baton.core.log.folding.workflow_limits import caps_of
+from baton.core.log.folding.workflow_limits import caps_of, counts_of
 from baton.core.log.records import Failure
 from baton.core.log.scopes import is_index
 from baton.core.log.state import State, item_of, node_of, owner_of, unrescued
@@ -105,7 +105,7 @@ class Program:
         self.most_hops, self.skew_ms, self.timeout_ms = most_hops, skew_ms, timeout_ms
         self.build = build
         self.index = GraphIndex(graph)
-        self.caps = caps_of(graph)
+        self.caps, self.counts = caps_of(graph), counts_of(graph)
         self.ends = frozenset(node.name for node in graph.nodes if kinds[node.kind].ends)
         """The nodes with which the saga ends."""
         self.nodes = self.index.nodes

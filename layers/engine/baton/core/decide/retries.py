@@ -7,88 +7,48 @@ failure_handling.py, which is imported after a step has failed; the way on of th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from baton.core.decide.builder import DecisionBuilder, RunStep, activation
+from baton.core.decide.builder import DecisionBuilder, activation
 from baton.core.decide.spending import renewed_budget
 from baton.core.decide.transitions import done, settle_failed
 from baton.core.decide.unknown_outcomes import (
     doubts_of,
     failed_with_unknown_outcome,
     stands,
+    step_link,
     stop_map_items,
     stopped_notices,
 )
 from baton.core.failures.strategies.base import ESCALATED
 from baton.core.log import events as ev
-from baton.core.log.questions import CANCEL, EXPIRED, GIVE_UP, TRY_AGAIN, USE, WHOLE, about_parking
-from baton.core.log.scopes import act_digest
+from baton.core.log.folding.failure_folds import may_be_mended
+from baton.core.log.questions import (
+    CANCEL,
+    EXPIRED,
+    GIVE_UP,
+    TRY_AGAIN,
+    USE,
+    WHOLE,
+    about_parking,
+    decided_by,
+    due_step,
+)
 from baton.core.log.state import ANSWER, UNKNOWN_OUTCOME, Failing, Signal
 from baton.core.nodes.base import Activation
+from baton.core.on_demand import OnDemand
+
+if TYPE_CHECKING:
+    from baton.core.decide import failure_handling
+    from baton.core.failures.strategies import registry
+else:
+    failure_handling = OnDemand("baton.core.decide.failure_handling")
+    registry = OnDemand("baton.core.failures.strategies.registry")
 
 DEPLOY = "deploy"
 """Value of `by` in a `Resumed` that follows the deployment of other code."""
-
-
-def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> RunStep:
-    """Return the attempt to make now."""
-    state, risk = builder.state, builder.program.graph.risk
-    failing, since = state.failing.get(at.slot), state.first_started_at.get(at.slot, 0)
-    approved, limits = state.approved.get(at.slot, ()), builder.program.graph.limits
-    cap, tokens = limits.get("cost"), limits.get("tokens")
-    if failing is not None and failing.arguments:
-        arguments = {**arguments, **failing.arguments}
-    digest = digest_of(builder, at, arguments) if builder.program.planned else ""
-    generation = state.undo.generation(at.node.name, at.iteration, at.slot) if state.undo.is_anew else 0
-    if failing is None:
-        return RunStep(
-            at.slot,
-            at.node,
-            at.iteration,
-            arguments,
-            since=since,
-            approved=approved,
-            risk=risk,
-            digest=digest,
-            cap=cap,
-            tokens=tokens,
-            shares=builder.program.shares,
-            generation=generation,
-        )
-    return RunStep(
-        at.slot,
-        at.node,
-        at.iteration,
-        arguments,
-        attempt=failing.attempts + 1,
-        hooks=failing.hooks,
-        way=failing.way,
-        failure=failing.failure,
-        since=since,
-        look=failing.look,
-        decided=failing.decided,
-        given=failing.given,
-        approved=approved,
-        risk=risk,
-        digest=digest,
-        correction=failing.correction,
-        cap=cap,
-        tokens=tokens,
-        shares=builder.program.shares,
-        generation=generation,
-    )
-
-
-def digest_of(builder: DecisionBuilder, at: Activation, arguments: Any) -> str:
-    """Return the name of the call if a model may plan an equal one, else an empty text."""
-    failing = builder.state.failing.get(at.slot)
-    # What is called before it, or in its place, makes another call of it.
-    is_plain = failing is None or (failing.way is None and not failing.hooks)
-    if not is_plain or at.node.tool not in builder.program.planned:
-        return ""
-    return act_digest(builder.state.origin.user, at.node.tool, arguments)
 
 
 def may_try_again(builder: DecisionBuilder, at: Activation) -> bool:
@@ -133,18 +93,18 @@ def unpark(builder: DecisionBuilder) -> None:
         return
     if state.parked is None or state.parked.code != ESCALATED or state.parked.until:
         return
-    from baton.core.log.folding.failure_folds import may_be_mended
-
     build = builder.program.build
     if any(may_be_mended(failing, build) for failing in state.failing.values()):
         builder.note(ev.Resumed(by=DEPLOY, at=builder.now, build=build))
         return
-    from baton.core.failures.strategies.registry import of
-
     for slot, failing in list(builder.state.failing.items()):
-        if failing.ask is not None and of(failing.strategy).parks and _answer(builder, slot, failing.ask):
+        if (
+            failing.ask is not None
+            and registry.of(failing.strategy).parks
+            and _answer(builder, slot, failing.ask)
+        ):
             _is_answered(builder, activation(builder.program, builder.state, slot), failing, failing.ask)
-    if not any(of(failing.strategy).parks for failing in builder.state.failing.values()):
+    if not any(registry.of(failing.strategy).parks for failing in builder.state.failing.values()):
         builder.note(ev.Resumed(by=ANSWER, at=builder.now))
 
 
@@ -167,19 +127,16 @@ def _is_answered(builder: DecisionBuilder, at: Activation, failing: Failing, ask
             **place,
         )
         if action == TRY_AGAIN and closed.arguments:
-            from baton.core.decide.failure_handling import (
-                with_answered_arguments,  # few answers change arguments
-            )
-
             for event in list(
-                with_answered_arguments(builder.context(at.slot), failing, builder.now, closed.arguments)
+                failure_handling.with_answered_arguments(
+                    builder.context(at.slot), failing, builder.now, closed.arguments
+                )
             ):
                 builder.note(event)
         elif action == USE and not is_recorded and builder.program.undoes:
-            from baton.core.decide.unknown_outcomes import step_link
-
             # The output is a person's: what the attempts may have done is not undone by it.
-            if (stopped_one := step_link(builder.context(at.slot), ())) is not None:
+            stopped_one = step_link(builder.context(at.slot), ())
+            if stopped_one is not None:
                 builder.note(stopped_one)
         builder.note(closed)
         if action == GIVE_UP:
@@ -202,10 +159,10 @@ def go_on(builder: DecisionBuilder, at: Activation, failing: Failing, ended: ev.
 
     Raises `LackingError`.
     """
-    from baton.core.decide.failure_handling import handle_failure
-
     last = replace(failing, ask=None)
-    events = list(handle_failure(builder.context(at.slot), last, builder.now, above=failing.strategy))
+    events = list(
+        failure_handling.handle_failure(builder.context(at.slot), last, builder.now, above=failing.strategy)
+    )
     builder.note(ended)
     for event in events:
         builder.note(event)
@@ -218,8 +175,6 @@ def _escalate(builder: DecisionBuilder, at: Activation, ask: ev.Ask) -> str:
 
     Return the last step's answer, or an empty text.
     """
-    from baton.core.log.questions import decided_by, due_step
-
     if (answer := decided_by(ask, builder.now)) or builder.now >= ask.expires_at:
         return answer
     if builder.now >= ask.due:
@@ -251,9 +206,7 @@ def _give_up(builder: DecisionBuilder, at: Activation, failing: Failing) -> None
     )
     may_undo = failed.prior is not None or builder.state.undo.is_left or builder.state.children
     if may_undo and not failed.is_result:
-        from baton.core.decide.failure_handling import ends_without_rollback
-
-        failed = replace(failed, stays=ends_without_rollback(context, failing.failure))
+        failed = replace(failed, stays=failure_handling.ends_without_rollback(context, failing.failure))
     builder.note(failed)
 
 
@@ -298,9 +251,7 @@ def fail(
             builder.program, builder.state, at.node, doubtful, failing.kept, failing.key
         )
     if at.node.each is not None and (builder.state.undo.is_left or builder.state.children):
-        from baton.core.decide.failure_handling import ends_without_rollback  # few maps fail
-
-        settled = replace(settled, stays=ends_without_rollback(context, failure))
+        settled = replace(settled, stays=failure_handling.ends_without_rollback(context, failure))
     if first is not None:
         builder.note(first)
     if settled.emits:  # else the saga stops, and its items end by themselves

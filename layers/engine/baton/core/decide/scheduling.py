@@ -7,26 +7,17 @@ transitions.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from baton.core.conditions import ConditionError
 from baton.core.conditions.model import AllOf, AnyOf, Condition, Not, Python
-from baton.core.decide.builder import DecisionBuilder, activation
+from baton.core.decide.builder import DecisionBuilder, activation, next_attempt
 from baton.core.decide.context import EvaluationContext, LackingError
 from baton.core.decide.outcomes import Outcome, settle
 from baton.core.decide.program import FAILS, PENDING, SKIPPED
-from baton.core.decide.retries import (
-    fail,
-    go_on,
-    has_paused,
-    is_late,
-    leave,
-    may_try_again,
-    next_attempt,
-    stop_late,
-)
+from baton.core.decide.retries import fail, go_on, has_paused, is_late, leave, may_try_again, stop_late
 from baton.core.decide.transitions import RouteError, catching_rule, check_output, done, settle_skipped
 from baton.core.decide.unknown_outcomes import is_in_doubt, late_in, map_end, stopped_notices
 from baton.core.graph.graph import Node
@@ -68,6 +59,12 @@ from baton.core.nodes.base import (
     UnfitError,
     Unhelped,
 )
+from baton.core.on_demand import OnDemand
+
+if TYPE_CHECKING:
+    from baton.core.decide import failure_handling
+else:
+    failure_handling = OnDemand("baton.core.decide.failure_handling")
 
 PAUSE_MS = Limits().throttle_pause_ms
 HELD = "held"
@@ -508,9 +505,9 @@ def _completed(builder: DecisionBuilder, at: Activation, said: Completed) -> Non
         key=work.key if at.node.undo and isinstance(work, Callback) else "",
     )
     if said.tool and failing is not None:  # what a model has put in its place is done
-        from baton.core.decide.failure_handling import notices_of_left_call  # few steps have another way
-
-        for event in list(notices_of_left_call(builder.context(at.slot), failing, said.tool, builder.now)):
+        for event in list(
+            failure_handling.notices_of_left_call(builder.context(at.slot), failing, said.tool, builder.now)
+        ):
             builder.note(event)
     for event in list(settle(builder.program, builder.state, outcome, builder.found)):
         builder.note(event)
@@ -581,9 +578,7 @@ def _ended_by_stop(builder: DecisionBuilder, at: Activation, said: Ended) -> Non
 
 def _failed(builder: DecisionBuilder, at: Activation, said: Failed) -> None:
     if said.is_attempt and at.node.failures:
-        from baton.core.decide.failure_handling import handle  # few children have rules
-
-        handle(builder, at, said.failure)
+        failure_handling.handle(builder, at, said.failure)
         return
     fail(builder, at, said.failure, said.first, by=said.by)
 
@@ -591,10 +586,10 @@ def _failed(builder: DecisionBuilder, at: Activation, said: Failed) -> None:
 def _granted(builder: DecisionBuilder, at: Activation, said: Granted) -> None:
     failing, work = builder.state.failing.get(at.slot), builder.state.open[at.slot]
     if failing is not None and work.arguments:
-        from baton.core.decide.failure_handling import with_changed_arguments
-
         for event in list(
-            with_changed_arguments(builder.context(at.slot), failing, builder.now, work.arguments)
+            failure_handling.with_changed_arguments(
+                builder.context(at.slot), failing, builder.now, work.arguments
+            )
         ):
             builder.note(event)
     builder.note(said.first)  # it begins in the decision that follows from this

@@ -30,7 +30,7 @@ SAGA_SPENT, USER_SPENT, WARNING = "budget_saga", "budget_user_day", "budget_warn
 TENANT_SPENT, LIMIT_SPENT = "budget_tenant_day", "limit_cost"
 USER_BLOCKED = "user_blocked"
 BEGINS, WAITS = "", "waits"
-FIRST_WAIT_MS, LONGEST_WAIT_MS = 2_000, 60_000
+FIRST_WAIT_MS, LONGEST_WAIT_MS = 1_000, 900_000
 """Longest pause, in ms, of the first and of any other wait for money; the shortest is half of it."""
 
 
@@ -177,12 +177,14 @@ def parked_notice(key: str, parked: ev.Parked, now: int) -> ev.Notice:
 def wait_for_money(state: State, slot: str, now: int, limit: str, amount: int, *, first: bool = True) -> Held:
     """Return the wait of a step until it asks again for money that others hold of a limit.
 
-    The pause grows with each wait in a row. Steps that were refused together ask again at different times.
+    Each pause in a row is up to a half longer than the one before, so that it stays a part of what the step has
+    waited. Steps that were refused together ask again at different times.
     """
     last = state.held.get(slot)
     pause = last.until - last.at if last is not None and last.limit else 0
     draw = draw_jitter(state.origin.saga, slot, state.version)
-    pause = round(min(max(2 * pause, FIRST_WAIT_MS), LONGEST_WAIT_MS) * (1 + draw) / 2)
+    longer = 1 + draw / 2 if pause else 1 + draw
+    pause = min(round(max(pause, FIRST_WAIT_MS) * longer), LONGEST_WAIT_MS)
     return Held(breaker="", at=now, until=now + pause, limit=limit, amount=amount, first=first)
 
 

@@ -12,12 +12,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.decide import undo_doubts
-from baton.core.decide.builder import DecisionBuilder, RunStep, activation, one_after_a_crash
+from baton.core.decide.builder import DecisionBuilder, RunStep, activation, next_attempt, one_after_a_crash
 from baton.core.decide.commands import Decision, StopSteps, UndoChildren, missing, next_up
 from baton.core.decide.context import LackingError
 from baton.core.decide.parking import ask_to_stop, orphans_of
 from baton.core.decide.program import Program
-from baton.core.decide.retries import fail, may_try_again, next_attempt
+from baton.core.decide.retries import fail, may_try_again
 from baton.core.decide.scheduling import apply_kind_answer
 from baton.core.decide.spending import is_told
 from baton.core.decide.unknown_outcomes import (

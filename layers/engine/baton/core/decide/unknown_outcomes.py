@@ -276,7 +276,6 @@ STEP, SAGA = "step", "saga"  # which other one has done what an attempt was give
 
 
 def enlist(
-    program: Program,
     state: State,
     node: Node,
     succeeded: ev.StepSucceeded,
@@ -289,9 +288,11 @@ def enlist(
     A model's alternative to the step has its places by its own calls.
     """
     slot, tool = _slot(succeeded), succeeded.tool
-    if not (program.undoes or state.undo.head) or is_undo(slot):
-        return succeeded
-    if (node.effect == PURE and tool == node.tool) or isinstance(state.open.get(slot), Replanning):
+    if (
+        is_undo(slot)
+        or (node.effect == PURE and tool == node.tool)
+        or isinstance(state.open.get(slot), Replanning)
+    ):
         return succeeded
     if done_by == STEP:
         return succeeded  # it is undone where it was done

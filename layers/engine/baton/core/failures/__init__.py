@@ -7,6 +7,15 @@ removes what must not be stored. Nothing here is carried out.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from baton.core.on_demand import OnDemand
+
+if TYPE_CHECKING:
+    from baton.core.failures import sanitise
+else:
+    sanitise = OnDemand("baton.core.failures.sanitise")
+
 LONGEST = 512
 """Characters of a secret that may be cut in two at the end of a text."""
 
@@ -16,9 +25,7 @@ def sanitised(text: str) -> str:
     is stored.
     """
     # Its many expressions are compiled for the first failure, and not for a cold start.
-    from baton.core.failures.sanitise import sanitised as without_secrets
-
-    return without_secrets(text)
+    return sanitise.sanitised(text)
 
 
 def quoted(message: str, most: int = 2_000) -> str:

@@ -185,7 +185,7 @@ class NodePassed(Gives, frozen=True, tag="node_passed", omit_defaults=True, kw_o
 
     became = "passed"
     made = ("output",)
-    ends: bool = False
+    ends: bool = False  # type: ignore[misc]  # of this kind each says itself, of the others none does
 
 
 class ChildOverdue(About, frozen=True, tag="child_overdue", omit_defaults=True, kw_only=True):

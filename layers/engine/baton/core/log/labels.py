@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
+from baton.core.failures.secret_names import SecretNameKind, is_secret_name
+from baton.core.on_demand import OnDemand
 from baton.errors import Problem
+
+if TYPE_CHECKING:
+    from baton.core.failures import evident
+else:
+    evident = OnDemand("baton.core.failures.evident")
 
 MOST = 10
 LONGEST_NAME, LONGEST_VALUE = 63, 128
@@ -40,16 +48,14 @@ def _is_secret(name: str, value: str) -> bool:
 
     Ids that look random and names such as `pin` and `webhook` are ordinary labels.
     """
-    from baton.core.failures.secret_names import SecretNameKind, is_secret_name  # for labels only
-
     kind = is_secret_name(name)
     if kind is SecretNameKind.PASSWORD:
         return True
     if len(value) < _SHORTEST_KEY or value.islower() or value.isdecimal():
         return False
-    from baton.core.failures.evident import is_key, is_random  # its expressions take milliseconds
-
-    return is_key(value) or (kind is SecretNameKind.SECRET and is_random(value, _SHORTEST_KEY))
+    return evident.is_key(value) or (
+        kind is SecretNameKind.SECRET and evident.is_random(value, _SHORTEST_KEY)
+    )
 
 
 def read_labels(text: str) -> dict[str, str]:

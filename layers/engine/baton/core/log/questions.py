@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
 
 from baton.core.conditions.schema import violations
 from baton.core.effects.toolspec import ApprovalRequest
-from baton.core.expressions import escape, nearest
+from baton.core.expressions import escape, iso, nearest
 from baton.core.failures import sanitised
 from baton.core.failures.secret_names import REDACTED, is_secret
 from baton.core.failures.strategies.base import ESCALATED, ON_CALL, STARTER
@@ -20,8 +20,13 @@ from baton.core.log import events as ev
 from baton.core.log.events import Notice
 from baton.core.log.records import Ask, Escalation, Option
 from baton.core.log.state import ANSWER, UNKNOWN_OUTCOME, Failing, State, item_of, node_of
-from baton.core.sizes import iso
+from baton.core.on_demand import OnDemand
 from baton.errors import Forbidden, NotAllowedNow, NotFound, Problem
+
+if TYPE_CHECKING:
+    from baton.core.failures.strategies import ladder
+else:
+    ladder = OnDemand("baton.core.failures.strategies.ladder")
 
 WHOLE = ""
 """Slot of a question about the saga as a whole."""
@@ -256,10 +261,8 @@ def notice_again(state: State, slot: str, ask: Ask, now: int, *, key: str = "", 
     failing = state.failing.get(slot)
     if failing is None or failing.ask is None or failing.ask.id != ask.id:
         return notice
-    from baton.core.failures.strategies.ladder import severity_of  # few sagas ask
-
     failure = failing.failure
-    severity = ask.severity or severity_of(failure.code, failure.kind)
+    severity = ask.severity or ladder.severity_of(failure.code, failure.kind)
     return replace(notice, code=failure.code, severity=severity)
 
 

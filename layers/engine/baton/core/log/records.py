@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from baton.core.failures import quoted
-from baton.core.failures.codes import CHILD_FAILED
+from baton.core.failures.codes import CHILD_FAILED, says_nothing
 
 
 class Segment(msgspec.Struct, frozen=True, array_like=True):
@@ -131,8 +131,6 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
         """True if the failed call had no answer, or an answer that gives no evidence: its effect may have
         happened.
         """
-        from baton.core.failures.codes import says_nothing  # few calls fail
-
         refused = self.refused or self.unsent
         return says_nothing(self.code, self.kind, self.status, doubt=self.doubt, refused=refused)
 
@@ -406,6 +404,8 @@ class Settles(About, frozen=True, omit_defaults=True, kw_only=True):
 
     became: ClassVar[str] = "ran"
     """The node's result, in a word."""
+    ends: ClassVar[bool] = False
+    """True if the saga ends with this event, whose output is its result."""
     emits: tuple[Token, ...] = ()
     errors: tuple[Failure, ...] = ()
     way: str = ""
@@ -414,11 +414,6 @@ class Settles(About, frozen=True, omit_defaults=True, kw_only=True):
     forget: tuple[str, ...] = ()
     fault: Failure | None = None
     paused: Paused | None = None
-
-    @property
-    def ends(self) -> bool:
-        """True if the saga ends with this event, whose output is its result."""
-        return False
 
     @property
     def by(self) -> str:

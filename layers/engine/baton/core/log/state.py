@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from baton.core.failures.alternatives import Alternative
 from baton.core.failures.strategies.base import History
@@ -569,3 +570,38 @@ def _is_rescued(ways: GraphIndex, name: str, arrived: Mapping[str, bool], failur
         return True
     through = ways.only_through(failure.node, failure.handled)
     return any(alive and src in through for src, alive in arrived.items())
+
+
+_NO_CRASHES = Recovery()
+
+
+def with_progress(recovery: Recovery, gone: Collection[str]) -> Recovery:
+    """Return the recovery after a node is settled: the crashes before are forgotten."""
+    if recovery == _NO_CRASHES:
+        return recovery
+    running = tuple(slot for slot in recovery.possibly_running if slot not in gone)
+    deaths = {slot: count for slot, count in recovery.deaths.items() if slot not in gone}
+    return Recovery(epoch=recovery.epoch, possibly_running=running, deaths=deaths)
+
+
+def clear_open_work(state: State) -> dict[str, Any]:
+    """Return the fields that a saga empties once it goes no further."""
+    return {
+        "tokens": {},
+        "errors": {},
+        "closed": {},
+        "admitted": (),
+        "begun": {},
+        "first_started_at": {},
+        "failing": {},
+        "held": {},
+        "corrections": {},
+        "outputs": {},
+        "previous": {},
+        "open": {},
+        "approved": {},
+        "items": {},
+        "made": {},
+        "signals": (),
+        "recovery": replace(state.recovery, interruptions={}, possibly_running=(), deaths={}),
+    }

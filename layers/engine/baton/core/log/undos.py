@@ -209,11 +209,6 @@ class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """
 
     @property
-    def is_anew(self) -> bool:
-        """True if undone work runs anew."""
-        return bool(self.rounds or self.alone)
-
-    @property
     def fails(self) -> int:
         """Number of steps that could not be undone, and are not in doubt."""
         return sum(not one.doubt for one in self.failed) + self.set_aside

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core.expressions import duration_text
+from baton.core.expressions import duration_text, iso
 from baton.core.failures.codes import CHILD_FAILED, class_of
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
@@ -27,7 +27,6 @@ from baton.core.nodes.base import (
     Opened,
     Tend,
 )
-from baton.core.sizes import iso
 
 TIMEOUT = "timeout"
 CALLED_OFF = "cancelled"

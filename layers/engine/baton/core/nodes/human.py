@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from baton.core.expressions import excess_of, iso
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.questions import (
@@ -17,15 +18,16 @@ from baton.core.log.questions import (
     REJECTED,
     TYPES,
     audience_of,
+    due_step,
     is_answer_to,
     notice_of,
     rendered_text,
+    steps_of,
 )
 from baton.core.log.records import Escalation, Option, Takeover
 from baton.core.log.state import ANSWER
 from baton.core.log.work import Open
 from baton.core.nodes.base import Activation, Done, Escalated, Failed, Kind, Next, NodeContext, Opened
-from baton.core.sizes import excess_of, iso
 
 PERSON, DEFAULT = "person", "default"
 """Sources of an answer, besides its question's escalation (POLICY)."""
@@ -81,8 +83,6 @@ class HumanKind(Kind):
             )
         if context.now < ask.due:
             return None
-        from baton.core.log.questions import due_step  # few questions have one
-
         return Escalated(*due_step(context.state, at.slot, ask, context.now))
 
     def node_view(self, node: Node) -> dict[str, Any]:
@@ -135,8 +135,6 @@ def _question(at: Activation, context: NodeContext, said: Mapping[str, Any]) -> 
 
 
 def _escalation(said: Sequence[Mapping[str, Any]], now: int) -> tuple[Escalation, ...]:
-    from baton.core.log.questions import steps_of
-
     return steps_of(said, now)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
 from baton.core.effects.toolspec import ONCE, is_for_a_person
-from baton.core.expressions import duration_text
+from baton.core.expressions import duration_text, iso
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.folding.received import callback_of, said_of
@@ -29,7 +29,12 @@ from baton.core.nodes.base import (
     Run,
 )
 from baton.core.nodes.human import HumanKind
-from baton.core.sizes import iso
+from baton.core.on_demand import OnDemand
+
+if TYPE_CHECKING:
+    from baton.core.nodes import replanning
+else:
+    replanning = OnDemand("baton.core.nodes.replanning")
 
 FIRST_MS: Final = 15_000
 LONGEST_MS: Final = 300_000
@@ -136,8 +141,6 @@ class TaskKind(Kind):
     def part(self, node: Node, work: Open | None, item: str) -> Node:
         if node.replan is None or not isinstance(work, Replanning):
             return node
-        from baton.core.nodes import replanning  # few steps are done another way by a model
-
         return replanning.part_of(node, node.replan, work, item)
 
     def keeps_failure(self, item: str) -> bool:
@@ -145,8 +148,6 @@ class TaskKind(Kind):
 
     def begin(self, at: Activation, context: NodeContext) -> Next | None:
         if at.item and not is_index(at.item):
-            from baton.core.nodes import replanning
-
             return replanning.begin_replan(at, context)
         # Work that was handed over can be done before the log knows that it was: the worker died, or the tool failed after.
         if at.node.callback is not None and (said := callback_outcome(at, context)) is not None:
@@ -173,8 +174,6 @@ class TaskKind(Kind):
         if isinstance(work, Callback):
             return resumed_work(at, work, context)
         if isinstance(work, Replanning):
-            from baton.core.nodes import replanning
-
             return replanning.resume_replan(at, work, context)
         said = _QUESTIONS.resume(at, work, context)
         if not isinstance(said, Done) or at.item == CHOICE:

@@ -6,13 +6,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core.expressions import parse_duration, parse_time
+from baton.core.expressions import iso, parse_duration, parse_time
 from baton.core.failures import sanitised
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.work import Open
 from baton.core.nodes.base import Activation, Done, Failed, Kind, Next, NodeContext, Opened
-from baton.core.sizes import iso
 
 TIMED_OUT = {"timed_out": True}
 """The output of a wait for a signal whose time is over."""

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from baton.core.conditions.values import type_of
-from baton.core.expressions import nearest
+from baton.core.expressions import excess_of, nearest
 from baton.core.pipelines import base
 from baton.core.pipelines.base import (
     ANYTHING,
@@ -38,7 +38,6 @@ from baton.core.pipelines.base import (
 )
 from baton.core.pipelines.tables import FILTER, GROUPBY, JOIN, SELECT, SORT, TOP_K
 from baton.core.pipelines.texts import DATE, EXTRACT, TRANSFORM
-from baton.core.sizes import excess_of
 from baton.errors import Problem
 
 URL: Final = 8_000

@@ -12,13 +12,13 @@ import msgspec
 from msgspec.structs import asdict
 
 from baton.core.decide.spending import SpendingLimits, day_text, end_of
+from baton.core.expressions import iso
 from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.folding.workflow_limits import UNANSWERED
 from baton.core.log.state import node_of
 from baton.core.models.usage import Usage as ModelUsage
 from baton.core.money import MICRO, NO_RULE, UserRule
-from baton.core.sizes import iso
 
 WRITE_BYTES, READ_BYTES = 1_024, 4_096
 REQUESTS_PER_MESSAGE = 3  # it is sent, received and deleted; batches make it less

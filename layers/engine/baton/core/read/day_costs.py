@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from baton.core.money import MICRO
+
 BY = ("workflow", "user", "model")
 OF = MODELS, AWS = ("models", "aws")
 """Bills that a sum may be of."""
@@ -33,8 +35,6 @@ class DayCosts:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the sums, the highest cost first."""
-        from baton.core.money import MICRO  # loads a library
-
         ordered = sorted(self._sums.items(), key=lambda pair: (-pair[1][3], pair[0]))
         return [
             {"key": key, "sagas": sagas, "input": read, "output": written, "usd": cost / MICRO}

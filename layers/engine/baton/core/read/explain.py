@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from baton.core.expressions import nearest, with_hint
+from baton.core.expressions import iso, nearest, with_hint
 from baton.core.log import events as ev
 from baton.core.log.questions import EXPIRED
 from baton.core.log.state import node_of, slot_of
@@ -49,7 +49,6 @@ from baton.core.read.story import (
     Story,
     end_of,
 )
-from baton.core.sizes import iso
 from baton.errors import NotFound
 
 STATES = (*BECAME, READY, RUNNING, HELD, RETRYING, ASKING, WAITING, CHILD, JOINING, UNREACHED)

@@ -15,13 +15,19 @@ of the object itself, a text or a number, or a list of up to 100 numbers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from baton.core.failures.names import code_of
 from baton.core.log import events as ev
 from baton.core.log.folding.workflow_limits import UNANSWERED
 from baton.core.log.state import slot_of
 from baton.core.models.usage import Usage
+from baton.core.on_demand import OnDemand
+
+if TYPE_CHECKING:
+    from baton.core.failures.strategies import registry
+else:
+    registry = OnDemand("baton.core.failures.strategies.registry")
 
 NAMESPACE = "Baton"
 COUNT, MS = "Count", "Milliseconds"
@@ -217,9 +223,7 @@ def _waits_for(event: ev.Event) -> str:
 
 def _metric_of(strategy: str) -> str:
     # Loaded with the first failure: most entries have none.
-    from baton.core.failures.strategies.registry import of
-
-    return of(strategy).metric
+    return registry.of(strategy).metric
 
 
 def _attempt(tally: Tally, event: ev.StepSucceeded | ev.AttemptFailed | ev.StepFailed, time: str) -> None:

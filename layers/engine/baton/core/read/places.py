@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from baton.core.conditions.model import Cel, Compare, Condition, JsonPath
 from baton.core.decide.program import Program
-from baton.core.expressions import duration_text
+from baton.core.expressions import duration_text, iso
 from baton.core.failures.codes import advice_for
 from baton.core.failures.strategies.base import StrategyWords
 from baton.core.failures.strategies.registry import of
@@ -24,7 +24,6 @@ from baton.core.log.state import UNKNOWN_OUTCOME, node_of, owner_of, slot_of
 from baton.core.log.undos import undone_item
 from baton.core.money import dollars
 from baton.core.read.views import failure_view, question_view
-from baton.core.sizes import iso
 
 RAN, PASSED, WAITED, ANSWERED = "ran", "passed", "waited", "answered"
 SKIPPED, FAILED, DROPPED = "skipped", "failed", "dropped"

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from baton.core.decide.program import PENDING, Program
 from baton.core.decide.program import READY as JOIN_READY
+from baton.core.expressions import iso
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
 from baton.core.log.folding.forks import lineage_to, without_whole_saga_stops
@@ -20,6 +21,7 @@ from baton.core.log.records import Sent
 from baton.core.log.state import State, carriers, owner_of, slot_of, unrescued
 from baton.core.log.undos import is_undo
 from baton.core.nodes.base import Kind
+from baton.core.read import places
 from baton.core.read.places import (
     DROPPED,
     FAILED,
@@ -42,7 +44,6 @@ from baton.core.read.places import (
     texts_in_words,
     wait_reason,
 )
-from baton.core.sizes import iso
 
 _OfPlace = (
     ev.AttemptFailed
@@ -127,8 +128,6 @@ class Story:
             else:
                 before, self.state = self.state, apply(self.state, event)
                 if isinstance(event, _OfUndoing):
-                    from baton.core.read import places
-
                     places.see_undo_event(self, event, when)
                     continue
                 self._see(event, before, self.state, when)
@@ -219,8 +218,6 @@ class Story:
     def _settle(self, event: ev.Settles, before: State, when: Moment) -> None:
         slot = slot_of(event.node, event.iteration, event.item)
         if is_undo(slot):
-            from baton.core.read import places
-
             places.settle_undo(self, event, event.became, event_failure(event), when)
             return
         if slot not in before.tokens or self.places[slot].end is not None:

@@ -11,6 +11,7 @@ from msgspec.structs import asdict
 
 from baton.core.decide.program import PENDING, Program
 from baton.core.effects.toolspec import ToolSpec
+from baton.core.expressions import iso
 from baton.core.failures.codes import advice_for, class_of
 from baton.core.failures.names import RETRYABLE
 from baton.core.log.events import Ask, Entry, Event, Failure, Notice, NotUndone, Opens, Shown
@@ -30,7 +31,6 @@ from baton.core.log.state import Held, State, item_of, node_of, owner_of, status
 from baton.core.log.undos import is_undo
 from baton.core.money import MICRO
 from baton.core.read.definition_views import UNITS, cap_view, foretold, json_form
-from baton.core.sizes import iso
 
 
 def open_question_view(

@@ -15,6 +15,7 @@ from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
 from baton.core.log.events import Event, Gives, Value
 from baton.core.log.state import Origin
+from baton.core.on_demand import OnDemand
 from baton.ports import (
     Blobs,
     Clock,
@@ -24,6 +25,7 @@ from baton.ports import (
     Notices,
     Offload,
     Performer,
+    SagaRef,
     Sandbox,
     Store,
     Watch,
@@ -48,11 +50,19 @@ from baton.runtime.steps.steps import Steps
 
 if TYPE_CHECKING:
     from baton.core.documents.nodes.own import OwnKinds
+    from baton.core.failures import breakers
     from baton.ports.models import Models, Spans
-    from baton.runtime.people.links import Links
-    from baton.runtime.starting.children import Children
-    from baton.runtime.starting.start import Quota, Room, Starter
-    from baton.runtime.steps.breaking import Breaking, LocalBreaker
+    from baton.runtime.people import links
+    from baton.runtime.starting import children, start
+    from baton.runtime.starting.start import Room
+    from baton.runtime.steps import breaking
+    from baton.runtime.steps.breaking import LocalBreaker
+else:
+    breakers = OnDemand("baton.core.failures.breakers")
+    links = OnDemand("baton.runtime.people.links")
+    children = OnDemand("baton.runtime.starting.children")
+    start = OnDemand("baton.runtime.starting.start")
+    breaking = OnDemand("baton.runtime.steps.breaking")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,13 +161,6 @@ class InvocationScope:
         self.inbox = engine.store.inbox
         self.durations, self.sandbox, self.metrics = engine.durations, engine.sandbox, engine.metrics
         self.models = engine.models
-        self.bounds = Bounds(
-            entry_bytes=engine.limits.entry_bytes,
-            value_bytes=engine.limits.result_bytes,
-            deaths=engine.limits.max_deaths,
-            money=engine.ledger_cache.terms,
-            rows=engine.store.limits.rows,
-        )
         give_up = invocation.deadline - engine.limits.answer_ms
         self.call = StoreRetrier(
             engine.offload,
@@ -167,60 +170,111 @@ class InvocationScope:
             give_up,
             self.deadline.cut_off - _SAID_FIRST_MS,
         )
-        self.context = context = InvocationContext(
+        self.context = InvocationContext(
             invocation, engine.store, engine.blobs, engine.clock, engine.entropy, engine.limits, self.call
         )
-        self.ledger = Ledger(context, engine.ledger_cache)
-        self.catalog = engine.catalog.through(self.call)
-        self.leases = Leases(context)
-        performer = WithinLease(engine.performer, engine.clock, engine.limits, invocation)
-        self.values = Values(context)
-        claims, self.live = EffectClaims(context), LiveShow(context)
-        self.steps = Steps(
-            context,
+
+        self.held: dict[str, tuple[int, int]] = {}
+        """Epochs of the sagas that it holds, and until when viewers watched (ms), by saga."""
+
+    # Each collaborator is made when it is first used: a request builds no worker, and a saga without money no ledger.
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """Bounds of decisions."""
+        engine = self._engine
+        return Bounds(
+            entry_bytes=engine.limits.entry_bytes,
+            value_bytes=engine.limits.result_bytes,
+            deaths=engine.limits.max_deaths,
+            money=engine.ledger_cache.terms,
+            rows=engine.store.limits.rows,
+        )
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """Money of the steps."""
+        return Ledger(self.context, self._engine.ledger_cache)
+
+    @property
+    def known_ledger(self) -> Ledger | None:
+        """The same if an attempt has needed it; what none has asked for has nothing to settle."""
+        return vars(self).get("ledger")
+
+    def drop(self, ref: SagaRef) -> None:
+        """Record that this invocation does not hold the saga any more."""
+        self.held.pop(str(ref), None)
+        if (live := vars(self).get("live")) is not None:
+            live.drop(ref)
+
+    async def drain(self, ref: SagaRef) -> None:
+        """Settle what attempts of the saga have left."""
+        if (ledger := self.known_ledger) is not None:
+            await ledger.drain(ref)
+        await self.steps.drain()
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """Workflows, through the calls of this invocation."""
+        return self._engine.catalog.through(self.call)
+
+    @cached_property
+    def leases(self) -> Leases:
+        return Leases(self.context)
+
+    @cached_property
+    def values(self) -> Values:
+        return Values(self.context)
+
+    @cached_property
+    def live(self) -> LiveShow:
+        """Texts that models are writing, for viewers."""
+        return LiveShow(self.context, self.held)
+
+    @cached_property
+    def claims(self) -> EffectClaims:
+        """Claims of once-only effects."""
+        return EffectClaims(self.context)
+
+    @cached_property
+    def steps(self) -> Steps:
+        """Performer of steps."""
+        engine = self._engine
+        performer = WithinLease(engine.performer, engine.clock, engine.limits, self.invocation)
+        return Steps(
+            self.context,
             performer,
             engine.tools,
-            self.ledger,
-            claims,
+            lambda: self.ledger,
+            lambda: self.claims,
             self.values,
             engine.secrets,
             engine.api_url,
             engine.models,
-            self.live,
+            lambda: self.live,
             lambda: self.breaking,
         )
 
-    # What begins sagas is loaded when one is begun, what guards calls with the first that is to be guarded.
-
     @cached_property
-    def breaking(self) -> Breaking:
+    def breaking(self) -> breaking.Breaking:
         """Circuit breakers of the invocation, loaded with the first guarded call."""
-        from baton.core.failures.breakers import BreakerTerms
-        from baton.runtime.steps.breaking import Breaking
-
         limits = self.limits
-        terms = BreakerTerms(failures=limits.breaker_failures, pause_ms=limits.breaker_pause_ms)
-        return Breaking(self.context, self._engine.breakers, terms, self.metrics)
+        terms = breakers.BreakerTerms(failures=limits.breaker_failures, pause_ms=limits.breaker_pause_ms)
+        return breaking.Breaking(self.context, self._engine.breakers, terms, self.metrics)
 
     @cached_property
-    def starter(self) -> Starter:
+    def starter(self) -> start.Starter:
         """Starter of sagas, loaded with the first start."""
-        from baton.runtime.starting.start import Starter
-
-        return Starter(self.context)
+        return start.Starter(self.context)
 
     @cached_property
-    def quota(self) -> Quota:
+    def quota(self) -> start.Quota:
         """Limit of sagas at work."""
-        from baton.runtime.starting.start import Quota
-
-        return Quota(self.context, self._engine.rooms)
+        return start.Quota(self.context, self._engine.rooms)
 
     @cached_property
-    def children(self) -> Children:
-        from baton.runtime.starting.children import Children
-
-        return Children(self.context, self.catalog, self.starter)
+    def children(self) -> children.Children:
+        return children.Children(self.context, self.catalog, self.starter)
 
     def notifier(self) -> Notifier:
         """Make a notifier for the notices of one saga."""
@@ -228,10 +282,8 @@ class InvocationScope:
         links = self._links if self._engine.confirm_url else None
         return Notifier(self.context, Channels(self.context, self._engine.notices, links), until)
 
-    def _links(self) -> Links:
-        from baton.runtime.people.links import Links
-
-        return Links(self.context, self._engine.secrets, self._engine.confirm_url)
+    def _links(self) -> links.Links:
+        return links.Links(self.context, self._engine.secrets, self._engine.confirm_url)
 
     async def offload_values(self, owner: Origin, events: Sequence[Event]) -> Sequence[Event]:
         """Return the events with large values of the engine's own making moved to blobs; the same events if
@@ -248,7 +300,7 @@ class InvocationScope:
         events have it.
 
         This includes a value that no node reads: the log holds it all the same, and an entry has only so much
-        room. No value is too large: the decision would have been another (core/sizes.py).
+        room. No value is too large: the decision would have been another (core/expressions.py).
         """
         most, fields = event.most_inline, asdict(event)
         for name in event.made:

@@ -1,14 +1,27 @@
-"""Memory of one saga's run in one invocation, and the writer of its log. The loop is the runner's."""
+"""Memory of one saga's run in one invocation, the writer of its log, and performers of commands.
+
+Performers about children are in runtime/worker/children.py, and the loop is the runner's.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+import msgspec
 from msgspec import Struct, field
 
 from baton.core.conditions import SandboxAnswer
-from baton.core.decide.commands import Decision, RunSteps
+from baton.core.decide.commands import (
+    Command,
+    Decision,
+    FetchValues,
+    JudgeConditions,
+    RunSteps,
+    SendNotices,
+    StopSteps,
+)
 from baton.core.decide.context import NOTHING, FetchedValues
 from baton.core.decide.decide import Advance, advance
 from baton.core.decide.outcomes import Outcome
@@ -16,15 +29,23 @@ from baton.core.decide.program import Program
 from baton.core.decide.spending import Bounds
 from baton.core.effects.rows import Row
 from baton.core.log import events as ev
-from baton.core.log.events import Entry
+from baton.core.log.events import Entry, Event
+from baton.core.log.folding.received import said_of
 from baton.core.log.state import State
-from baton.errors import Standstill
+from baton.core.log.work import Callback, Open, responses_left
+from baton.core.on_demand import OnDemand
+from baton.errors import CorruptLog, Standstill
 from baton.runtime.engine.parts import InvocationScope
 from baton.runtime.invocation.context import Deadline
 from baton.runtime.log.history import History
 from baton.runtime.log.lease import Lease
 from baton.runtime.people.notices import Notifier
 from baton.runtime.steps.inflight import InFlight, spent_by
+
+if TYPE_CHECKING:
+    from baton.runtime.models import model_request
+else:
+    model_request = OnDemand("baton.runtime.models.model_request")
 
 
 class Run(Struct):
@@ -40,14 +61,14 @@ class Run(Struct):
     failure handlers that it has started, or why one cannot be. `put_off`: until when children wait because
     their tenant has no room, or those before a fork have not ended. `wants_more`: a step is ready that only
     another invocation has time for. `began`: by slot, the version of the log at which its last attempt
-    began.
+    began. `notices`: its notifier, once it has had a notice.
     """
 
     lease: Lease
     history: History
     program: Program
     attempts: InFlight
-    notifier: Notifier
+    notify: Callable[[], Notifier]
     deadline: Deadline
     blobs: dict[str, Any] = field(default_factory=dict)
     absent: dict[str, str] = field(default_factory=dict)
@@ -65,12 +86,25 @@ class Run(Struct):
     put_off: int | None = None
     wants_more: bool = False
     began: dict[str, int] = field(default_factory=dict)
+    notices: Notifier | None = None
     found: FetchedValues = NOTHING
 
     def __post_init__(self) -> None:
         """Give each decision what is fetched and done meanwhile."""
         fetched = self.blobs, self.answers, self.absent, self.looked, self.entries
         self.found = FetchedValues(*fetched, self.cancelled, self.handlers)
+
+    @property
+    def notifier(self) -> Notifier:
+        """Notifier of the saga, made with the first notice."""
+        if self.notices is None:
+            self.notices = self.notify()
+        return self.notices
+
+    @property
+    def told_again_at(self) -> int | None:
+        """Time of the next try for notices that could not be sent."""
+        return None if self.notices is None else self.notices.again
 
     @property
     def end(self) -> int:
@@ -151,9 +185,9 @@ class LogWriter:
         after: State | None = None,
     ) -> bool:
         """Append the next entry. Return false when another one is stored: catch up, and decide again."""
-        if any(isinstance(event, ev.StepInterrupted) and event.cost for event in events):
-            # No log has more than accounts that answer, if this dies.
-            await self._p.ledger.closed(str(lease.ref))
+        ledger = self._p.known_ledger
+        if ledger is not None and any(isinstance(one, ev.StepInterrupted) and one.cost for one in events):
+            await ledger.closed(str(lease.ref))  # no log has more than accounts that answer, if this dies
         entry = history.next_entry(
             events,
             at=self._p.clock.now(),
@@ -204,3 +238,117 @@ class LogWriter:
         run.outcomes = [*await run.attempts.cancel_all(), *spent_by(run.outcomes)]
         run.asked.clear()
         return True
+
+
+C_contra = TypeVar("C_contra", bound=Command, contravariant=True)
+
+
+class CommandPerformer(Protocol[C_contra]):
+    """Performer of one kind of command for the sagas of one invocation."""
+
+    async def perform(self, run: Run, command: C_contra) -> bool:
+        """Perform the command.
+        Return true when more is known now than before: the saga needs a new decision.
+        """
+        ...
+
+
+class StepStarter:
+    """Performer that starts steps; those without time here are left to another invocation."""
+
+    def __init__(self, scope: InvocationScope) -> None:
+        self._p = scope
+
+    async def perform(self, run: Run, command: RunSteps) -> bool:
+        state = run.history.state
+        if run.attempts.start(state, command.steps, self._p.traceparent(state.origin.traceparent)):
+            run.wants_more = True
+        for step in command.steps:
+            run.began[step.slot] = state.version
+            work = state.open.get(step.slot)
+            if isinstance(work, Callback) and step.slot in run.attempts.slots:
+                is_said = said_of(state, work.id) is not None
+                run.looked[step.slot] = (self._p.clock.now(), is_said)
+        return False
+
+
+class StepStopper:
+    """Performer that stops all running steps, or those at some slots."""
+
+    async def perform(self, run: Run, command: StopSteps) -> bool:
+        run.outcomes += await run.attempts.abort(command.slots)
+        return True
+
+
+class ValueFetcher:
+    """Performer that loads values into the memory of a run.
+    A missing value is the document's fault if the document names it.
+    """
+
+    def __init__(self, scope: InvocationScope) -> None:
+        self._p = scope
+
+    async def perform(self, run: Run, command: FetchValues) -> bool:
+        for version in command.entries - run.entries.keys():
+            run.entries.update({one.version: one for one in await run.history.entries_to(version)})
+        for ref in command.refs:
+            try:
+                data = await self._p.call(self._p.blobs.get, run.lease.ref.tenant, ref)
+                run.blobs[ref] = msgspec.json.decode(data)
+            except (CorruptLog, msgspec.DecodeError) as error:
+                run.absent[ref] = str(error)
+        return True
+
+
+class ConditionJudge:
+    """Performer that evaluates conditions and keeps the answers in the memory of a run."""
+
+    def __init__(self, scope: InvocationScope) -> None:
+        self._sandbox = scope.sandbox
+
+    async def perform(self, run: Run, command: JudgeConditions) -> bool:
+        asked = list(command.questions)
+        answers = await asyncio.gather(*map(self._sandbox.answer, asked))
+        run.answers.update(zip((question.key for question in asked), answers, strict=True))
+        return True
+
+
+class NoticeSender:
+    """Performer that sends notices while the steps of a saga run, and never instead of them."""
+
+    def __init__(self, writer: LogWriter) -> None:
+        self._writer = writer
+
+    async def perform(self, run: Run, command: SendNotices) -> bool:
+        if run.history.state.ended is not None:
+            return False
+        notifier, is_busy = run.notifier, run.attempts.is_busy
+        notifier.begin(run.history.state, command.pending)
+        if not is_busy:
+            await notifier.wait()
+        news = notifier.heard()
+        if news is None or (is_busy and notifier.can_wait):
+            return False
+        if await self._writer.append(run.lease, run.history, (news,)):
+            notifier.noted((news,))
+        else:
+            await self._writer.catch_up(run)
+        return True
+
+
+class ResponseCanceller:
+    """Canceller of background requests to models, after an append: the log drops a request first, so that its
+    end is no failure.
+    """
+
+    def __init__(self, scope: InvocationScope) -> None:
+        self._p = scope
+
+    async def left(self, run: Run, before: Mapping[str, Open], events: Sequence[Event]) -> None:
+        """Cancel the requests that these events have dropped. `before` is the open work before the events."""
+        if not any(isinstance(work, Callback) for work in before.values()):
+            return  # most have handed nothing over
+        ended = {event.callback for event in events}
+        left = responses_left(before, run.history.state.open, ended)
+        if left and (models := self._p.models) is not None:
+            await model_request.cancel_response(models, left)

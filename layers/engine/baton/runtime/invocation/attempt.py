@@ -332,7 +332,8 @@ class AttemptInput(msgspec.Struct, eq=False):
     `callback` and its `token`: set if the tool only hands its work over. `response`: a request handed over to
     a provider of models; `work`: work handed over that is polled now. `may_ask`: a person may have to approve
     a call of it. `given`: the arguments that the tool got, if they are not the step's; `key`: that of the
-    call; `done_by`: see `Outcome`. `is_free`: no limit of money blocks it. `acted`: it has failed, and the
+    call; `done_by`: see `Outcome`. `is_free`: no limit of money blocks it; `is_paid`: its
+    ledger knows of it. `acted`: it has failed, and the
     tool reports that it has acted, or has done a part of it.
     """
 
@@ -354,6 +355,7 @@ class AttemptInput(msgspec.Struct, eq=False):
     key: str = ""
     done_by: str = ""
     is_free: bool = False
+    is_paid: bool = True
     acted: bool = False
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -55,24 +55,29 @@ class _Saga(Struct, eq=False):
 
 
 class LiveShow:
-    """Live texts of the sagas of one invocation."""
+    """Live texts of the sagas of one invocation. `held`: the epochs of those that it holds, and
+    until when viewers watched as it took them.
+    """
 
-    def __init__(self, context: InvocationContext) -> None:
+    def __init__(self, context: InvocationContext, held: Mapping[str, tuple[int, int]]) -> None:
         self._context = context
+        self._held = held
         self._sagas: dict[str, _Saga] = {}
 
-    def hold(self, ref: SagaRef, epoch: int, watched: int) -> None:
-        """Record that this invocation holds the saga from now on.
-        `watched`: the time until which a viewer watched, as its head said.
-        """
-        self._sagas[str(ref)] = _Saga(ref, epoch)
-        self.heard(ref, watched)
+    def _of(self, ref: SagaRef) -> _Saga | None:
+        """Return the saga; None if this invocation does not hold it."""
+        key = str(ref)
+        if (saga := self._sagas.get(key)) is None and key in self._held:
+            epoch, watched = self._held[key]
+            is_watched = watched > self._context.clock.now()
+            saga = self._sagas[key] = _Saga(ref, epoch, is_watched=is_watched)
+        return saga
 
     def heard(self, ref: SagaRef, watched: int) -> None:
         """Record that a viewer watches until then."""
         if watched <= self._context.clock.now():
             return
-        if (saga := self._sagas.get(str(ref))) is not None:
+        if (saga := self._of(ref)) is not None:
             saga.is_watched = True
             self._begin(saga)
 
@@ -87,7 +92,7 @@ class LiveShow:
     @contextmanager
     def draft(self, ref: SagaRef, slot: str) -> Iterator[Draft]:
         """Show the partial text of an answer to viewers until the end of the block."""
-        draft, saga = Draft(), self._sagas.get(str(ref))
+        draft, saga = Draft(), self._of(ref)
         if saga is None:
             yield draft
             return

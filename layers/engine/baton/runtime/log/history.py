@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,10 +18,16 @@ from baton.core.log.events import Entry, Event, Forked, SagaEnded
 from baton.core.log.folding.fold import closed, fold
 from baton.core.log.folding.forks import fork_to
 from baton.core.log.state import Segment, State
+from baton.core.on_demand import OnDemand
 from baton.errors import CorruptLog, EngineFault, RowsRefused, TooLarge, Unreadable
 from baton.ports import Blobs, Clock, Head, Log, Record, SagaRef, Wake
 from baton.ports.log import period_of
 from baton.runtime.invocation.context import StoreRetrier
+
+if TYPE_CHECKING:
+    from baton.core.log import snapshots
+else:
+    snapshots = OnDemand("baton.core.log.snapshots")
 
 PAGE = 200  # entries of the past that are read at once: a long log is never in memory as a whole
 
@@ -150,9 +157,7 @@ class History:
         """
         if self.tail_bytes < limits.snapshot_tail_bytes or self.state.ended is not None:
             return
-        from baton.core.log.snapshots import encode_moved, encode_state  # few sagas are so long
-
-        data = encode_state(self.state)
+        data = snapshots.encode_state(self.state)
         if len(data) > self.tail_bytes:
             return
         size, expires = len(data), self.state.origin.expires
@@ -160,7 +165,7 @@ class History:
         try:
             if size > limits.snapshot_blob_bytes:
                 period = period_of(now, expires)
-                data = encode_moved(await call(self._blobs.put, self.ref.tenant, data, period))
+                data = snapshots.encode_moved(await call(self._blobs.put, self.ref.tenant, data, period))
             record = Record(self.state.lineage.branch, self.state.version, data, expires=expires)
             await call(self._log.put_snapshot, self.ref, record)
         except (EngineFault, ValueError):
@@ -210,16 +215,14 @@ class History:
         return past.state
 
     async def _from_snapshot(self, branch: int, at_most: int) -> None:
-        from baton.core.log.snapshots import decode_state, moved_to
-
         try:
             record = await self._call(self._log.read_snapshot, self.ref, branch, at_most)
             if record is None:
                 return
-            data, ref = record.data, moved_to(record.data)
+            data, ref = record.data, snapshots.moved_to(record.data)
             if ref:
                 data = await self._call(self._blobs.get, self.ref.tenant, ref)
-            self.state = decode_state(data)
+            self.state = snapshots.decode_state(data)
         except (msgspec.DecodeError, CorruptLog):
             return  # damaged, or written by another version; the log has it all
         self.snapshot = record.version

@@ -7,7 +7,7 @@ due, and the handling of their calls, are decided in core/nodes/agent.py. Loaded
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -20,6 +20,7 @@ from baton.core.log.state import State, item_of, owner_of
 from baton.core.log.work import Callback
 from baton.core.models import messages as said
 from baton.core.models.usage import MODEL, SHARE, SUMMARISE
+from baton.core.on_demand import OnDemand
 from baton.ports import Performer, StepContext, StepFailure
 from baton.ports.models import ModelAnswer, Models
 from baton.runtime.invocation.attempt import Values, tool_called
@@ -39,6 +40,11 @@ from baton.runtime.models.model_request import (
 )
 from baton.runtime.models.transcript import Transcript
 from baton.runtime.money.ledger import Ledger
+
+if TYPE_CHECKING:
+    from baton.runtime.models import replanner
+else:
+    replanner = OnDemand("baton.runtime.models.replanner")
 
 MOST_CALLS = 64
 
@@ -110,16 +116,11 @@ class ModelCaller:
         return answer if isinstance(answer, Response) else answer_data(answer, self._step.node.output_schema)
 
     async def _plan(self, asking: ModelAttempt, given: Mapping[str, Any]) -> dict[str, Any]:
-        from baton.runtime.models.replanner import (
-            asking as messages_of,  # few steps are done another way by a model
-        )
-        from baton.runtime.models.replanner import read_plan
-
         node = self._step.node
         given = as_priced(given, node.arguments["model"])
-        answer = await asking.answer(given, self._corrected(messages_of(given, self._specs)))
+        answer = await asking.answer(given, self._corrected(replanner.asking(given, self._specs)))
         assert isinstance(answer, ModelAnswer), "a plan is not asked for in the background"
-        return read_plan(answer, node.output_schema, given, self._specs)
+        return replanner.read_plan(answer, node.output_schema, given, self._specs)
 
     async def _turn(
         self, asking: ModelAttempt, work: Agent, changed: Mapping[str, Any]

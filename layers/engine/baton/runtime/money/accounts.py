@@ -21,13 +21,13 @@ from baton.core.decide.spending import (
     USER_BLOCKED,
     USER_SPENT,
     SpendingLimits,
-    day_of,
     end_of,
     is_blocked,
     is_tenant_blocked,
     tenant_parked,
     user_parked,
 )
+from baton.core.limits import DAY_MS
 from baton.core.log import events as ev
 from baton.core.log.records import SharedLimit
 from baton.core.log.state import State
@@ -357,7 +357,7 @@ class LedgerCache:
         return replace(self.terms, user_day=rule.most(self.terms.user_day)) if rule.version else self.terms
 
     def account(self, tenant: str, user: str, now: int) -> Account:
-        day = day_of(now)
+        day = now // DAY_MS
         if day > self.day:
             self.day = day
             self.blocked.clear()
@@ -370,6 +370,8 @@ class LedgerCache:
         if sums.rule.version > self.rule(account).version:
             self.rules[who] = sums.rule
             self.blocked.discard(who)
+        if not (sums.spent or self.rules):
+            return False  # only an operator's rule blocks a user who has spent nothing
         terms = self.terms_of(account)
         is_over = is_blocked(sums, terms) if account.user else is_tenant_blocked(sums, terms)
         if is_over and account.day == self.day:

@@ -33,6 +33,7 @@ from baton.core.graph.graph import Graph
 from baton.core.log import events as ev
 from baton.core.log.state import State
 from baton.core.money import micro_dollars
+from baton.core.on_demand import OnDemand
 from baton.errors import EngineFault
 from baton.ports import Account, NoRoom, Reservation, SagaRef, StepContext, StepFailure, Sums
 from baton.runtime.invocation.context import InvocationContext
@@ -52,7 +53,10 @@ from baton.runtime.money.accounts import (
 from baton.runtime.money.halting import Halt, Halted, Halting
 
 if TYPE_CHECKING:
+    from baton.runtime.money import holds
     from baton.runtime.money.holds import RequestHolds, SharedHolds
+else:
+    holds = OnDemand("baton.runtime.money.holds")
 
 logger = logging.getLogger("baton.ledger")
 
@@ -242,17 +246,13 @@ class Ledger:
         if self._holds is not None:
             self._holds.over(_key(state), step.slot)
 
-    def _shared_holds(self) -> SharedHolds:
-        from baton.runtime.money.holds import SharedHolds  # most have no sagas below them
-
-        self._shared = self._shared or SharedHolds(self._context, self._cache)
+    def _shared_holds(self) -> holds.SharedHolds:
+        self._shared = self._shared or holds.SharedHolds(self._context, self._cache)
         return self._shared
 
-    def _holds_of(self) -> RequestHolds:
+    def _holds_of(self) -> holds.RequestHolds:
         if self._holds is None:
-            from baton.runtime.money.holds import RequestHolds
-
-            self._holds = RequestHolds()
+            self._holds = holds.RequestHolds()
         return self._holds
 
     async def _hold(self, state: State, node: str, what: str, attempt: AttemptSpending, cost: int) -> None:

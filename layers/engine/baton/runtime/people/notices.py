@@ -20,14 +20,17 @@ from baton.core.log.events import Ask, Event, Notice, NoticesSent, Shown, Unsent
 from baton.core.log.folding.received import PendingNotices, audience_of
 from baton.core.log.questions import question_of
 from baton.core.log.state import State
+from baton.core.on_demand import OnDemand
 from baton.errors import ChannelRefused, EngineFault
 from baton.ports import NoticeRecord, Notices, Offload, Telling
 from baton.ports.people import NEVER
 from baton.runtime.invocation.context import InvocationContext, StoreRetrier
 
 if TYPE_CHECKING:
+    from baton.runtime.people import question_rows
     from baton.runtime.people.links import Links
-    from baton.runtime.people.question_rows import QuestionRows
+else:
+    question_rows = OnDemand("baton.runtime.people.question_rows")
 
 _MOST_WHY = 300  # characters of a reason: fifty notices with some channels each have room in an entry
 
@@ -323,10 +326,8 @@ class Notifier:
         self._withdrawn = state.version
         return True
 
-    def _rows(self, state: State, call: StoreRetrier) -> QuestionRows:
-        from baton.runtime.people.question_rows import QuestionRows  # few sagas ask
-
-        return QuestionRows(self._context, call, state)
+    def _rows(self, state: State, call: StoreRetrier) -> question_rows.QuestionRows:
+        return question_rows.QuestionRows(self._context, call, state)
 
     async def _tell(self, state: State, pending: PendingNotices) -> _Done:
         began, done = self._clock.now(), _Done()

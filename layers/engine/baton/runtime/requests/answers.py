@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import structs
 
+from baton.core.expressions import iso
 from baton.core.log.events import Ask, Event, SignalReceived
 from baton.core.log.folding.received import fingerprint, signal_key
 from baton.core.log.questions import (
@@ -33,7 +34,6 @@ from baton.core.log.questions import (
     unclosed_questions,
 )
 from baton.core.log.state import ANSWER, State, node_of
-from baton.core.sizes import iso
 from baton.errors import (
     Forbidden,
     InvalidInput,

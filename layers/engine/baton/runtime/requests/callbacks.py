@@ -12,6 +12,7 @@ from typing import Any
 
 from baton.core.conditions.schema import violations
 from baton.core.decide.program import Program
+from baton.core.expressions import iso
 from baton.core.log.events import CallbackHeartbeat, Event, SignalReceived, Value
 from baton.core.log.folding.received import (
     CALLBACK,
@@ -24,7 +25,6 @@ from baton.core.log.folding.received import (
 )
 from baton.core.log.state import State, item_of, node_of
 from baton.core.log.work import Callback
-from baton.core.sizes import iso
 from baton.errors import CallbackOver, InvalidInput, NotAllowedNow, NotFound, StoreUnavailable
 from baton.ports import StepFailure
 from baton.ports.models import ModelFailure

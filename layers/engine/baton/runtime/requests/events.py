@@ -117,7 +117,7 @@ async def start_by_rule(
         StartRequest(
             ref=ref,
             definition=definition,
-            graph=await scope.catalog.graph(ref.tenant, definition.graph),
+            program=await scope.catalog.program(ref.tenant, definition.graph),
             given=given,
             user=user,
             invocation=scope.invocation.id,

@@ -10,13 +10,12 @@ from typing import Annotated, Any
 
 import msgspec
 
-from baton.core.expressions import nearest, with_hint
+from baton.core.expressions import iso, nearest, with_hint
 from baton.core.failures.strategies.base import ON_CALL
 from baton.core.log.questions import OPERATORS, open_questions
 from baton.core.log.records import Shown
 from baton.core.log.state import LISTS, State
 from baton.core.read.views import asked_for
-from baton.core.sizes import iso
 from baton.errors import UserError
 from baton.ports import Clock, Listed, Log, Place, QuestionRow, Questions, Spot
 from baton.ports.people import NEVER

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from baton.core.decide.spending import day_of, day_text
+from baton.core.expressions import iso
 from baton.core.failures.breakers import OPEN, Breaker, forced_open, name_problem, reset
 from baton.core.letters import (
     DISCARDED,
@@ -27,7 +28,6 @@ from baton.core.log.state import LISTS
 from baton.core.money import UserRule, blocked_rule, limited_rule, unblocked_rule
 from baton.core.outside import is_user
 from baton.core.read.costs import user_view
-from baton.core.sizes import iso
 from baton.errors import NotAllowedNow, NotFound, StoreUnavailable, Unreadable, UserError
 from baton.ports import WORK, Account, Listed, Wake
 from baton.ports.operators import Breakers, letter_ref

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import aclosing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -13,18 +13,20 @@ from baton.core.decide.spending import day_of
 from baton.core.decide.spending import day_text as shown_day
 from baton.core.documents.parts.naming import WORKFLOW_NAME
 from baton.core.effects.toolspec import tools_for
+from baton.core.expressions import iso
 from baton.core.graph.graph import HANDLER
 from baton.core.log.codec import SCHEME, decode_entry, value_of
 from baton.core.log.events import Value
 from baton.core.log.folding.forks import lineage_to
 from baton.core.log.labels import read_labels
 from baton.core.log.state import LISTS, State, item_of, node_of, status_of
-from baton.core.read.costs import BillingSettings, budget_view
+from baton.core.on_demand import OnDemand
+from baton.core.read.costs import BillingSettings, ErrorBudgets, budget_view
+from baton.core.read.day_costs import AWS, BY, MODELS
 from baton.core.read.definition_views import graph_view
 from baton.core.read.explain import explain, has_page, way
 from baton.core.read.story import Story
 from baton.core.read.views import entry_view, handler_view, saga_view, tool_view
-from baton.core.sizes import iso
 from baton.errors import CorruptLog, NotFound, TooLarge, UserError
 from baton.ports import Clock, Definition, Head, Listed, LiveTexts, Log, SagaRef, Sums
 from baton.ports.log import NO_LABELS
@@ -34,8 +36,13 @@ from baton.runtime.invocation.context import StoreRetrier
 from baton.runtime.invocation.live import LiveText
 from baton.runtime.log.history import ReadingTime, records_of
 from baton.runtime.requests.answers import IncidentService
-from baton.runtime.requests.costs import saga_cost
-from baton.runtime.requests.lists import Listing
+from baton.runtime.requests.costs import aws_costs, costs_page, day_costs, rows_of_day, saga_cost
+from baton.runtime.requests.lists import Inboxes, Listing, of_saga
+
+if TYPE_CHECKING:
+    from baton.core.documents import schema
+else:
+    schema = OnDemand("baton.core.documents.schema")
 
 PAGE = 200  # entries read at once, so that a long log is never in memory as a whole
 PART = 1_000_000  # bytes of a large value in one answer: as a text in JSON they double, and double again
@@ -147,9 +154,6 @@ class Queries:
         In pages: `next` continues it. A key is on several pages; their sums add up. `of`: AWS for the cost of
         AWS instead, for which the logs are read. Raises `UserError` for the cost of AWS by model.
         """
-        from baton.core.read.day_costs import AWS, BY, MODELS  # few requests ask for it
-        from baton.runtime.requests.costs import aws_costs, costs_page, day_costs
-
         number, by = day_of(day or self._engine.clock.now()), by or BY[0]
         if of == AWS:
             if by == BY[-1]:
@@ -165,9 +169,6 @@ class Queries:
         """Return the number of sagas failed on a day (epoch ms; 0: today), and how many more may, in pages
         whose sums add up.
         """
-        from baton.core.read.costs import ErrorBudgets  # few requests ask for it
-        from baton.runtime.requests.costs import rows_of_day
-
         number, percent = (
             day_of(day or self._engine.clock.now()),
             float(self._engine.limits.error_budget_percent),
@@ -324,8 +325,6 @@ class Queries:
         With a `saga`, the first of its questions, whomever they are for, as its log has them.
         Raises `NotFound`.
         """
-        from baton.runtime.requests.lists import Inboxes, of_saga  # few requests ask for it
-
         _check_limit(limit)
         engine = self._engine
         if saga:
@@ -372,9 +371,10 @@ class Queries:
         """Return the kinds of nodes, each with the schema of its fields and an example,
         and the whole document's schema.
         """
-        from baton.core.documents.schema import document_schema, node_types  # with all models of documents
-
-        return {"node_types": node_types(self._engine.kinds), "schema": document_schema(self._engine.kinds)}
+        return {
+            "node_types": schema.node_types(self._engine.kinds),
+            "schema": schema.document_schema(self._engine.kinds),
+        }
 
 
 def _named(opened: Opened) -> dict[str, Any]:

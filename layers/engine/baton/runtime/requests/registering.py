@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from baton.core.documents.compile import children_of, compile_document, notes_of
 from baton.core.effects.toolspec import tools_for
 from baton.core.graph.graph import Graph
+from baton.core.on_demand import OnDemand
 from baton.errors import InvalidDefinition, NotFound
 from baton.runtime.engine.parts import Engine, InvocationScope
 from baton.runtime.engine.request import Caller
 from baton.runtime.requests.schedules import update_schedule
 from baton.runtime.starting.catalog import Catalog, Registered
+
+if TYPE_CHECKING:
+    from baton.runtime.requests import events
+else:
+    events = OnDemand("baton.runtime.requests.events")
 
 MOST_CHILDREN = 50  # that are looked up to say what is wrong with them
 
@@ -67,16 +73,12 @@ async def register_workflow(
 
     async def first(version: int) -> None:
         if graph.events is not None:
-            from baton.runtime.requests.events import subscribe  # few documents have rules for events
-
             rules = engine.store.subscriptions, call, caller.tenant, caller.user
-            await subscribe(*rules, graph.name, version, graph.events)
+            await events.subscribe(*rules, graph.name, version, graph.events)
 
     stored = await catalog.register(caller.tenant, caller.by, text, graph, first)
     if stored.definition.past:
-        from baton.runtime.requests.events import unsubscribe
-
-        await unsubscribe(engine.store.subscriptions, call, stored.definition, engine.clock.now())
+        await events.unsubscribe(engine.store.subscriptions, call, stored.definition, engine.clock.now())
     notes += stored.notes
     notes += await update_schedule(engine, call, stored.definition, caller.user, graph.schedule)
     return replace(stored, notes=tuple(notes))

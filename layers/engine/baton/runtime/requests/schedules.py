@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from baton.core.documents.parts.naming import WORKFLOW_NAME
-from baton.core.expressions import duration_text
+from baton.core.expressions import duration_text, iso
 from baton.core.graph.graph import Schedule
 from baton.core.schedules import (
     FAILED,
@@ -25,7 +25,6 @@ from baton.core.schedules import (
     resume_schedule,
     tick_started,
 )
-from baton.core.sizes import iso
 from baton.errors import EngineFault, NotFound, TooManyRequests, Unreadable, UserError
 from baton.ports import Definition, Head, SagaRef
 from baton.ports.log import NO_LABELS, SCHEDULE

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -20,6 +21,7 @@ from baton.core.log.questions import Answer
 from baton.core.log.records import Failure, Sent
 from baton.core.log.state import State, status_of
 from baton.core.money import dollars
+from baton.core.on_demand import OnDemand
 from baton.errors import InvalidInput, KeyReused, NotAllowedNow, Problem, TooLarge
 from baton.ports import SagaRef
 from baton.ports.log import NO_LABELS
@@ -34,15 +36,19 @@ from baton.runtime.engine.request import (
     saga_summary,
     signal_entry,
 )
-from baton.runtime.requests.answers import IncidentService, QuestionService
-from baton.runtime.requests.operators import LetterService
+from baton.runtime.requests.answers import IncidentService, QuestionService, answer_by, give
+from baton.runtime.requests.operators import BreakerService, LetterService, UserService
 from baton.runtime.starting.catalog import Registered
 from baton.runtime.starting.start import StartRequest, body_hash, refuse_another_body
 
 if TYPE_CHECKING:
-    from baton.runtime.requests.events import EventService
-    from baton.runtime.requests.operators import BreakerService, UserService
-    from baton.runtime.requests.schedules import ScheduleService
+    from baton.runtime.requests import callbacks, events, forking, registering, schedules
+else:
+    callbacks = OnDemand("baton.runtime.requests.callbacks")
+    events = OnDemand("baton.runtime.requests.events")
+    forking = OnDemand("baton.runtime.requests.forking")
+    registering = OnDemand("baton.runtime.requests.registering")
+    schedules = OnDemand("baton.runtime.requests.schedules")
 
 MAX_DOCUMENT = 1_048_576
 
@@ -56,49 +62,52 @@ class Service:
         self._caller = self._request.caller
         self._parts = self._request.parts
         self._append, self._unstored = self._request.append, self._request.unstored
-        self.questions = QuestionService(self._request, self._append)
-        self.letters = LetterService(self._request)
-        self.incidents = IncidentService(
-            engine.store.notice_record, self._parts.call, engine.clock, self._caller.tenant, self._caller.by
+
+    @cached_property
+    def questions(self) -> QuestionService:
+        """Open questions, and what people say to them."""
+        return QuestionService(self._request, self._append)
+
+    @property
+    def letters(self) -> LetterService:
+        """Dead letters, and what an operator does about one."""
+        return LetterService(self._request)
+
+    @cached_property
+    def incidents(self) -> IncidentService:
+        """Incidents of the tenant, and what an operator does about one."""
+        engine, caller = self._engine, self._caller
+        return IncidentService(
+            engine.store.notice_record, self._parts.call, engine.clock, caller.tenant, caller.by
         )
 
     @property
     def breakers(self) -> BreakerService:
         """Circuit breakers of the tenant, and what an operator does about one."""
-        from baton.runtime.requests.operators import BreakerService  # few requests ask for it
-
         return BreakerService(self._request)
 
     @property
     def users(self) -> UserService:
         """Users of the tenant, what they have spent, and what an operator decides about one."""
-        from baton.runtime.requests.operators import UserService  # few requests ask for it
-
         return UserService(self._request)
 
     @property
-    def schedules(self) -> ScheduleService:
+    def schedules(self) -> schedules.ScheduleService:
         """Schedules of the tenant, and what is done about one."""
-        from baton.runtime.requests.schedules import ScheduleService  # few requests ask for it
-
-        return ScheduleService(self._request)
+        return schedules.ScheduleService(self._request)
 
     @property
-    def event_service(self) -> EventService:
+    def event_service(self) -> events.EventService:
         """Handler of events from outside."""
-        from baton.runtime.requests.events import EventService  # few deployments have any
-
-        return EventService(self._request, self.signal)
+        return events.EventService(self._request, self.signal)
 
     async def register(self, text: str, *, json_only: bool) -> Registered:
         """Register a workflow document. Raises `MalformedDocument`, `InvalidDefinition`, `TooLarge`."""
         if len(text.encode()) > MAX_DOCUMENT:
             raise TooLarge(f"a workflow document has at most {MAX_DOCUMENT} bytes")
-        from baton.runtime.requests.registering import (
-            register_workflow,  # the compiler, and all models of documents
+        return await registering.register_workflow(
+            self._parts, self._engine, self._caller, text, json_only=json_only
         )
-
-        return await register_workflow(self._parts, self._engine, self._caller, text, json_only=json_only)
 
     async def start(
         self,
@@ -134,7 +143,7 @@ class Service:
         request = StartRequest(
             ref=ref,
             definition=definition,
-            graph=await self._parts.catalog.graph(caller.tenant, definition.graph),
+            program=await self._parts.catalog.program(caller.tenant, definition.graph),
             given=given,
             user=caller.user,
             invocation=caller.request,
@@ -220,8 +229,6 @@ class Service:
         `InvalidInput` with all that is wrong with the answer, `NotAllowedNow` for a question that has another
         one.
         """
-        from baton.runtime.requests.answers import give  # few requests are an answer
-
         return await give(self._request, self.incidents, saga, answer, key, check)
 
     async def resume(self, saga: str, budget: int = 0) -> dict[str, Any]:
@@ -248,9 +255,7 @@ class Service:
         """Continue a saga from its state at version `cut` in a new branch; also one that has ended.
         A repeated key makes no second fork.
         """
-        from baton.runtime.requests.forking import fork_saga  # few sagas are forked
-
-        forked = await fork_saga(self._request, await self._request.open(saga), cut, reason, key)
+        forked = await forking.fork_saga(self._request, await self._request.open(saga), cut, reason, key)
         if forked["changed"]:
             await self.incidents.resolve_all(saga)
         return forked
@@ -261,19 +266,17 @@ class Service:
         """Undo what the saga has done since version `wanted.back_to`, or since a step was done.
         What runs is stopped; what has ended goes on in a new branch.
         """
-        from baton.runtime.requests.forking import roll_back  # few sagas are undone by hand
-
         by_caller = msgspec.structs.replace(wanted, by=self._caller.by)
-        done = await roll_back(self._request, await self._request.open(saga), by_caller, key, step)
+        done = await forking.roll_back(self._request, await self._request.open(saga), by_caller, key, step)
         await self.incidents.resolve_all(saga)
         return done
 
     async def rollback_plan(self, saga: str, back_to: int, step: str = "") -> dict[str, Any]:
         """Return the steps that a rollback would undo, and undo nothing."""
-        from baton.runtime.requests.forking import plan_to
-
         opened = await self._request.open(saga)
-        return saga_summary(opened) | {"plan": await plan_to(opened.history, opened.program, back_to, step)}
+        return saga_summary(opened) | {
+            "plan": await forking.plan_to(opened.history, opened.program, back_to, step)
+        }
 
     async def callback(self, token: str, said: CallbackReport) -> dict[str, Any]:
         """Take in what work elsewhere says, for the caller who shows its token.
@@ -282,9 +285,7 @@ class Service:
         not count any more, `NotAllowedNow` where something else was said before,
         `InvalidInput` for an output that the node's schema does not allow.
         """
-        from baton.runtime.requests.callbacks import complete_callback  # few deployments have any
-
-        return await complete_callback(self._request, token, said)
+        return await callbacks.complete_callback(self._request, token, said)
 
     async def announced(self, profile: str, headers: Mapping[str, str], body: bytes) -> bool:
         """Take in what a provider of models announces: a saga is woken whose request is over.
@@ -292,9 +293,7 @@ class Service:
 
         Raises `Unauthenticated` for what the provider has not signed.
         """
-        from baton.runtime.requests.callbacks import take_announcement  # few deployments have any
-
-        return await take_announcement(self._request, profile, headers, body)
+        return await callbacks.take_announcement(self._request, profile, headers, body)
 
     async def confirm(self, token: str, answer: Answer) -> dict[str, Any]:
         """Answer the question that a token is for, for the caller who shows it.
@@ -303,8 +302,6 @@ class Service:
         Raises `NotFound` for a token that is none, `LinkOver` for one that does not count any more,
         and as `answer`; the second answer by a token is one to a question that has been answered.
         """
-        from baton.runtime.requests.answers import answer_by  # few deployments have any
-
         return await answer_by(self.answer, self._request, token, answer)
 
     async def health(self) -> dict[str, str]:

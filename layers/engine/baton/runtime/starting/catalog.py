@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,10 +25,16 @@ from baton.core.graph.graph import (
 )
 from baton.core.limits import DAY_MS, Limits
 from baton.core.nodes.registry import KINDS
+from baton.core.on_demand import OnDemand
 from baton.errors import CorruptLog, MissingGraph, NotFound
 from baton.ports import Blobs, Clock, Definition, Definitions
 from baton.ports.records import Heard
 from baton.runtime.invocation.context import StoreRetrier
+
+if TYPE_CHECKING:
+    from baton.runtime.starting import start
+else:
+    start = OnDemand("baton.runtime.starting.start")
 
 PROGRAMS_KEPT = 64
 NEWEST_KEPT_MS, BUSY_MS = 1_000, 200
@@ -131,24 +138,19 @@ class Catalog:
         """
         if newest is None or not (newest.types or newest.heard):
             return (), ()
-        from baton.runtime.starting.start import heard_after  # few documents have rules for events
-
         try:
             before = (await self.graph(newest.tenant, newest.graph)).events
         except MissingGraph:
             before = None  # no saga of it goes on
         now = self._clock.now()
-        return heard_after(newest.heard, before, graph.events, now, now + self._limits.saga_days * DAY_MS)
+        return start.heard_after(
+            newest.heard, before, graph.events, now, now + self._limits.saga_days * DAY_MS
+        )
 
     async def find(self, tenant: str, reference: str) -> Definition:
         """Return the definition of `name` (newest) or `name@version`.
         Raises `NotFound` with the nearest name.
         """
-        if graph_name(reference):
-            whole = starter_of(reference)
-            raise NotFound(
-                f"`{reference}` is a graph in the document of `{whole}`, which alone starts it; start `{whole}`"
-            )
         name, found, version = reference.partition("@")
         number = int(version) if version.isascii() and version.isdigit() and len(version) < 10 else None
         definition = None
@@ -158,6 +160,11 @@ class Catalog:
             definition = await self._io(self._definitions.get, tenant, name, number)
         if definition is not None:
             return definition
+        if graph_name(reference):
+            whole = starter_of(reference)
+            raise NotFound(
+                f"`{reference}` is a graph in the document of `{whole}`, which alone starts it; start `{whole}`"
+            )
         newest = await self._io(self._definitions.get, tenant, name) if found else None
         if newest is not None:
             raise NotFound(f"workflow `{name}` has no version `{version}`; the newest is {newest.version}")
@@ -214,7 +221,7 @@ class Catalog:
         """Return the registered text. Raises `CorruptLog` when its blob is gone."""
         return (await self._io(self._blobs.get, definition.tenant, definition.document)).decode()
 
-    async def startable(self, tenant: str, reference: str, by: str) -> tuple[Definition, Graph]:
+    async def startable(self, tenant: str, reference: str, by: str) -> tuple[Definition, Program]:
         """Return the target that a saga with the graph `by` starts: a workflow, or a named graph of its own
         document.
 
@@ -222,10 +229,10 @@ class Catalog:
         """
         if not (name := graph_name(reference)):
             definition = await self.find(tenant, reference)
-            return definition, await self.graph(tenant, definition.graph)
+            return definition, await self.program(tenant, definition.graph)
         ref = inner_graph(by, name)
         own = Definition(tenant=tenant, name=reference, version=0, graph=ref, document="", created=0, by="")
-        return own, await self.graph(tenant, ref)
+        return own, await self.program(tenant, ref)
 
     async def graph(self, tenant: str, graph_hash: str) -> Graph:
         return (await self.program(tenant, graph_hash)).graph

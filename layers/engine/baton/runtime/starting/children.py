@@ -1,7 +1,7 @@
 """Child sagas as seen by their parents: how one is started, how many
 are handled at once, and what a parent hears.
 
-When they are started, asked and cancelled is the business of runtime/worker/performers.py.
+When they are started, asked and cancelled is the business of runtime/worker/children.py.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Children:
         left = await self._left_to(parent, state, child.saga, scope)
         if waits and left is not None and left.unsettled:
             return False
-        definition, graph = await self._catalog.startable(parent.tenant, child.workflow, state.origin.graph)
+        definition, target = await self._catalog.startable(parent.tenant, child.workflow, state.origin.graph)
         work = state.open.get(slot) if child.passed else None
         if work is not None and (logged := work.orphan) is not None and logged.saga == child.saga:
             child = logged  # a decision does not know yet where its large values are kept
@@ -79,7 +79,7 @@ class Children:
             StartRequest(
                 ref=ref,
                 definition=definition,
-                graph=graph,
+                program=target,
                 given=own,
                 outer=outer,
                 passed=child.passed,
@@ -122,7 +122,7 @@ class Children:
         """
         self._check_depth(state)
         origin = state.origin
-        definition, graph = await self._catalog.startable(failed.tenant, child.workflow, origin.graph)
+        definition, target = await self._catalog.startable(failed.tenant, child.workflow, origin.graph)
         own, outer = split(child.workflow, child.input.v)
         scope = f"{origin.scope or origin.saga}/failure-handler"
         left = await self._left_to(failed, state, child.saga, scope)
@@ -131,7 +131,7 @@ class Children:
             StartRequest(
                 ref=ref,
                 definition=definition,
-                graph=graph,
+                program=target,
                 given=own,
                 outer=outer,
                 passed=child.passed,
@@ -259,7 +259,7 @@ def _keys(undone: Sequence[Undoable]) -> Keys | None:
 
     An earlier one may have been undone since: for each node, the step that was undone most often counts.
     """
-    if not any(one.is_anew for one in undone):
+    if not any(one.rounds or one.alone for one in undone):
         return None
     nodes = {node for one in undone for node in one.rounds}
     of = {node: max(undone, key=lambda one: len(one.rounds.get(node, ()))) for node in nodes}

@@ -13,12 +13,12 @@ from typing import Any
 import msgspec
 
 from baton.core.conditions.schema import input_violations
+from baton.core.decide.program import Program
 from baton.core.failures.policy import ASK
-from baton.core.graph.graph import INPUT, Events, Graph, SignalRule
+from baton.core.graph.graph import INPUT, Events, SignalRule
 from baton.core.limits import DAY_MS
 from baton.core.log.codec import PERIOD, encode_entry
 from baton.core.log.events import CancelRequested, Entry, SagaStarted, Token, Value
-from baton.core.log.folding.workflow_limits import counts_of
 from baton.core.log.labels import label_problems
 from baton.core.log.records import Sent, SharedLimit
 from baton.core.log.undos import Keys, ReplacedSaga
@@ -50,7 +50,7 @@ class StartRequest:
 
     ref: SagaRef
     definition: Definition
-    graph: Graph
+    program: Program
     given: Any
     user: str
     invocation: str
@@ -121,8 +121,8 @@ class Starter:
 
     async def _head(self, request: StartRequest) -> Head:
         await self._check_input(request)
-        if problems := tuple(label_problems(request.labels)):
-            raise InvalidInput(f"at {problems[0].path}: {problems[0].message}", problems)
+        if request.labels and (problems := label_problems(request.labels)):
+            raise InvalidInput(f"at {problems[0].path}: {problems[0].message}", tuple(problems))
         now = self._clock.now()
         ends_by = now + self._limits.saga_days * DAY_MS
         kept = ends_by + self._limits.retention_days * DAY_MS
@@ -132,7 +132,7 @@ class Starter:
             # It ends before anything of it is deleted, and after the saga above, which is over two days before at the latest.
             expires = request.expires
             ends_by = min(ends_by, expires - DAY_MS)
-        graph, tenant = request.graph, request.ref.tenant
+        graph, tenant = request.program.graph, request.ref.tenant
         period = period_of(now, expires)
         outer, passed = request.outer, dict(request.passed)
         for name, value in request.passed.items():
@@ -154,7 +154,7 @@ class Starter:
             window=request.window,
             depth=request.depth,
             scope=request.scope,
-            counts=counts_of(graph),
+            counts=request.program.counts,
             handled=request.handled,
             last="" if self._limits.on_failure == ASK else self._limits.on_failure,
             ends_by=ends_by,
@@ -189,7 +189,7 @@ class Starter:
 
     async def _check_input(self, request: StartRequest) -> None:
         """Raise `InvalidInput` with every violation."""
-        given, graph, own = request.given, request.graph, request.passed.get(INPUT)
+        given, graph, own = request.given, request.program.graph, request.passed.get(INPUT)
         if graph.input_schema is None:
             return
         if own is not None:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from decimal import Decimal
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
@@ -23,13 +23,15 @@ from baton.core.effects.toolspec import ONCE, ApprovalRequest, ToolSpec, request
 from baton.core.failures import quoted
 from baton.core.failures.codes import is_on_purpose
 from baton.core.failures.evidence import parse_retry_after
-from baton.core.log.events import Failure, Response, Value
+from baton.core.limits import DAY_MS
+from baton.core.log.events import Failure, Notice, Response, Value
 from baton.core.log.folding.received import callback_of
 from baton.core.log.scopes import is_index
 from baton.core.log.state import State, item_of
 from baton.core.log.work import Callback
 from baton.core.models.usage import MODEL, TIMEOUT_MS, Usage
 from baton.core.money import assumed_in, micro_dollars
+from baton.core.on_demand import OnDemand
 from baton.ports import NoRoom, Performer, StepContext, StepFailure
 from baton.runtime.invocation.attempt import (
     AttemptInput,
@@ -55,9 +57,17 @@ from baton.runtime.money.ledger import Ledger
 from baton.runtime.steps.effects import EffectClaims, UndecidedClaim
 
 if TYPE_CHECKING:
+    from baton.core.failures import breakers
     from baton.ports.models import Models
+    from baton.runtime.models import model_caller, model_request
     from baton.runtime.models.model_request import ModelMemory
+    from baton.runtime.people import links
     from baton.runtime.steps.breaking import Breaking
+else:
+    breakers = OnDemand("baton.core.failures.breakers")
+    model_caller = OnDemand("baton.runtime.models.model_caller")
+    model_request = OnDemand("baton.runtime.models.model_request")
+    links = OnDemand("baton.runtime.people.links")
 
 _PLAIN = KeyRule()
 
@@ -148,11 +158,23 @@ def attempt_cost(step: RunStep, specs: Specs) -> int:
     return sum(step_cost(step, specs, name) for name in (*step.hooks, *first, tool))
 
 
+def needs_money(state: State, step: RunStep, specs: Specs, spec: ToolSpec | None) -> bool:
+    """Return true if an account may have to be asked before a call of this attempt, by the tool of `spec`.
+    False for most: what such an attempt reports is counted when it has ended.
+    """
+    origin = state.origin
+    if step.costs or step.shares or state.money.spent or state.held or origin.shared_limits:
+        return True
+    if step.node.tool == MODEL or attempt_cost(step, specs):
+        return True
+    return spec is not None and bool(spec.verify) and bool(step_cost(step, specs, spec.verify))
+
+
 class Paying:
     """Performer that makes no call for which there is no money: then it raises `NoRoom`, or `Halted`."""
 
     def __init__(
-        self, performer: Performer, specs: Specs, ledger: Ledger, state: State, step: RunStep
+        self, performer: Performer, specs: Specs, ledger: Callable[[], Ledger], state: State, step: RunStep
     ) -> None:
         self._performer = performer
         self._specs = specs
@@ -163,11 +185,11 @@ class Paying:
     async def cover(self, tool: str) -> None:
         """Make sure of the money for the next call."""
         if cost := step_cost(self._step, self._specs, tool):
-            await self._ledger.cover(self._state, self._step, tool, cost)
+            await self._ledger().cover(self._state, self._step, tool, cost)
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
         if cost := step_cost(self._step, self._specs, tool):
-            await self._ledger.cover(self._state, self._step, tool, cost)
+            await self._ledger().cover(self._state, self._step, tool, cost)
         return await self._performer.perform(tool, arguments, context)
 
 
@@ -198,7 +220,7 @@ def may_ask(step: RunStep, spec: ToolSpec | None) -> bool:
     """
     if step.node.approval is not None or step.way is not None or step.hooks or step.look:
         return True
-    return spec is not None and spec.may_ask
+    return spec is not None and (spec.requires_approval or spec.risk is not None)
 
 
 def check_first(step: RunStep, specs: Specs) -> None:
@@ -248,35 +270,40 @@ T = TypeVar("T")
 
 
 class Steps:
-    """Performs steps for one invocation. `until`: the end of its leases, and so of every attempt."""
+    """Performs steps for one invocation. `until`: the end of its leases, and so of every attempt.
+    `ledger`, `claims`, `live` and `breaking` give what few steps need, which is made then.
+    """
 
     def __init__(
         self,
         context: InvocationContext,
         performer: Performer,
         tools: Mapping[str, ToolSpec],
-        ledger: Ledger,
-        claims: EffectClaims,
+        ledger: Callable[[], Ledger],
+        claims: Callable[[], EffectClaims],
         values: Values,
         secrets: dict[str, bytes] | None = None,
         api_url: str = "",
         models: Models | None = None,
-        live: LiveShow | None = None,
+        live: Callable[[], LiveShow] | None = None,
         breaking: Callable[[], Breaking] | None = None,
     ) -> None:
         self._context_of, self._secrets, self._api_url = context, {} if secrets is None else secrets, api_url
-        self._models, self._live = models, live or LiveShow(context)
+        self._models, self._live = models, live or partial(LiveShow, context, {})
         self._performer = performer
         self._tools = tools
         self._clock = context.clock
         self._limits = context.limits
-        self._ledger = ledger
-        self._claims = claims
+        self._make_ledger, self._make_claims = ledger, claims
         self._values = values
         self._until = context.invocation.leases_until(context.limits)
         self._alarm, self._breaking = Alarm(), breaking
         self._guard: Breaking | None = None
         self._memory: ModelMemory | None = None
+
+    @cached_property
+    def _ledger(self) -> Ledger:
+        return self._make_ledger()
 
     def timeout(self, step: RunStep) -> int:
         """Return the milliseconds that one attempt of this step may take."""
@@ -310,11 +337,9 @@ class Steps:
             )
             return await self._looked(one, work)
         if self._breaking is not None and (step.node.breaker or (spec is not None and spec.breaker)):
-            from baton.core.failures.breakers import target_of  # most calls have none
-
             own = step.node.breaker if tool_called(step) == step.node.tool else ""
             said = own or (spec.breaker if spec is not None else "")
-            if target := target_of(said, tool_called(step), step.arguments):
+            if target := breakers.target_of(said, tool_called(step), step.arguments):
                 self._guard = self._breaking()
                 attempt = partial(self._attempted, state, step, traceparent, bill, spec)
                 return await self._guard.around(target, state, step, self.timeout(step), attempt)
@@ -325,12 +350,14 @@ class Steps:
     ) -> Outcome:
         """Make the attempt and return its outcome, as `run` does."""
         spent, usage = bill
-        started = self._clock.now()
+        started, is_paid = self._clock.now(), False
         try:
             if asks := may_ask(step, spec):
                 check_first(step, self._tools)
             is_free = has_no_limits(state, step)
-            await self._ledger.reserve(state, step, spent, attempt_cost(step, self._tools), is_free=is_free)
+            if is_paid := needs_money(state, step, self._tools, spec):
+                cost = attempt_cost(step, self._tools)
+                await self._ledger.reserve(state, step, spent, cost, is_free=is_free)
             doubt = UnknownOutcome(
                 before=step.failure is not None and step.failure.doubt,
                 acting=spec is not None
@@ -338,16 +365,25 @@ class Steps:
                 and step.slot in state.recovery.possibly_running,
             )
             one = AttemptInput(
-                state, step, spec, traceparent, spent, started, doubt, asks, usage=usage, is_free=is_free
+                state,
+                step,
+                spec,
+                traceparent,
+                spent,
+                started,
+                doubt,
+                asks,
+                usage=usage,
+                is_free=is_free,
+                is_paid=is_paid,
             )
             return await self._begun(one)
         except Unapproved as refusal:
-            cost = micro_dollars(spent)
             return stopped_outcome(
                 (step, started, self._clock.now(), bill),
                 why=APPROVAL,
                 request=refusal.request,
-                notices=await self._ledger.settle(state, step, cost),
+                notices=await self._settle(state, step, spent, started, is_paid=is_paid),
             )
         except NoRoom as refusal:
             halt = refusal.halt if isinstance(refusal, Halted) else None
@@ -362,9 +398,12 @@ class Steps:
                     first=refusal.first,
                 )
             if halt is None and held is None and not cost and not usage:
-                self._ledger.rest(state, step)
+                if is_paid:
+                    self._ledger.rest(state, step)
                 raise
-            news = await self._ledger.settle(state, step, cost)  # nothing is held while it waits
+            news = await self._settle(
+                state, step, spent, started, is_paid=is_paid
+            )  # nothing is held while it waits
             return stopped_outcome(
                 (step, started, self._clock.now(), bill),
                 halt=halt.parked if halt is not None else None,
@@ -373,8 +412,23 @@ class Steps:
                 notices=(*news, *(halt.notices if halt is not None else ())),
             )
         except asyncio.CancelledError:
-            self._ledger.abandon(state, step)
+            if is_paid or self._take_in(state, step, spent, started):
+                self._ledger.abandon(state, step)
             raise
+
+    def _take_in(self, state: State, step: RunStep, spent: list[Decimal], started: int) -> bool:
+        """Open an attempt that has spent something where no cost was known of."""
+        if spent:
+            self._ledger.reopen(state, step, spent, started // DAY_MS)
+        return bool(spent)
+
+    async def _settle(
+        self, state: State, step: RunStep, spent: list[Decimal], started: int, *, is_paid: bool
+    ) -> Sequence[Notice]:
+        """Count the cost of an attempt. Return the notices due now."""
+        if not (is_paid or self._take_in(state, step, spent, started)):
+            return ()
+        return await self._ledger.settle(state, step, micro_dollars(spent))
 
     async def drain(self) -> None:
         """Wait briefly until circuit breakers are told what became of these calls."""
@@ -383,13 +437,11 @@ class Steps:
 
     async def _looked(self, one: AttemptInput, work: Callback) -> Outcome:
         """Return the end of an attempt whose request a provider of models has, if it has come."""
-        from baton.runtime.models.model_request import UnfinishedError
-
         state, step = one.state, one.step
         self._ledger.reopen(state, step, one.spent, work.response.day if work.response is not None else 0)
         try:
             ended = await self._attempt(one)
-        except UnfinishedError:
+        except model_request.UnfinishedError:
             await self._ledger.settle(state, step, 0)
             now = self._clock.now()
             return Outcome(
@@ -405,11 +457,9 @@ class Steps:
         """Return the outcome of an attempt that has money, so far. Raises `NoRoom` if the money runs out."""
         step = one.step
         if step.node.callback is not None:
-            from baton.runtime.people.links import Holder, token_for  # most sagas hand nothing over
-
             one.callback, of = callback_of(one.state, step.slot), one.state.origin
-            holder = Holder(tenant=of.tenant, saga=of.saga, callback=one.callback)
-            one.token = await token_for(self._context_of, self._secrets, holder)
+            holder = links.Holder(tenant=of.tenant, saga=of.saga, callback=one.callback)
+            one.token = await links.token_for(self._context_of, self._secrets, holder)
         outcome = await self._ended(one, *await self._attempt(one))
         if not one.callback and one.response is None:
             return outcome
@@ -426,7 +476,6 @@ class Steps:
     ) -> Outcome:
         """Return the outcome of an attempt that has come to its end here."""
         step, spec = one.step, one.spec
-        cost = micro_dollars(one.spent)
         return Outcome(
             slot=step.slot,
             attempt=step.attempt,
@@ -438,8 +487,8 @@ class Steps:
             output=output,
             failure=failure,
             rows=rows if output is not None else (),
-            cost=cost,
-            assumed=assumed_in(one.spent),
+            cost=micro_dollars(one.spent) if one.spent else 0,
+            assumed=assumed_in(one.spent) if one.spent else 0,
             recorded=one.doubt.is_recorded,
             blocked_ms=own_ms(one.blocked) if one.blocked else 0,
             retry_after_ms=retry_after_ms,
@@ -448,7 +497,7 @@ class Steps:
             **(await undo_fields(self._values, one, failure) if step.node.undo else {}),
             done_by=one.done_by,
             acted=one.acted,
-            notices=await self._ledger.settle(one.state, step, cost),
+            notices=tuple(await self._settle(one.state, step, one.spent, one.started, is_paid=one.is_paid)),
         )
 
     async def _attempt(
@@ -492,17 +541,21 @@ class Steps:
         Raises `StepFailure`, `NoRoom`.
         """
         step, spec, tools = one.step, one.spec, self._tools
-        paying = Paying(self._performer, tools, self._ledger, one.state, step)
+        paying = Paying(self._performer, tools, self._make_ledger, one.state, step)
         is_free = one.is_free
         payer: Performer = self._performer if is_free else paying
         performer: Performer = Approved(payer, tools, step) if one.may_ask else payer
         if step.node.tool == MODEL:
-            from baton.runtime.models.model_caller import ModelCaller  # most sagas ask none
-            from baton.runtime.models.model_request import ModelMemory
-
-            made = performer, self._models, self._context_of, self._ledger, self._values, self._live
-            memory = self._memory = self._memory or ModelMemory(tools)
-            caller = performer = ModelCaller(*made, memory, tools, one.state, step)
+            made = (
+                performer,
+                self._models,
+                self._context_of,
+                self._ledger,
+                self._values,
+                self._live(),
+            )
+            memory = self._memory = self._memory or model_request.ModelMemory(tools)
+            caller = performer = model_caller.ModelCaller(*made, memory, tools, one.state, step)
             if one.work is not None:
                 result = await caller.collect(one.work, context)
                 return await self._values.value(one.state.origin, result), ()
@@ -533,7 +586,7 @@ class Steps:
             known = await before() if step.look else arguments
             return await self._in_time(context, verify_effect(performer, tools, spec.name, known, context))
 
-        done = await self._claims.run(
+        done = await self._make_claims().run(
             spec,
             step.slot,
             context,
@@ -583,7 +636,9 @@ class Steps:
                 return Outcome(
                     slot=step.slot, attempt=step.attempt, started_at=now, ended_at=now, failure=failure
                 )
-            await self._claims.happened(spec, step.slot, context, given, step.decided, state.origin.scope)
+            await self._make_claims().happened(
+                spec, step.slot, context, given, step.decided, state.origin.scope
+            )
         return Outcome(
             slot=step.slot,
             attempt=step.attempt,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec.structs import replace
 
@@ -15,11 +15,19 @@ from baton.core.log.events import CancelRequested, ChildOverdue, ChildReported, 
 from baton.core.log.folding.received import cancelling_signal
 from baton.core.log.records import About, Child
 from baton.core.log.state import Signal, State, item_of, node_of
+from baton.core.on_demand import OnDemand
 from baton.errors import UserError
 from baton.ports import Head, SagaRef, Wake
 from baton.runtime.engine.parts import InvocationScope
 from baton.runtime.engine.run import LogWriter, Run
 from baton.runtime.log.history import History
+
+if TYPE_CHECKING:
+    from baton.runtime.starting import children as starting
+    from baton.runtime.worker import undo_children
+else:
+    starting = OnDemand("baton.runtime.starting.children")
+    undo_children = OnDemand("baton.runtime.worker.undo_children")
 
 OVERDUE = "its time is over"
 
@@ -90,9 +98,9 @@ class ChildCanceller:
         if until := await self._ask(ref, head, request, late):
             return until
         if undo and not heard:
-            from baton.runtime.worker.undo_children import take_back  # few sagas undo anything
-
-            await take_back(self._p, ref, str(parent), f"undo/{parent.id}/{state.lineage.branch}")
+            await undo_children.take_back(
+                self._p, ref, str(parent), f"undo/{parent.id}/{state.lineage.branch}"
+            )
         return 0
 
     async def _ask(self, ref: SagaRef, head: Head, request: CancelRequested, late: Child | None) -> int:
@@ -175,16 +183,10 @@ class ChildTender:
     inbox.
     """
 
-    def __init__(self, scope: InvocationScope, writer: LogWriter, canceller: ChildCanceller) -> None:
+    def __init__(self, scope: InvocationScope, writer: LogWriter) -> None:
         self._p = scope
         self._writer = writer
-        self._canceller = canceller
-
-    def begin(self, run: Run) -> None:
-        """Mark the children as asked if only the inbox has woken this saga: it has started them already."""
-        run.looked_at = self._p.clock.now()
-        if run.lease.rested_until is not None:
-            run.asked.update(child.saga for child in run.history.state.children.values())
+        self._canceller = ChildCanceller(scope)
 
     async def perform(self, run: Run, command: TendChildren) -> bool:
         """Return true when one of them has ended."""
@@ -257,8 +259,6 @@ class ChildTender:
 
     async def _report(self, run: Run, found: Sequence[Answer]) -> bool:
         """Append the ends of children. Return true if any has ended."""
-        from baton.runtime.starting.children import fitting_reports, is_news  # not every saga has children
-
         reports = [one for one in found if isinstance(one, ChildReported)]
         told = bool(reports)
         if later := [one for one in found if isinstance(one, About)]:
@@ -266,8 +266,8 @@ class ChildTender:
                 if await self._writer.catch_up(run):
                     break
             told = True
-        while reports := [report for report in reports if is_news(run.history.state, report)]:
-            part = fitting_reports(reports, self._p.limits.entry_bytes)
+        while reports := [report for report in reports if starting.is_news(run.history.state, report)]:
+            part = starting.fitting_reports(reports, self._p.limits.entry_bytes)
             appended = await self._writer.append(run.lease, run.history, part)
             if not appended and await self._writer.catch_up(run):
                 break
@@ -302,9 +302,7 @@ class ChildTender:
             return has_begun or _WAITS
         history = History(self._p.log, self._p.blobs, self._p.call, ref)
         await history.load(head)
-        from baton.runtime.starting.children import report_of
-
-        return report_of(history.state, slot)
+        return starting.report_of(history.state, slot)
 
 
 def _mark(state: State, slot: str, child: Child) -> str:

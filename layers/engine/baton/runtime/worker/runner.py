@@ -7,8 +7,8 @@ core/decide/decide.py's. A stale runner stops itself: past its lease it appends 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -33,25 +33,35 @@ from baton.core.log import events as ev
 from baton.core.log.folding.received import before_the_end
 from baton.core.log.state import FAULT, Failing, item_of, node_of, slot_of
 from baton.core.log.undos import is_undo, undone_item
+from baton.core.on_demand import OnDemand
 from baton.errors import CorruptLog, EngineFault, RowsRefused, Unreadable
 from baton.ports import Head, Message, SagaRef
 from baton.runtime.engine.parts import InvocationScope
-from baton.runtime.engine.run import LogWriter, Run, Superseded
+from baton.runtime.engine.run import (
+    CommandPerformer,
+    ConditionJudge,
+    LogWriter,
+    NoticeSender,
+    ResponseCanceller,
+    Run,
+    StepStarter,
+    StepStopper,
+    Superseded,
+    ValueFetcher,
+)
 from baton.runtime.invocation.context import Deadline
 from baton.runtime.log.history import History
 from baton.runtime.log.lease import Lease
 from baton.runtime.money.accounts import Left
 from baton.runtime.steps.inflight import InFlight, spent_by, undecided_outcome
-from baton.runtime.worker.children import ChildCanceller, ChildTender, HandlerStarter
-from baton.runtime.worker.performers import (
-    CommandPerformer,
-    ConditionJudge,
-    NoticeSender,
-    ResponseCanceller,
-    StepStarter,
-    StepStopper,
-    ValueFetcher,
-)
+
+if TYPE_CHECKING:
+    from baton.runtime.requests import answers
+    from baton.runtime.worker import children, undo_children
+else:
+    answers = OnDemand("baton.runtime.requests.answers")
+    children = OnDemand("baton.runtime.worker.children")
+    undo_children = OnDemand("baton.runtime.worker.undo_children")
 
 
 class Loader:
@@ -87,6 +97,8 @@ class Loader:
 
     async def _check_money(self, lease: Lease, history: History, program: Program) -> None:
         """Park a saga whose user may spend nothing more today, before any step of it begins."""
+        if not (history.state.money.spent or program.graph.costs):
+            return
         parked = await self._p.ledger.blocked(history.state, program.graph)
         while parked is not None and history.state.parked is None and history.state.ended is None:
             if await self._log.append(lease, history, (parked,)):
@@ -207,7 +219,8 @@ class Faults:
         """
         try:
             rescued = await run.attempts.rescue(run.history.state)
-            self._p.ledger.leave(str(run.lease.ref))  # those that ended by the fault have settled nothing
+            if (ledger := self._p.known_ledger) is not None:
+                ledger.leave(str(run.lease.ref))  # those that ended by the fault have settled nothing
             before = run.history.unanswered
             if before is not None and await self._log.put(run.lease, run.history, *before):
                 run.outcomes = run.outcomes[run.sent :]
@@ -247,6 +260,32 @@ BLOBS_KEPT = 32
 ANSWERS_KEPT = 256
 
 
+PERFORMERS: Mapping[type[Command], Callable[[InvocationScope, LogWriter], CommandPerformer[Any]]] = {
+    FetchValues: lambda scope, _: ValueFetcher(scope),
+    JudgeConditions: lambda scope, _: ConditionJudge(scope),
+    LookAtStanding: lambda scope, _: children.StandingLooker(scope),
+    StopSteps: lambda *_: StepStopper(),
+    CancelChildren: lambda scope, _: children.ChildCanceller(scope),
+    StartHandler: lambda scope, _: children.HandlerStarter(scope),
+    RunSteps: lambda scope, _: StepStarter(scope),
+    TendChildren: lambda *made: children.ChildTender(*made),  # noqa: PLW0108  # loaded with the first
+    UndoChildren: lambda *made: undo_children.ChildUndoer(*made),  # noqa: PLW0108  # as above
+    SendNotices: lambda _, log: NoticeSender(log),
+}
+
+
+class _Performers(dict[type[Command], CommandPerformer[Any]]):
+    """Performers of one invocation, each made with the first command of its kind."""
+
+    def __init__(self, scope: InvocationScope, log: LogWriter) -> None:
+        super().__init__()
+        self._made_of = scope, log
+
+    def __missing__(self, kind: type[Command]) -> CommandPerformer[Any]:
+        performer = self[kind] = PERFORMERS[kind](*self._made_of)
+        return performer
+
+
 class Runner:
     """Runner of sagas for one invocation; `parts` are its collaborators."""
 
@@ -255,20 +294,7 @@ class Runner:
         self._deadline = deadline or scope.deadline
         self._log = log = LogWriter(scope)
         self._loader, self._faults = Loader(scope, log), Faults(scope, log)
-        cancel = ChildCanceller(scope)
-        self._tender, self._responses = ChildTender(scope, log, cancel), ResponseCanceller(scope)
-        self._performers: dict[type[Command], CommandPerformer[Any]] = {
-            FetchValues: ValueFetcher(scope),
-            JudgeConditions: ConditionJudge(scope),
-            LookAtStanding: _LazyLooker(scope),
-            StopSteps: StepStopper(),
-            CancelChildren: cancel,
-            StartHandler: HandlerStarter(scope),
-            RunSteps: StepStarter(scope),
-            TendChildren: self._tender,
-            UndoChildren: _LazyUndoer(scope, log),
-            SendNotices: NoticeSender(log),
-        }
+        self._performers = _Performers(scope, log)
 
     async def run(self, message: Message, *, alone: bool) -> str:
         """Run the saga as far as it goes.
@@ -285,15 +311,16 @@ class Runner:
             raise
         if isinstance(lease, str):
             return lease
-        self._p.live.hold(ref, lease.epoch, lease.before.watched)
+        self._p.held[str(ref)] = lease.epoch, lease.before.watched
         attempts = InFlight(self._p.context, self._p.steps, self._p.durations, self._deadline)
-        history, notifier = History(self._p.log, self._p.blobs, self._p.call, ref), self._p.notifier()
+        history = History(self._p.log, self._p.blobs, self._p.call, ref)
         run = None
         try:
-            run = Run(
-                lease, history, await self._loader.load(lease, history), attempts, notifier, self._deadline
-            )
-            self._tender.begin(run)
+            program = await self._loader.load(lease, history)
+            run = Run(lease, history, program, attempts, self._p.notifier, self._deadline)
+            run.looked_at = self._p.clock.now()
+            if lease.rested_until is not None:  # only the inbox has woken it: it has started its children
+                run.asked.update(child.saga for child in history.state.children.values())
             return await self._carry(run)
         except Superseded:
             return SUPERSEDED
@@ -306,11 +333,11 @@ class Runner:
             await self._faults.give_up(ref, pause, lease if run is None else run.lease, history)
             raise
         finally:
-            notifier.stop()
-            self._p.live.drop(ref)
+            if run is not None and run.notices is not None:
+                run.notices.stop()
+            self._p.drop(ref)
             await attempts.cancel_all()
-            await self._p.ledger.drain(ref)
-            await self._p.steps.drain()
+            await self._p.drain(ref)
 
     async def _carry(self, run: Run) -> str:
         """Record, perform and wait until nothing is left to do here and the lease is given back."""
@@ -336,7 +363,7 @@ class Runner:
                 run.history,
                 run.program,
                 again=run.wants_more,
-                due=min(filter(None, (decision.due, run.notifier.again, run.put_off)), default=None),
+                due=min(filter(None, (decision.due, run.told_again_at, run.put_off)), default=None),
                 is_heard=not run.wants_more or run.heard == run.lease.inbox,
             ):
                 if run.wants_more:
@@ -352,7 +379,8 @@ class Runner:
             run.outcomes += owed
             return True
         self._log.check_lease(run.lease)
-        self._p.ledger.see(run.history.state, run.attempts.unpaid)
+        if (ledger := self._p.known_ledger) is not None:
+            ledger.see(run.history.state, run.attempts.unpaid)
         for command in decision.commands:
             if command.when == "after" and await self._performers[type(command)].perform(run, command):
                 return True
@@ -403,7 +431,9 @@ class Runner:
         """Append the events. Return true if the entry has more than these, so that the decision may not hold.
         Return None if another writer was first, and read what it has written. Raises `RowsRefused`.
         """
-        facts = run.notifier.with_news(await self._p.offload_values(run.history.state.origin, advance.events))
+        facts = await self._p.offload_values(run.history.state.origin, advance.events)
+        if run.notices is not None:
+            facts = run.notices.with_news(facts)
         # The state after the entry is known where it holds the very events that were decided.
         after = advance.state if facts is advance.events else None
         open_before, failing_before = run.history.state.open, run.history.state.failing
@@ -415,9 +445,9 @@ class Runner:
         run.sent = 0
         run.outcomes = run.outcomes[advance.taken :]
         if open_before or failing_before:
-            await self._responses.left(run, open_before, facts)
+            await ResponseCanceller(self._p).left(run, open_before, facts)
             await self._mended(run, failing_before)
-        return run.notifier.noted(facts)
+        return run.notices is not None and run.notices.noted(facts)
 
     async def _mended(self, run: Run, before: Mapping[str, Failing]) -> None:
         """Resolve the incidents of defects that a deploy of other code has mended."""
@@ -479,8 +509,8 @@ class Runner:
         head = await self._p.call(self._p.log.read_head, run.lease.ref)
         if head is None or head.owner != run.lease.owner or head.epoch != run.lease.epoch:
             raise Superseded
-        if head.armed != run.lease.armed:
-            run.notifier.retry()  # it was armed for that: a person has a place again
+        if head.armed != run.lease.armed and run.notices is not None:
+            run.notices.retry()  # it was armed for that: a person has a place again
         run.lease = replace(run.lease, armed=head.armed, inbox=head.inbox)
         await self._log.catch_up(run)
         if head.pending_wake > run.history.state.version:
@@ -489,37 +519,11 @@ class Runner:
             )
 
 
-class _LazyUndoer:
-    """Performer that loads `ChildUndoer` with the first saga that undoes children."""
-
-    def __init__(self, scope: InvocationScope, log: LogWriter) -> None:
-        self._made = scope, log
-
-    async def perform(self, run: Run, command: UndoChildren) -> bool:
-        from baton.runtime.worker.undo_children import ChildUndoer
-
-        return await ChildUndoer(*self._made).perform(run, command)
-
-
-class _LazyLooker:
-    """Performer that loads `StandingLooker` with the first saga whose time is over while it has children."""
-
-    def __init__(self, scope: InvocationScope) -> None:
-        self._parts = scope
-
-    async def perform(self, run: Run, command: LookAtStanding) -> bool:
-        from baton.runtime.worker.children import StandingLooker
-
-        return await StandingLooker(self._parts).perform(run, command)
-
-
 async def _resolve_incidents(scope: InvocationScope, run: Run, slots: Collection[str]) -> None:
     """Resolve the incidents of these steps. One that cannot be resolved stays open, for an operator."""
-    from baton.runtime.requests.answers import IncidentService  # few deploys mend anything
-
     given_up = {one.slot for one in run.history.state.undo.failed}
     ref = run.lease.ref
-    service = IncidentService(
+    service = answers.IncidentService(
         scope.context.store.notice_record, scope.call, scope.clock, ref.tenant, by="deploy"
     )
     try:

@@ -10,17 +10,24 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from enum import Enum, auto
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
 
 from baton.core.limits import Limits
+from baton.core.on_demand import OnDemand
 from baton.errors import EngineFault, PoisonMessage, Unreadable
 from baton.ports import DeadLetters, DeadMessageCause, Invoker, Message, Offload, Queue, SagaRef
 from baton.runtime.engine.parts import Engine, InvocationScope
 from baton.runtime.invocation.context import Invocation, YieldRequest, read_message
 from baton.runtime.log.lease import EXPIRED, HELD, WAKE_LEFT
 from baton.runtime.worker.runner import Runner
+
+if TYPE_CHECKING:
+    from baton.runtime.requests import schedules
+else:
+    schedules = OnDemand("baton.runtime.requests.schedules")
 
 logger = logging.getLogger("baton.worker")
 
@@ -166,9 +173,7 @@ class Worker:
     async def _carry(self, scope: InvocationScope, runner: Runner, message: Message, *, alone: bool) -> str:
         ref = SagaRef.parse(message.saga)
         if ref.is_schedule:
-            from baton.runtime.requests.schedules import Ticker  # few deployments have schedules
-
-            return await Ticker(self._engine, scope).run(ref)
+            return await schedules.Ticker(self._engine, scope).run(ref)
         return await runner.run(message, alone=alone)
 
     async def _bury(

@@ -18,12 +18,18 @@ from baton.core.documents.nodes.base import REPLAN
 from baton.core.effects.toolspec import off
 from baton.core.expressions import compile_template, escape, expressions_in, lone_path
 from baton.core.graph.graph import Each, Node
+from baton.core.on_demand import OnDemand
 from baton.errors import Problem
 
 if TYPE_CHECKING:
     from baton.core.documents.compile.analysis.source import Source
     from baton.core.documents.parts.node import MapModel
     from baton.core.effects.toolspec import ToolSpec
+    from baton.core.pipelines import base
+    from baton.core.pipelines import pipeline as pipeline_module
+else:
+    base = OnDemand("baton.core.pipelines.base")
+    pipeline_module = OnDemand("baton.core.pipelines.pipeline")
 
 # The tools that take a pipeline, and whether it may send requests.
 _PIPELINES = {"std.pipeline": False, "std.http_pipeline": True}
@@ -110,20 +116,15 @@ def _is_pipeline(spec: ToolSpec, given: Mapping[str, Any]) -> bool:
     """
     if spec.name not in _PIPELINES or not isinstance(given.get("data", {}), dict):
         return False
-    from baton.core.pipelines import pipeline  # most documents have none
-
-    items = pipeline.schema(requests=_PIPELINES[spec.name])["items"]
+    items = pipeline_module.schema(requests=_PIPELINES[spec.name])["items"]
     return bool(spec.parameters["properties"]["steps"].get("items") == items)
 
 
 def _pipeline(spec: ToolSpec, steps: Any, data: Mapping[str, Any], place: str) -> Iterator[Problem]:
     """Yield the problems that the pipeline's own reader finds; it says more than a JSON Schema could."""
-    from baton.core.pipelines import pipeline
-    from baton.core.pipelines.base import PipelineFailed
-
     try:
-        pipeline.read_pipeline(steps, data, requests=_PIPELINES[spec.name])
-    except PipelineFailed as failed:
+        pipeline_module.read_pipeline(steps, data, requests=_PIPELINES[spec.name])
+    except base.PipelineFailed as failed:
         for problem in failed.problems:
             yield Problem(place + problem.path, problem.message, problem.suggestion)
 

@@ -7,7 +7,7 @@ The strategies and the failure matrix are imported only after a step has failed.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -46,6 +46,13 @@ from baton.core.log.state import (
 )
 from baton.core.log.undos import is_undo
 from baton.core.models.usage import REFUSED
+from baton.core.on_demand import OnDemand
+
+if TYPE_CHECKING:
+    from baton.core.failures.strategies import ladder, registry
+else:
+    ladder = OnDemand("baton.core.failures.strategies.ladder")
+    registry = OnDemand("baton.core.failures.strategies.registry")
 
 BUILDS_REMEMBERED = 8
 
@@ -106,15 +113,13 @@ def strategy_chosen(state: State, e: ev.StrategyChosen) -> State:
     failing = state.failing.get(slot)
     if failing is None or failing.strategy:
         return state
-    from baton.core.failures.strategies.ladder import after_step
-
     step = LadderStep(strategy=e.strategy, hint=e.hint, way=e.way)
     policies = failing.policies
     if e.policy:
         policies = {**policies, e.policy: policies.get(e.policy, 0) + 1}
     failing = replace(
         failing,
-        history=after_step(failing.history, step, now=e.at),
+        history=ladder.after_step(failing.history, step, now=e.at),
         policies=policies,
         strategy=e.strategy,
         due_at=e.due_at,
@@ -170,12 +175,10 @@ def question_closed(state: State, e: ev.QuestionClosed) -> State:
             return state
     if failing is None or failing.ask is None or failing.ask.id != e.ask:
         return state
-    from baton.core.failures.strategies.ladder import after_decision
-
     is_doubt = failing.failure.code == UNKNOWN_OUTCOME and e.action in {TRY_AGAIN, USE}
     failing = replace(
         failing,
-        history=after_decision(failing.history) if e.action == TRY_AGAIN else failing.history,
+        history=ladder.after_decision(failing.history) if e.action == TRY_AGAIN else failing.history,
         strategy="",
         ask=None,
         arguments={**failing.arguments, **e.arguments},
@@ -305,20 +308,17 @@ def resolve_incidents(state: State, build: str = "") -> State:
     """
     if not state.failing:
         return state
-    from baton.core.failures.strategies.ladder import after_decision
-    from baton.core.failures.strategies.registry import of
-
     over = [
         slot
         for slot, failing in state.failing.items()
-        if of(failing.strategy).parks and (not build or may_be_mended(failing, build))
+        if registry.of(failing.strategy).parks and (not build or may_be_mended(failing, build))
     ]
     if not over:
         return state
     state = forget_answers(state, over)
     again = dict(state.failing)
     for slot in over:
-        history = after_decision(again[slot].history)
+        history = ladder.after_decision(again[slot].history)
         again[slot] = replace(again[slot], history=history, ask=None, strategy="")
         if not build:
             again[slot] = replace(again[slot], builds=(), incident="")

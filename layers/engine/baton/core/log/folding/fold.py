@@ -6,7 +6,7 @@ an event whose tokens are gone, whose wait is closed or whose key is known chang
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import reduce
 from typing import Any, cast
 
@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from baton.core.log import events as ev
 from baton.core.log.folding.failure_folds import (
     attempt_failed,
+    forget_answers,
     notice_due,
     notices_sent,
     question_claimed,
@@ -57,7 +58,6 @@ from baton.core.log.folding.received import (
 from baton.core.log.folding.undo_folds import (
     after_undoing,
     child_undone,
-    clear_open_work,
     doubtful,
     link_undoable,
     question_closed,
@@ -71,8 +71,6 @@ from baton.core.log.folding.undo_folds import (
     with_keys,
 )
 from baton.core.log.folding.whole_folds import (
-    consume,
-    emit,
     fold_abandoned,
     fold_cancelled,
     fold_limited,
@@ -80,15 +78,18 @@ from baton.core.log.folding.whole_folds import (
     fold_resumed,
     stop_saga,
 )
-from baton.core.log.folding.workflow_limits import pay, with_models
-from baton.core.log.scopes import Map, failure_for_model, is_turn
+from baton.core.log.folding.workflow_limits import count_node, pay, with_models
+from baton.core.log.scopes import Map, failure_for_model, is_turn, with_late
 from baton.core.log.state import (
     UNKNOWN_OUTCOME,
     Origin,
     State,
     Used,
+    carriers,
+    clear_open_work,
     owner_of,
     slot_of,
+    with_progress,
     without,
 )
 from baton.errors import CorruptLog
@@ -124,6 +125,127 @@ def closed(before: State, entry: ev.Entry, after: State) -> State:
 def apply(state: State, event: ev.Event) -> State:
     """Return the state after one event of an entry, versions aside."""
     return _TABLE[type(event)](state, event)
+
+
+def emit(
+    state: State,
+    emits: tuple[ev.Token, ...],
+    gone: Collection[str] = (),
+    blame: tuple[ev.Failure, ...] = (),
+    carried_by: Collection[tuple[str, str]] = (),
+) -> dict[str, Any]:
+    """Return the tokens in flight once these are emitted and those at the slots `gone` are removed.
+
+    Those of `carried_by` (sender, receiver) carry `blame`.
+    """
+    tokens = state.tokens.copy()
+    for slot in gone:
+        tokens.pop(slot, None)
+    errors, closed = without(state.errors, gone), without(state.closed, gone)
+    for token in emits:
+        slot = slot_of(token.dst, token.iteration)
+        if slot in closed:
+            closed = {**closed, slot: tuple(src for src in closed[slot] if src != token.src)}
+        elif token.src not in tokens.get(slot, ()):
+            tokens[slot] = {**tokens.get(slot, {}), token.src: token.alive}
+            if carried_by and (token.src, token.dst) in carried_by:
+                errors = {**errors, slot: {**errors.get(slot, {}), token.src: blame}}
+    return {"tokens": tokens, "errors": errors, "closed": closed}
+
+
+def consume(
+    state: State, event: ev.Settles, output: ev.Value | None, *, stays: bool = False, **more: Any
+) -> State:
+    """Replace the tokens at the event's slot by the ones it emits; all the bookkeeping of a settled node.
+
+    A join that fired early stays closed: late tokens are absorbed, and nodes that lead only to it do not
+    begin. The end of a round removes its joins. `stays`: the work at the slot and its items go on beside the
+    nodes after it.
+    """
+    slot = slot_of(event.node, event.iteration, event.item)
+    if slot not in state.tokens:
+        return state
+    if event.fault is not None and not event.emits:
+        # Its tokens stay, so that a fork from here begins with this node and not behind it.
+        return stop_saga(state, failure=state.failure or event.fault)
+    if event.ends:  # as above
+        return state if state.is_stopping else stop_saga(state, result=output)
+    still_closed = state.closed.get(slot)
+    gone = set(event.drops) if stays else {slot, *event.drops}
+    if state.items and (not event.item or event.drops):
+        gone |= {one for one in state.items if owner_of(one) in gone}
+    if still_closed is not None:
+        state = replace(state, closed=without(state.closed, (slot,)))
+    news = emit(state, event.emits, gone, event.errors, carriers(event))
+    if still_closed is not None and slot not in event.drops:
+        news["closed"] = {**news["closed"], slot: still_closed}
+    outputs, previous = state.outputs, state.previous
+    if output is not None and not event.item:
+        outputs = {**outputs, event.node: output}
+    if event.carry:
+        previous = {**previous, **{key: outputs[key.partition("/")[2]] for key in event.carry}}
+    if event.forget:
+        outputs, previous = without(outputs, event.forget), without(previous, event.forget)
+    news |= _counted(state, event) | _emptied(state, gone, event)
+    if event.item:
+        news |= _of_item(state, event, slot, output)
+    if state.signals:
+        state = forget_answers(state, gone)
+    # Any progress: the saga as a whole is not stuck.
+    news |= {"outputs": outputs, "previous": previous, "recovery": with_progress(state.recovery, gone)}
+    return replace(state, **news, **more)
+
+
+def _of_item(state: State, event: ev.Settles, slot: str, output: ev.Value | None) -> dict[str, Any]:
+    """Return the items with the output of this one; for a map that has gone on, the numbers of
+    ended items.
+    """
+    owner = owner_of(slot)
+    work = state.open.get(owner)
+    if not isinstance(work, Map) or work.late is None:
+        return {"items": {**state.items, slot: output}}
+    work = with_late(work, succeeded=not isinstance(event, ev.StepFailed))
+    return {"items": without(state.items, (slot,)), "open": {**without(state.open, (slot,)), owner: work}}
+
+
+def _counted(state: State, event: ev.Settles) -> dict[str, Any]:
+    is_run = not isinstance(event, ev.NodeSkipped | ev.MapEnded) and not event.item
+    news: dict[str, Any] = {"used": count_node(state.used, event, is_run=is_run)} if state.used else {}
+    if is_run:
+        news["counts"] = replace(state.counts, steps=state.counts.steps + 1)
+    return news
+
+
+def _emptied(state: State, gone: Collection[str], event: ev.Settles) -> dict[str, Any]:
+    """Return the maps by slot without those that are `gone`, and with the pause that begins; a saga of plain
+    steps has none.
+    """
+    news: dict[str, Any] = {}
+    for name in (
+        "open",
+        "approved",
+        "items",
+        "begun",
+        "first_started_at",
+        "failing",
+        "held",
+        "corrections",
+        "pauses",
+    ):
+        if known := getattr(state, name):
+            news[name] = without(known, gone)
+    if event.paused is not None:
+        (token,) = event.emits
+        left = news.get("pauses", state.pauses)
+        news["pauses"] = {**left, slot_of(token.dst, token.iteration): event.paused}
+    if state.admitted:
+        news["admitted"] = tuple(other for other in state.admitted if other not in gone)
+    if state.open:
+        orphans = tuple(
+            work.orphan for key, work in state.open.items() if key in gone and work.orphan is not None
+        )
+        news["orphaned_children"] = state.orphaned_children + orphans
+    return news
 
 
 def _started(state: State, e: ev.SagaStarted) -> State:
@@ -261,7 +383,8 @@ def _forked(state: State, e: ev.Forked) -> State:
 
 
 def _ended(state: State, e: ev.SagaEnded) -> State:
-    state = after_undoing(state)
+    if state.undo.work is not None:
+        state = after_undoing(state)
     return replace(state, **clear_open_work(state), ended=e, result=None, orphaned_children=())
 
 

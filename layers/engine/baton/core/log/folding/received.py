@@ -212,18 +212,6 @@ def heartbeat_heard(state: State, e: ev.CallbackHeartbeat) -> State:
     return replace(state, open={**state.open, slot: replace(work, heard_at=e.at)})
 
 
-_NO_CRASHES = Recovery()
-
-
-def with_progress(recovery: Recovery, gone: Collection[str]) -> Recovery:
-    """Return the recovery after a node is settled: the crashes before are forgotten."""
-    if recovery == _NO_CRASHES:
-        return recovery
-    running = tuple(slot for slot in recovery.possibly_running if slot not in gone)
-    deaths = {slot: count for slot, count in recovery.deaths.items() if slot not in gone}
-    return Recovery(epoch=recovery.epoch, possibly_running=running, deaths=deaths)
-
-
 def without_running(recovery: Recovery, slot: str) -> Recovery:
     """Return the recovery without this slot: the log has its result, so it is not at work."""
     running = tuple(other for other in recovery.possibly_running if other != slot)

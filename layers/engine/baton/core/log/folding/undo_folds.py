@@ -9,10 +9,19 @@ from msgspec.structs import replace
 from baton.core.failures.codes import class_of
 from baton.core.log import events as ev
 from baton.core.log.folding.failure_folds import question_closed as answered
-from baton.core.log.folding.received import with_progress
 from baton.core.log.folding.workflow_limits import pay
 from baton.core.log.questions import TRY_AGAIN, USE
-from baton.core.log.state import UNKNOWN_OUTCOME, Failing, State, item_of, node_of, slot_of, without
+from baton.core.log.state import (
+    UNKNOWN_OUTCOME,
+    Failing,
+    State,
+    clear_open_work,
+    item_of,
+    node_of,
+    slot_of,
+    with_progress,
+    without,
+)
 from baton.core.log.undos import (
     KEYS_KEPT,
     NAMED_IN_STATE,
@@ -114,29 +123,6 @@ def _named(undo: Undoable, slots: tuple[str, ...], more: int = 0) -> Undoable:
     known = tuple(dict.fromkeys((*undo.doubtful, *slots)))
     more += max(len(known) - NAMED_IN_STATE, 0)
     return replace(undo, doubtful=known[:NAMED_IN_STATE], more_doubtful=undo.more_doubtful + more)
-
-
-def clear_open_work(state: State) -> dict[str, Any]:
-    """Return the fields that a saga empties once it goes no further."""
-    return {
-        "tokens": {},
-        "errors": {},
-        "closed": {},
-        "admitted": (),
-        "begun": {},
-        "first_started_at": {},
-        "failing": {},
-        "held": {},
-        "corrections": {},
-        "outputs": {},
-        "previous": {},
-        "open": {},
-        "approved": {},
-        "items": {},
-        "made": {},
-        "signals": (),
-        "recovery": replace(state.recovery, interruptions={}, possibly_running=(), deaths={}),
-    }
 
 
 def undo_began(state: State, e: ev.UndoBegan) -> State:
@@ -368,8 +354,7 @@ def after_undoing(state: State) -> State:
     Effects that may have happened are not repeated: their old keys find them again.
     """
     undo, work = state.undo, state.undo.work
-    if work is None:
-        return state
+    assert work is not None, "the caller has looked"
     standing, crowded = undo.standing, undo.crowded
     for slot in (*undo.doubtful, *undo.unsure):
         name, iteration = node_of(slot)
@@ -388,7 +373,6 @@ def after_undoing(state: State) -> State:
 __all__ = [
     "after_undoing",
     "child_undone",
-    "clear_open_work",
     "doubtful",
     "link_undoable",
     "question_closed",

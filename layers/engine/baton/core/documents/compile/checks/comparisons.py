@@ -22,11 +22,17 @@ from baton.core.documents.compile.checks.known import follow_path
 from baton.core.expressions import ExpressionError, Path, lone_path, nearest, parse
 from baton.core.failures.codes import CLASSES
 from baton.core.failures.names import code_of
+from baton.core.on_demand import OnDemand
 from baton.errors import Problem
 
 if TYPE_CHECKING:
+    from baton.core.conditions import cel, celnames, reading
     from baton.core.conditions.celnames import Tree
     from baton.core.documents.compile.analysis.source import Source
+else:
+    cel = OnDemand("baton.core.conditions.cel")
+    celnames = OnDemand("baton.core.conditions.celnames")
+    reading = OnDemand("baton.core.conditions.reading")
 
 _OPERATORS = {
     "_==_": "==", "_!=_": "!=", "_<_": "<", "_<=_": "<=", "_>_": ">", "_>=_": ">=", "@in": "in",
@@ -133,9 +139,7 @@ def _hint(left: _Side, right: _Side) -> str:
 
 def _compared(source: Source, leaf: Condition, node: str) -> Iterator[tuple[str, _Side, _Side]]:
     if isinstance(leaf, Cel):
-        from baton.core.conditions.cel import cel_plan
-
-        yield from _in_tree(source, cel_plan(leaf.expression).tree, node, frozenset())
+        yield from _in_tree(source, cel.cel_plan(leaf.expression).tree, node, frozenset())
     elif isinstance(leaf, Compare):
         yield leaf.operator, _side(source, leaf.left, node), _side(source, leaf.right, node)
     elif isinstance(leaf, JsonPath) and leaf.operator in {"==", "!=", *ORDERINGS}:
@@ -174,24 +178,22 @@ def _of_path(source: Source, path: Path, node: str) -> _Side:
 def _in_tree(
     source: Source, tree: Tree, node: str, bound: frozenset[str]
 ) -> Iterator[tuple[str, _Side, _Side]]:
-    from baton.core.conditions.celnames import CelCall, CelField, CelMacro, Items
-
-    if isinstance(tree, CelCall):
+    if isinstance(tree, celnames.CelCall):
         operator = _OPERATORS.get(tree.function)
-        if operator == "in" and isinstance(tree.args[1], Items) and tree.args[1].items:
+        if operator == "in" and isinstance(tree.args[1], celnames.Items) and tree.args[1].items:
             yield from _in_list(source, tree.args[0], tree.args[1].items, node, bound)
         elif operator is not None and operator != "in":
             left, right = (_of_tree(source, arg, node, bound) for arg in tree.args)
             yield operator, left, right
         inner: tuple[Tree, ...] = tree.args
-    elif isinstance(tree, CelMacro):
+    elif isinstance(tree, celnames.CelMacro):
         yield from _in_tree(source, tree.over, node, bound)
         bound |= {tree.variable, tree.result}
         inner = (tree.goes_on, tree.step, tree.end)
-    elif isinstance(tree, Items):
+    elif isinstance(tree, celnames.Items):
         inner = tree.items
     else:
-        inner = (tree.operand,) if isinstance(tree, CelField) else ()
+        inner = (tree.operand,) if isinstance(tree, celnames.CelField) else ()
     for part in inner:
         yield from _in_tree(source, part, node, bound)
 
@@ -207,18 +209,15 @@ def _in_list(
 
 
 def _of_tree(source: Source, tree: Tree, node: str, bound: frozenset[str]) -> _Side:
-    from baton.core.conditions.celnames import Const, chain
-    from baton.core.conditions.reading import expression_text, path_of
-
-    if isinstance(tree, Const) and tree.type:
+    if isinstance(tree, celnames.Const) and tree.type:
         values = (tree.value,) if tree.value is not None else None
         text = _json(tree.value) if values else tree.type
         return _Side(text, frozenset({tree.type}), values, is_literal=True)
-    named = chain(tree, bound)
+    named = celnames.chain(tree, bound)
     if named is None:
         return _Side("", _ANY)
     try:
-        path = path_of(expression_text(*named))
+        path = reading.path_of(reading.expression_text(*named))
     except ExpressionError:
         return _Side("", _ANY)
     return _of_path(source, path, node)

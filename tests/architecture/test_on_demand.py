@@ -1,0 +1,62 @@
+"""What few sagas need is loaded in one way: a module named in `OnDemand`, not an import inside a function."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import baton
+from baton.core.on_demand import OnDemand
+
+ENGINE = Path(baton.__file__).parent
+FILES = [file for room in ("core", "runtime") for file in sorted((ENGINE / room).rglob("*.py"))]
+IMPORTS_IN_FUNCTIONS = 21
+"""The number of them in core and runtime, most of libraries. It may only go down."""
+
+
+def _in_functions(node: ast.AST, *, is_inside: bool = False) -> Iterator[ast.AST]:
+    for child in ast.iter_child_nodes(node):
+        if is_inside and isinstance(child, ast.Import | ast.ImportFrom):
+            yield child
+        is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
+        yield from _in_functions(child, is_inside=is_inside or is_function)
+
+
+def test_imports_inside_functions_become_no_more() -> None:
+    found = [
+        f"{file.relative_to(ENGINE)}:{one.lineno}"  # type: ignore[attr-defined]  # a statement has its line
+        for file in FILES
+        for one in _in_functions(ast.parse(file.read_text(encoding="utf-8")))
+    ]
+    assert len(found) == IMPORTS_IN_FUNCTIONS, found
+
+
+def test_a_module_on_demand_is_the_one_that_types_are_checked_against() -> None:
+    differs = []
+    for file in FILES:
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.If) and node.orelse:
+                checked = {
+                    one.asname or one.name: f"{statement.module}.{one.name}"
+                    for statement in node.body
+                    if isinstance(statement, ast.ImportFrom)
+                    for one in statement.names
+                }
+                for statement in node.orelse:
+                    match statement:
+                        case ast.Assign(
+                            targets=[ast.Name(id=name)],
+                            value=ast.Call(func=ast.Name(id="OnDemand"), args=[ast.Constant(value=module)]),
+                        ) if checked.get(name) != module:
+                            differs.append(f"{file.relative_to(ENGINE)}: {name}")
+    assert differs == []
+
+
+def test_a_module_on_demand_is_imported_once_and_stays_the_same() -> None:
+    import baton.core.money as money
+
+    there = OnDemand("baton.core.money")
+    assert vars(there) == {"_module": "baton.core.money"}
+    assert there.dollars is money.dollars
+    assert vars(there) is vars(money)
