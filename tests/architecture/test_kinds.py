@@ -92,7 +92,7 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     # The word of another engine for all nodes.
     "core/documents/compile/checks/expressions.py": {"task"},
     # The field that names a graph of the document; the graph of a version.
-    "core/documents/compile/checks/named.py": {"graph"},
+    "core/documents/compile/__init__.py": {"graph"},
     "web/handlers.py": {"graph"},
     # What a node or a failure handler starts.
     # The definition of any JSON value.

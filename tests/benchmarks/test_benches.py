@@ -1,4 +1,7 @@
-"""Every bench still runs, as small as it can be: figures are not measured every day. No figure is judged here."""
+"""Every bench still runs, as small as it can be: figures are not measured every day. No figure is judged here.
+
+Those that take seconds run in `make soak`.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +40,7 @@ def test_growth_reads_what_it_wrote() -> None:
     assert sample["bytes5"] > 0
 
 
+@pytest.mark.soak
 def test_agents_read_what_they_wrote() -> None:
     sample = agent.measure(agents=2, turns=2, lengths=(2, 18), window=2)
     assert all_there(sample, agent.BENCH)
@@ -44,6 +48,7 @@ def test_agents_read_what_they_wrote() -> None:
     assert (sample["blobs short"], sample["blobs long"]) == (0, 1)
 
 
+@pytest.mark.soak
 def test_neighbours_has_a_figure_for_each_line() -> None:
     assert all_there(neighbours.measure(flood=40), neighbours.BENCH)
 
@@ -72,6 +77,7 @@ def test_the_closed_form_of_one_users_attempts_is_what_the_engine_comes_to(
     assert found > 4 * money.attempts_per_second_before(invocations, attempt_s) or invocations < 100
 
 
+@pytest.mark.soak
 @pytest.mark.ministack
 def test_money_has_a_figure_for_each_line() -> None:
     assert all_there(money.measure(seconds=1, invocations=2), money.BENCH)
@@ -81,11 +87,13 @@ def test_tail_runs() -> None:
     assert all_there(tail.measure(), tail.BENCH)
 
 
+@pytest.mark.soak
 @pytest.mark.ministack
 def test_overhead_runs_on_both_kinds_of_adapters() -> None:
     assert all_there(overhead.measure(sagas=1, http_sagas=1, steps=2, calls=1), overhead.BENCH)
 
 
+@pytest.mark.soak
 @pytest.mark.ministack
 def test_load_says_where_the_time_goes() -> None:
     sample = load.measure(sagas=2, steps=2)
@@ -93,6 +101,7 @@ def test_load_says_where_the_time_goes() -> None:
     assert sum(sample[part] for part in ("answer", "in client", "thread", "engine")) == pytest.approx(100)
 
 
+@pytest.mark.soak
 @pytest.mark.ministack
 def test_start_runs_a_saga_in_the_process_that_it_measures() -> None:
     with shipped.folder() as site:

@@ -117,7 +117,7 @@ def cast(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cast]:
         )
         cast = Cast(
             deployment,
-            chains=[deployment.start("long") for _ in range(5)],
+            chains=[deployment.start("long") for _ in range(3)],
             mixed=deployment.start("mixed"),
             killer=killer,
             neighbours=neighbours,

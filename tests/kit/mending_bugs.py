@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from baton.core.decide import retries
 from baton.core.log.folding import failure_folds
 from baton.core.log.state import Failing, State
 from baton.ports import Head, Message
@@ -44,7 +45,7 @@ def a_step_is_tried_with_any_other_code() -> Iterator[None]:
     def may(failing: Failing, build: str) -> bool:
         return bool(failing.ask is not None and build and failing.builds and build != failing.builds[-1])
 
-    with replaced(failure_folds, "may_be_mended", may):
+    with replaced(failure_folds, "may_be_mended", may), replaced(retries, "may_be_mended", may):
         yield
 
 

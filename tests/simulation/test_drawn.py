@@ -240,6 +240,16 @@ FOUND = {
             *(("read", 24, CRASH_BEFORE), ("read", 28, STALL), ("read", 50, CRASH_BEFORE)),
         ),
     ),
+    # A tool without a declared cost has spent something when the table does not answer.
+    "a cost before a fault": Schedule(
+        "asked",
+        118070009623,
+        gap_s=60,
+        late_s=9,
+        stall_s=16,
+        budget=3,
+        faults=(("write", 1, THROTTLE), ("write", 2, THROTTLE), ("write", 11, HANG)),
+    ),
     # The heir of a worker that stood still has taken its request for spent, and comes to write nothing.
     "a worker that wakes up behind its heir": Schedule(
         "thinks",

@@ -22,6 +22,7 @@ def test_a_short_run_counts_its_schedules_and_finds_nothing() -> None:
     assert (count, found) == (20, "")
 
 
+@pytest.mark.soak
 def test_a_broken_promise_is_made_small_and_told_as_a_story(says: Says) -> None:
     undisturbed(SCENARIOS["chatter"])
     plain = Schedule(
@@ -52,6 +53,7 @@ def test_a_run_that_finds_something_fails(
     assert "broke a promise" in capsys.readouterr().out
 
 
+@pytest.mark.soak
 def test_what_goes_on_for_ever_is_found_and_says_what_went_round(says: Says) -> None:
     schedule = Schedule(
         "asked",

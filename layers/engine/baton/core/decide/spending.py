@@ -177,8 +177,8 @@ def parked_notice(key: str, parked: ev.Parked, now: int) -> ev.Notice:
 def wait_for_money(state: State, slot: str, now: int, limit: str, amount: int, *, first: bool = True) -> Held:
     """Return the wait of a step until it asks again for money that others hold of a limit.
 
-    Each pause in a row is up to a half longer than the one before, so that it stays a part of what the step has
-    waited. Steps that were refused together ask again at different times.
+    Each pause in a row is up to a half longer than the one before: it stays a part of what was waited.
+    Steps that were refused together ask again at different times.
     """
     last = state.held.get(slot)
     pause = last.until - last.at if last is not None and last.limit else 0

@@ -71,7 +71,7 @@ class _Refused(Exception):
 def expand_own_kinds(document: Any, kinds: OwnKinds) -> Expansion:
     """Replace each node of an own kind of the document by the nodes that it stands for."""
     nodes = document.get("nodes") if isinstance(document, dict) else None
-    if not kinds or not isinstance(nodes, dict):
+    if not isinstance(nodes, dict):
         return Expansion(document)
     found, made = Expansion(document), _Object()
     for key in kinds.keys() & RESERVED:

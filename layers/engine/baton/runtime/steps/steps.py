@@ -411,8 +411,9 @@ class Steps:
                 held=held,
                 notices=(*news, *(halt.notices if halt is not None else ())),
             )
-        except asyncio.CancelledError:
-            if is_paid or self._take_in(state, step, spent, started):
+        except BaseException as error:  # a fault of the engine, too, after a call that has cost something
+            is_cancelled = isinstance(error, asyncio.CancelledError)
+            if is_cancelled if is_paid else self._take_in(state, step, spent, started):
                 self._ledger.abandon(state, step)
             raise
 

@@ -1,6 +1,6 @@
 """Checks of failure handling: names of hints, hooks and tools, and policies that can never be taken.
 
-Conditions of policies are in checks/expressions.py; `catch` is in analysis/edges.py.
+Conditions of policies are in checks/expressions.py; `catch` is in analysis/flow.py.
 """
 
 from __future__ import annotations

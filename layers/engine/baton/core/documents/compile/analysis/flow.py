@@ -2,6 +2,8 @@
 all paths through a graph are answered by it.
 
 Which node comes before which, and which receivers get a token together.
+Behind that: the edges of a document, and its loops, whose bodies not every edge may enter or leave.
+Circles and names that lead nowhere are in checks/control.py, values in rounds in available_outputs.py.
 Sets of nodes are integers, one bit per node: as sets of names, a chain of 10,000 would take gigabytes.
 Names and places of problems are not here.
 """
@@ -11,16 +13,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from baton.core.documents.nodes.node_model import kind_of
+from baton.core.documents.parts.failing import HandlersModel
+from baton.core.documents.read import NodeModel
 from baton.core.failures.codes import PERMANENT
 from baton.core.graph.graph import JOIN_FAILED, can_go_on
+from baton.errors import Problem
 
 if TYPE_CHECKING:
-    from baton.core.documents.compile.analysis.edges import Edges
     from baton.core.documents.parts.node import MapModel
-    from baton.core.documents.read import JoinModel, NodeModel
+    from baton.core.documents.read import JoinModel
 
 
 @dataclass(slots=True)
@@ -66,7 +72,7 @@ class Flow:
         self.behind: list[int] = []
         """For each node: all that come before it, on any path."""
         self.loops: dict[int, tuple[int, int]] = {}
-        """For each last node of a loop: the first one, and the set of all of them. Filled by loops.py."""
+        """For each last node of a loop: the first one, and the set of all of them. `Loops` fills it."""
         self.ends: set[str] = set()
         """The nodes with which the saga ends, at once or later."""
         for name in edges.order:
@@ -368,3 +374,273 @@ def _tolerated(flow: Flow) -> int:
         if spot.takes or found & bit:
             takes |= bit
     return found
+
+
+def listed_names(place: str, names: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield (JSON Pointer, name) of a field that is one name or a list of them."""
+    for index, name in enumerate(names):
+        yield (f"{place}/{index}" if len(names) > 1 else place), name
+
+
+def chosen(name: str, node: NodeModel) -> Iterator[tuple[str, str]]:
+    """Yield (JSON Pointer, name) of every node that a `branch` names."""
+    if node.branch is not None:
+        place = f"/nodes/{name}/branch"
+        for index, rule in enumerate(node.branch.rules):
+            yield from listed_names(f"{place}/rules/{index}/then", rule.then)
+        yield from listed_names(f"{place}/default", node.branch.default)
+        yield from listed_names(f"{place}/among", node.branch.among)
+
+
+def left_by(name: str, node: NodeModel) -> Iterator[tuple[str, str]]:
+    """Yield (JSON Pointer, name) of every node that `break_path` and `timeout_path` name."""
+    if node.loop is not None:
+        yield from listed_names(f"/nodes/{name}/loop/break_path", node.loop.break_path)
+        yield from listed_names(f"/nodes/{name}/loop/timeout_path", node.loop.timeout_path)
+
+
+def catch_targets(name: str, node: NodeModel) -> Iterator[tuple[str, str]]:
+    """Yield (JSON Pointer, name) of every node that a `catch` names."""
+    for index, rule in enumerate(node.catch):
+        is_short = isinstance(rule, HandlersModel)
+        place = f"/nodes/{name}/catch" if is_short else f"/nodes/{name}/catch/{index}/then"
+        yield from listed_names(place, rule.then)
+
+
+class Edges:
+    """Forward edges between existing nodes; the back edge of a loop is none of them.
+
+    Edges that can only be meant as something else are in `problems` and nowhere else.
+    """
+
+    def __init__(self, nodes: Mapping[str, NodeModel]) -> None:
+        self._nodes = nodes
+        self.problems: list[Problem] = []
+        self.written: dict[tuple[str, str], str] = {}
+        """Place where each edge, (sender, receiver), is first written."""
+        exits: dict[tuple[str, str], str] = {}
+        for name, node in nodes.items():
+            for place, before in listed_names(f"/nodes/{name}/after", node.after):
+                if self._is_way_back(before, name):
+                    self._refuse_way_back(place, before, name)
+                elif before in nodes:
+                    self.written.setdefault((before, name), place)
+            if node.branch is not None:
+                for place, to in chosen(name, node):
+                    if to in nodes:
+                        self.written.setdefault((name, to), place)
+            for place, to in (*left_by(name, node), *catch_targets(name, node)):
+                if to in nodes and (name, to) not in self.written:
+                    exits[name, to] = self.written[name, to] = place
+        self._link()
+        if self.circle and exits:
+            self._drop_exits_that_lead_back(exits)
+
+    def _is_way_back(self, tail: str, header: str) -> bool:
+        node = self._nodes.get(tail)
+        return node is not None and node.loop is not None and (node.loop.back_to or tail) == header
+
+    def _refuse_way_back(self, place: str, tail: str, header: str) -> None:
+        message = f"the loop at `{tail}` comes back here by itself"
+        self.problems.append(Problem(place, message, f"take `{tail}` out of the `after` of `{header}`"))
+
+    def _link(self) -> None:
+        before: dict[str, list[str]] = {name: [] for name in self._nodes}
+        after: dict[str, list[str]] = {name: [] for name in self._nodes}
+        for src, dst in self.written:
+            before[dst].append(src)
+            after[src].append(dst)
+        self.before = {name: tuple(sorted(names)) for name, names in before.items()}
+        self.after = {name: tuple(sorted(names)) for name, names in after.items()}
+        self.order, self.circle = self._ordered()
+
+    def _ordered(self) -> tuple[list[str], set[str]]:
+        """Return node names in the one topological order that is the same for every spelling of a document,
+        and those that stand on a circle or behind one.
+        """
+        missing = {name: len(names) for name, names in self.before.items()}
+        ready = [name for name, count in missing.items() if not count]
+        heapify(ready)
+        order: list[str] = []
+        while ready:
+            name = heappop(ready)
+            order.append(name)
+            for follower in self.after[name]:
+                missing[follower] -= 1
+                if not missing[follower]:
+                    heappush(ready, follower)
+        return order, missing.keys() - set(order)
+
+    def _drop_exits_that_lead_back(self, exits: Mapping[tuple[str, str], str]) -> None:
+        """Drop exits of loops and handlers that lead back, each with a problem of its own."""
+        wrong = [(src, dst) for src, dst in exits if self._leads_to(dst, src, exits)]
+        for src, dst in wrong:
+            place = self.written.pop((src, dst))
+            if place.startswith(f"/nodes/{src}/catch"):
+                message = (
+                    f"`{dst}` is `{src}` itself, or comes before it: a failure is handled by what comes after"
+                )
+                hint = "to try the same again write `retry`; to go round again, `loop`"
+            else:
+                message = f"`{dst}` is in the loop that this should lead out of, or comes before it"
+                hint = "name a node that comes after the loop; the way back is `back_to`"
+            self.problems.append(Problem(place, message, hint))
+        if wrong:
+            self._link()
+
+    def _leads_to(self, first: str, last: str, without: Mapping[tuple[str, str], str]) -> bool:
+        seen, look_at = {first}, [first]
+        while look_at and last not in seen:
+            name = look_at.pop()
+            new = [other for other in self.after[name] if other not in seen and (name, other) not in without]
+            seen.update(new)
+            look_at += new
+        return last in seen
+
+
+MAX_NESTED = 32
+_TOO_MANY = f"there may be {MAX_NESTED}"
+
+
+class Loops:
+    """The loops around each node. What cannot be a loop is in `problems`, and around no node."""
+
+    def __init__(self, nodes: Mapping[str, NodeModel], edges: Edges, flow: Flow) -> None:
+        self._nodes, self._edges, self._flow = nodes, edges, flow
+        self.problems: list[Problem] = []
+        self._room = MAX_NESTED * len(flow.names)
+        """Nodes that the loops may have together: with more of them, one is in more loops than there may be.
+        """
+        for name, node in nodes.items():
+            if node.loop is not None and name in flow.at and self._room >= 0:
+                self._find(name, node.loop.back_to or name)
+        if flow.loops:
+            self._nest()
+        if not self.problems:
+            # Of a loop that is none, every edge in and out would be wrong.
+            self._check_ways_in()
+            for name in flow.names:
+                self._check_ways_out(name)
+
+    def around(self, name: str) -> tuple[str, ...]:
+        """Return the last nodes of the loops around a node, outermost first."""
+        return tuple(self._flow.names[index] for index in self._flow.spots[self._flow.at[name]].around)
+
+    def _tell(self, place: str, message: str, hint: str) -> None:
+        self.problems.append(Problem(place, message, hint))
+
+    def _find(self, name: str, header: str) -> None:
+        flow = self._flow
+        if header not in flow.at:
+            return
+        first, last = flow.at[header], flow.at[name]
+        if first != last and not flow.behind[last] >> first & 1:
+            message = (
+                f"no way leads from `{header}` to `{name}`, so that it cannot be the first node of this loop"
+            )
+            hint = f"let `{name}` come after `{header}`, directly or through other nodes"
+            self._tell(f"/nodes/{name}/loop/back_to", message, hint)
+            return
+        body, look_at = 1 << first | 1 << last, [last]
+        while look_at:
+            index = look_at.pop()
+            for before in flow.spots[index].before if index != first else ():
+                if flow.behind[before] >> first & 1 and not body >> before & 1:
+                    body |= 1 << before
+                    look_at.append(before)
+        self._room -= body.bit_count()
+        if self._room < 0:
+            message = f"with this one, nodes are in more than {MAX_NESTED} loops inside each other"
+            self._tell(f"/nodes/{name}/loop", message, _TOO_MANY)
+            return
+        flow.loops[last] = first, body
+        flow.spots[last].is_tail = True
+
+    def _nest(self) -> None:
+        """Put the larger loops around the smaller.
+        Two that overlap have a node in common where one follows on the other.
+        """
+        flow = self._flow
+        around: dict[int, list[int]] = {}
+        size = {last: body.bit_count() for last, (_, body) in flow.loops.items()}
+        for last in sorted(flow.loops, key=lambda one: (-size[one], one)):
+            for index in members(flow.loops[last][1]):
+                around.setdefault(index, []).append(last)
+        told = set()
+        deepest = max(around.values(), key=len, default=[])
+        if len(deepest) > MAX_NESTED and self._room >= 0:
+            message = f"this is the innermost of {len(deepest)} loops inside each other"
+            self._tell(f"/nodes/{flow.names[deepest[-1]]}/loop", message, _TOO_MANY)
+        for index, lasts in around.items():
+            flow.spots[index].around = tuple(lasts)
+            for outer, inner in pairwise(lasts):
+                if flow.loops[inner][1] & ~flow.loops[outer][1] and (outer, inner) not in told:
+                    told.add((outer, inner))
+                    self._tell_overlap(outer, inner)
+
+    def _tell_overlap(self, one: int, other: int) -> None:
+        names, loops = self._flow.names, self._flow.loops
+        both = next(members(loops[one][1] & loops[other][1]))
+        message = (
+            f"the loops that end at `{names[one]}` and at `{names[other]}` overlap: `{names[both]}` is in both, "
+            "and neither is inside the other"
+        )
+        self._tell(
+            f"/nodes/{names[other]}/loop", message, "let one end before the other begins, or inside it"
+        )
+
+    def _check_ways_in(self) -> None:
+        flow, names = self._flow, self._flow.names
+        for index, spot in enumerate(flow.spots):
+            for before in spot.before if spot.around else ():
+                last = next(
+                    (
+                        last
+                        for last in spot.around
+                        if not flow.loops[last][1] >> before & 1 and flow.loops[last][0] != index
+                    ),
+                    None,
+                )
+                if last is not None:
+                    header = names[flow.loops[last][0]]
+                    message = (
+                        f"this leads from `{names[before]}` into the middle of the loop from `{header}` to "
+                        f"`{names[last]}`"
+                    )
+                    hint = (
+                        f"let `{header}` come after `{names[before]}`: a loop begins there and nowhere else"
+                    )
+                    self._tell(self._edges.written[names[before], names[index]], message, hint)
+
+    def _check_ways_out(self, name: str) -> None:
+        flow, node = self._flow, self._nodes[name]
+        index = flow.at[name]
+        level = flow.level(index)
+        if not level:
+            return
+        by_choice = {other for _, other in (*chosen(name, node), *catch_targets(name, node))}
+        for receiver in flow.spots[index].after:
+            other = flow.names[receiver]
+            if flow.shared(index, receiver) < level and other not in by_choice:
+                last = flow.names[flow.spots[index].around[flow.shared(index, receiver)]]
+                message = f"this leads out of the loop that ends at `{last}`, from `{name}` and whatever happens in it"
+                hint = f"let `{other}` come after `{last}`, or let `branch` choose it"
+                self._tell(self._edges.written[name, other], message, hint)
+        if node.branch is not None:
+            # What `choose` may name, it need not name together.
+            ways = choices(node, least=False)[1 if node.branch.choose is not None else 0 :]
+            for way in ways:
+                self._check_choice(name, [other for other in way if other in flow.at])
+        for rule in node.catch:
+            # A node that leads back is a problem told elsewhere, and no edge.
+            self._check_choice(name, [other for other in rule.then if (name, other) in self._edges.written])
+
+    def _check_choice(self, name: str, way: list[str]) -> None:
+        """Report a choice that both leaves a loop and stays in it."""
+        flow = self._flow
+        level = {other: flow.shared(flow.at[name], flow.at[other]) for other in way}
+        if len(set(level.values())) > 1:
+            out, stays = min(way, key=level.__getitem__), max(way, key=level.__getitem__)
+            message = f"`{out}` is outside of a loop that `{stays}` is in; they cannot be chosen together"
+            hint = "a choice stays in the loop, or leaves it with all that it names"
+            self._tell(self._edges.written[name, out], message, hint)

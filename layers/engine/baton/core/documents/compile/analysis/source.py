@@ -14,9 +14,7 @@ from baton.core.conditions.schema import check_schema
 from baton.core.conditions.schemafaults import misspelt, schema_faults
 from baton.core.conditions.schemaplan import InvalidSchema, SchemaError
 from baton.core.documents.compile.analysis.available_outputs import AvailableOutputs
-from baton.core.documents.compile.analysis.edges import Edges
-from baton.core.documents.compile.analysis.flow import Flow
-from baton.core.documents.compile.analysis.loops import Loops
+from baton.core.documents.compile.analysis.flow import Edges, Flow, Loops
 from baton.core.documents.nodes.base import NodeDocument
 from baton.core.documents.nodes.node_model import kind_of
 from baton.core.documents.read import WorkflowModel

@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING
 
 from baton.core.conditions import ConditionError, judge, names_of
 from baton.core.conditions.model import AllOf, AnyOf, Condition, Matches, Not, Python
-from baton.core.documents.compile.analysis.edges import catch_targets, chosen, left_by, listed_names
-from baton.core.documents.compile.analysis.flow import Flow, caught_ways, in_most, least_ways, most_ways
+from baton.core.documents.compile.analysis.flow import (
+    Flow,
+    catch_targets,
+    caught_ways,
+    chosen,
+    in_most,
+    least_ways,
+    left_by,
+    listed_names,
+    most_ways,
+)
 from baton.core.documents.compile.analysis.source import Source
 from baton.core.expressions import Path, escape
 from baton.core.graph.graph import graph_name
