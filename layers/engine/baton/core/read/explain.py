@@ -13,7 +13,7 @@ import msgspec
 from baton.core.expressions import iso, nearest, with_hint
 from baton.core.log import events as ev
 from baton.core.log.questions import EXPIRED
-from baton.core.log.state import node_of, slot_of
+from baton.core.log.slots import Slot, slot_of
 from baton.core.log.undos import is_undo
 from baton.core.read.places import (
     BECAME,
@@ -367,8 +367,8 @@ def _some(causes: Sequence[Cause], most: int = MOST_CAUSES) -> Sequence[Cause]:
 
 
 def _cause(cause: Cause) -> dict[str, Any]:
-    node, iteration = node_of(cause.slot)
-    return {"node": node, "iteration": list(iteration), **_moment(cause.when), "text": cause.text}
+    slot = Slot.parse(cause.slot)
+    return {"node": slot.node, "iteration": list(slot.iteration), **_moment(cause.when), "text": cause.text}
 
 
 def _moment(when: Moment | None) -> dict[str, Any]:
