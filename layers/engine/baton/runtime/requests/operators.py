@@ -26,7 +26,7 @@ from baton.core.letters import (
 from baton.core.log.state import LISTS
 from baton.core.money import UserRule, blocked_rule, limited_rule, unblocked_rule
 from baton.core.outside import is_user
-from baton.core.read.costs import user_view
+from baton.core.read.costs import User, UserPage, user_view
 from baton.core.sizes import iso
 from baton.errors import NotAllowedNow, NotFound, StoreUnavailable, Unreadable, UserError
 from baton.ports import WORK, Account, Listed, Wake
@@ -395,7 +395,7 @@ class UserService:
         self._tenant, self._by = request.caller.tenant, request.caller.by
         self._budgets, self._terms = request.engine.store.budgets, request.engine.ledger_cache.terms
 
-    async def page(self, user: str, cursor: str) -> dict[str, Any]:
+    async def page(self, user: str, cursor: str) -> UserPage:
         """Return the next users: those with a rule, then those whose sagas have not ended or ended today.
 
         user: return this user alone. A user with a rule and sagas, or with many sagas, is on several pages.
@@ -417,11 +417,11 @@ class UserService:
             names, after = await self._at_work(day, place)
         else:
             raise foreign_cursor()
-        return {
-            "day": day_text(day),
-            "users": await self._views(names, day),
-            "next": write_cursor(after.encode()) if after else None,
-        }
+        return UserPage(
+            day=day_text(day),
+            users=await self._views(names, day),
+            next=write_cursor(after.encode()) if after else None,
+        )
 
     async def _at_work(self, day: int, cursor: str) -> tuple[list[str], str]:
         """Return users of the next sagas that can have spent today: of all that have not ended,
@@ -445,26 +445,26 @@ class UserService:
         )
         return sorted(found - {""}), _SAGAS + after if after else ""
 
-    async def block(self, user: str, note: str) -> dict[str, Any]:
+    async def block(self, user: str, note: str) -> User:
         """Block a user: no saga of the user starts, and none goes on to spend.
         Raises `NotAllowedNow` where no day is counted.
         """
         return await self._change(user, partial(blocked_rule, by=self._by, note=note, now=self._clock.now()))
 
-    async def unblock(self, user: str, note: str) -> dict[str, Any]:
+    async def unblock(self, user: str, note: str) -> User:
         """Unblock a user. Raises `NotAllowedNow`."""
         return await self._change(
             user, partial(unblocked_rule, by=self._by, note=note, now=self._clock.now())
         )
 
-    async def limit(self, user: str, limit: int | None, note: str) -> dict[str, Any]:
+    async def limit(self, user: str, limit: int | None, note: str) -> User:
         """Let the user spend so much a day (micro-dollars), or (None) as much as all users.
         Raises `NotAllowedNow`.
         """
         now = self._clock.now()
         return await self._change(user, lambda there: limited_rule(there, limit, self._by, note, now))
 
-    async def _change(self, user: str, change: Callable[[UserRule], UserRule]) -> dict[str, Any]:
+    async def _change(self, user: str, change: Callable[[UserRule], UserRule]) -> User:
         """Write a change of a user's rule, again until no other operator comes between;
         then tell it to workers by the accounts of today and tomorrow.
 
@@ -486,16 +486,14 @@ class UserService:
         (view,) = await self._views([user], day, after)
         return view
 
-    async def _views(
-        self, users: Iterable[str], day: int, rule: UserRule | None = None
-    ) -> list[dict[str, Any]]:
-        waiting, found = list(users), list[dict[str, Any]]()
+    async def _views(self, users: Iterable[str], day: int, rule: UserRule | None = None) -> list[User]:
+        waiting, found = list(users), list[User]()
         for first in range(0, len(waiting), _AT_ONCE):
             found += await asyncio.gather(
                 *(self._view(user, day, rule) for user in waiting[first : first + _AT_ONCE])
             )
         return found
 
-    async def _view(self, user: str, day: int, rule: UserRule | None) -> dict[str, Any]:
+    async def _view(self, user: str, day: int, rule: UserRule | None) -> User:
         sums = await self._call(self._budgets.read, Account(self._tenant, user, day))
         return user_view(user, sums.spent, sums.reserved, rule or sums.rule, self._terms.user_day, day)

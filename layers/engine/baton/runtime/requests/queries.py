@@ -19,7 +19,15 @@ from baton.core.log.events import Value
 from baton.core.log.folding.forks import lineage_to
 from baton.core.log.labels import read_labels
 from baton.core.log.state import LISTS, State, item_of, node_of, status_of
-from baton.core.read.costs import BillingSettings, budget_view
+from baton.core.read.costs import (
+    BillingSettings,
+    Budget,
+    Cost,
+    CostPage,
+    ErrorBudgetPage,
+    ErrorBudgets,
+    budget_view,
+)
 from baton.core.read.definition_views import graph_view
 from baton.core.read.explain import explain, has_page, way
 from baton.core.read.story import Story
@@ -130,7 +138,7 @@ class Queries:
 
     # ---- money
 
-    async def budget(self) -> dict[str, Any]:
+    async def budget(self) -> Budget:
         """Return today's spending of the caller's sagas, and that of the tenant."""
         now, cache, user = self._engine.clock.now(), self._engine.ledger_cache, self._request.caller.user
         sums = tenant = Sums()
@@ -141,7 +149,7 @@ class Queries:
         both = (tenant.spent, tenant.reserved)
         return budget_view(user, sums.spent, sums.reserved, cache.terms, day_of(now), both, sums.rule)
 
-    async def costs(self, *, by: str = "", of: str = "", day: int = 0, cursor: str = "") -> dict[str, Any]:
+    async def costs(self, *, by: str = "", of: str = "", day: int = 0, cursor: str = "") -> CostPage:
         """Return the cost of the tenant's models on a day (epoch ms; 0: today), by workflow, user or model.
 
         In pages: `next` continues it. A key is on several pages; their sums add up. `of`: AWS for the cost of
@@ -156,16 +164,14 @@ class Queries:
                 raise UserError(
                     f"AWS charges nothing by {by}: ask by {BY[0]} or {BY[1]}, or for `of={MODELS}`"
                 )
-            sums, looked, after, left_out = await aws_costs(self._request, number, by, cursor)
-            return costs_page(shown_day(number), by, sums, looked, after) | {"left_out": left_out}
+            return costs_page(shown_day(number), by, *await aws_costs(self._request, number, by, cursor))
         found = await day_costs(self._engine.log, self._parts.call, self._tenant, number, by, cursor)
         return costs_page(shown_day(number), by, *found)
 
-    async def error_budgets(self, *, day: int = 0, cursor: str = "") -> dict[str, Any]:
+    async def error_budgets(self, *, day: int = 0, cursor: str = "") -> ErrorBudgetPage:
         """Return the number of sagas failed on a day (epoch ms; 0: today), and how many more may, in pages
         whose sums add up.
         """
-        from baton.core.read.costs import ErrorBudgets  # few requests ask for it
         from baton.runtime.requests.costs import rows_of_day
 
         number, percent = (
@@ -180,8 +186,13 @@ class Queries:
         looked, after = await rows_of_day(
             self._engine.log, self._parts.call, self._tenant, number, cursor, take, groups
         )
-        found = {"day": shown_day(number), "percent": percent or None, "workflows": budgets.rows()}
-        return {**found, "looked_at": looked, "next": after}
+        return ErrorBudgetPage(
+            day=shown_day(number),
+            percent=percent or None,
+            workflows=budgets.rows(),
+            looked_at=looked,
+            next=after,
+        )
 
     # ---- sagas
 
@@ -225,7 +236,7 @@ class Queries:
             raise UserError(f"after is below {len(data)}, the size of the value")
         return value_page(SCHEME + digest, data, after, MAX_SHOWN)
 
-    async def cost(self, saga: str) -> dict[str, Any]:
+    async def cost(self, saga: str) -> Cost:
         """Return the cost of a saga so far, estimated from its whole log. Raises `NotFound`, `TooLarge`."""
         opened = await self._request.open(saga)
         engine = self._engine

@@ -1,15 +1,14 @@
-"""Models of the API's answers, the source of the OpenAPI document.
+"""Models of answers that are not yet structs of core/read, for the OpenAPI document only.
 
-Import them only to make that document: models slow a cold start. Tests compare real answers with the
-document. core/read/views.py and runtime/requests/queries.py make the values. Further models are in graphs.py,
-failures.py and events.py.
+Import them only to make that document: models slow a cold start. Tests compare real answers with it. More of
+them are in failures.py, events.py and openapi.py.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, Field, WithJsonSchema
 
 from baton.core.effects.risk import ACTIONS
 from baton.core.effects.toolspec import EFFECTS
@@ -417,148 +416,6 @@ class Tools(Answer):
     tools: list[Tool]
 
 
-class DayBudget(Answer):
-    """Spending and limit of one day (UTC)."""
-
-    spent_usd: float = Field(ge=0)
-    reserved_usd: float = Field(
-        ge=0,
-        description="Amount in US dollars that is reserved for running steps or allocated to users of the tenant.",
-    )
-    limit_usd: float | None = Field(description="Limit. Null if there is none; spending is then not counted.")
-    left_usd: float | None
-    blocked_until: Time | None = Field(description="For an exhausted limit: time when work can start again.")
-
-
-class UserBudget(DayBudget):
-    """Spending and limit of one user on one day (UTC)."""
-
-    user: str
-    blocked: bool = Field(description="True if an operator has blocked the user: nothing starts.")
-
-
-class Budget(UserBudget):
-    """Spending of a user's sagas on one day (UTC), and the limits that apply."""
-
-    day: str = Field(pattern=r"^\d{4}-\d\d-\d\d$")
-    tenant: DayBudget | None = Field(
-        description="Spending and limit of the whole tenant, as reported by its users' sagas. Null if the tenant has "
-        "no limit."
-    )
-    saga_limit_usd: float | None = Field(description="Maximum cost of one saga. Null if there is no limit.")
-
-
-class User(UserBudget):
-    """Spending of a user today (UTC), and the operator's decision about the user."""
-
-    state: Literal["open", "spent", "blocked"] = Field(
-        description="`spent`: nothing further starts today. `blocked`: nothing starts until an operator unblocks "
-        "the user."
-    )
-    own_limit_usd: float | None = Field(
-        description="Daily limit of this user. Null: the limit of all users applies."
-    )
-    by: str | None = Field(description="Operator who made the last decision. Null if none has decided.")
-    at: Time | None
-    note: str | None
-
-
-class UserPage(Answer):
-    """A page of users.
-
-    Contains users with sagas that have not ended or that ended today, and users about whom an operator has
-    decided. A user can appear on several pages.
-    """
-
-    day: str = Field(pattern=r"^\d{4}-\d\d-\d\d$")
-    users: list[User]
-    next: str | None
-
-
-class CostRow(Answer):
-    """Cost of the sagas of one workflow or user, or cost of one model."""
-
-    key: str = Field(description="Name of the workflow, user or model.")
-    sagas: int = Field(ge=0)
-    input: int = Field(ge=0, description="Number of input tokens of models. 0 for costs of AWS.")
-    output: int = Field(ge=0, description="Number of output tokens of models. 0 for costs of AWS.")
-    usd: float = Field(ge=0)
-
-
-class CostPage(Answer):
-    """A page of the day's costs. A key can appear on several pages; add its sums."""
-
-    # Only those of AWS have `left_out`.
-    model_config = ConfigDict(json_schema_serialization_defaults_required=False)
-
-    day: str = Field(pattern=r"^\d{4}-\d\d-\d\d$")
-    by: str
-    costs: list[CostRow]
-    looked_at: int = Field(ge=0, description="Number of sagas on this page.")
-    next: str | None
-    left_out: list[str] | None = Field(
-        default=None,
-        description="For costs of AWS: sagas whose logs could not be read within this request. `GET "
-        "/sagas/{saga}/cost` returns the cost of each.",
-    )
-
-
-class Priced(Answer):
-    """Prices used for the estimate."""
-
-    region: str
-    date: str
-
-
-class Dollars(Answer):
-    """Costs in US dollars."""
-
-    total: float = Field(ge=0)
-    aws: float = Field(ge=0)
-    models: float = Field(ge=0)
-
-
-class CostLine(BaseModel):
-    """Quantity and cost of one item."""
-
-    what: str
-    quantity: float = Field(ge=0)
-    unit: str
-    usd: float = Field(ge=0)
-
-
-class ModelLine(CostLine):
-    """Use of one model by one node. `what` is the name of the model."""
-
-    node: str
-    requests: int = Field(ge=0)
-    input: int = Field(ge=0, description="Number of input tokens.")
-    cached: int = Field(
-        ge=0,
-        description="Number of input tokens that the provider served from its cache. `input` includes them.",
-    )
-    output: int = Field(ge=0, description="Number of output tokens, including reasoning.")
-
-
-class Cost(Answer):
-    """Estimated cost of a saga, computed from its log and dated prices."""
-
-    saga: str
-    status: Status
-    estimated: Literal[True]
-    priced: Priced
-    usd: Dollars
-    aws: list[CostLine]
-    models: list[ModelLine]
-    steps: int = Field(ge=0)
-    agent_steps: int = Field(ge=0, description="Turns and tool calls of agents, which are part of `steps`.")
-    invocations: int = Field(ge=0)
-    usd_per_million_steps: float | None = Field(
-        description="Estimated AWS cost in US dollars of one million steps of this mix, including steps of "
-        "agents."
-    )
-
-
 State = Literal["closed", "open", "half_open"]
 
 
@@ -603,30 +460,6 @@ class BreakerPage(Answer):
 
     breakers: list[Breaker]
     next: Cursor
-
-
-class ErrorBudget(Answer):
-    """Ended sagas of a workflow. Cancelled sagas are not counted."""
-
-    key: str = Field(description="Name of the workflow.")
-    completed: int = Field(ge=0)
-    failed: int = Field(ge=0)
-    allowed: int | None = Field(description="Number of sagas that may fail. Null without an error budget.")
-    left: int | None = Field(
-        description="Number of sagas that may still fail. Negative if more sagas have failed than the budget allows."
-    )
-
-
-class ErrorBudgetPage(Answer):
-    """A page of the day's sagas. A workflow can appear on several pages; add its sums."""
-
-    day: str = Field(pattern=r"^\d{4}-\d\d-\d\d$")
-    percent: float | None = Field(
-        description="Percentage of sagas that may fail. Null without an error budget."
-    )
-    workflows: list[ErrorBudget]
-    looked_at: int = Field(ge=0, description="Number of sagas on this page.")
-    next: str | None
 
 
 _WORDS = (STARTED, SKIPPED, MISSED, REFUSED, FAILED, TRIGGERED)
