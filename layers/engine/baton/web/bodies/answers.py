@@ -1,7 +1,7 @@
 """Models of answers that are not yet structs of core/read, for the OpenAPI document only.
 
 Import them only to make that document: models slow a cold start. Tests compare real answers with it. More of
-them are in failures.py, events.py and openapi.py.
+them are in failures.py and events.py.
 """
 
 from __future__ import annotations
