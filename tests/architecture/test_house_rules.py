@@ -31,7 +31,6 @@ SHORT = {
     "adapters/ses_mailer.py": "a port's adapter with a client of its own",
     "core/documents/parts/naming.py": "all functions load it, and no pydantic with it",
     "core/documents/yaml_text.py": "loads the YAML library, which only those who write documents need",
-    "core/read/answers.py": "the base of all answers",
     "core/read/day_costs.py": "the command line loads it without a library",
     "core/sizes.py": "every room of the core stands on it",
     "core/version.py": "the release writes it",

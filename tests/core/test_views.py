@@ -32,12 +32,13 @@ from tests.core.build import (
     tool_spec,
     wait,
 )
+from tests.kit.views import as_json
 
 AT = "2023-11-14T22:13:20.000Z"
 
 
-def view(saga: Saga) -> dict[str, Any]:
-    return saga_view(saga.state, saga.program)
+def view(saga: Saga) -> Any:
+    return as_json(saga_view(saga.state, saga.program))
 
 
 def test_a_time_is_iso_8601_in_utc_with_milliseconds() -> None:
@@ -63,6 +64,7 @@ def test_a_saga_that_has_just_begun() -> None:
         "active": [{"node": "n0", "iteration": [], "state": "ready"}],
         "cancelling": False, "result": None, "error": None, "invocations": 0, "revivals": 0, "interruptions": 0,
         "spent_usd": 0.0, "budget_usd": None, "failing": [], "questions": [], "parked": None, "undo": None, "limits": [],
+        "large_result": None, "parent": None, "handles": None, "failure_handler": None,
         "on_failure": {"steps": "fails", "nodes": {}},
     }  # fmt: skip
 

@@ -8,12 +8,27 @@ from typing import Any
 
 import msgspec
 
+from baton.core.read import explain as core
+from baton.core.read.story import Story
 from baton.runtime.requests.queries import Queries
 
 
 def as_json(answer: Any) -> Any:
     """Return the answer as its JSON reads: an object is a dict."""
     return msgspec.to_builtins(answer)
+
+
+ABOUT: dict[str, Any] = {"saga": "s1", "workflow": "w", "status": "running", "version": 1, "branch": 0}
+
+
+def explain(story: Story, node: str, room: int) -> core.Explanation:
+    """Explain a node of a story that no saga of a store has."""
+    return core.explain(story, node, room, **ABOUT)
+
+
+def way(story: Story, after: int, limit: int, room: int) -> core.Way:
+    """Return the path of a story that no saga of a store has."""
+    return core.way(story, after, limit, room, **ABOUT)
 
 
 class JsonAnswers:

@@ -16,7 +16,8 @@ from pydantic import BaseModel, Field
 from pydantic.json_schema import models_json_schema
 
 from baton.core.documents.schema import document_schema, unwrap_descriptions
-from baton.core.read import costs
+from baton.core.read import answers as shared
+from baton.core.read import costs, definition_views, explain, places, views
 from baton.core.read.answers import View
 from baton.core.version import VERSION
 from baton.settings import ApiSettings
@@ -248,7 +249,11 @@ class Registered(Answer):
 
 # The answers by name, for the table of routes names them only: it is read at every cold start.
 _ANSWERS = {
-    **{name: value for file in (answers, events, failures, costs) for name, value in vars(file).items()},
+    **{
+        name: value
+        for file in (answers, events, failures, costs, definition_views, explain, places, shared, views)
+        for name, value in vars(file).items()
+    },
     **globals(),
 }
 _REF = "#/components/schemas/"

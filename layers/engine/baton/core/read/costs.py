@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from baton.core.decide.spending import SpendingLimits, day_text, end_of
@@ -264,9 +265,9 @@ class CostPage(View):
     looked_at: Annotated[Count, "Number of sagas on this page."]
     next: str | None
     left_out: Annotated[
-        list[str] | None,
+        list[str] | UnsetType,
         "For costs of AWS: sagas whose logs could not be read within this request. `GET /sagas/{saga}/cost` returns the cost of each.",
-    ] = None
+    ] = UNSET
 
 
 class Priced(View):

@@ -6,7 +6,7 @@ Everything that draws a workflow draws this: `baton check`, `baton workflows`, t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -21,6 +21,7 @@ from baton.core.graph.graph import Cap, Catch, Graph, Handler, Node, Pause, grap
 from baton.core.money import MICRO
 from baton.core.nodes.base import Kinds
 from baton.core.nodes.registry import KINDS
+from baton.core.read.answers import View
 
 
 def control_view(node: Node) -> dict[str, Any]:
@@ -88,6 +89,13 @@ def failure_rules(graph: Graph) -> list[str]:
     return [rule_in_words(rule) for rule in rules]
 
 
+STATES: Final = dict.fromkeys(
+    (
+        *("joining", "waiting", "ready", "held", "retrying", "asking", "running"),
+        *(kind.active for kind in KINDS.values()),
+    )
+)
+"""States of a node that has not ended."""
 UNITS: Final = {"wall_time": "wall_time_ms", "cost": "cost_usd"}
 
 
@@ -185,7 +193,14 @@ Steps = list[tuple[Strategy, str]]
 """Strategies, with what is said of each."""
 
 
-def foretold(program: Program, *, handled: bool = False, last: str = "") -> dict[str, Any]:
+class OnFailure(View):
+    """Action after a step has failed permanently, that is, after its retries and alternatives."""
+
+    steps: Annotated[str, "Action for a step without rules of its own. Empty if there is none."]
+    nodes: Annotated[dict[str, str], "Nodes with other actions, by name. Contains at most 20 nodes."]
+
+
+def foretold(program: Program, *, handled: bool = False, last: str = "") -> OnFailure:
     """Return the treatment of a failure after retries and alternatives, for the tasks of the graph.
 
     `steps` is the treatment by a task without rules of its own, empty where the graph has no such task.
@@ -213,7 +228,7 @@ def foretold(program: Program, *, handled: bool = False, last: str = "") -> dict
             nodes[node.name] = own
             if len(nodes) == MOST:
                 break
-    return {"steps": steps if is_said or len(nodes) == MOST else "", "nodes": nodes}
+    return OnFailure(steps=steps if is_said or len(nodes) == MOST else "", nodes=nodes)
 
 
 def by_class(program: Program) -> dict[str, Any]:

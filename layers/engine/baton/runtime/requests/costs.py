@@ -8,6 +8,7 @@ from contextlib import aclosing
 from typing import Annotated, Final
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from baton.core.limits import DAY_MS
 from baton.core.log.codec import decode_entry
@@ -165,7 +166,12 @@ def _read(cursor: str, named: str, parts: int, within: tuple[int, int]) -> tuple
 
 
 def costs_page(
-    day: str, by: str, sums: DayCosts, looked: int, cursor: str | None, left_out: list[str] | None = None
+    day: str,
+    by: str,
+    sums: DayCosts,
+    looked: int,
+    cursor: str | None,
+    left_out: list[str] | UnsetType = UNSET,
 ) -> CostPage:
     """Return a page of `GET /costs`."""
     return CostPage(day=day, by=by, costs=sums.rows(), looked_at=looked, next=cursor, left_out=left_out)

@@ -19,6 +19,7 @@ from baton.core.log.events import Value
 from baton.core.log.folding.forks import lineage_to
 from baton.core.log.labels import read_labels
 from baton.core.log.state import LISTS, State, item_of, node_of, status_of
+from baton.core.read.answers import LargeValue
 from baton.core.read.costs import (
     BillingSettings,
     Budget,
@@ -29,9 +30,9 @@ from baton.core.read.costs import (
     budget_view,
 )
 from baton.core.read.definition_views import graph_view
-from baton.core.read.explain import explain, has_page, way
+from baton.core.read.explain import Explanation, Way, explain, has_page, way
 from baton.core.read.story import Story
-from baton.core.read.views import entry_view, handler_view, saga_view, tool_view
+from baton.core.read.views import Saga, entry_view, handler_view, saga_view, tool_view
 from baton.core.sizes import iso
 from baton.errors import CorruptLog, NotFound, TooLarge, UserError
 from baton.ports import Clock, Definition, Head, Listed, LiveTexts, Log, SagaRef, Sums
@@ -196,19 +197,18 @@ class Queries:
 
     # ---- sagas
 
-    async def show(self, saga: str) -> dict[str, Any]:
+    async def show(self, saga: str) -> Saga:
         """Return the saga's view, folded from its log. Raises `NotFound`."""
 
         opened = await self._request.open(saga)
         state = opened.history.state
         output = state.ended.output if state.ended else Value()
         is_shown = output.size <= MAX_SHOWN
-        return {
-            **saga_view(state, opened.program, self._engine.tools),
-            "result": await self._content(output) if is_shown else None,
-            "large_result": None if is_shown else {"ref": output.ref, "size": output.size},
-            **await related_sagas(self._engine, self._parts, opened.head.ref, state),
-        }
+        view = saga_view(state, opened.program, self._engine.tools)
+        view.result = await self._content(output) if is_shown else None
+        view.large_result = None if is_shown else LargeValue(ref=output.ref, size=output.size)
+        await add_related_sagas(view, self._engine, self._parts, opened.head.ref, state)
+        return view
 
     async def live(self, saga: str) -> dict[str, Any]:
         """Return the texts that the models of a saga are writing just now. Raises `NotFound`."""
@@ -244,7 +244,7 @@ class Queries:
             engine.log, self._parts.call, engine.clock, opened, BillingSettings.of(engine.limits)
         )
 
-    async def way(self, saga: str, after: int, limit: int) -> dict[str, Any]:
+    async def way(self, saga: str, after: int, limit: int) -> Way:
         """Return the path of a saga, in the order in which its nodes were settled, in pages: `next` continues
         it.
 
@@ -255,16 +255,16 @@ class Queries:
         story = await story_of(
             engine.log, self._parts.call, engine.clock, opened, lambda story: has_page(story, after, limit)
         )
-        return {**_named(opened), **way(story, after, limit, MAX_SHOWN)}
+        return way(story, after, limit, MAX_SHOWN, **_named(opened))
 
-    async def explain(self, saga: str, node: str) -> dict[str, Any]:
+    async def explain(self, saga: str, node: str) -> Explanation:
         """Explain for each round of a node why it ran, or did not.
         Raises `NotFound` with the nearest name, `TooLarge`.
         """
         opened = await self._request.open(saga)
         engine = self._engine
         story = await story_of(engine.log, self._parts.call, engine.clock, opened)
-        return {**_named(opened), **explain(story, node, MAX_SHOWN)}
+        return explain(story, node, MAX_SHOWN, **_named(opened))
 
     async def events(self, saga: str, after: int, limit: int) -> dict[str, Any]:
         """Return a page of the log, in the order of versions, over all branches. `next` continues it.
@@ -435,21 +435,20 @@ def _name(cursor: str) -> str:
     return name
 
 
-async def related_sagas(engine: Engine, scope: InvocationScope, ref: SagaRef, state: State) -> dict[str, Any]:
-    """Return the sagas related to this one.
+async def add_related_sagas(
+    view: Saga, engine: Engine, scope: InvocationScope, ref: SagaRef, state: State
+) -> None:
+    """Add the sagas related to this one.
     A handler has no parent: the saga that failed does not wait for it. Its status is in its own head.
     """
-    parent = SagaRef.parse(of).id if (of := state.origin.parent) else None
-    is_handler = parent is None and ref.id.endswith(f".{HANDLER}")
-    handler, status = handler_view(state), None
-    if handler is not None and handler["saga"]:
-        head = await scope.call(engine.log.read_head, SagaRef(ref.tenant, handler["saga"]))
-        status = head.status if head is not None else None
-    return {
-        "parent": parent,
-        "handles": ref.id.rsplit(".", 2)[0] if is_handler else None,
-        "failure_handler": handler and handler | {"status": status},
-    }
+    view.parent = SagaRef.parse(of).id if (of := state.origin.parent) else None
+    view.handles = (
+        ref.id.rsplit(".", 2)[0] if view.parent is None and ref.id.endswith(f".{HANDLER}") else None
+    )
+    view.failure_handler = handler = handler_view(state)
+    if handler is not None and handler.saga:
+        head = await scope.call(engine.log.read_head, SagaRef(ref.tenant, handler.saga))
+        handler.status = head.status if head is not None else None
 
 
 WATCHES_MS = 30_000

@@ -17,20 +17,13 @@ from baton.core.log.events import Event
 from baton.core.nodes.registry import KINDS
 from baton.core.schedules import FAILED, MISSED, REFUSED, SKIPPED, STARTED, TRIGGERED
 from baton.web.bodies.failures import (
-    ITEM,
-    LABEL,
     Answer,
     Cursor,
-    FailingStep,
-    FailureHandler,
     OpenAnswer,
-    ParkedAs,
-    Question,
     Schema,
     SparseAnswer,
     Status,
     Time,
-    Undoing,
 )
 
 STATES = dict.fromkeys(
@@ -163,147 +156,6 @@ class CalledBack(Answer):
     heartbeat_by: Time | None = Field(
         description="For a heartbeat: time when the next heartbeat is due. Null if no heartbeat is required."
     )
-
-
-class ActiveNode(SparseAnswer):
-    """A node that has not ended."""
-
-    node: str
-    iteration: list[int]
-    item: str = Field("", description=ITEM)
-    label: str = Field("", description=LABEL)
-    state: Annotated[str, WithJsonSchema({"type": "string", "enum": list(STATES)})]
-    turn: int | None = Field(None, description="For a running agent: number of the current turn.")
-    calls: int | None = Field(None, description="For a running agent: number of tool calls so far.")
-    tokens: int | None = Field(
-        None, description="For a running agent: tokens in its requests and answers so far."
-    )
-    alternative: int | None = Field(
-        None, description="For a replanned step: number of the alternative in use."
-    )
-    signal: str | None = Field(None, description="Signal that the node waits for.")
-    until: Time | None = Field(None, description="Time when the wait ends without a signal.")
-    breaker: str = Field("", description="Open circuit breaker; `until` is the time of the next check.")
-    limit: str = Field(
-        "",
-        description="Code of the limit of money whose rest others hold, such as `budget_saga`; `until` is the time"
-        " when the node asks again.",
-    )
-    needs_usd: float = Field(0, description="Dollars of `limit` that the node needs.")
-    callback: str = Field(
-        "", description="Identifier of the callback that the node waits for. It is not the callback's token."
-    )
-    since: Time | None = Field(
-        None,
-        description="Time when the tool handed over its work, or when the circuit breaker or the limit last"
-        " blocked the node.",
-    )
-    heard_at: Time | None = Field(
-        None,
-        description="Time of the last heartbeat. Before the first heartbeat: time when the tool handed over its "
-        "work.",
-    )
-    heartbeat_by: Time | None = Field(None, description="Time when the next heartbeat is due.")
-    payload: Schema | None = Field(None, description="JSON Schema of the signal's payload, if declared.")
-    most_rounds: list[int] = Field(
-        [], description="Maximum rounds of each enclosing loop. `iteration` counts them from 0."
-    )
-    saga: str = Field("", description="Child saga that the node waits for.")
-    waits_for: list[str] = Field([], description="Nodes whose edges into this node are not decided.")
-
-
-class SagaError(Answer):
-    """Failure that ended a saga."""
-
-    code: str
-    message: str
-    node: str
-    kind: str = Field(
-        description="Class of the failure: transient, recoverable, user_resolvable, permanent, catastrophic or "
-        "unknown."
-    )
-    says: str = Field(description="Meaning of the code, as a sentence.")
-    advice: str = Field(description="Recommended action.")
-
-
-class LargeValue(Answer):
-    """Reference to a value that is too large for the answer."""
-
-    ref: str = Field(description="`cas://sha256/HEX`. `GET /sagas/{saga}/values/HEX` returns the value.")
-    size: int = Field(ge=1, description="Size of the value's JSON in bytes.")
-
-
-class LimitUse(SparseAnswer):
-    """A limit and its use."""
-
-    node: str | None = Field(description="Node that the limit applies to. Null if it applies to the saga.")
-    limit: str
-    most: float
-    then: str = Field(description="Action at the limit: terminate, throttle or summarise.")
-    used: float = Field(0, description="Amount used, in the unit of the limit.")
-    until: Time | None = Field(None, description="Time when the saga's time limit is reached.")
-
-
-class OnFailure(Answer):
-    """Action after a step has failed permanently, that is, after its retries and alternatives."""
-
-    steps: str = Field(description="Action for a step without rules of its own. Empty if there is none.")
-    nodes: dict[str, str] = Field(description="Nodes with other actions, by name. Contains at most 20 nodes.")
-
-
-class Saga(Answer):
-    """The state of a saga, computed from its log."""
-
-    id: str
-    workflow: str
-    graph: str
-    status: Status
-    reason: str | None = Field(description="Reason why the saga is parked.")
-    user: str = Field(description="User who started the saga.")
-    labels: dict[str, str] = Field(description="Labels set at the start. `GET /sagas` filters by them.")
-    version: int = Field(ge=1, description="Version of the saga's log.")
-    branch: int = Field(ge=0)
-    created_at: Time
-    updated_at: Time
-    ends_by: Time | None = Field(
-        description="Time at which a saga that has not ended fails. Null if unlimited."
-    )
-    expires_at: Time | None = Field(
-        description="Time when all data of the saga is deleted. Null if it is kept."
-    )
-    steps: int = Field(ge=0, description="Number of completed steps.")
-    most_steps: int | None = Field(
-        description="Maximum total number of steps. Null if a loop makes the number unknown, or if the saga "
-        "starts no further steps."
-    )
-    active: list[ActiveNode]
-    cancelling: bool
-    result: Any = Field(description="Output after the end of the saga. Null before, and if it is large.")
-    large_result: LargeValue | None = Field(description="Reference to an output that exceeds the size limit.")
-    error: SagaError | None
-    invocations: int = Field(ge=0)
-    revivals: int = Field(ge=0)
-    interruptions: int = Field(ge=0)
-    spent_usd: float = Field(ge=0, description="Costs in US dollars reported by tools and children.")
-    budget_usd: float | None = Field(
-        description="Budget of the saga in US dollars, as set by an operator. Null if the default applies."
-    )
-    failing: list[FailingStep] = Field(description="Steps that are retried or that a question is about.")
-    on_failure: OnFailure | None = Field(description="Action after a permanent failure. Null after the end.")
-    questions: list[Question] = Field(description="Open questions of the saga.")
-    parked: ParkedAs | None
-    undo: Undoing | None = Field(
-        description="Steps that can be undone, the progress of a rollback, and its result. Null if nothing in the"
-        " saga can be undone."
-    )
-    parent: str | None = Field(None, description="Saga that waits for this saga.")
-    handles: str | None = Field(None, description="For a failure handler: the saga that failed.")
-    failure_handler: FailureHandler | None = Field(
-        None,
-        description="Failure handler that was started after the saga failed permanently. Null if none was "
-        "started.",
-    )
-    limits: list[LimitUse] = Field([], description="Limits that apply to the saga, and their use.")
 
 
 class LiveText(Answer):
