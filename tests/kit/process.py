@@ -20,7 +20,7 @@ from baton.core.limits import Limits
 from baton.core.log.codec import decode_entry
 from baton.core.log.events import GaveUp
 from baton.errors import EngineFault, StoreUnavailable, Throttled
-from baton.ports import Account, BudgetAnswer, Head, Record
+from baton.ports import Account, BudgetAnswer, Head, Record, ReservationChange
 from tests.kit.faults import (
     CRASH_AFTER,
     CRASH_BEFORE,
@@ -111,6 +111,13 @@ def _holder(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Accoun
     return cast("Any", function).__self__.account, args[0].change.holder
 
 
+def _settled(change: ReservationChange) -> set[str]:
+    """Names of the attempts whose requests are held no more: what they cost is counted."""
+    before, after = change.before, change.after
+    gone = set(before.billed if before else ()) - set(after.billed if after else ())
+    return {name.partition(".")[0] for name in gone}
+
+
 def _says_it_gave_up(name: str, args: tuple[Any, ...]) -> bool:
     return name == "append" and isinstance(decode_entry(args[1].data).events[-1], GaveUp)
 
@@ -122,6 +129,7 @@ class Process:
     `lost_time_at`: when its clock had stood still with it. `has_failed`: it gave a message back because of a fault;
     `has_overrun`: it was still there after its deadline; `was_slow`: the table took longer than it had left to say that it gave up.
     `lost_leases`: takes and releases without an answer; `unsure`: versions of sagas that it wrote, or will have written, without an answer;
+    `settled`: attempts whose requests an account no longer holds, because it has what they cost;
     `holds`: what an account holds for requests of it; `held_late`: what accounts hold for some when it no longer waits for that;
     `unanswered`: requests without an answer in time, or refused in an outage; `leases`: the end of those it took, by its own clock;
     `read_at`: when it read the log of a saga; `called_at`: when it last called a tool for a node of a saga; `still`: from
@@ -138,6 +146,7 @@ class Process:
         self.ended_at: float | None = None
         self.lost_leases = self.held_late = self.holds = 0
         self.unsure: set[tuple[str, int]] = set()
+        self.settled: set[str] = set()
         self.was_slow = False
         self.unanswered = 0
         self.spends: list[list[Decimal]] = []
@@ -302,6 +311,7 @@ class Process:
             world.held_over[holder] = _held(result)
         elif name == "move":
             self.holds = _held(result)
+            self.settled |= _settled(args[1] if isinstance(args[0], Account) else args[0].change)
         elif name == "release" and result:
             world.given_back.add((str(args[0]), world.epochs[self.id, str(args[0])]))
         elif name in ("append", "append_with_rows") and result:

@@ -21,7 +21,9 @@ from baton.core.log.state import slot_of
 from baton.core.models.messages import request_bytes
 from baton.core.models.usage import tokens_of
 from baton.core.money import micro_dollars
+from baton.ports import SagaRef
 from baton.ports.models import ModelAnswer, ModelRequest
+from baton.runtime.money.accounts import attempt_name
 from tests.kit.scripted import Scripted, asks_for
 
 if TYPE_CHECKING:
@@ -116,7 +118,7 @@ def _billed(one: Asked, what: str) -> int:
 def _unsaid(entries: list[Entry], asked: list[Asked], what: str) -> int:
     """What the log need not have (docs/money.md): answers whose worker died before it had written them.
 
-    And all that the dead had asked for, where the next worker died before it could say so; or that a worker had asked for
+    And what it had cut off and settled, and died before it had written that. And all that the dead had asked for, where the next worker died before it could say so; or that a worker had asked for
     which gave up because it had no answer to what it wrote last.
     """
     wrote = {entry.invocation for entry in entries}
@@ -132,9 +134,19 @@ def _unsaid(entries: list[Entry], asked: list[Asked], what: str) -> int:
     return sum(
         _billed(one, what)
         for one in asked
-        if ((one.heard or _gave_up(one.process)) and (one.process.id, one.place[1]) not in said)
+        if (
+            (one.heard or _gave_up(one.process) or _has_settled(one))
+            and (one.process.id, one.place[1]) not in said
+        )
         or (is_silent and not one.heard)
     )
+
+
+def _has_settled(one: Asked) -> bool:
+    from tests.kit.world import TENANT  # it imports this file
+
+    saga, slot = one.place
+    return attempt_name(str(SagaRef(TENANT, saga)), slot) in one.process.settled
 
 
 def _gave_up(process: Process) -> bool:
