@@ -309,12 +309,12 @@ def test_a_wait_whose_time_is_an_expression_shows_it() -> None:
 
 def test_a_tool_is_shown_with_its_schemas_and_their_hash() -> None:
     spec = msgspec.structs.replace(tool_spec("t", n={"type": "integer"}), timeout_ms=0)
-    shown = tool_view(spec)
+    shown = as_json(tool_view(spec))
     assert (shown["name"], shown["timeout_ms"], shown["schema_hash"]) == ("t", None, spec.schema_hash)
     assert (shown["input"], shown["output"]) == (spec.parameters, spec.result)
-    assert tool_view(msgspec.structs.replace(spec, timeout_ms=7))["timeout_ms"] == 7
+    assert as_json(tool_view(msgspec.structs.replace(spec, timeout_ms=7)))["timeout_ms"] == 7
     assert (shown["domain"], shown["cost_usd"]) == (None, 0)
-    costly = tool_view(msgspec.structs.replace(spec, domain="model_call", cost=50_000))
+    costly = as_json(tool_view(msgspec.structs.replace(spec, domain="model_call", cost=50_000)))
     assert (costly["domain"], costly["cost_usd"]) == ("model_call", 0.05)
 
 

@@ -20,6 +20,7 @@ from baton.core.read import answers as shared
 from baton.core.read import costs, definition_views, explain, places, views
 from baton.core.read.answers import View
 from baton.core.version import VERSION
+from baton.runtime.requests import lists, operators, queries, schedules
 from baton.settings import ApiSettings
 from baton.web import replies
 from baton.web.bodies import answers, events, failures
@@ -248,11 +249,27 @@ class Registered(Answer):
 # ---- the document
 
 # The answers by name, for the table of routes names them only: it is read at every cold start.
-_ANSWERS = {
+_FILES = (
+    answers,
+    events,
+    failures,
+    costs,
+    definition_views,
+    explain,
+    lists,
+    operators,
+    places,
+    queries,
+    schedules,
+    shared,
+    views,
+)
+_ANSWERS: dict[str, Any] = {
     **{
-        name: value
-        for file in (answers, events, failures, costs, definition_views, explain, places, shared, views)
-        for name, value in vars(file).items()
+        name: one
+        for file in _FILES
+        for name, one in vars(file).items()
+        if getattr(one, "__module__", "") == file.__name__
     },
     **globals(),
 }

@@ -154,42 +154,6 @@ class Question(Asked):
     ]
 
 
-class Audience(View):
-    """Audience of a question, in addition to operators. `on_call` means operators only and has no name."""
-
-    kind: Annotated[str, Meta(extra_json_schema={"enum": ["user", "group", "role", "on_call"]})]
-    name: str | None
-
-
-class ListedQuestion(View):
-    """An open question in a list. `GET /sagas/{saga}` returns the complete question with its schema."""
-
-    saga: str
-    workflow: str
-    id: str
-    type: Type
-    asked_for: AskedFor
-    title: Annotated[str | None, "Title of the question. A long title is truncated."]
-    message: Annotated[str, "Text of the question. A long text is truncated."]
-    for_: Audience
-    options: Annotated[list[str], "Actions that an answer can name. A long list is truncated."]
-    asked_at: Time | None
-    expires_at: Annotated[Time | None, "Time when the question expires. Null if it does not expire."]
-    risk: Severity | None
-    told: Annotated[
-        bool,
-        "True if the audience was notified. The number of notifications that a person receives at once is limited.",
-    ]
-    answer_at: Annotated[str, "Path for the answer. Send it with POST."]
-
-
-class QuestionPage(View):
-    """A page of open questions, ordered by expiry, earliest first."""
-
-    questions: list[ListedQuestion]
-    next: Cursor
-
-
 class NotUndone(View):
     """A step that could not be undone."""
 

@@ -9,9 +9,11 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final
 
 import msgspec
+from msgspec import Meta
 
 from baton.core.decide.program import Program
-from baton.core.effects.risk import DEFAULT_RULES, rule_in_words
+from baton.core.effects.risk import ACTIONS, DEFAULT_RULES, rule_in_words
+from baton.core.effects.toolspec import EFFECTS
 from baton.core.failures.codes import CLASSES, PERMANENT, class_of
 from baton.core.failures.policy import ASK, PolicyEntry
 from baton.core.failures.strategies.base import FailureContext, History, LadderStep, Strategy
@@ -21,7 +23,7 @@ from baton.core.graph.graph import Cap, Catch, Graph, Handler, Node, Pause, grap
 from baton.core.money import MICRO
 from baton.core.nodes.base import Kinds
 from baton.core.nodes.registry import KINDS
-from baton.core.read.answers import View
+from baton.core.read.answers import Amount, Schema, View
 
 
 def control_view(node: Node) -> dict[str, Any]:
@@ -350,3 +352,47 @@ def _done(entry: PolicyEntry, code: str) -> Steps:
 
 def _names(rule: Catch) -> str:
     return " and ".join(f"`{name}`" for name in rule.then)
+
+
+class ToolRisk(View):
+    """Risk that a tool declares: its action, and the paths of the arguments that determine the extent. A path
+    is empty if the tool has no such argument.
+    """
+
+    action: Annotated[str, Meta(extra_json_schema={"enum": list(ACTIONS)})]
+    amount: str
+    currency: str
+    currency_is: str
+    minor: Annotated[bool, "True if the amount is in the smallest currency unit, such as cents."]
+    party: str
+
+
+class Tool(View):
+    """A tool of the application."""
+
+    name: str
+    version: str
+    description: str
+    effect: Annotated[str, Meta(extra_json_schema={"enum": list(EFFECTS)})]
+    domain: Annotated[str | None, "Domain of the tool. Null if the tool declares none."]
+    cost_usd: Annotated[
+        Amount, "Maximum cost of one attempt in US dollars. 0 if the tool is free or declares no cost."
+    ]
+    timeout_ms: Annotated[int | None, "Timeout of one attempt. Null: the engine's default applies."]
+    input: Schema
+    output: Schema | None
+    schema_hash: str
+    requires_approval: Annotated[bool, "True if a person must approve each call."]
+    risk: Annotated[
+        ToolRisk | None,
+        "Action of the tool, and the arguments that determine its extent. Null if the tool declares no risk.",
+    ]
+    undo: Annotated[str | None, "Tool that undoes a call of this tool. Null if none exists."]
+    verify: Annotated[str | None, "Tool that verifies whether a call took effect. Null if none exists."]
+    breaker: Annotated[str | None, "Circuit breaker of the tool's target. Null if it has none."]
+
+
+class Tools(View):
+    """All tools, ordered by name."""
+
+    tools: list[Tool]

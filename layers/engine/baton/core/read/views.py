@@ -59,7 +59,16 @@ from baton.core.read.answers import (
     View,
     WasUndone,
 )
-from baton.core.read.definition_views import STATES, UNITS, OnFailure, cap_view, foretold, json_form
+from baton.core.read.definition_views import (
+    STATES,
+    UNITS,
+    OnFailure,
+    Tool,
+    ToolRisk,
+    cap_view,
+    foretold,
+    json_form,
+)
 from baton.core.sizes import iso
 
 
@@ -556,28 +565,28 @@ def _error(state: State) -> SagaError | None:
     )
 
 
-def tool_view(spec: ToolSpec) -> dict[str, Any]:
+def tool_view(spec: ToolSpec) -> Tool:
     """Return a tool as `GET /tools` shows it; `timeout_ms` None: the engine's default.
 
     `cost_usd`: maximum of one attempt.
     """
-    return {
-        "name": spec.name,
-        "version": spec.version,
-        "description": spec.description,
-        "effect": spec.effect,
-        "domain": spec.domain or None,
-        "cost_usd": spec.cost / MICRO,
-        "timeout_ms": spec.timeout_ms or None,
-        "input": spec.parameters,
-        "output": spec.result,
-        "schema_hash": spec.schema_hash,
-        "requires_approval": spec.requires_approval,
-        "risk": None if spec.risk is None else asdict(spec.risk),
-        "undo": spec.undo or None,
-        "verify": spec.verify or None,
-        "breaker": spec.breaker or None,
-    }
+    return Tool(
+        name=spec.name,
+        version=spec.version,
+        description=spec.description,
+        effect=spec.effect,
+        domain=spec.domain or None,
+        cost_usd=spec.cost / MICRO,
+        timeout_ms=spec.timeout_ms or None,
+        input=spec.parameters,
+        output=spec.result,
+        schema_hash=spec.schema_hash,
+        requires_approval=spec.requires_approval,
+        risk=None if spec.risk is None else ToolRisk(**asdict(spec.risk)),
+        undo=spec.undo or None,
+        verify=spec.verify or None,
+        breaker=spec.breaker or None,
+    )
 
 
 _SELDOM = OF_UNDOING | {

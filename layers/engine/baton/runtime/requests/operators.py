@@ -9,16 +9,18 @@ from functools import partial
 from typing import Annotated, Any, Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from baton.core.decide.spending import day_of, day_text
 from baton.core.failures.breakers import OPEN, Breaker, forced_open, name_problem, reset
 from baton.core.letters import (
     DISCARDED,
+    LETTER_STATUSES,
     MESSAGE,
     PENDING,
     REDRIVEN,
     REDRIVES,
+    SOURCES,
     Letter,
     discard_letter,
     redriven,
@@ -26,6 +28,7 @@ from baton.core.letters import (
 from baton.core.log.state import LISTS
 from baton.core.money import UserRule, blocked_rule, limited_rule, unblocked_rule
 from baton.core.outside import is_user
+from baton.core.read.answers import Count, Cursor, Time, Version, View
 from baton.core.read.costs import User, UserPage, user_view
 from baton.core.sizes import iso
 from baton.errors import NotAllowedNow, NotFound, StoreUnavailable, Unreadable, UserError
@@ -138,6 +141,71 @@ class LetterFilter(Struct, frozen=True):
         return is_said and self.saga in ("", letter.saga) and self.node in ("", letter.node)
 
 
+class DeadLetter(View):
+    """A message that could not be delivered or a log entry that could not be read. It belongs to a saga, or
+    to no saga if the message names none.
+    """
+
+    id: Annotated[str, "Identifier of the saga. `message~…` if the message names no saga."]
+    status: Annotated[str, Meta(extra_json_schema={"enum": list(LETTER_STATUSES)})]
+    saga: str | None
+    node: Annotated[str | None, "Node that the unreadable log entry refers to."]
+    version: Annotated[Version | None, "Version of the unreadable log entry, if an entry is the cause."]
+    code: Annotated[
+        str, Meta(examples=["unreadable_log", "missing_graph", "unknown_entry", "received_too_often"])
+    ]
+    reason: str
+    source: Annotated[
+        Annotated[str, Meta(extra_json_schema={"enum": list(SOURCES)})],
+        "Origin of the messages: wake-up messages, or messages that the relay could not forward.",
+    ]
+    messages: Annotated[Version, "Number of dead messages."]
+    attempts: Annotated[Version, "Number of failed deliveries of these messages."]
+    first_at: Annotated[Time, "Time when the first of the messages was sent."]
+    last_at: Time
+    pending_since: Time | None
+    age_ms: Annotated[Count, "Milliseconds since the first of the messages was sent."]
+    redrives: Count
+    redrives_left: Annotated[Count, "Number of further redrives that do not require `force`."]
+    decided_at: Annotated[Time | None, "Time of the last redrive or discard."]
+    decided_by: str | None
+    why: Annotated[str | None, "Reason of the discard."]
+    expires_at: Time
+    message: Annotated[str, "Newest message. A long message is truncated."]
+
+
+class DeadLetterPage(View):
+    """A page of dead letters, oldest first."""
+
+    dead_letters: list[DeadLetter]
+    next: Cursor
+
+
+class LeftLetter(View):
+    """A dead letter that the request did not change."""
+
+    id: str
+    why: str
+
+
+class RedrivenPage(View):
+    """Result of a redrive of several dead letters. `next` is the cursor of the next part."""
+
+    matched: Count
+    redriven: Count
+    refused: list[LeftLetter]
+    next: Cursor
+
+
+class DiscardedPage(View):
+    """Result of a discard of several dead letters. `next` is the cursor of the next part."""
+
+    matched: Count
+    discarded: Count
+    refused: list[LeftLetter]
+    next: Cursor
+
+
 class LetterService:
     """The dead letters of one tenant, for one request."""
 
@@ -151,7 +219,7 @@ class LetterService:
 
     # -- looking
 
-    async def page(self, wanted: LetterFilter, status: str, limit: int, cursor: str) -> dict[str, Any]:
+    async def page(self, wanted: LetterFilter, status: str, limit: int, cursor: str) -> DeadLetterPage:
         """Return the next letters of a status, the oldest first.
         A page may be short and yet not be the last.
         """
@@ -162,9 +230,11 @@ class LetterService:
             if after is None or len(found) == limit:
                 break
         now = self._clock.now()
-        return {"dead_letters": [letter_view(letter, now) for letter in found], "next": _cursor(after)}
+        return DeadLetterPage(
+            dead_letters=[letter_view(letter, now) for letter in found], next=_cursor(after)
+        )
 
-    async def show(self, id: str) -> dict[str, Any]:
+    async def show(self, id: str) -> DeadLetter:
         """Return a letter. Raises `NotFound`."""
         return letter_view(await self._read(id), self._clock.now())
 
@@ -182,7 +252,7 @@ class LetterService:
 
     # -- deciding
 
-    async def redrive(self, id: str, *, force: bool = False) -> dict[str, Any]:
+    async def redrive(self, id: str, *, force: bool = False) -> DeadLetter:
         """Have a worker look at the letter's saga again.
         Repeated, it changes nothing until the letter dies again.
 
@@ -206,30 +276,30 @@ class LetterService:
 
     async def redrive_all(
         self, wanted: LetterFilter, *, force: bool, dry_run: bool, limit: int, cursor: str
-    ) -> dict[str, Any]:
+    ) -> RedrivenPage:
         """Redrive pending letters, at most `limit`, as far as time allows; `next` continues it.
         `dry_run`: only count them.
         """
-        redrive = partial(self.redrive, force=force)
-        return await self._all(wanted, None if dry_run else redrive, "redriven", limit, cursor)
+        do = None if dry_run else partial(self.redrive, force=force)
+        matched, done, refused, after = await self._all(wanted, do, limit, cursor)
+        return RedrivenPage(matched=matched, redriven=done, refused=refused, next=after)
 
     async def discard_all(
         self, wanted: LetterFilter, why: str, *, dry_run: bool, limit: int, cursor: str
-    ) -> dict[str, Any]:
+    ) -> DiscardedPage:
         """Discard the letters that match, except for those decided on meanwhile."""
-        discard = partial(self.discard, why=why, wanted=wanted)
-        return await self._all(wanted, None if dry_run else discard, "discarded", limit, cursor)
+        do = None if dry_run else partial(self.discard, why=why, wanted=wanted)
+        matched, done, refused, after = await self._all(wanted, do, limit, cursor)
+        return DiscardedPage(matched=matched, discarded=done, refused=refused, next=after)
 
     async def _all(
-        self,
-        wanted: LetterFilter,
-        do: Callable[[str], Awaitable[Any]] | None,
-        done: str,
-        limit: int,
-        cursor: str,
-    ) -> dict[str, Any]:
-        """Apply `do` to the pending letters that match, side by side; None: count them."""
-        matched, refused = 0, list[dict[str, str]]()
+        self, wanted: LetterFilter, do: Callable[[str], Awaitable[Any]] | None, limit: int, cursor: str
+    ) -> tuple[int, int, list[LeftLetter], str | None]:
+        """Apply `do` to the pending letters that match, side by side; None: count them.
+
+        Returns how many match, how many are done, those that are not, and the next cursor.
+        """
+        matched, refused = 0, list[LeftLetter]()
         after, slots = _place(cursor), asyncio.Semaphore(_SIDE_BY_SIDE)
         async with aclosing(self._pending(wanted, limit, after)) as pages:
             async for letters, behind in pages:
@@ -237,12 +307,11 @@ class LetterService:
                 if do is not None:
                     told = await asyncio.gather(*(_one(do, letter, slots) for letter in letters))
                     refused += [
-                        {"id": letter.id, "why": why}
+                        LeftLetter(id=letter.id, why=why)
                         for letter, why in zip(letters, told, strict=True)
                         if why
                     ]
-        count = matched - len(refused) if do is not None else 0
-        return {"matched": matched, done: count, "refused": refused, "next": _cursor(after)}
+        return matched, matched - len(refused) if do is not None else 0, refused, _cursor(after)
 
     async def _pending(
         self, wanted: LetterFilter, limit: int, after: Letter | None
@@ -259,7 +328,7 @@ class LetterService:
             if after is None or left <= 0 or self._clock.now() >= self._until:
                 return
 
-    async def discard(self, id: str, why: str, wanted: LetterFilter | None = None) -> dict[str, Any]:
+    async def discard(self, id: str, why: str, wanted: LetterFilter | None = None) -> DeadLetter:
         """Remove a letter from the pending ones; its record stays until it expires.
 
         Raises `NotFound`, and `NotAllowedNow` for one that is not pending any more, or does not match
@@ -353,31 +422,31 @@ def _cursor(after: Letter | None) -> str | None:
     return None if after is None else write_cursor(msgspec.json.encode((after.since, after.id)))
 
 
-def letter_view(letter: Letter, now: int) -> dict[str, Any]:
-    """Return a dead letter as JSON."""
-    return {
-        "id": letter.id,
-        "status": letter.status,
-        "saga": letter.saga or None,
-        "node": letter.node or None,
-        "version": letter.version or None,
-        "code": letter.code,
-        "reason": letter.reason,
-        "source": letter.source,
-        "messages": letter.messages,
-        "attempts": letter.attempts,
-        "first_at": iso(letter.first),
-        "last_at": iso(letter.last),
-        "pending_since": iso(letter.since) if letter.status == PENDING else None,
-        "age_ms": max(now - letter.first, 0),
-        "redrives": letter.redrives,
-        "redrives_left": max(REDRIVES - letter.redrives, 0),
-        "decided_at": iso(letter.at) if letter.at else None,
-        "decided_by": letter.by or None,
-        "why": letter.why or None,
-        "expires_at": iso(letter.expires),
-        "message": letter.body,
-    }
+def letter_view(letter: Letter, now: int) -> DeadLetter:
+    """Return a dead letter."""
+    return DeadLetter(
+        id=letter.id,
+        status=letter.status,
+        saga=letter.saga or None,
+        node=letter.node or None,
+        version=letter.version or None,
+        code=letter.code,
+        reason=letter.reason,
+        source=letter.source,
+        messages=letter.messages,
+        attempts=letter.attempts,
+        first_at=iso(letter.first),
+        last_at=iso(letter.last),
+        pending_since=iso(letter.since) if letter.status == PENDING else None,
+        age_ms=max(now - letter.first, 0),
+        redrives=letter.redrives,
+        redrives_left=max(REDRIVES - letter.redrives, 0),
+        decided_at=iso(letter.at) if letter.at else None,
+        decided_by=letter.by or None,
+        why=letter.why or None,
+        expires_at=iso(letter.expires),
+        message=letter.body,
+    )
 
 
 _AT_ONCE: Final = 10

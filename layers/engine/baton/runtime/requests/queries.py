@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import aclosing
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -19,7 +19,7 @@ from baton.core.log.events import Value
 from baton.core.log.folding.forks import lineage_to
 from baton.core.log.labels import read_labels
 from baton.core.log.state import LISTS, State, item_of, node_of, status_of
-from baton.core.read.answers import LargeValue
+from baton.core.read.answers import LargeValue, Version, View
 from baton.core.read.costs import (
     BillingSettings,
     Budget,
@@ -29,7 +29,7 @@ from baton.core.read.costs import (
     ErrorBudgets,
     budget_view,
 )
-from baton.core.read.definition_views import graph_view
+from baton.core.read.definition_views import Tools, graph_view
 from baton.core.read.explain import Explanation, Way, explain, has_page, way
 from baton.core.read.story import Story
 from baton.core.read.views import Saga, entry_view, handler_view, saga_view, tool_view
@@ -44,7 +44,7 @@ from baton.runtime.invocation.live import LiveText
 from baton.runtime.log.history import ReadingTime, records_of
 from baton.runtime.requests.answers import IncidentService
 from baton.runtime.requests.costs import saga_cost
-from baton.runtime.requests.lists import Listing
+from baton.runtime.requests.lists import Inboxes, Listing, QuestionPage, SagaPage, SagaRow, of_saga
 
 PAGE = 200  # entries read at once, so that a long log is never in memory as a whole
 PART = 1_000_000  # bytes of a large value in one answer: as a text in JSON they double, and double again
@@ -73,23 +73,30 @@ async def find_value(log: Log, call: StoreRetrier, clock: Clock, opened: Opened,
     raise NotFound(f"the log of `{state.origin.saga}` names no value {ref}")
 
 
-def value_page(ref: str, data: bytes, after: int, most: int) -> dict[str, Any]:
+class StoredValue(View):
+    """A value referred to in the log as `cas://sha256/…`. A value that is too large for one answer is
+    returned in parts of its JSON.
+    """
+
+    ref: Annotated[str, "SHA-256 digest of the value's JSON, which identifies the value."]
+    size: Annotated[Version, "Size of the value's JSON in bytes."]
+    value: Annotated[Any, "The value. Null if the value is returned in parts."]
+    part: Annotated[str | None, "Next part of the JSON, if the value is returned in parts."]
+    next: Annotated[int | None, "Value of `after` for the next part. Null for the last part."]
+
+
+def value_page(ref: str, data: bytes, after: int, most: int) -> StoredValue:
     """Return the value if an answer has room for it (`most` bytes),
     else the part of its JSON that begins with byte `after`.
     """
     if len(data) <= most:
-        return {"ref": ref, "size": len(data), "value": msgspec.json.decode(data), "part": None, "next": None}
+        return StoredValue(ref=ref, size=len(data), value=msgspec.json.decode(data), part=None, next=None)
     end = min(after + PART, len(data))
     while end < len(data) and data[end] & 0xC0 == 0x80:  # not within a character
         end -= 1
     text = data[after:end].decode(errors="replace")
-    return {
-        "ref": ref,
-        "size": len(data),
-        "value": None,
-        "part": text,
-        "next": end if end < len(data) else None,
-    }
+    rest = end if end < len(data) else None
+    return StoredValue(ref=ref, size=len(data), value=None, part=text, next=rest)
 
 
 def _never(_: Story) -> bool:
@@ -220,7 +227,7 @@ class Queries:
             return value.v
         return msgspec.json.decode(await self._parts.call(self._engine.blobs.get, self._tenant, value.ref))
 
-    async def value(self, saga: str, digest: str, after: int) -> dict[str, Any]:
+    async def value(self, saga: str, digest: str, after: int) -> StoredValue:
         """Return a value that the saga's log names by its digest,
         or the part of its JSON behind `after` bytes.
 
@@ -296,7 +303,7 @@ class Queries:
         since: int = 0,
         limit: int = 50,
         cursor: str = "",
-    ) -> dict[str, Any]:
+    ) -> SagaPage:
         """Return a page of the tenant's sagas, the latest change first. `next` continues it.
         `label`: `name=value`, or several with commas.
 
@@ -311,7 +318,7 @@ class Queries:
             raise UserError(str(error)) from None
         listing = Listing(tenant=self._tenant, status=status, workflow=workflow, since=since, labels=labels)
         found, after = await listing.page(self._engine.log, self._parts.call, limit, cursor)
-        return {"sagas": [_row(row) for row in found], "next": after}
+        return SagaPage(sagas=[_row(row) for row in found], next=after)
 
     async def incidents(self, *, status: str = "", limit: int = 50, cursor: str = "") -> dict[str, Any]:
         """Return a page of the tenant's incidents, the newest first. `next` continues it.
@@ -328,23 +335,20 @@ class Queries:
         engine = self._engine
         return IncidentService(engine.store.notice_record, self._parts.call, engine.clock, self._tenant)
 
-    async def questions(self, *, saga: str = "", limit: int = 50, cursor: str = "") -> dict[str, Any]:
+    async def questions(self, *, saga: str = "", limit: int = 50, cursor: str = "") -> QuestionPage:
         """Return a page of the open questions that are for the caller, what expires first in front.
         `next` continues it.
 
         With a `saga`, the first of its questions, whomever they are for, as its log has them.
         Raises `NotFound`.
         """
-        from baton.runtime.requests.lists import Inboxes, of_saga  # few requests ask for it
-
         _check_limit(limit)
         engine = self._engine
         if saga:
             opened = await self._request.open(saga)
-            return {"questions": of_saga(opened.history.state, engine.clock.now(), limit), "next": None}
+            return QuestionPage(questions=of_saga(opened.history.state, engine.clock.now(), limit), next=None)
         inboxes = Inboxes(engine.store.questions, self._parts.call, engine.clock, self._request.caller)
-        found, after = await inboxes.page(limit, cursor)
-        return {"questions": found, "next": after}
+        return await inboxes.page(limit, cursor)
 
     # ---- workflows
 
@@ -374,10 +378,10 @@ class Queries:
 
     # ---- what workflows are made of
 
-    async def tools(self) -> dict[str, Any]:
+    async def tools(self) -> Tools:
         """Return the tools that this engine was started with, and that the tenant may use, by name."""
         tools = tools_for(self._tenant, self._engine.tools)
-        return {"tools": [tool_view(tools[name]) for name in sorted(tools)]}
+        return Tools(tools=[tool_view(tools[name]) for name in sorted(tools)])
 
     async def node_types(self) -> dict[str, Any]:
         """Return the kinds of nodes, each with the schema of its fields and an example,
@@ -405,16 +409,16 @@ def _check_limit(limit: int) -> None:
         raise UserError(f"limit is 1 to {MAX_LIST}")
 
 
-def _row(row: Listed) -> dict[str, Any]:
-    return {
-        "id": row.id,
-        "workflow": row.workflow,
-        "status": row.status,
-        "user": row.user,
-        "created_at": iso(row.created),
-        "changed_at": iso(row.changed),
-        "labels": row.labels,
-    }
+def _row(row: Listed) -> SagaRow:
+    return SagaRow(
+        id=row.id,
+        workflow=row.workflow,
+        status=row.status,
+        user=row.user,
+        created_at=iso(row.created),
+        changed_at=iso(row.changed),
+        labels=row.labels,
+    )
 
 
 def _version(definition: Definition) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from baton.core.failures.policy import QUESTIONS, SEVERITIES
-from baton.core.letters import LETTER_STATUSES, SOURCES
 from baton.core.log.state import FINISHED, WAITING
 
 STATUSES = ("pending", "running", *sorted(WAITING), *sorted(FINISHED))
@@ -80,70 +79,6 @@ class IncidentPage(Answer):
     """A page of incidents, newest first."""
 
     incidents: list[Incident]
-    next: Cursor
-
-
-class DeadLetter(Answer):
-    """A message that could not be delivered or a log entry that could not be read. It belongs to a saga, or
-    to no saga if the message names none.
-    """
-
-    id: str = Field(description="Identifier of the saga. `message~…` if the message names no saga.")
-    status: Annotated[str, WithJsonSchema({"type": "string", "enum": list(LETTER_STATUSES)})]
-    saga: str | None
-    node: str | None = Field(description="Node that the unreadable log entry refers to.")
-    version: int | None = Field(
-        ge=1, description="Version of the unreadable log entry, if an entry is the cause."
-    )
-    code: str = Field(examples=["unreadable_log", "missing_graph", "unknown_entry", "received_too_often"])
-    reason: str
-    source: Annotated[str, WithJsonSchema({"type": "string", "enum": list(SOURCES)})] = Field(
-        description="Origin of the messages: wake-up messages, or messages that the relay could not forward."
-    )
-    messages: int = Field(ge=1, description="Number of dead messages.")
-    attempts: int = Field(ge=1, description="Number of failed deliveries of these messages.")
-    first_at: Time = Field(description="Time when the first of the messages was sent.")
-    last_at: Time
-    pending_since: Time | None
-    age_ms: int = Field(ge=0, description="Milliseconds since the first of the messages was sent.")
-    redrives: int = Field(ge=0)
-    redrives_left: int = Field(ge=0, description="Number of further redrives that do not require `force`.")
-    decided_at: Time | None = Field(description="Time of the last redrive or discard.")
-    decided_by: str | None
-    why: str | None = Field(description="Reason of the discard.")
-    expires_at: Time
-    message: str = Field(description="Newest message. A long message is truncated.")
-
-
-class DeadLetterPage(Answer):
-    """A page of dead letters, oldest first."""
-
-    dead_letters: list[DeadLetter]
-    next: Cursor
-
-
-class LeftLetter(Answer):
-    """A dead letter that the request did not change."""
-
-    id: str
-    why: str
-
-
-class RedrivenPage(Answer):
-    """Result of a redrive of several dead letters. `next` is the cursor of the next part."""
-
-    matched: int = Field(ge=0)
-    redriven: int = Field(ge=0)
-    refused: list[LeftLetter]
-    next: Cursor
-
-
-class DiscardedPage(Answer):
-    """Result of a discard of several dead letters. `next` is the cursor of the next part."""
-
-    matched: int = Field(ge=0)
-    discarded: int = Field(ge=0)
-    refused: list[LeftLetter]
     next: Cursor
 
 
