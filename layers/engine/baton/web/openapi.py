@@ -20,6 +20,7 @@ from baton.core.read import answers as shared
 from baton.core.read import costs, definition_views, explain, places, views
 from baton.core.read.answers import View
 from baton.core.version import VERSION
+from baton.runtime.requests import answers as people
 from baton.runtime.requests import lists, operators, queries, schedules
 from baton.settings import ApiSettings
 from baton.web import replies
@@ -258,6 +259,7 @@ _FILES = (
     explain,
     lists,
     operators,
+    people,
     places,
     queries,
     schedules,

@@ -12,7 +12,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from baton.core.decide.spending import day_of, day_text
-from baton.core.failures.breakers import OPEN, Breaker, forced_open, name_problem, reset
+from baton.core.failures.breakers import OPEN, forced_open, name_problem, reset
+from baton.core.failures.breakers import Breaker as BreakerRecord
 from baton.core.letters import (
     DISCARDED,
     LETTER_STATUSES,
@@ -37,6 +38,49 @@ from baton.ports.operators import Breakers, letter_ref
 from baton.runtime.engine.request import SAGA_ID, Request, foreign_cursor, read_cursor, write_cursor
 from baton.runtime.requests.costs import GROUPS, rows_of_day
 
+_Word = Annotated[str, Meta(extra_json_schema={"enum": ["closed", "open", "half_open"]})]
+
+
+class BreakerFailure(View):
+    """Failures of a target that one worker reported together."""
+
+    code: str
+    count: Version
+    calls: Annotated[Version, "Number of calls, including the failed ones."]
+    at: Time
+
+
+class BreakerTransition(View):
+    """A change of a circuit breaker's state, and its cause."""
+
+    to: _Word
+    at: Time
+    why: str
+    by: Annotated[str, "Operator or worker who caused the change."]
+
+
+class Breaker(View):
+    """The circuit breaker of a target."""
+
+    name: str
+    state: _Word
+    since: Annotated[Time | None, "Time when the breaker entered this state. Null if it never opened."]
+    next_probe_at: Annotated[
+        Time | None,
+        "For an open breaker: time when it lets a probe through. Null if only an operator can close it.",
+    ]
+    opened: Annotated[Count, "Number of times the breaker has opened since it was last closed."]
+    probes: Annotated[Count, "Number of probes in progress."]
+    failures: Annotated[list[BreakerFailure], "Most recent failures, newest first."]
+    transitions: Annotated[list[BreakerTransition], "Most recent transitions, newest first."]
+
+
+class BreakerPage(View):
+    """A page of circuit breakers with recorded state, ordered by name."""
+
+    breakers: list[Breaker]
+    next: Cursor
+
 
 class BreakerService:
     """The breakers of one tenant, for one request."""
@@ -46,7 +90,7 @@ class BreakerService:
         self._tenant, self._by = request.caller.tenant, request.caller.by
         self._breakers: Breakers = request.engine.store.breakers
 
-    async def page(self, limit: int, cursor: str) -> dict[str, Any]:
+    async def page(self, limit: int, cursor: str) -> BreakerPage:
         """Return the next breakers, by their names."""
         try:
             after = read_cursor(cursor).decode() if cursor else ""
@@ -56,35 +100,37 @@ class BreakerService:
             raise foreign_cursor()
         found = await self._call(self._breakers.all, self._tenant, after, limit)
         last = found[-1][0] if len(found) == limit else ""
-        return {
-            "breakers": [breaker_view(name, there) for name, there in found],
-            "next": write_cursor(last.encode()) if last else None,
-        }
+        return BreakerPage(
+            breakers=[breaker_view(name, there) for name, there in found],
+            next=write_cursor(last.encode()) if last else None,
+        )
 
-    async def show(self, name: str) -> dict[str, Any]:
+    async def show(self, name: str) -> Breaker:
         """Return a breaker. Raises `NotFound`."""
         there = await self._call(self._breakers.read_breaker, self._tenant, name)
         if there is None:
             raise NotFound(f"nothing is known of a breaker `{name}`: no call with it has failed for 30 days")
         return breaker_view(name, there)
 
-    async def open(self, name: str, for_ms: int) -> dict[str, Any]:
+    async def open(self, name: str, for_ms: int) -> Breaker:
         """Open a breaker for so many ms, or (0) until it is reset; also one without a record."""
         now = self._clock.now()
         return await self._change(
-            name, Breaker(), lambda there: forced_open(there, self._by, now + for_ms if for_ms else 0, now)
+            name,
+            BreakerRecord(),
+            lambda there: forced_open(there, self._by, now + for_ms if for_ms else 0, now),
         )
 
-    async def reset(self, name: str) -> dict[str, Any]:
+    async def reset(self, name: str) -> Breaker:
         """Let calls through. Raises `NotFound`."""
         await self.show(name)
         return await self._change(name, None, lambda there: reset(there, self._by, self._clock.now()))
 
     async def _change(
-        self, name: str, seen: Breaker | None, change: Callable[[Breaker], Breaker]
-    ) -> dict[str, Any]:
+        self, name: str, seen: BreakerRecord | None, change: Callable[[BreakerRecord], BreakerRecord]
+    ) -> Breaker:
         """Write a change of a breaker, again until no other writer comes between."""
-        there = seen or Breaker()
+        there = seen or BreakerRecord()
         while True:
             after = change(there)
             refused = await self._call(
@@ -95,25 +141,25 @@ class BreakerService:
             there = refused
 
 
-def breaker_view(name: str, there: Breaker) -> dict[str, Any]:
-    """Return a breaker as JSON."""
+def breaker_view(name: str, there: BreakerRecord) -> Breaker:
+    """Return a breaker with its last failures and transitions."""
     probe = there.until if there.state == OPEN else 0
-    return {
-        "name": name,
-        "state": there.state,
-        "since": iso(there.since) if there.since else None,
-        "next_probe_at": iso(probe) if probe else None,
-        "opened": there.rounds,
-        "probes": len(there.probes),
-        "failures": [
-            {"code": one.code, "count": one.count, "calls": one.calls, "at": iso(one.at)}
+    return Breaker(
+        name=name,
+        state=there.state,
+        since=iso(there.since) if there.since else None,
+        next_probe_at=iso(probe) if probe else None,
+        opened=there.rounds,
+        probes=len(there.probes),
+        failures=[
+            BreakerFailure(code=one.code, count=one.count, calls=one.calls, at=iso(one.at))
             for one in reversed(there.failed)
         ],
-        "transitions": [
-            {"to": move.to, "at": iso(move.at), "why": move.why, "by": move.by}
+        transitions=[
+            BreakerTransition(to=move.to, at=iso(move.at), why=move.why, by=move.by)
             for move in reversed(there.moves)
         ],
-    }
+    )
 
 
 LETTER_ID = rf"({SAGA_ID}|{MESSAGE}[A-Za-z0-9-]{{1,100}})"

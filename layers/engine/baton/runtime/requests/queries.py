@@ -19,7 +19,7 @@ from baton.core.log.events import Value
 from baton.core.log.folding.forks import lineage_to
 from baton.core.log.labels import read_labels
 from baton.core.log.state import LISTS, State, item_of, node_of, status_of
-from baton.core.read.answers import LargeValue, Version, View
+from baton.core.read.answers import LargeValue, Time, Version, View
 from baton.core.read.costs import (
     BillingSettings,
     Budget,
@@ -35,14 +35,15 @@ from baton.core.read.story import Story
 from baton.core.read.views import Saga, entry_view, handler_view, saga_view, tool_view
 from baton.core.sizes import iso
 from baton.errors import CorruptLog, NotFound, TooLarge, UserError
-from baton.ports import Clock, Definition, Head, Listed, LiveTexts, Log, SagaRef, Sums
+from baton.ports import Clock, Definition, Head, Listed, Log, SagaRef, Sums
+from baton.ports import LiveTexts as WrittenTexts
 from baton.ports.log import NO_LABELS
 from baton.runtime.engine.parts import Engine, InvocationScope
 from baton.runtime.engine.request import Caller, Opened, Request, foreign_cursor, read_cursor, write_cursor
 from baton.runtime.invocation.context import StoreRetrier
-from baton.runtime.invocation.live import LiveText
+from baton.runtime.invocation.live import LiveText as WrittenText
 from baton.runtime.log.history import ReadingTime, records_of
-from baton.runtime.requests.answers import IncidentService
+from baton.runtime.requests.answers import Incident, IncidentPage, IncidentService
 from baton.runtime.requests.costs import saga_cost
 from baton.runtime.requests.lists import Inboxes, Listing, QuestionPage, SagaPage, SagaRow, of_saga
 
@@ -217,7 +218,7 @@ class Queries:
         await add_related_sagas(view, self._engine, self._parts, opened.head.ref, state)
         return view
 
-    async def live(self, saga: str) -> dict[str, Any]:
+    async def live(self, saga: str) -> LiveTexts:
         """Return the texts that the models of a saga are writing just now. Raises `NotFound`."""
 
         return await live_texts(self._engine, self._parts, self._request.ref_of(saga))
@@ -320,14 +321,14 @@ class Queries:
         found, after = await listing.page(self._engine.log, self._parts.call, limit, cursor)
         return SagaPage(sagas=[_row(row) for row in found], next=after)
 
-    async def incidents(self, *, status: str = "", limit: int = 50, cursor: str = "") -> dict[str, Any]:
+    async def incidents(self, *, status: str = "", limit: int = 50, cursor: str = "") -> IncidentPage:
         """Return a page of the tenant's incidents, the newest first. `next` continues it.
         `status`: one of `STATUSES`.
         """
         _check_limit(limit)
         return await self._incidents().page(status, limit, cursor)
 
-    async def incident(self, id: str) -> dict[str, Any]:
+    async def incident(self, id: str) -> Incident:
         """Return an incident. Raises `NotFound`."""
         return await self._incidents().show(id)
 
@@ -462,10 +463,29 @@ FRESH_MS = 15_000
 """A worker writes at least every 5 s, and clocks differ by 3 s: what is
 older was left behind by one that is dead.
 """
-_decode = msgspec.json.Decoder(list[LiveText]).decode
+_decode = msgspec.json.Decoder(list[WrittenText]).decode
 
 
-async def live_texts(engine: Engine, scope: InvocationScope, ref: SagaRef) -> dict[str, Any]:
+class LiveText(View):
+    """The part of a model's answer that has arrived. A long text is cut at its beginning."""
+
+    node: str
+    iteration: list[int]
+    item: Annotated[str, "Turn of an agent, such as `t3`. Empty for a node with a single request."]
+    began_at: Annotated[Time, "Time of the request to the model."]
+    at: Annotated[Time, "Time when the worker stored this text."]
+    text: str
+
+
+class LiveTexts(View):
+    """Texts that the saga's models are generating. Completed answers are in the saga's log."""
+
+    id: str
+    watched_until: Annotated[Time | None, "Time until which viewers are registered. Null after the end."]
+    texts: list[LiveText]
+
+
+async def live_texts(engine: Engine, scope: InvocationScope, ref: SagaRef) -> LiveTexts:
     """Return the texts being written, and record that a viewer watches. Raises `NotFound`."""
     head = await scope.call(engine.log.read_head, ref)
     if head is None:
@@ -479,11 +499,11 @@ async def live_texts(engine: Engine, scope: InvocationScope, ref: SagaRef) -> di
         # Of several viewers one writes. A worker that shows something knows already, and finds this with its next write.
         if await scope.call(live.watch, ref, now, until, unless) and not texts:
             await scope.call(live.leave_word, head, now, until)
-    return {
-        "id": ref.id,
-        "watched_until": iso(until) if _goes_on(head) else None,
-        "texts": [_view(text, there.at) for text in texts if there is not None],
-    }
+    return LiveTexts(
+        id=ref.id,
+        watched_until=iso(until) if _goes_on(head) else None,
+        texts=[_view(text, there.at) for text in texts if there is not None],
+    )
 
 
 def _goes_on(head: Head) -> bool:
@@ -491,20 +511,20 @@ def _goes_on(head: Head) -> bool:
     return bool(head.owner) or head.due_at is not None
 
 
-def _shown(head: Head, there: LiveTexts | None, now: int) -> list[LiveText]:
+def _shown(head: Head, there: WrittenTexts | None, now: int) -> list[WrittenText]:
     """Return the recent texts of the worker that holds the saga now."""
     if there is None or not head.owner or there.epoch != head.epoch or there.at < now - FRESH_MS:
         return []
     return _decode(there.data)
 
 
-def _view(text: LiveText, at: int) -> dict[str, Any]:
+def _view(text: WrittenText, at: int) -> LiveText:
     node, iteration = node_of(text.slot)
-    return {
-        "node": node,
-        "iteration": list(iteration),
-        "item": item_of(text.slot),
-        "began_at": iso(text.since),
-        "at": iso(at),
-        "text": text.text,
-    }
+    return LiveText(
+        node=node,
+        iteration=list(iteration),
+        item=item_of(text.slot),
+        began_at=iso(text.since),
+        at=iso(at),
+        text=text.text,
+    )

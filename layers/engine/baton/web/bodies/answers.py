@@ -14,7 +14,6 @@ from baton.core.log.events import Event
 from baton.core.nodes.registry import KINDS
 from baton.web.bodies.failures import (
     Answer,
-    Cursor,
     OpenAnswer,
     SparseAnswer,
     Status,
@@ -127,27 +126,6 @@ class CalledBack(Answer):
     )
 
 
-class LiveText(Answer):
-    """The part of a model's answer that has arrived. A long text is cut at its beginning."""
-
-    node: str
-    iteration: list[int]
-    item: str = Field(description="Turn of an agent, such as `t3`. Empty for a node with a single request.")
-    began_at: Time = Field(description="Time of the request to the model.")
-    at: Time = Field(description="Time when the worker stored this text.")
-    text: str
-
-
-class LiveTexts(Answer):
-    """Texts that the saga's models are generating. Completed answers are in the saga's log."""
-
-    id: str
-    watched_until: Time | None = Field(
-        description="Time until which viewers are registered. Null after the end."
-    )
-    texts: list[LiveText]
-
-
 class LoggedEvent(OpenAnswer):
     """An event. Its further fields depend on its kind."""
 
@@ -176,49 +154,3 @@ class EventPage(Answer):
 
 
 # ---- what workflows are made of
-
-
-State = Literal["closed", "open", "half_open"]
-
-
-class BreakerFailure(Answer):
-    """Failures of a target that one worker reported together."""
-
-    code: str
-    count: int = Field(ge=1)
-    calls: int = Field(ge=1, description="Number of calls, including the failed ones.")
-    at: Time
-
-
-class BreakerTransition(Answer):
-    """A change of a circuit breaker's state, and its cause."""
-
-    to: State
-    at: Time
-    why: str
-    by: str = Field(description="Operator or worker who caused the change.")
-
-
-class Breaker(Answer):
-    """The circuit breaker of a target."""
-
-    name: str
-    state: State
-    since: Time | None = Field(
-        description="Time when the breaker entered this state. Null if it never opened."
-    )
-    next_probe_at: Time | None = Field(
-        description="For an open breaker: time when it lets a probe through. Null if only an operator can close "
-        "it."
-    )
-    opened: int = Field(ge=0, description="Number of times the breaker has opened since it was last closed.")
-    probes: int = Field(ge=0, description="Number of probes in progress.")
-    failures: list[BreakerFailure] = Field(description="Most recent failures, newest first.")
-    transitions: list[BreakerTransition] = Field(description="Most recent transitions, newest first.")
-
-
-class BreakerPage(Answer):
-    """A page of circuit breakers with recorded state, ordered by name."""
-
-    breakers: list[Breaker]
-    next: Cursor

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from baton.core.failures.policy import QUESTIONS, SEVERITIES
+from baton.core.failures.policy import QUESTIONS
 from baton.core.log.state import FINISHED, WAITING
 
 STATUSES = ("pending", "running", *sorted(WAITING), *sorted(FINISHED))
@@ -52,34 +52,6 @@ AskedFor = Annotated[
     ),
 ]
 _KINDS = "Class of the failure: transient, recoverable, user_resolvable, permanent, catastrophic or unknown."
-
-
-class Incident(Answer):
-    """A problem that requires a person. The incident is resolved when a person decides about its saga."""
-
-    id: str
-    status: Annotated[str, WithJsonSchema({"type": "string", "enum": ["open", "resolved"]})]
-    saga: str
-    node: str | None
-    code: str
-    message: str
-    severity: Annotated[str, WithJsonSchema({"type": "string", "enum": list(SEVERITIES)})]
-    opened_at: Time
-    resolved_at: Time | None
-    resolved_by: str | None = Field(
-        description="User whose action resolved the incident: an answer, resume, cancel, fork, or an explicit "
-        "resolve."
-    )
-    acknowledged_at: Time | None = Field(description="Time when a person last acknowledged the incident.")
-    acknowledged_by: str | None
-    note: str | None = Field(description="Note of the person who acknowledged the incident.")
-
-
-class IncidentPage(Answer):
-    """A page of incidents, newest first."""
-
-    incidents: list[Incident]
-    next: Cursor
 
 
 class PlannedStep(Answer):
