@@ -51,6 +51,10 @@ class View(
     """An object with exactly these fields. A field that can be absent has the default `UNSET`."""
 
 
+class OpenView(View, forbid_unknown_fields=False):
+    """An object with these and further fields."""
+
+
 class AttemptFailure(View):
     """Failure of an attempt, and its meaning."""
 
