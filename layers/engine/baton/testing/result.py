@@ -17,7 +17,7 @@ from baton.core.log.state import FINISHED, UNKNOWN_OUTCOME, node_of, owner_of, s
 from baton.core.log.undos import is_undo, undone_item
 from baton.core.models.usage import MODEL
 from baton.core.money import MICRO
-from baton.core.read.explain import explain
+from baton.core.read.explain import rounds_of
 from baton.core.read.places import ANSWERED, FAILED, PASSED, RAN, WAITED
 from baton.core.read.story import Story
 
@@ -328,7 +328,7 @@ class Result:
 
         Raises `NotFound` for an unknown node.
         """
-        explain(self.story, node_of(node)[0], 0)
+        rounds_of(self.story, node_of(node)[0], 0)
         most: dict[str, int] = {}
         for entry in self.entries:
             for event in entry["events"]:
@@ -344,7 +344,7 @@ class Result:
 
         They are those of all its rounds or of one, `NODE@ROUND`. Raises `NotFound` for an unknown node.
         """
-        explain(self.story, node_of(node)[0], 0)
+        rounds_of(self.story, node_of(node)[0], 0)
         return turns_at(self.asked, node)
 
     def why(self, node: str) -> str:
@@ -353,8 +353,8 @@ class Result:
         Raises `NotFound` for an unknown node.
         """
         name, rounds = node_of(node)
-        found = explain(self.story, name, _ROOM)["iterations"]
-        return "\n".join(one["text"] for one in found if "@" not in node or one["iteration"] == list(rounds))
+        found = rounds_of(self.story, name, _ROOM)
+        return "\n".join(one.text for one in found if "@" not in node or one.iteration == list(rounds))
 
     def __repr__(self) -> str:
         """Return the story that a failing test shows: a line for the saga, and for each node, child, question

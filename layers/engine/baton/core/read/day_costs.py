@@ -6,7 +6,10 @@ A file of its own: the command line reads its names without loading a library.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from baton.core.read.costs import CostRow
 
 from baton.core.money import MICRO
 
@@ -33,10 +36,12 @@ class DayCosts:
             for index, number in enumerate(numbers, 1):
                 sums[index] += number
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[CostRow]:
         """Return the sums, the highest cost first."""
+        from baton.core.read.costs import CostRow
+
         ordered = sorted(self._sums.items(), key=lambda pair: (-pair[1][3], pair[0]))
         return [
-            {"key": key, "sagas": sagas, "input": read, "output": written, "usd": cost / MICRO}
+            CostRow(key=key, sagas=int(sagas), input=int(read), output=int(written), usd=cost / MICRO)
             for key, (sagas, read, written, cost) in ordered
         ]
