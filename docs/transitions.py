@@ -29,7 +29,8 @@ from baton.core.log.folding.received import CALLBACK, callback_of, completed_wit
 from baton.core.log.folding.workflow_limits import counts_of
 from baton.core.log.questions import WHOLE, unclosed_questions
 from baton.core.log.scopes import PLAN, is_turn, turn_item
-from baton.core.log.state import ANSWER, Held, State, item_of, node_of, status_of
+from baton.core.log.slots import Slot
+from baton.core.log.state import ANSWER, Held, State, status_of
 from baton.core.log.work import Callback
 from baton.core.nodes.registry import KINDS
 
@@ -271,10 +272,8 @@ def _from_outside(program: Program, state: State) -> Iterator[ev.Event]:
     yield from _from_elsewhere(state, now)
     for slot, ask in unclosed_questions(state):
         if ask.to.startswith("group:"):  # claims and reminders are the same whatever else goes on
-            node, iteration = node_of(slot)
             about: dict[str, Any] = {
-                "node": node,
-                "iteration": iteration,
+                **Slot.parse(slot).fields,
                 "ask": ask.id,
                 "at": now,
                 "by": "ann",
@@ -293,7 +292,7 @@ def _from_elsewhere(state: State, now: int) -> Iterator[ev.Event]:
     """What work elsewhere says."""
     for slot, work in state.open.items():
         if isinstance(work, Callback):
-            yield ev.CallbackHeartbeat(node=node_of(slot)[0], callback=work.id, at=now)
+            yield ev.CallbackHeartbeat(node=Slot.parse(slot).node, callback=work.id, at=now)
             if not completed_with(state, work.id):
                 yield ev.SignalReceived(name=CALLBACK, key=work.id, payload=ev.Value(), by="c", at=now)
 
@@ -326,13 +325,13 @@ def _by_the_worker(program: Program, life: Life) -> Iterator[tuple[ev.Event, ...
             continue
         others = tuple(other for other in ready if other != slot)
         began = state.last_at if failing is None else max(state.last_at, failing.due_at)
-        hands_over = program.nodes[node_of(slot)[0]].callback is not None
+        hands_over = program.nodes[Slot.parse(slot).node].callback is not None
         for one in _outcomes(slot, began, 1 if failing is None else failing.attempts + 1):
             outcome = replace(one, handed=callback_of(state, slot)) if hands_over else one
             yield _advance(program, life, SOON, outcome)
             if others:
                 yield _advance(program, life, SOON, outcome, running=others)
-        if program.nodes[node_of(slot)[0]].breaker and slot not in state.held:
+        if program.nodes[Slot.parse(slot).node].breaker and slot not in state.held:
             number = 1 if failing is None else failing.attempts + 1
             wait = Held(breaker="work", at=began, until=began + LATER)
             held = Outcome(slot=slot, attempt=number, started_at=began, ended_at=began, why=HELD, held=wait)
@@ -370,7 +369,7 @@ def _given(item: str) -> Any:
 
 def _outcomes(slot: str, now: int, attempt: int) -> Iterator[Outcome]:
     interrupted = Outcome(slot=slot, attempt=attempt, started_at=now, ended_at=now, budget_ms=1_000)
-    if item_of(slot) != PLAN:  # which is interrupted as any other step
+    if Slot.parse(slot).item != PLAN:  # which is interrupted as any other step
         yield interrupted
-    yield replace(interrupted, output=ev.Value(v=_given(item_of(slot))))
+    yield replace(interrupted, output=ev.Value(v=_given(Slot.parse(slot).item)))
     yield replace(interrupted, failure=ev.Failure("tool_error", "it broke", slot))

@@ -22,8 +22,9 @@ from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.log.events import Value
 from baton.core.log.folding.fold import fold
+from baton.core.log.slots import Slot, slot_of
 from baton.core.log.snapshots import encode_state
-from baton.core.log.state import State, node_of
+from baton.core.log.state import State
 from baton.errors import InvalidDefinition
 from tests.core.build import TOOLS, Saga, chain, done, entry, program, started, task, wait
 
@@ -64,7 +65,8 @@ def test_a_step_costs_the_same_after_10_and_after_10_000() -> None:
     calls, sizes = {}, {}
     for number in range(length - 10):
         if number in (10, 10_000):
-            node_of.cache_clear()  # the names of other tests
+            Slot.parse.cache_clear()  # the names of other tests
+            slot_of.cache_clear()
             calls[number] = calls_of(partial(step, graph, state, f"n{number}"))
             sizes[number] = len(encode_state(state))
         state = step(graph, state, f"n{number}")

@@ -15,6 +15,7 @@ from baton.core.decide.spending import Bounds
 from baton.core.documents.compile import compile_document
 from baton.core.graph.graph import Join
 from baton.core.log import events as ev
+from baton.core.log.slots import Slot
 from baton.core.log.state import State, status_of
 from baton.core.nodes.registry import KINDS
 from tests.core.asked import needs_of, steps_of
@@ -88,7 +89,7 @@ def test_a_step_carries_its_slot_its_node_and_its_arguments() -> None:
     saga = Saga(program(task("a", arguments={"n": "${input.n}"})), {"n": 3})
     (step,) = steps_of(saga.go())
     assert step == RunStep(
-        slot="a", node=saga.program.nodes["a"], iteration=(), arguments={"n": 3}, attempt=1
+        slot="a", node=saga.program.nodes["a"], place=Slot.parse("a"), arguments={"n": 3}, attempt=1
     )
 
 

@@ -1,4 +1,4 @@
-"""Status, names of slots, and snapshots: what a state says about itself, and how it is stored."""
+"""Status and snapshots: what a state says about itself, and how it is stored."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 import msgspec
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from baton.core.failures.alternatives import Alternative
 from baton.core.failures.strategies.base import History
@@ -17,7 +16,6 @@ from baton.core.log.scopes import MadeCall
 from baton.core.log.snapshots import SHAPE, decode_state, encode_moved, encode_state, moved_to
 from baton.core.log.state import (
     FINISHED,
-    ITEM_PATTERN,
     WAITING,
     Failing,
     Money,
@@ -25,57 +23,12 @@ from baton.core.log.state import (
     Recovery,
     State,
     Used,
-    check_item,
     group_of,
-    item_of,
-    node_of,
-    owner_of,
-    slot_of,
     status_of,
 )
 from tests.core.build import PROPERTY, Saga, chain, child, done, of_struct, program, task, wait
-from tests.kit.sentences import Says
-
-NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,9}", fullmatch=True)
-
-
-@given(NAMES, st.lists(st.integers(0, 10**6)).map(tuple))
-@PROPERTY
-def test_a_slot_names_its_node_and_its_round(node: str, iteration: tuple[int, ...]) -> None:
-    assert node_of(slot_of(node, iteration)) == (node, iteration)
-
-
-def test_a_slot_outside_of_loops_is_the_nodes_name() -> None:
-    assert (slot_of("book", ()), slot_of("book", (2, 0))) == ("book", "book@2.0")
-
 
 # ---- status ----------------------------------------------------------------------------------------------------
-
-
-@given(
-    st.from_regex("[A-Za-z_][A-Za-z0-9_]{0,10}", fullmatch=True),
-    st.lists(st.integers(0, 10_000), max_size=4).map(tuple),
-    st.from_regex(ITEM_PATTERN, fullmatch=True),
-)
-def test_the_slot_of_an_item_is_one_of_its_nodes(node: str, iteration: tuple[int, ...], item: str) -> None:
-    slot = slot_of(node, iteration, item)
-    assert (node_of(slot), item_of(slot), owner_of(slot)) == (
-        (node, iteration),
-        item,
-        slot_of(node, iteration),
-    )
-
-
-def test_a_slot_without_an_item_is_its_nodes_own() -> None:
-    assert (slot_of("m", (), "a"), slot_of("m", (1, 0), "a-7")) == ("m#a", "m@1.0#a-7")
-    assert check_item("a-7") == "a-7"
-    assert (item_of("m@1"), owner_of("m@1")) == ("", "m@1")
-
-
-@pytest.mark.parametrize("item", ["a#b", "a@1", "1.0", "a/b", "a b", "ä", "a" * 65, "a\n"])
-def test_what_would_make_a_slot_ambiguous_names_no_item(item: str, says: Says) -> None:
-    with says.raised(ValueError):
-        check_item(item)
 
 
 def test_a_saga_without_an_entry_is_pending() -> None:

@@ -12,7 +12,7 @@ from baton.core.decide.decide import decide
 from baton.core.decide.unknown_outcomes import left_by
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
-from baton.core.log.state import slot_of, status_of
+from baton.core.log.state import status_of
 from baton.core.log.undos import undo_item
 from baton.core.read.views import entry_view
 from baton.words.event_words import of as words_of
@@ -42,7 +42,7 @@ graphs:
 
 def stopped(saga: Saga) -> list[tuple[str, str]]:
     found = events(saga, ev.StepStopped)
-    return [(slot_of(one.node, one.iteration, one.item), one.child) for one in found]
+    return [(one.slot, one.child) for one in found]
 
 
 def undoing(saga: Saga) -> list[tuple[str, str]]:

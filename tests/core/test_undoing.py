@@ -81,8 +81,8 @@ def test_a_failed_saga_undoes_the_last_first() -> None:
     assert (end.status, end.failure and end.failure.node) == ("rolled_back", "d")
     assert end.undone == ev.Undone(done=2, lasts=1, lasting=("b",))
     assert saga.state.undo.spans == ((2, 5),)
-    assert saga.state.undo.generation("a", (), "a") == 1
-    assert saga.state.undo.generation("b", (), "b") == 0
+    assert saga.state.undo.generation("a") == 1
+    assert saga.state.undo.generation("b") == 0
 
 
 def test_what_fails_to_be_undone_stands_and_is_taken_up_again() -> None:
@@ -95,14 +95,14 @@ def test_what_fails_to_be_undone_stands_and_is_taken_up_again() -> None:
     assert end is not None
     assert end.undone is not None
     assert (end.status, end.undone.fails, end.undone.failed[0].slot) == ("rollback_failed", 1, "c")
-    assert saga.state.undo.generation("c", (), "c") == 0, "what stands is not done again"
+    assert saga.state.undo.generation("c") == 0, "what stands is not done again"
     saga.put(ev.Forked(cut=saga.state.version, branch=1, by="ada", at=saga.now, undo=True, key="k"))
     saga.go()
     assert ready(saga.decision) == ["c#undo"]
     saga.go(done("c#undo"))
     assert saga.state.ended is not None
     assert saga.state.ended.status == "rolled_back"
-    assert saga.state.undo.generation("c", (), "c") == 1
+    assert saga.state.undo.generation("c") == 1
 
 
 def test_a_fork_keeps_what_was_undone_and_does_it_under_another_key() -> None:

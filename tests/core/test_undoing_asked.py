@@ -70,7 +70,7 @@ def test_what_has_happened_is_undone_with_the_output_that_is_named() -> None:
     saga.go(done("a#undo"))
     assert report(saga) == ev.Undone(done=2)
     assert status_of(saga.state) == "rolled_back"
-    assert saga.state.undo.generation("b", (), "b") == 1, "done anew, it is another effect"
+    assert saga.state.undo.generation("b") == 1, "done anew, it is another effect"
 
 
 def test_of_what_has_not_happened_there_is_nothing_to_undo() -> None:

@@ -18,6 +18,7 @@ from baton.core.graph.graph import Undo
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
 from baton.core.log.folding.undo_folds import undone
+from baton.core.log.slots import Slot
 from baton.core.log.state import UNKNOWN_OUTCOME
 from baton.core.log.undos import NotUndone, Undoing, UndoStep
 from baton.core.nodes.base import Activation, Kind, Next, NodeContext, UnfitError
@@ -116,13 +117,13 @@ def test_items_that_are_undone_alone_are_known_by_their_slots() -> None:
     work = Undoing(reason="", back_to=1, steps={"p#undo-t1-0": UndoStep(version=3)})
     state = replace(state, undo=replace(state.undo, work=work))
     after = undone(state, "p#undo-t1-0").undo
-    assert (after.alone, after.generation("p", (), "p#t1-0"), after.generation("p", (), "p#t2-0")) == (
+    assert (after.alone, after.generation("p#t1-0"), after.generation("p#t2-0")) == (
         {"p#t1-0": 1},
         1,
         0,
     )
     left = undone(state, "p#undo-t1-0", ev.Failure("gone", "")).undo
-    assert (left.alone, left.standing, left.generation("p", (), "p#t1-0")) == ({}, {}, 0)
+    assert (left.alone, left.standing, left.generation("p#t1-0")) == ({}, {}, 0)
 
 
 def test_a_round_in_doubt_of_an_older_log_keeps_its_key() -> None:
@@ -182,7 +183,7 @@ class _Unfit(Kind):
 
 def test_what_cannot_be_called_any_more_has_no_arguments(says: Says) -> None:
     saga = with_a_call()
-    at = Activation("a#t1-0", saga.program.nodes["a"], (), "t1-0")
+    at = Activation("a#t1-0", saga.program.nodes["a"], Slot.parse("a#t1-0"))
     builder = DecisionBuilder(saga.program, saga.state, saga.now, (), NOTHING)
     with says.raised(ExpressionError):
         _arguments_of(builder, at)

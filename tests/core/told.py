@@ -6,7 +6,7 @@ from typing import Any
 
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
-from baton.core.log.state import node_of
+from baton.core.log.slots import Slot
 from baton.core.nodes.registry import KINDS
 from baton.core.read.explain import STATES
 from baton.core.read.story import Story, read_story
@@ -37,8 +37,8 @@ def whole(saga: Saga, name: str) -> list[dict[str, Any]]:
 
 def why(saga: Saga, slot: str) -> str:
     """The sentence on one slot."""
-    name, iteration = node_of(slot)
-    (text,) = (one["text"] for one in whole(saga, name) if one["iteration"] == list(iteration))
+    place = Slot.parse(slot)
+    (text,) = (one["text"] for one in whole(saga, place.node) if one["iteration"] == list(place.iteration))
     return str(text)
 
 

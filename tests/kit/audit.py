@@ -12,7 +12,7 @@ from itertools import groupby
 
 from baton.core.failures.codes import class_of
 from baton.core.log import events as ev
-from baton.core.log.state import slot_of
+from baton.core.log.slots import slot_of
 from baton.core.log.undos import is_undo
 from baton.ports import Head
 from tests.kit.callback_oracles import MADE_AT_THE_END
@@ -74,7 +74,7 @@ class Audit:
         for event in events:
             if not isinstance(event, _OF_ATTEMPTS):
                 continue
-            slot = slot_of(event.node, event.iteration, event.item)
+            slot = event.slot
             if isinstance(event, ev.AttemptFailed | ev.StepFailed | ev.StepSucceeded):
                 before = counted.get(slot, event.attempt - 1)
                 # A step can fail without another attempt: it was given up, or its time is over.

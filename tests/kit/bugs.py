@@ -19,7 +19,8 @@ from baton.core.decide import decide as deciding
 from baton.core.decide.parking import parking as parked_and_told
 from baton.core.log.events import Entry, NoticeDue, Parked, Revived
 from baton.core.log.folding import fold as folding
-from baton.core.log.state import State, slot_of
+from baton.core.log.slots import slot_of
+from baton.core.log.state import State
 from baton.errors import StoreUnavailable, Throttled
 from baton.ports import Appended, Head, Record, Release, SagaRef, Wake
 from baton.runtime.engine.request import Request

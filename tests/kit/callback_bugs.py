@@ -12,7 +12,7 @@ from baton.core.log.events import AttemptFailed, CallbackOpened, SignalReceived
 from baton.core.log.folding import failure_folds
 from baton.core.log.folding import fold as folding
 from baton.core.log.folding.received import CALLBACK, completed_with, slot_in
-from baton.core.log.state import State, slot_of, without
+from baton.core.log.state import State, without
 from baton.runtime.requests import callbacks
 from tests.kit.bugs import replaced
 
@@ -33,7 +33,7 @@ def an_old_attempts_token_is_accepted() -> Iterator[None]:
     real = folding._TABLE[AttemptFailed]
 
     def attempt_failed(state: State, e: AttemptFailed) -> State:
-        after, slot = real(state, e), slot_of(e.node, e.iteration, e.item)
+        after, slot = real(state, e), e.slot
         if not e.callback or slot not in after.failing:
             return after
         keys = {key: value for key, value in after.keys.items() if not key.endswith(f"/{e.callback}")}
@@ -101,7 +101,7 @@ def work_elsewhere_holds_up_no_end() -> Iterator[None]:
 
     def callback_opened(state: State, e: CallbackOpened) -> State:
         after = real(state, e)
-        return replace(after, tokens=without(after.tokens, (slot_of(e.node, e.iteration, e.item),)))
+        return replace(after, tokens=without(after.tokens, (e.slot,)))
 
     with _folding(CallbackOpened, callback_opened):
         yield

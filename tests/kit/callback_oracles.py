@@ -23,7 +23,7 @@ from baton.core.log.events import (
     StepSucceeded,
 )
 from baton.core.log.folding.received import CALLBACK, FAILURE, HEARTBEAT, SUCCESS, CallbackReport
-from baton.core.log.state import owner_of, slot_of
+from baton.core.log.slots import owner_of, slot_of
 from baton.errors import CallbackOver, NotAllowedNow
 from tests.kit.virtual_time import EPOCH
 
@@ -111,7 +111,7 @@ def _of(all_: dict[str, Handed], id_: str) -> Handed:
 
 def _drop(all_: Mapping[str, Handed], event: Settles) -> None:
     """What is open at a slot that is settled, or that leaves with it, is not waited for any more."""
-    gone = {slot_of(event.node, event.iteration, event.item), *event.drops}
+    gone = {event.slot, *event.drops}
     for one in all_.values():
         opened = one.opened
         slot = "" if opened is None else slot_of(opened.node, opened.iteration, opened.item)

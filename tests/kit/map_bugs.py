@@ -15,7 +15,8 @@ from baton.core.log import events as ev
 from baton.core.log.folding import fold
 from baton.core.log.records import About, Paused
 from baton.core.log.scopes import is_index
-from baton.core.log.state import State, owner_of, slot_of
+from baton.core.log.slots import owner_of, slot_of
+from baton.core.log.state import State
 from baton.core.nodes import map as maps
 from baton.core.nodes.base import Activation, Moved, Next, NodeContext, Opened
 from baton.core.nodes.child import ChildKind
@@ -108,7 +109,7 @@ def of_pauses(logs: Mapping[str, list[ev.Entry]]) -> Iterator[str]:
                 yield f"{saga}: {slot} begins {rest.until - began} ms before its pause is over"
             if isinstance(event, ev.Settles) and event.paused is not None:
                 (token,) = event.emits
-                rests[slot_of(token.dst, token.iteration)] = event.paused
+                rests[token.slot] = event.paused
                 if rest is not None and rest.ends_by and token.dst == event.node:
                     if event.paused.ends_by != rest.ends_by:
                         yield f"{saga}: {slot} has another deadline than the round before"

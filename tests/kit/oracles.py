@@ -41,7 +41,8 @@ from baton.core.log.events import (
 )
 from baton.core.log.folding.received import HEARTBEAT, fingerprint
 from baton.core.log.questions import APPROVE
-from baton.core.log.state import ANSWER, slot_of
+from baton.core.log.slots import slot_of
+from baton.core.log.state import ANSWER
 from baton.core.money import micro_dollars
 from baton.ports import Account, SagaRef
 from baton.runtime.money.holds import PREFIX
@@ -120,7 +121,7 @@ def events_in(entries: list[Entry]) -> list[Event]:
 def settled(entries: list[Entry]) -> list[tuple[str, int]]:
     """Each end of a step, as slot and branch."""
     return [
-        (slot_of(event.node, event.iteration, event.item), entry.branch)
+        (event.slot, entry.branch)
         for entry in entries
         for event in entry.events
         if isinstance(event, StepSucceeded | StepFailed)

@@ -21,7 +21,6 @@ from baton.core.log.events import (
     StepSucceeded,
 )
 from baton.core.log.records import Child
-from baton.core.log.state import slot_of
 from baton.core.log.work import Open
 from baton.core.nodes.base import Activation, Failed, Next, NodeContext
 from baton.core.nodes.child import ChildKind
@@ -157,9 +156,9 @@ def of_tries(logs: Mapping[str, list[Entry]]) -> Iterator[str]:
         closed: dict[str, str] = {}
         for event in (event for entry in entries for event in entry.events):
             if isinstance(event, ChildOpened):
-                tries.setdefault(slot_of(event.node, event.iteration, event.item), []).append(event.child)
+                tries.setdefault(event.slot, []).append(event.child)
             elif isinstance(event, ChildClosed):
-                closed[slot_of(event.node, event.iteration, event.item)] = event.child
+                closed[event.slot] = event.child
         yield from _of_handlers(saga, entries, logs)
         for slot, its in tries.items():
             if len({one.partition("..")[0] for one in its}) > 1:

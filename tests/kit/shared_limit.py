@@ -17,7 +17,6 @@ from baton.core.log.events import (
     StepInterrupted,
     StepSucceeded,
 )
-from baton.core.log.state import slot_of
 from baton.core.models.messages import request_bytes
 from baton.core.models.usage import tokens_of
 from baton.core.money import micro_dollars
@@ -123,7 +122,7 @@ def _unsaid(entries: list[Entry], asked: list[Asked], what: str) -> int:
     """
     wrote = {entry.invocation for entry in entries}
     said = {
-        (entry.invocation, slot_of(event.node, event.iteration, event.item))
+        (entry.invocation, event.slot)
         for entry in entries
         for event in entry.events
         if isinstance(event, StepSucceeded | StepFailed | AttemptFailed | StepInterrupted)

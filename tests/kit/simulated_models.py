@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 from baton import StepFailure
 from baton.core.log.events import CallbackOpened, Entry, Forked, StepSucceeded
 from baton.core.log.questions import Answer
-from baton.core.log.state import slot_of
 from baton.core.models.messages import Message, request_bytes
 from baton.core.models.usage import Price, most_of, usage_cost
 from baton.core.money import MICRO
@@ -378,7 +377,7 @@ def _answered(world: World, saga: str, entries: list[Entry]) -> Iterator[tuple[t
         at = world.written.get((str(SagaRef(tenant, saga)), entry.version), math.inf)
         for event in entry.events:
             if isinstance(event, StepSucceeded) and event.item:
-                yield (saga, slot_of(event.node, event.iteration, event.item)), at
+                yield (saga, event.slot), at
 
 
 def is_corrected(message: Message) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from baton.core.log.events import AttemptFailed, Event, Forked
-from baton.core.log.state import slot_of
+from baton.core.log.slots import slot_of
 from baton.ports import StepContext, StepFailure
 from baton.tools.perform import plain_json, tool_failure
 
@@ -237,8 +237,6 @@ class Troubles:
 
 def _has_failed(events: Iterable[Event], slot: str, attempt: int) -> bool:
     return any(
-        isinstance(event, AttemptFailed)
-        and event.attempt == attempt
-        and slot.endswith(f"/{slot_of(event.node, event.iteration, event.item)}")
+        isinstance(event, AttemptFailed) and event.attempt == attempt and slot.endswith(f"/{event.slot}")
         for event in events
     )

@@ -20,8 +20,8 @@ from msgspec.structs import replace as changed
 from baton import Context, StepFailure, tool
 from baton.core.log.events import CancelRequested, Entry, Forked, SagaEnded, StepSucceeded
 from baton.core.log.questions import TRY_AGAIN, USE, Answer
-from baton.core.log.state import item_of, node_of, slot_of
-from baton.core.log.undos import is_undo, undone_item
+from baton.core.log.slots import slot_of
+from baton.core.log.undos import is_undo, undone_item, undone_slot
 from baton.errors import EngineFault, NotAllowedNow, UserError
 from baton.ports import Performer, SagaRef, StepContext
 from baton.tools.define import Registry, Tool
@@ -239,8 +239,7 @@ async def _answer(world: World, saga: str, deeds: Deeds) -> bool:
         slot = question["id"].partition(".")[2].rpartition(".")[0]
         if not is_undo(slot):
             continue
-        name, iteration = node_of(slot)
-        place = (saga, slot_of(name, iteration, undone_item(item_of(slot))))
+        place = (saga, undone_slot(slot))
         deeds.asked.append(place)
         happened = place in deeds.in_force
         output = deeds.outputs[place] if happened else UNSET
@@ -289,7 +288,7 @@ def _known(entries: list[Entry]) -> set[str]:
             if isinstance(event, Forked) and not event.undo:
                 done = {slot: version for slot, version in done.items() if version <= event.cut}
             elif isinstance(event, StepSucceeded) and event.prior is not None and not event.lasting:
-                slot = slot_of(event.node, event.iteration, event.item)
+                slot = event.slot
                 if not is_undo(slot):
                     done[slot] = entry.version
     return set(done)

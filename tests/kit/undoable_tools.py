@@ -24,7 +24,7 @@ from baton.core.log.events import (
     StepSucceeded,
 )
 from baton.core.log.questions import TRY_AGAIN, USE, Answer
-from baton.core.log.state import node_of, slot_of
+from baton.core.log.slots import Slot, slot_of
 from baton.core.log.undos import StepStopped, UndoPassed, UndoStepBegan, is_undo, undo_item
 from baton.errors import EngineFault, NotAllowedNow
 from baton.tools.define import Registry
@@ -188,7 +188,7 @@ def in_order(entries: list[Entry]) -> Iterator[str]:  # noqa: C901  one rule for
     settled: set[str] = set()
     """Steps in doubt that a person knows not to have happened, and those that were done again since."""
     open_children = {  # they undo what they have done before the list is gone through
-        slot_of(event.node, event.iteration, event.item)
+        event.slot
         for entry in entries
         for event in entry.events
         if isinstance(event, UndoStepBegan) and event.index < 0
@@ -203,7 +203,7 @@ def in_order(entries: list[Entry]) -> Iterator[str]:  # noqa: C901  one rule for
                 slot = slot_of(event.node, event.iteration, undo_item(event.item))
                 open_.append((entry.version, slot, event.lasting))
             elif isinstance(event, StepSucceeded | ChildUndone | StepFailed | StepStopped):
-                slot = slot_of(event.node, event.iteration, event.item)
+                slot = event.slot
                 if may_have_acted(event):
                     doubtful = (entry.version, slot_of(event.node, event.iteration, undo_item(event.item)))
                     in_doubt.add(doubtful)
@@ -223,7 +223,7 @@ def in_order(entries: list[Entry]) -> Iterator[str]:  # noqa: C901  one rule for
                 if is_failed:
                     failed.append(slot)
             elif isinstance(event, QuestionClosed) and event.action == TRY_AGAIN:
-                settled.add(slot_of(event.node, event.iteration, event.item))
+                settled.add(event.slot)
             elif isinstance(event, UndoPassed) and event.redone:
                 settled.add(slot_of(event.node, event.iteration, undo_item(event.item)))
             elif isinstance(event, SagaEnded) and event.status == "rolled_back" and event.undone is not None:
@@ -322,7 +322,7 @@ async def stops_with_its_round(world: World, *, start: Any, patiently: Any) -> s
         await asyncio.sleep(20)
         for question in (await world.queries_without_faults().show(saga))["questions"]:
             slot = question["id"].partition(".")[2].rpartition(".")[0]
-            number = str(node_of(slot)[1][0])
+            number = str(Slot.parse(slot).iteration[0])
             found = [one for one, what in loans.in_force.items() if what.endswith(f"house {number}")]
             output = {"id": found[0]} if found else UNSET
             answer = Answer(ask=question["id"], action=USE if found else TRY_AGAIN, output=output)

@@ -12,6 +12,7 @@ from baton.core.decide.builder import RunStep
 from baton.core.decide.spending import SpendingLimits
 from baton.core.graph.graph import Graph, Node
 from baton.core.limits import DAY_MS, Limits
+from baton.core.log.slots import Slot
 from baton.core.log.state import Money, Origin, State
 from baton.errors import StoreUnavailable
 from baton.ports import Account, BudgetAnswer, Budgets, Offload, Reservation, ReservationChange, Sums
@@ -110,7 +111,7 @@ def state(saga: str = "s1", spent: int = 0, **more: Any) -> State:
 
 
 def step(cost: int = 0, slot: str = "a") -> RunStep:
-    return RunStep(slot, Node(name=slot, kind="task", tool="t", cost=cost), (), {})
+    return RunStep(slot, Node(name=slot, kind="task", tool="t", cost=cost), Slot.parse(slot), {})
 
 
 def graph(cost: int = 0) -> Graph:

@@ -14,6 +14,7 @@ from baton.core.decide.builder import RunStep
 from baton.core.failures.alternatives import Alternative, hooks_of, ways_of
 from baton.core.graph.graph import Node
 from baton.core.log.events import Failure
+from baton.core.log.slots import Slot
 from baton.ports import NoRoom, StepContext
 from baton.runtime.invocation.attempt import MOST_HALVINGS, carry_out, tool_called, verify_effect
 from baton.tools.define import Registry
@@ -50,7 +51,7 @@ class CallRecorder:
         return next(way for way in ways_of(tool, self.registry.specs()) if way.name == name)
 
     def run(self, tool: str, arguments: Mapping[str, Any], **more: Any) -> Any:
-        step = RunStep("n", Node(name="n", kind="task", tool=tool), (), arguments, 2, **more)
+        step = RunStep("n", Node(name="n", kind="task", tool=tool), Slot.parse("n"), arguments, 2, **more)
         performer, specs = ToolPerformer(self.registry), self.registry.specs()
         return asyncio.run(asyncio.wait_for(carry_out(performer, specs, step, self.context), 20))
 
@@ -162,7 +163,12 @@ def test_a_helping_tool_has_another_key_in_each_attempt_and_the_same_when_that_i
     specs, performer = recorder.registry.specs(), ToolPerformer(recorder.registry)
     for attempt in (2, 2, 3):
         step = RunStep(
-            "n", Node(name="n", kind="task", tool="crm.find"), (), {"name": "Ada"}, attempt, way=way
+            "n",
+            Node(name="n", kind="task", tool="crm.find"),
+            Slot.parse("n"),
+            {"name": "Ada"},
+            attempt,
+            way=way,
         )
         asyncio.run(carry_out(performer, specs, step, recorder.context))
     first, again, next_one = recorder.keys()[::2]
@@ -217,7 +223,7 @@ def test_a_tool_that_takes_anything_and_one_that_is_gone_get_everything(recorder
 
     open_one = recorder.registry.specs()["crm.find"]
     node = Node(name="n", kind="task", tool="crm.find")
-    step = RunStep("n", node, (), {"x": 1}, way=Alternative(name="w", tool="other"))
+    step = RunStep("n", node, Slot.parse("n"), {"x": 1}, way=Alternative(name="w", tool="other"))
     for specs in (
         {},
         {"other": type(open_one)(name="other", version="1", effect="pure", parameters={}, result={})},
@@ -227,14 +233,14 @@ def test_a_tool_that_takes_anything_and_one_that_is_gone_get_everything(recorder
 
 
 def test_which_tool_does_the_work_is_known_before() -> None:
-    step = RunStep("n", Node(name="n", kind="task", tool="a"), (), {})
+    step = RunStep("n", Node(name="n", kind="task", tool="a"), Slot.parse("n"), {})
     assert tool_called(step) == "a"
     for way, expected in [
         (Alternative(name="b", tool="b"), "b"),
         (Alternative(name="b first", tool="b", first=True), "a"),
         (Alternative(name="m=1", arguments={"m": 1}), "a"),
     ]:
-        assert tool_called(RunStep("n", step.node, (), {}, way=way)) == expected
+        assert tool_called(RunStep("n", step.node, Slot.parse("n"), {}, way=way)) == expected
 
 
 # ---- other values, and less of them --------------------------------------------------------------------------------
@@ -411,7 +417,7 @@ def test_cancelling_an_attempt_cancels_what_it_waits_for(recorder: CallRecorder,
                 seen.append("cancelled")
                 raise
 
-        step = RunStep("n", Node(name="n", kind="task", tool="wait"), (), {"text": "a b"}, **how)
+        step = RunStep("n", Node(name="n", kind="task", tool="wait"), Slot.parse("n"), {"text": "a b"}, **how)
         task = asyncio.create_task(
             carry_out(ToolPerformer(recorder.registry), recorder.registry.specs(), step, recorder.context)
         )

@@ -240,6 +240,16 @@ FOUND = {
             *(("read", 24, CRASH_BEFORE), ("read", 28, STALL), ("read", 50, CRASH_BEFORE)),
         ),
     ),
+    # A saga that was resumed loses its message while the table refuses takes: a sweep finds it.
+    "a resumed saga without a message": Schedule(
+        "purse",
+        729310013024,
+        gap_s=60,
+        late_s=9,
+        stall_s=16,
+        budget=0,
+        outages=(Outage("index", HANGS, 2, 182),),
+    ),
     # A tool without a declared cost has spent something when the table does not answer.
     "a cost before a fault": Schedule(
         "asked",

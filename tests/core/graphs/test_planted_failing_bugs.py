@@ -20,7 +20,8 @@ from baton.core.failures.strategies.base import History, LadderStep
 from baton.core.graph.graph import Graph
 from baton.core.log import events as ev
 from baton.core.log.folding import fold
-from baton.core.log.state import ANSWER, State, slot_of
+from baton.core.log.slots import slot_of
+from baton.core.log.state import ANSWER, State
 from baton.core.nodes.base import Activation
 from tests.core.graphs.test_planted_bugs import LATE, Patch, shows
 from tests.core.strategies import ASK_USER, RETRY

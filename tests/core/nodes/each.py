@@ -28,16 +28,16 @@ class EachKind(Kind):
 
     def begin(self, at: Activation, context: NodeContext) -> Next | None:
         given = context.arguments(at)
-        if not at.item:
+        if not at.place.item:
             return Spread(tuple(given["items"]))
         if at.node.tool:
-            return Run({**(given["with"] or {}), "item": at.item})
+            return Run({**(given["with"] or {}), "item": at.place.item})
         return Opened(
             ev.WaitOpened(
                 node=at.node.name,
-                iteration=at.iteration,
-                item=at.item,
-                signal=at.item,
+                iteration=at.place.iteration,
+                item=at.place.item,
+                signal=at.place.item,
                 until=None if at.node.wait_ms is None else context.now + at.node.wait_ms,
             )
         )
@@ -48,8 +48,8 @@ class EachKind(Kind):
                 return Done(
                     ev.WaitClosed(
                         node=at.node.name,
-                        iteration=at.iteration,
-                        item=at.item,
+                        iteration=at.place.iteration,
+                        item=at.place.item,
                         by=one.key,
                         output=one.payload,
                     )
@@ -62,7 +62,7 @@ class EachKind(Kind):
         if None in items.values():
             return None
         output = ev.Value(v={name: value.v for name, value in items.items() if value is not None})
-        return Done(ev.NodePassed(node=at.node.name, iteration=at.iteration, output=output))
+        return Done(ev.NodePassed(node=at.node.name, iteration=at.place.iteration, output=output))
 
     def node_view(self, node: Node) -> dict[str, Any]:
         return {"items": node.value}

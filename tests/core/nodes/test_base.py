@@ -9,11 +9,12 @@ import pytest
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.records import Child
+from baton.core.log.slots import Slot
 from baton.core.log.work import Wait
 from baton.core.nodes.base import Activation, Kind
 
 NODE = Node(name="a", kind="plain", arguments={"x": 1})
-AT = Activation("a", NODE)
+AT = Activation("a", NODE, Slot.parse("a"))
 DESK: Any = None
 
 

@@ -9,7 +9,8 @@ import pytest
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.scopes import Map
-from baton.core.log.state import slot_of, status_of
+from baton.core.log.slots import slot_of
+from baton.core.log.state import status_of
 from baton.core.nodes.map import TOGETHER
 from tests.core.asked import steps_of
 from tests.core.build import Saga, done, failed, ready, replay

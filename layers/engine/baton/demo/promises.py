@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from baton.core.log.state import slot_of
+from baton.core.log.slots import slot_of
 from baton.core.models.usage import MODEL
 from baton.demo.evidence import Evidence
 from baton.demo.figures import LOOKED_UP, PAYMENT, ROLLED_BACK, Figures, events_of

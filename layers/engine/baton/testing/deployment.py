@@ -24,7 +24,8 @@ from baton.core.decide.program import Program
 from baton.core.limits import Limits
 from baton.core.log.codec import decode_entry
 from baton.core.log.questions import OPERATORS, Answer, open_questions, unclosed_questions
-from baton.core.log.state import State, node_of, status_of
+from baton.core.log.slots import Slot
+from baton.core.log.state import State, status_of
 from baton.core.log.work import Callback
 from baton.core.read.story import read_story
 from baton.core.read.views import entry_view, saga_view
@@ -322,7 +323,7 @@ class Deployment:
         given = []
         for _, state, _ in await self._open(parked=True):
             for slot, ask in unclosed_questions(state):
-                node, question = node_of(slot)[0], (state.origin.saga, ask.id)
+                node, question = Slot.parse(slot).node, (state.origin.saga, ask.id)
                 if node not in answers or question in self._asked:
                     continue
                 before = sum(known == node for known in self._asked.values())
@@ -343,7 +344,7 @@ class Deployment:
         for _, state, _ in await self._open(parked=True):
             for slot, work in state.open.items():
                 if isinstance(work, Callback):
-                    self._handovers.meet(state.origin.saga, node_of(slot)[0], work.id, work.since)
+                    self._handovers.meet(state.origin.saga, Slot.parse(slot).node, work.id, work.since)
         told = self._handovers.due(self._clock.now())
         if told is None:
             return False
@@ -430,7 +431,7 @@ class Deployment:
 def _has_timer(state: State, program: Program, answers: Answers) -> bool:
     if program.caps is not None and program.caps.deadline(state) is not None:
         return True
-    if any("wall_time" in program.nodes[node_of(slot)[0]].limits for slot in state.begun):
+    if any("wall_time" in program.nodes[Slot.parse(slot).node].limits for slot in state.begun):
         return True
     waits = bool(state.held or state.pauses) or any(work.due is not None for work in state.open.values())
     asks = any(node in answers for node in _questions(state))
@@ -439,4 +440,4 @@ def _has_timer(state: State, program: Program, answers: Answers) -> bool:
 
 def _questions(state: State) -> list[str]:
     """Return the nodes of open questions that expire."""
-    return [node_of(slot)[0] for slot, ask in open_questions(state) if ask.expires_at]
+    return [Slot.parse(slot).node for slot, ask in open_questions(state) if ask.expires_at]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 
-from baton.core.log.state import node_of, slot_of
+from baton.core.log.slots import Slot, slot_of
 from baton.ports import Offload, Performer, StepContext
 from baton.tools.define import Registry
 
@@ -141,7 +141,7 @@ def moments_of(given: Moments) -> dict[str, tuple[str, ...]]:
 def node_at(place: str) -> str:
     """Return the node of a place. Raises `ValueError` for an invalid round."""
     try:
-        return node_of(place)[0]
+        return Slot.parse(place).node
     except ValueError as error:
         text = "write a node, or one of its rounds as NODE@ROUND, counted from 0"
         raise ValueError(f"kill at `{place}`: {text}") from error

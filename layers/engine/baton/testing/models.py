@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from baton.core.conditions.document import example_of
 from baton.core.expressions import nearest, with_hint
-from baton.core.log.state import node_of
+from baton.core.log.slots import Slot
 from baton.core.models.messages import request_bytes, wire_names
 from baton.core.models.usage import MODEL, Price, Usage
 from baton.ports import StepFailure
@@ -178,7 +178,7 @@ class ScriptedModels:
     async def answer(self, request: ModelRequest) -> ModelAnswer:
         """Answer as the port specifies."""
         # A request's key is made of its saga, its slot and the attempt.
-        node = node_of(request.key.split("/")[2])[0]
+        node = Slot.parse(request.key.split("/")[2]).node
         try:
             said = self._scripts[node](request)
             if inspect.isawaitable(said):

@@ -13,8 +13,9 @@ from typing import Any, get_args
 
 from baton.core.log.events import Closing, Opening
 from baton.core.log.scopes import PLAN, is_turn, place_of
-from baton.core.log.state import FINISHED, UNKNOWN_OUTCOME, node_of, owner_of, slot_of
-from baton.core.log.undos import is_undo, undone_item
+from baton.core.log.slots import Slot, owner_of, slot_of
+from baton.core.log.state import FINISHED, UNKNOWN_OUTCOME
+from baton.core.log.undos import is_undo, undone_slot
 from baton.core.models.usage import MODEL
 from baton.core.money import MICRO
 from baton.core.read.explain import rounds_of
@@ -123,7 +124,7 @@ def turns_of(
 
 def turns_at(turns: Mapping[str, Sequence[Turn]], place: str) -> list[Turn]:
     """Return the turns of a node, in all its rounds, or of one round, `NODE@ROUND`."""
-    return [turn for slot, its in turns.items() if place in (slot, node_of(slot)[0]) for turn in its]
+    return [turn for slot, its in turns.items() if place in (slot, Slot.parse(slot).node) for turn in its]
 
 
 def item_in(event: Mapping[str, Any]) -> str:
@@ -299,9 +300,7 @@ class Result:
         """
         places = [self.story.places[slot] for slot in self.story.ended if is_undo(slot)]
         return [
-            slot_of(place.node, place.iteration, undone_item(place.item))
-            for place in places
-            if place.end is not None and place.end.became == RAN
+            undone_slot(place.slot) for place in places if place.end is not None and place.end.became == RAN
         ]
 
     @property
@@ -328,7 +327,7 @@ class Result:
 
         Raises `NotFound` for an unknown node.
         """
-        rounds_of(self.story, node_of(node)[0], 0)
+        rounds_of(self.story, Slot.parse(node).node, 0)
         most: dict[str, int] = {}
         for entry in self.entries:
             for event in entry["events"]:
@@ -337,14 +336,14 @@ class Result:
                         continue
                     slot = slot_of(event["node"], tuple(event["iteration"]), item_in(event))
                     most[slot] = max(most.get(slot, 0), event["attempt"])
-        return sum(count for slot, count in most.items() if node in (owner_of(slot), node_of(slot)[0]))
+        return sum(count for slot, count in most.items() if node in (owner_of(slot), Slot.parse(slot).node))
 
     def turns(self, node: str) -> list[Turn]:
         """Return the turns of an agent, or the requests of a `model` node.
 
         They are those of all its rounds or of one, `NODE@ROUND`. Raises `NotFound` for an unknown node.
         """
-        rounds_of(self.story, node_of(node)[0], 0)
+        rounds_of(self.story, Slot.parse(node).node, 0)
         return turns_at(self.asked, node)
 
     def why(self, node: str) -> str:
@@ -352,9 +351,9 @@ class Result:
 
         Raises `NotFound` for an unknown node.
         """
-        name, rounds = node_of(node)
-        found = rounds_of(self.story, name, _ROOM)
-        return "\n".join(one.text for one in found if "@" not in node or one.iteration == list(rounds))
+        slot = Slot.parse(node)
+        found, rounds = rounds_of(self.story, slot.node, _ROOM), list(slot.iteration)
+        return "\n".join(one.text for one in found if not rounds or one.iteration == rounds)
 
     def __repr__(self) -> str:
         """Return the story that a failing test shows: a line for the saga, and for each node, child, question

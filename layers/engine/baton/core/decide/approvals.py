@@ -20,7 +20,8 @@ from baton.core.expressions import ExpressionError, excess_of
 from baton.core.log import events as ev
 from baton.core.log.questions import APPROVE, REJECT, approval_of, notice_of, steps_of
 from baton.core.log.records import Escalation
-from baton.core.log.state import State, item_of, node_of
+from baton.core.log.slots import Slot
+from baton.core.log.state import State
 from baton.core.log.undos import is_undo
 
 MOST_ARGUMENTS = 32_768  # bytes: they are in the state until the step is done
@@ -37,11 +38,10 @@ def approval_events(context: EvaluationContext, request: ApprovalRequest, now: i
         return
     if request.digest in state.approved.get(slot, ()):
         return
-    name, iteration = node_of(slot)
-    place: dict[str, Any] = {"node": name, "iteration": iteration, "item": item_of(slot)}
+    place = Slot.parse(slot)
     node = context.program.node_at(state, slot)
     approval = node.approval
-    template = None if is_undone else context.program.approvals.get(name)
+    template = None if is_undone else context.program.approvals.get(place.node)
     try:
         says = {} if template is None else context.render(template)
         ask = approval_of(state, slot, request, says, approval.expires_ms if approval is not None else 0, now)
@@ -51,10 +51,10 @@ def approval_events(context: EvaluationContext, request: ApprovalRequest, now: i
         if excess := excess_of(changed, MOST_ARGUMENTS):
             raise ValueError(f"the arguments of `{request.tool}` are too large to be approved: {excess}")
     except (ExpressionError, ValueError) as error:
-        failure = ev.failed_with("question_invalid", str(error), name)
+        failure = ev.failed_with("question_invalid", str(error), place.node)
         failing = state.failing.get(slot)
         failed = ev.StepFailed(
-            **place,
+            **place.fields,
             attempt=1 if failing is None else failing.attempts,
             failure=failure,
             started_at=now,
@@ -71,7 +71,7 @@ def approval_events(context: EvaluationContext, request: ApprovalRequest, now: i
             )
         yield failed
         return
-    yield ev.QuestionOpened(**place, ask=ask, arguments=changed)
+    yield ev.QuestionOpened(**place.fields, ask=ask, arguments=changed)
     yield ev.NoticeDue(notice=notice_of(state, slot, ask, now))
 
 
@@ -85,7 +85,9 @@ def unapproved_failure(program: Program, state: State, slot: str) -> ev.Failure:
     is_known = program.node_at(state, slot).approval is not None
     may_have_acted = not is_known or slot in state.failing or bool(state.approved.get(slot))
     text = "the saga was stopped before a person approved the call"
-    return ev.Failure("cancelled", text, node_of(slot)[0], doubt=may_have_acted, refused=not may_have_acted)
+    return ev.Failure(
+        "cancelled", text, Slot.parse(slot).node, doubt=may_have_acted, refused=not may_have_acted
+    )
 
 
 def _escalation(

@@ -24,13 +24,8 @@ from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
 from baton.core.log.records import Child
 from baton.core.log.scopes import act_digest
-from baton.core.log.state import (
-    State,
-    item_of,
-    node_of,
-    owner_of,
-    slot_of,
-)
+from baton.core.log.slots import Slot, owner_of
+from baton.core.log.state import State
 from baton.core.nodes.base import Activation, UnfitError
 
 ENDS = (READY, FAILS)
@@ -56,7 +51,7 @@ class RunStep(Struct, frozen=True):
 
     slot: str
     node: Node
-    iteration: tuple[int, ...]
+    place: Slot
     arguments: Any
     attempt: int = 1
     hooks: tuple[str, ...] = ()
@@ -80,11 +75,9 @@ class RunStep(Struct, frozen=True):
 
 
 def activation(program: Program, state: State, slot: str) -> Activation:
-    """Return the node, round and item of a slot."""
-    name, iteration = node_of(slot)
-    if "#" in slot:
-        return Activation(slot, program.node_at(state, slot), iteration, item_of(slot))
-    return Activation(slot, program.nodes[name], iteration)
+    """Return the node at a slot, with its round and item."""
+    place = Slot.parse(slot)
+    return Activation(slot, program.node_at(state, slot) if place.item else program.nodes[place.node], place)
 
 
 class DecisionBuilder(Struct):
@@ -126,29 +119,29 @@ class DecisionBuilder(Struct):
         self.state = apply(self.state, event)
         if self.program.index.settles_joins_one_by_one:
             for token in event.emits:
-                self.close(slot_of(token.dst, token.iteration))
+                self.close(token.slot)
 
     def close(self, slot: str) -> None:
         """Fire a join that becomes ready before every edge has arrived; it ignores the edges that arrive
         later.
         """
         state, program = self.state, self.program
-        name, iteration = node_of(slot)
-        node = program.nodes[name]
+        place = Slot.parse(slot)
+        node = program.nodes[place.node]
         arrived = state.tokens.get(slot)
         if (
             arrived is None
             or node.join is None
-            or "#" in slot
+            or place.item
             or slot in state.closed
             or program.readiness(state, slot) not in ENDS
         ):
             return
         unspoken = tuple(src for src in node.before if src not in arrived)
-        is_later_round = not program.index.tails_of.get(name, frozenset()).isdisjoint(arrived)
+        is_later_round = not program.index.tails_of.get(place.node, frozenset()).isdisjoint(arrived)
         if unspoken and not is_later_round:
             by = tuple(src for src in node.before if arrived.get(src))
-            self.note(ev.JoinFired(node=name, iteration=iteration, by=by, unspoken=unspoken))
+            self.note(ev.JoinFired(node=place.node, iteration=place.iteration, by=by, unspoken=unspoken))
 
     def due_by(self, moment: int) -> None:
         """Note a time at which the saga is checked again, at the latest."""
@@ -248,16 +241,12 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
     if failing is not None and failing.arguments:
         arguments = {**arguments, **failing.arguments}
     digest = digest_of(builder, at, arguments) if builder.program.planned else ""
-    generation = (
-        state.undo.generation(at.node.name, at.iteration, at.slot)
-        if state.undo.rounds or state.undo.alone
-        else 0
-    )
+    generation = state.undo.generation(at.slot) if state.undo.rounds or state.undo.alone else 0
     if failing is None:
         return RunStep(
             at.slot,
             at.node,
-            at.iteration,
+            at.place,
             arguments,
             since=since,
             approved=approved,
@@ -272,7 +261,7 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
     return RunStep(
         at.slot,
         at.node,
-        at.iteration,
+        at.place,
         arguments,
         attempt=failing.attempts + 1,
         hooks=failing.hooks,

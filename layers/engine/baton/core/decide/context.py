@@ -33,7 +33,8 @@ from baton.core.log import events as ev
 from baton.core.log.events import Value
 from baton.core.log.records import LONGEST_MESSAGE
 from baton.core.log.scopes import FAILED, NOT_BEGUN, STOPPED, SUCCEEDED, Map
-from baton.core.log.state import State, item_of, node_of, owner_of, unrescued
+from baton.core.log.slots import Slot, owner_of
+from baton.core.log.state import State, unrescued
 from baton.errors import CorruptLog
 
 
@@ -182,7 +183,7 @@ class EvaluationContext(Struct, frozen=True):
             return self._list()
         if path.root != "ctx":
             return None
-        name, _ = node_of(self.slot)
+        name = Slot.parse(self.slot).node
         if path.is_previous:
             return self.state.previous.get(f"{self.program.loop_around(name, path.node)}/{path.node}")
         if path.node == name:
@@ -199,7 +200,7 @@ class EvaluationContext(Struct, frozen=True):
             saga, workflow = written_for(origin.saga, origin.workflow)
             return {"id": saga, "user": origin.user, "tenant": origin.tenant, "workflow": workflow}
         if path.root == "loop":
-            return {"iteration": node_of(self.slot)[1][-1]}
+            return {"iteration": Slot.parse(self.slot).iteration[-1]}
         if path.root in ("item", "index"):
             return self._item(path.root)
         if path.root == "join":
@@ -262,12 +263,14 @@ class EvaluationContext(Struct, frozen=True):
 
     def _first(self, path: Path) -> Template:
         """Return the template that replaces the round before the first."""
-        name, iteration = node_of(self.slot)
-        depth = self.program.index.shared(name, path.node)
-        return NO_VALUE if not depth or iteration[depth - 1] else self.program.first_of(name, path)
+        place = Slot.parse(self.slot)
+        depth = self.program.index.shared(place.node, path.node)
+        return (
+            NO_VALUE if not depth or place.iteration[depth - 1] else self.program.first_of(place.node, path)
+        )
 
     def _item(self, root: str) -> Any:
-        index = int(item_of(self.slot))
+        index = int(Slot.parse(self.slot).item)
         return index if root == "index" else self.content(self._list())[index]
 
     def _list(self) -> ev.Value:
@@ -317,7 +320,7 @@ class EvaluationContext(Struct, frozen=True):
 
         Raises `LackingError`.
         """
-        name, _ = node_of(self.slot)
+        name = Slot.parse(self.slot).node
         arrived, carried = self.state.tokens.get(self._place, {}), self.state.errors.get(self._place, {})
         results: dict[str, dict[str, Any]] = {}
         for src in self.program.nodes[name].before:
@@ -342,7 +345,7 @@ class EvaluationContext(Struct, frozen=True):
 
     def _alive(self) -> list[str]:
         arrived = self.state.tokens.get(self._place, {})
-        return [name for name in self.program.nodes[node_of(self.slot)[0]].before if arrived.get(name)]
+        return [name for name in self.program.nodes[Slot.parse(self.slot).node].before if arrived.get(name)]
 
     def _arrived(self) -> dict[str, ev.Value]:
         outputs = self.state.outputs
@@ -354,7 +357,7 @@ class EvaluationContext(Struct, frozen=True):
         They are in the order of the edges, but uncaught errors come first: they are never too many to be
         passed on.
         """
-        name, _ = node_of(self.slot)
+        name = Slot.parse(self.slot).node
         arrived, ways = self.state.tokens.get(self._place, {}), self.program.index
         carried = (unrescued(ways, src, name, arrived, its) for src, its in self._carried(alive=False))
         found = dict.fromkeys(chain.from_iterable(carried))
@@ -362,7 +365,7 @@ class EvaluationContext(Struct, frozen=True):
 
     def _told(self) -> tuple[ev.Failure, ...]:
         """Return all errors that came and count at this join: caught ones first."""
-        name, _ = node_of(self.slot)
+        name = Slot.parse(self.slot).node
         join = self.program.nodes[name].join if name else None
         counts_lost = join is None or not join.need
         dead = (error for error in self.errors() if counts_lost or not error.handled)
@@ -373,7 +376,7 @@ class EvaluationContext(Struct, frozen=True):
         """Return senders with the failures on their tokens (live tokens of caught failures, or dead ones), in
         the order of the edges.
         """
-        name, _ = node_of(self.slot)
+        name = Slot.parse(self.slot).node
         carried, arrived = self.state.errors.get(self._place, {}), self.state.tokens.get(self._place, {})
         if not carried:
             return []

@@ -50,7 +50,7 @@ from baton.core.log import events as ev
 from baton.core.log.folding import received
 from baton.core.log.folding.fold import apply
 from baton.core.log.folding.workflow_limits import OUT_OF_TIME, Caps, endless_failure, late, too_old
-from baton.core.log.state import UNKNOWN_OUTCOME, State, slot_of
+from baton.core.log.state import UNKNOWN_OUTCOME, State
 
 UNTOLD_END_MS = Limits().untold_end_ms
 LARGE = 12_288
@@ -371,7 +371,7 @@ class _Entry(Struct):
             if not isinstance(event, ev.StepSucceeded) or event.drops or event.item:
                 return False
             for token in event.emits:
-                slot = slot_of(token.dst, token.iteration)
+                slot = token.slot
                 is_heard = slot in state.tokens and slot not in state.closed
                 if is_heard and self.program.readiness(state, slot) != PENDING:
                     return False

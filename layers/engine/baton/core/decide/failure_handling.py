@@ -32,7 +32,8 @@ from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.questions import ACTIONS, GIVE_UP, TRY_AGAIN, is_for_a_person, tool_asked_about
 from baton.core.log.records import Escalation, Failure
-from baton.core.log.state import UNKNOWN_OUTCOME, Failing, Held, State, item_of, node_of, owner_of
+from baton.core.log.slots import Slot, owner_of
+from baton.core.log.state import UNKNOWN_OUTCOME, Failing, Held, State
 from baton.core.log.undos import is_undo
 from baton.core.nodes.base import Activation
 
@@ -76,7 +77,7 @@ def handle_failure(
     `context` is that of the step, `failing` its reactions until now; `above`: only strategies after this one,
     which did not help. Raises `LackingError`.
     """
-    name, iteration = node_of(context.slot)
+    place = Slot.parse(context.slot)
     node = context.program.node_at(context.state, context.slot)
     failure = failing.failure
     class_ = failure.kind or class_of(failure.code)
@@ -121,9 +122,7 @@ def handle_failure(
     if step.way is not None or arguments:
         yield from with_changed_arguments(context, failing, now, arguments, step.way)
     yield ev.StrategyChosen(
-        node=name,
-        iteration=iteration,
-        item=item_of(context.slot),
+        **place.fields,
         strategy=step.strategy,
         code=failure.code,
         at=now,
@@ -143,7 +142,7 @@ def handle_failure(
         build=context.program.build if is_bug and strategy.parks else "",
     )
     if step.hint == SUGGEST and node.replan is not None:
-        yield ev.ReplanBegan(node=name, iteration=iteration, until=now + node.replan.within_ms)
+        yield ev.ReplanBegan(node=place.node, iteration=place.iteration, until=now + node.replan.within_ms)
     if ask is None:
         if policy is not None and policy.message:
             yield ev.NoticeDue(notice=_told(context, policy, failing, now))
@@ -153,7 +152,7 @@ def handle_failure(
         yield ev.NoticeDue(notice=_notice(context, strategy, entry, ask, failure, now))
     if strategy.parks:
         since, build = (now, context.program.build) if is_bug else (0, "")
-        yield ev.Parked(code=strategy.parks, message=ask.message, node=name, at=since, build=build)
+        yield ev.Parked(code=strategy.parks, message=ask.message, node=place.node, at=since, build=build)
 
 
 def _entry(
@@ -190,7 +189,7 @@ def is_defect(context: EvaluationContext, node: Node, failure: ev.Failure) -> bo
         # Where a step is in doubt it is its own failure, and not that of what undoes it.
         return work is not None and slot in work.steps and not work.steps[slot].doubt
     if program.is_one_of_many(slot):
-        whole = program.nodes[node_of(slot)[0]]
+        whole = program.nodes[Slot.parse(slot).node]
         return not program.kinds[whole.kind].tolerates(whole, context.state.open[owner_of(slot)])
     # The arguments of such a call are a model's.
     return not (program.keeps_failure(slot) and failure.code == INPUT_INVALID)
@@ -205,7 +204,7 @@ def _names(context: EvaluationContext, failure: ev.Failure) -> bool:
         return False  # a model is told, and not its agent's `catch`
     slot = owner_of(context.slot)
     number = catching_rule(replace(context, slot=slot), failure)
-    return number is not None and failure.code in program.nodes[node_of(slot)[0]].catch[number].codes
+    return number is not None and failure.code in program.nodes[Slot.parse(slot).node].catch[number].codes
 
 
 def ends_without_rollback(context: EvaluationContext, failure: ev.Failure) -> bool:
@@ -365,7 +364,7 @@ def _told(context: EvaluationContext, policy: Policy, failing: Failing, now: int
         code=failure.code,
         message=policy.message[:LONGEST_TOLD],
         severity=severity_of(failure.code, failure.kind),
-        node=node_of(context.slot)[0],
+        node=Slot.parse(context.slot).node,
         at=now,
     )
 
@@ -384,7 +383,7 @@ def _notice(
         code=failure.code,
         message=ask.message,
         severity=entry.severity,
-        node=node_of(context.slot)[0],
+        node=Slot.parse(context.slot).node,
         at=now,
         incident=bool(strategy.parks),
         ask=ask.id,
@@ -402,9 +401,7 @@ def handle(builder: DecisionBuilder, at: Activation, failure: ev.Failure) -> Non
     context = builder.context(at.slot)
     events = list(handle_failure(context, failing, builder.now))
     ran: dict[str, Any] = {
-        "node": at.node.name,
-        "iteration": at.iteration,
-        "item": at.item,
+        **at.place.fields,
         "attempt": attempts,
         "failure": failure,
         "started_at": builder.now,
@@ -431,7 +428,7 @@ def may_wait_for_breaker(context: EvaluationContext, attempt: int, held: Held) -
     An inverse has no other way. A step has one if its rules or `catch` name the code `breaker_open`, or a
     failover policy fits that makes another call.
     """
-    name, _ = node_of(context.slot)
+    name = Slot.parse(context.slot).node
     return is_undo(context.slot) or not _has_another_way(context, attempt, held, name)
 
 

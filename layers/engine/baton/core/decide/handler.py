@@ -19,7 +19,8 @@ from baton.core.failures.codes import CHILD_FAILED, class_of
 from baton.core.graph.graph import HANDLER, Catch, graph_name
 from baton.core.log import events as ev
 from baton.core.log.records import Child
-from baton.core.log.state import State, node_of
+from baton.core.log.slots import Slot
+from baton.core.log.state import State
 
 _LAST_ERROR = parse("last_error")
 
@@ -104,7 +105,7 @@ def takes_failure(program: Program, state: State, slot: str) -> bool:
     A node with its own rules for its child's failures goes on, too. A child that was left behind has no slot:
     it is started only to be cancelled.
     """
-    name, _ = node_of(slot)
+    name = Slot.parse(slot).node
     node = program.nodes[name] if slot else None
     rules = node.catch if node is not None else ()
     if node is not None and node.work.failures:

@@ -29,7 +29,8 @@ from baton.core.failures.codes import class_of
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.folding.received import callback_of, is_elsewhere, said_of
-from baton.core.log.state import FAULT, UNKNOWN_OUTCOME, Failing, Held, State, item_of, node_of
+from baton.core.log.slots import Slot
+from baton.core.log.state import FAULT, UNKNOWN_OUTCOME, Failing, Held, State
 from baton.core.log.undos import is_undo
 from baton.core.models.usage import Usage
 from baton.core.on_demand import OnDemand
@@ -103,7 +104,7 @@ def refused_rows(outcome: Outcome, why: str) -> Outcome:
     """Return the failed outcome whose rows the table refuses; an outcome without rows stays as it is."""
     if not outcome.rows:
         return outcome
-    name, _ = node_of(outcome.slot)
+    name = Slot.parse(outcome.slot).node
     failure = ev.failed_with("rows_refused", f"the table refuses the rows of this step: {why}", name)
     return replace(outcome, output=None, failure=failure, rows=())
 
@@ -119,11 +120,8 @@ def _no_further(program: Program, state: State, outcome: Outcome, found: Fetched
     slot = outcome.slot
     is_waited_for = slot in state.tokens and program.has_come(state, slot)
     if outcome.cost or outcome.usage or (outcome.why == FAULT and is_waited_for):
-        name, iteration = node_of(slot)
         yield ev.StepInterrupted(
-            node=name,
-            iteration=iteration,
-            item=item_of(slot),
+            **Slot.parse(slot).fields,
             started_at=outcome.started_at,
             ended_at=outcome.ended_at,
             budget_ms=outcome.budget_ms,
@@ -164,12 +162,9 @@ def settle(
         return
     for notice in outcome.notices:
         yield ev.NoticeDue(notice=notice)
-    name, iteration = node_of(slot)
     node = program.node_at(state, slot)
     place: dict[str, Any] = {
-        "node": name,
-        "iteration": iteration,
-        "item": item_of(slot),
+        **Slot.parse(slot).fields,
         "started_at": outcome.started_at,
         "ended_at": outcome.ended_at,
         "cost": outcome.cost,
@@ -201,7 +196,7 @@ def settle(
             check_output(context, node)
         except RouteError as error:
             # The tool has returned: what may happen only once has happened, and it has to be known how it goes on.
-            failure = replace(ev.failed_with(error.code, error.message, name), doubt=node.effect == ONCE)
+            failure = replace(ev.failed_with(error.code, error.message, node.name), doubt=node.effect == ONCE)
         else:
             succeeded = ev.StepSucceeded(
                 **ran, recorded=outcome.recorded, output=outcome.output, digest=outcome.digest
@@ -243,17 +238,14 @@ def _held(program: Program, state: State, outcome: Outcome, found: FetchedValues
     if not is_look and failure_handling.may_wait_for_breaker(context, outcome.attempt, held):
         yield _wait(slot, held)
         return
-    failure = failure_handling.breaker_failure(held, node_of(slot)[0])
+    failure = failure_handling.breaker_failure(held, Slot.parse(slot).node)
     failure = replace(failure, doubt=True) if is_look else failure
     yield from settle(program, state, replace(outcome, why="", held=None, failure=failure), found)
 
 
 def _wait(slot: str, held: Held) -> ev.StepHeld:
-    name, iteration = node_of(slot)
     return ev.StepHeld(
-        node=name,
-        iteration=iteration,
-        item=item_of(slot),
+        **Slot.parse(slot).fields,
         breaker=held.breaker,
         at=held.at,
         until=held.until,

@@ -16,7 +16,8 @@ from baton.core.failures.codes import advice_for
 from baton.core.failures.strategies.base import ESCALATED
 from baton.core.log import events as ev
 from baton.core.log.records import Child
-from baton.core.log.state import State, node_of
+from baton.core.log.slots import Slot
+from baton.core.log.state import State
 
 SHORTEST_MS, LONGEST_MS = 60_000, 3_600_000
 """Shortest and longest pause, in milliseconds, before a saga whose child stands still checks it again."""
@@ -65,7 +66,7 @@ def cut_off(state: State, max_deaths: int) -> ev.Parked | None:
                 f"`{slot}` was cut off {count} times by the end of its invocation, with no progress in between: "
                 "it needs more than a full budget"
             )
-            return ev.Parked(code="over_budget", message=text, node=node_of(slot)[0])
+            return ev.Parked(code="over_budget", message=text, node=Slot.parse(slot).node)
     return None
 
 
@@ -174,5 +175,7 @@ def held_up(state: State, found: FetchedValues, deadline: int, now: int) -> Deci
     until = now + max(SHORTEST_MS, min(lasts, LONGEST_MS)) if lasts else now
     text = f"the saga `{of}` that it waits for was parked for a defect, and its time stands still as long"
     return Decision(
-        record=(ev.Parked(code=ESCALATED, message=text, node=node_of(slot)[0], until=until, at=now - more),)
+        record=(
+            ev.Parked(code=ESCALATED, message=text, node=Slot.parse(slot).node, until=until, at=now - more),
+        )
     )

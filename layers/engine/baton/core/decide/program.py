@@ -21,7 +21,8 @@ from baton.core.log import events as ev
 from baton.core.log.folding.workflow_limits import caps_of, counts_of
 from baton.core.log.records import Failure
 from baton.core.log.scopes import is_index
-from baton.core.log.state import State, item_of, node_of, owner_of, unrescued
+from baton.core.log.slots import Slot, owner_of
+from baton.core.log.state import State, unrescued
 from baton.core.log.undos import is_undo, undone_item
 from baton.core.nodes.base import Kinds
 
@@ -193,47 +194,53 @@ class Program:
 
     def node_at(self, state: State, slot: str) -> Node:
         """Return the node at a slot, or the part of a node that an item is."""
-        node = self.nodes[node_of(slot)[0]]
+        node = self.nodes[Slot.parse(slot).node]
         if "#" not in slot:
             return node
         if state.undo.work is not None and slot in state.undo.work.steps:
             step = state.undo.work.steps[slot]
-            was = undone_item(item_of(slot))
+            was = undone_item(Slot.parse(slot).item)
             if step.doubt:  # it is the step that may have happened that a person is asked about
                 acting = node.each.do if node.each is not None and is_index(was) else node
                 own = acting.output_schema if acting is not node or not was else None
                 return replace(acting, tool=step.tool, output_schema=own)
             undo = node.inverse(step.tool, was)
             return node if undo is None else undo.step
-        return self.kinds[node.kind].part(node, state.open.get(owner_of(slot)), item_of(slot))
+        return self.kinds[node.kind].part(node, state.open.get(owner_of(slot)), Slot.parse(slot).item)
 
     def is_one_of_many(self, slot: str) -> bool:
         """Return true if a slot is that of one item of a list."""
-        return "#" in slot and self.nodes[node_of(slot)[0]].each is not None and is_index(item_of(slot))
+        return (
+            "#" in slot
+            and self.nodes[Slot.parse(slot).node].each is not None
+            and is_index(Slot.parse(slot).item)
+        )
 
     def doing(self, slot: str) -> Node:
         """Return the node whose kind runs at a slot: for an item of a list, the node that runs for
         each item.
         """
-        node = self.nodes[node_of(slot)[0]]
+        node = self.nodes[Slot.parse(slot).node]
         return node.each.do if node.each is not None and self.is_one_of_many(slot) else node
 
     def template(self, slot: str) -> Template:
         """Return the template that is rendered when a slot is ready."""
-        name = node_of(slot)[0]
+        name = Slot.parse(slot).node
         return self.bodies[name] if self.bodies and self.is_one_of_many(slot) else self.arguments[name]
 
     def keeps_failure(self, slot: str) -> bool:
         """Return true if the node of this slot is told of a failure there, and goes on from it."""
         if is_undo(slot):
             return True
-        return "#" in slot and self.kinds[self.nodes[node_of(slot)[0]].kind].keeps_failure(item_of(slot))
+        return "#" in slot and self.kinds[self.nodes[Slot.parse(slot).node].kind].keeps_failure(
+            Slot.parse(slot).item
+        )
 
     def readiness(self, state: State, slot: str) -> str:
         """Return the turn of a slot with tokens: WAITS, FIRES, SKIPPED or FAILS."""
         if "#" in slot:
             return READY  # an item waits for no edges
-        name, arrived = node_of(slot)[0], state.tokens[slot]
+        name, arrived = Slot.parse(slot).node, state.tokens[slot]
         if name in self._single:
             return READY if True in arrived.values() else SKIPPED
         return self.readiness_at(name, arrived, state.errors.get(slot))
@@ -343,9 +350,9 @@ class Program:
         """
         mask = 0
         for slot in slots:
-            mask |= self._ahead[node_of(slot)[0]]
+            mask |= self._ahead[Slot.parse(slot).node]
         for slot in late:
-            mask |= self._bit[node_of(slot)[0]]
+            mask |= self._bit[Slot.parse(slot).node]
         return mask
 
     def _ahead_in(self, state: State) -> int:

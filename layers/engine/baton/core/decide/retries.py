@@ -109,13 +109,13 @@ def unpark(builder: DecisionBuilder) -> None:
 
 
 def _is_answered(builder: DecisionBuilder, at: Activation, failing: Failing, ask: ev.Ask) -> bool:
-    place: dict[str, Any] = {"node": at.node.name, "iteration": at.iteration, "item": at.item}
+    place: dict[str, Any] = at.place.fields
     found = _answer(builder, at.slot, ask)
     by_policy = "" if found is not None or not ask.escalate else _escalate(builder, at, ask)
     if found is not None or by_policy:
         said: Mapping[str, Any] = {"action": by_policy} if found is None else found[1]
         kind = builder.program.kinds[at.node.kind]
-        action, output = said["action"], ev.Value(v=kind.instead(at.item, said.get("output")))
+        action, output = said["action"], ev.Value(v=kind.instead(at.place.item, said.get("output")))
         is_recorded = action == USE and failing.failure.code == UNKNOWN_OUTCOME
         closed = ev.QuestionClosed(
             ask=ask.id,
@@ -188,9 +188,7 @@ def _escalate(builder: DecisionBuilder, at: Activation, ask: ev.Ask) -> str:
 def _give_up(builder: DecisionBuilder, at: Activation, failing: Failing) -> None:
     """Fail the step with its last failure."""
     failed = ev.StepFailed(
-        node=at.node.name,
-        iteration=at.iteration,
-        item=at.item,
+        **at.place.fields,
         attempt=failing.attempts,
         failure=failing.failure,
         started_at=builder.now,
@@ -230,9 +228,7 @@ def fail(
     """Fail the step with a failure outside of an attempt; the event includes the last attempt, if any."""
     failing = builder.state.failing.get(at.slot)
     failed = ev.StepFailed(
-        node=at.node.name,
-        iteration=at.iteration,
-        item=at.item,
+        **at.place.fields,
         attempt=1 if failing is None else failing.attempts,
         failure=failure,
         started_at=builder.now,

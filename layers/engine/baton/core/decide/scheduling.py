@@ -27,18 +27,8 @@ from baton.core.log.folding.received import CALLBACK
 from baton.core.log.folding.workflow_limits import COUNTED, SAGA, TERMINATE, THROTTLE, Caps, limit_failure
 from baton.core.log.questions import is_answer_to, tool_asked_about
 from baton.core.log.records import LONGEST_MESSAGE
-from baton.core.log.state import (
-    ANSWER,
-    Failing,
-    Signal,
-    State,
-    Used,
-    check_item,
-    node_of,
-    owner_of,
-    slot_of,
-    unrescued,
-)
+from baton.core.log.slots import Slot, check_item, owner_of, slot_of
+from baton.core.log.state import ANSWER, Failing, Signal, State, Used, unrescued
 from baton.core.log.work import Callback, Open
 from baton.core.nodes.base import (
     CHILD,
@@ -96,7 +86,7 @@ def ask_limits(builder: DecisionBuilder, at: Activation) -> ev.Failure | str:
     if state.has_begun(at.slot):
         return ""
     if "wall_time" in at.node.limits and kind.lasts and at.slot not in state.begun:
-        builder.note(ev.NodeBegan(node=at.node.name, iteration=at.iteration, item=at.item, at=builder.now))
+        builder.note(ev.NodeBegan(**at.place.fields, at=builder.now))
         builder.due_by(builder.now + at.node.limits["wall_time"].most)
     is_slow = False
     under_way = _under_way(builder, caps)
@@ -125,7 +115,7 @@ def _counted(state: State, at: Activation, scope: str, name: str, ahead: int) ->
     began before.
     """
     found: int = getattr(state.used.get(scope, _NONE), name) if name in COUNTED else 0
-    return found + ahead + 1 if name == "hops" and not at.item else found
+    return found + ahead + 1 if name == "hops" and not at.place.item else found
 
 
 def _ended(
@@ -144,14 +134,14 @@ def _ended(
 
 def _declared(at: Activation) -> int:
     """Return the declared cost of one call of the tool; 0 for a map itself, which calls none."""
-    return 0 if at.node.each is not None and not at.item else at.node.cost
+    return 0 if at.node.each is not None and not at.place.item else at.node.cost
 
 
 def _reserved(builder: DecisionBuilder, scope: str) -> int:
     """Return the declared cost of the steps under way, in the saga or of one node."""
     slots = {*builder.running, *(step.slot for step in builder.run)}
     costs = {slot: builder.program.node_at(builder.state, slot).cost for slot in slots}
-    return sum(cost for slot, cost in costs.items() if scope in (SAGA, node_of(owner_of(slot))[0]))
+    return sum(cost for slot, cost in costs.items() if scope in (SAGA, Slot.parse(slot).node))
 
 
 def _under_way(builder: DecisionBuilder, caps: Caps) -> int:
@@ -195,9 +185,9 @@ def _busy(builder: DecisionBuilder, caps: Caps) -> dict[str, int]:
     if builder.busy is None:
         builder.busy = dict.fromkeys((SAGA, _CHILDREN, *caps.wide), 0)
         for slot in builder.state.tokens.keys() & set(builder.running):
-            _begins(builder, caps, builder.program.nodes[node_of(slot)[0]])
+            _begins(builder, caps, builder.program.nodes[Slot.parse(slot).node])
         for slot in builder.state.children:  # one that has ended is closed in this very decision
-            _begins(builder, caps, builder.program.nodes[node_of(slot)[0]])
+            _begins(builder, caps, builder.program.nodes[Slot.parse(slot).node])
     return builder.busy
 
 
@@ -321,7 +311,7 @@ def _is_ending(builder: DecisionBuilder) -> bool:
     Such nodes come first: other ready nodes must not begin, because the saga may end.
     """
     for slot in builder.state.tokens:
-        if node_of(slot)[0] in builder.program.ends and not builder.state.is_stopping:
+        if Slot.parse(slot).node in builder.program.ends and not builder.state.is_stopping:
             _try(builder, slot, to_begin=True)
     return builder.state.is_stopping or bool(builder.needs or builder.questions)
 
@@ -353,8 +343,8 @@ def _schedule(builder: DecisionBuilder, slot: str, *, to_begin: bool) -> None:
         return
     at = activation(program, state, slot)
     # An item goes with its node.
-    for join, depth, begins in () if at.item else program.index.stopped_by.get(at.node.name, ()):
-        if slot_of(join, at.iteration[:depth] + (0,) * begins) in state.closed:
+    for join, depth, begins in () if at.place.item else program.index.stopped_by.get(at.node.name, ()):
+        if slot_of(join, at.place.iteration[:depth] + (0,) * begins) in state.closed:
             _skip(builder, at, f"join {join}")
             return
     if readiness == SKIPPED:
@@ -395,9 +385,7 @@ def _skip(builder: DecisionBuilder, at: Activation, why: str = "") -> None:
         builder.note(event)
     leave(builder, at)
     settlement = settle_skipped(builder.program, builder.state, at.slot, passes_on=not why)
-    builder.note(
-        settlement.on(ev.NodeSkipped(node=at.node.name, iteration=at.iteration, item=at.item, why=why))
-    )
+    builder.note(settlement.on(ev.NodeSkipped(**at.place.fields, why=why)))
 
 
 def _is_admitted(builder: DecisionBuilder, at: Activation, when: Condition, *, to_begin: bool) -> bool:
@@ -406,7 +394,7 @@ def _is_admitted(builder: DecisionBuilder, at: Activation, when: Condition, *, t
     Raises `LackingError`.
     """
     state = builder.state
-    if at.item or at.slot in state.admitted or state.has_begun(at.slot):
+    if at.place.item or at.slot in state.admitted or state.has_begun(at.slot):
         return True
     try:
         holds = builder.context(at.slot).holds(when)
@@ -419,7 +407,7 @@ def _is_admitted(builder: DecisionBuilder, at: Activation, when: Condition, *, t
         _skip(builder, at, "when")
     elif _asks_python(when):
         # Its answer belongs into the log before anything happens because of it.
-        builder.note(ev.NodeAdmitted(node=at.node.name, iteration=at.iteration, item=at.item))
+        builder.note(ev.NodeAdmitted(**at.place.fields))
     return holds
 
 
@@ -462,7 +450,11 @@ def _asks_python(condition: Condition) -> bool:
 def _ask_its_kind(builder: DecisionBuilder, at: Activation) -> None:
     """Begin or resume a ready node. Raises `LackingError`."""
     kind, work = builder.program.kinds[at.node.kind], builder.state.open.get(at.slot)
-    items = builder.state.items_of(at.slot) if builder.state.items and work is None and not at.item else None
+    items = (
+        builder.state.items_of(at.slot)
+        if builder.state.items and work is None and not at.place.item
+        else None
+    )
     said: Next | None
     try:
         if items:
@@ -484,7 +476,7 @@ def apply_kind_answer(builder: DecisionBuilder, at: Activation, said: Next) -> N
 
 def _run(builder: DecisionBuilder, at: Activation, said: Run) -> None:
     if at.node.timed and at.slot not in builder.state.begun:
-        builder.note(ev.NodeBegan(node=at.node.name, iteration=at.iteration, item=at.item, at=builder.now))
+        builder.note(ev.NodeBegan(**at.place.fields, at=builder.now))
     builder.run.append(next_attempt(builder, at, said.arguments))
 
 
@@ -533,11 +525,11 @@ def _tend(builder: DecisionBuilder, at: Activation, said: Tend) -> None:
 
 
 def _spread(builder: DecisionBuilder, at: Activation, said: Spread) -> None:
-    items, begin = tuple(map(check_item, said.items)), f"{at.slot}#"
-    if not items or any(begin + item in builder.state.items for item in items):
+    slots = [at.place.child(check_item(item)) for item in said.items]
+    if not slots or any(one.text in builder.state.items for one in slots):
         raise ValueError(f"a node of kind `{at.node.kind}` began no item, or one that it has begun before")
-    for item in items:
-        builder.note(ev.NodeBegan(node=at.node.name, iteration=at.iteration, item=item, at=builder.now))
+    for one in slots:
+        builder.note(ev.NodeBegan(**one.fields, at=builder.now))
 
 
 def _opened(builder: DecisionBuilder, at: Activation, said: Opened | Escalated) -> None:
@@ -548,7 +540,7 @@ def _opened(builder: DecisionBuilder, at: Activation, said: Opened | Escalated) 
 
 def _done(builder: DecisionBuilder, at: Activation, said: Done) -> None:
     context = builder.context(at.slot, said.event.output)
-    if at.item and said.has_schema and at.node.output_schema is not None:
+    if at.place.item and said.has_schema and at.node.output_schema is not None:
         try:
             check_output(context, at.node)
         except RouteError as error:

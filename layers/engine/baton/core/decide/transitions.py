@@ -31,7 +31,8 @@ from baton.core.graph.graph import Loop, Node, Pause, Poll
 from baton.core.log import events as ev
 from baton.core.log.folding.workflow_limits import Caps, json_bytes
 from baton.core.log.records import Paused
-from baton.core.log.state import State, node_of, owner_of, slot_of
+from baton.core.log.slots import Slot, owner_of
+from baton.core.log.state import State
 from baton.core.summary import summary_of
 
 _Event = TypeVar("_Event", bound=ev.Settles)
@@ -116,7 +117,7 @@ def done(
     assert context.output is not None
     if "#" in slot:
         return Settlement(output=context.output)  # of an item: its node decides what follows
-    node = program.nodes[node_of(slot)[0]]
+    node = program.nodes[Slot.parse(slot).node]
     caps = program.caps
     output, full = context.output, None
     if caps is not None:
@@ -144,7 +145,7 @@ def settle_skipped(program: Program, state: State, slot: str, *, passes_on: bool
 
     The errors do not go on if its join has fired.
     """
-    node = program.nodes[node_of(slot)[0]]
+    node = program.nodes[Slot.parse(slot).node]
     errors = EvaluationContext(program, state, NOTHING, slot).errors() if passes_on else ()
     return _go(program, state, slot, node, _NONE, errors)
 
@@ -161,7 +162,7 @@ def settle_failed(context: EvaluationContext, failure: ev.Failure) -> Settlement
             return Settlement(is_result=True)
         context = replace(context, slot=owner_of(context.slot))
     program, state, slot = context.program, context.state, context.slot
-    node = program.nodes[node_of(slot)[0]]
+    node = program.nodes[Slot.parse(slot).node]
     number = catching_rule(context, failure)
     if number is None and node.name not in program.index.can_fail:
         return Settlement()
@@ -182,7 +183,7 @@ def catching_rule(context: EvaluationContext, failure: ev.Failure) -> int | None
     A rule whose condition breaks does not fit.
     Raises `LackingError`.
     """
-    node = context.program.nodes[node_of(context.slot)[0]]
+    node = context.program.nodes[Slot.parse(context.slot).node]
     class_ = failure.kind or class_of(failure.code)
     blamed = context.blaming(failure)
     for number, rule in enumerate(node.catch):
@@ -198,7 +199,7 @@ def catching_rule(context: EvaluationContext, failure: ev.Failure) -> int | None
 
 def is_handled(context: EvaluationContext, failure: ev.Failure) -> bool:
     """Return true if the saga would go on from this failure. Raises `LackingError`."""
-    program, (name, _) = context.program, node_of(context.slot)
+    program, name = context.program, Slot.parse(context.slot).node
     if program.is_one_of_many(context.slot):
         each = program.nodes[name].each
         assert each is not None, "only a map has such items"
@@ -243,7 +244,7 @@ def _choose(context: EvaluationContext, node: Node) -> tuple[bool, frozenset[str
     if loop is not None:
         if _holds(context, loop.condition, "loop.while" if loop.poll is None else "poll.until"):
             # A poll says itself when it gives up.
-            if loop.poll is not None or node_of(context.slot)[1][-1] + 1 < loop.max_iterations:
+            if loop.poll is not None or Slot.parse(context.slot).iteration[-1] + 1 < loop.max_iterations:
                 return True, _NONE, "again"
             if not loop.timeout_path:
                 text = f"after {loop.max_iterations} rounds its condition still holds, and it has no `timeout_path`"
@@ -300,7 +301,7 @@ def _again(program: Program, state: State, slot: str, node: Node) -> Settlement:
     """Return the settlement of the next round: outputs of the last one become the previous ones, or are
     forgotten.
     """
-    _, iteration = node_of(slot)
+    iteration = Slot.parse(slot).iteration
     header, following = program.index.again(node.name, iteration)
     body = program.index.body[node.name]
     given = {*state.outputs, node.name}
@@ -324,7 +325,7 @@ def _go(
     with it.
     """
     index = program.index
-    _, iteration = node_of(slot)
+    iteration = Slot.parse(slot).iteration
     depth = len(iteration)
     level = min((index.shared(node.name, name) for name in chosen), default=depth) if depth else 0
     if node.loop is not None:
@@ -356,8 +357,8 @@ def _round(
     header = program.index.header[tail]
     found = []
     for other in {**state.tokens, **state.closed}:
-        name, rounds = node_of(other)
-        if name not in body or rounds[:depth] != iteration:
+        place = Slot.parse(other)
+        if (name := place.node) not in body or place.iteration[:depth] != iteration:
             continue
         # The edges into a loop come from outside of it: its join goes on absorbing them.
         is_heard = name == header and other not in state.tokens
@@ -377,7 +378,7 @@ def _settled(
     carry: tuple[str, ...] | None = None,
     output: ev.Value | None = None,
 ) -> Settlement:
-    name, ahead = node_of(slot)[0], 0
+    name, ahead = Slot.parse(slot).node, 0
     if state.outputs or program.is_read(name):
         gone = {slot, *drops}
         late = state.late.difference(drops) if program.has_late else ()
@@ -385,7 +386,7 @@ def _settled(
             gone |= late
         if state.items:  # what items read is read for their node
             gone |= {other for other in state.tokens if owner_of(other) in gone}
-        reached = (slot_of(token.dst, token.iteration) for token in emits)
+        reached = (token.slot for token in emits)
         ahead = program.ahead_of(
             [other for other in state.tokens if other not in gone]
             + [other for other in reached if other not in state.closed],
@@ -423,7 +424,7 @@ def loop_pause(context: EvaluationContext, loop: Loop, now: int, began: int) -> 
     by = 0
     if loop.poll is not None:
         by = _deadline(context, loop.poll, began)
-        rounds = node_of(context.slot)[1][-1] + 1
+        rounds = Slot.parse(context.slot).iteration[-1] + 1
         if rounds >= loop.max_iterations:
             _give_up(context, rounds, "the most there may be")
         if by and now >= by:
@@ -456,7 +457,7 @@ def _deadline(context: EvaluationContext, poll: Poll, began: int) -> int:
 
 def _length(context: EvaluationContext, loop: Loop, pause: Pause) -> int:
     if pause.of is None:
-        rounds = node_of(context.slot)[1][-1]
+        rounds = Slot.parse(context.slot).iteration[-1]
         # A large power is no number any more.
         grown = pause.ms * pause.factor ** min(rounds, 100)
         return round(min(grown, pause.most_ms or LONGEST_MS))

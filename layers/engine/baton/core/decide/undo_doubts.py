@@ -21,8 +21,8 @@ from baton.core.failures.strategies.registry import STRATEGIES
 from baton.core.log import events as ev
 from baton.core.log.questions import GIVE_UP, TRY_AGAIN, USE
 from baton.core.log.records import Failure, Notice, Option
-from baton.core.log.state import UNKNOWN_OUTCOME, State, item_of, node_of, slot_of
-from baton.core.log.undos import NAMED_IN_STATE, undone_item
+from baton.core.log.state import UNKNOWN_OUTCOME, State
+from baton.core.log.undos import NAMED_IN_STATE, undone_slot
 from baton.core.nodes.base import Activation
 
 OPTIONS = (
@@ -55,7 +55,7 @@ def why(event: Any) -> str:
         came_to = "was stopped while it acted, because the saga went on without it"
     else:
         return ""
-    slot = slot_of(event.node, event.iteration, event.item)
+    slot = event.slot
     return (
         f"`{event.tool}` at `{slot}` {came_to}. The saga undoes what it has done. Look whether this has happened: "
         "answer `use` with its output if it has, `retry` if it has not, `fail` to leave it as it is"
@@ -93,7 +93,7 @@ def _worded(event: ev.Event) -> ev.Event:
 
 
 def _left(state: State, at: Activation, now: int) -> ev.Notice:
-    slot = slot_of(at.node.name, at.iteration, undone_item(at.item))
+    slot = undone_slot(at.slot)
     notice = doubt_notice(state, slot, now)
     return replace(
         notice,
@@ -106,8 +106,7 @@ def unsure_notice(state: State, slot: str, failure: Failure, now: int) -> Notice
     """Return the notice that the outcome of an inverse is unknown, because its call had no
     conclusive answer.
     """
-    name, iteration = node_of(slot)
-    was, notice = slot_of(name, iteration, undone_item(item_of(slot))), doubt_notice(state, slot, now)
+    was, notice = undone_slot(slot), doubt_notice(state, slot, now)
     what = f"`{failure.tool}`" if failure.tool else "what undoes it"
     text = (
         f"it is not known whether `{was}` is undone: {what} had no answer that says so ({failure.code}: {failure.message[:500]}). "
@@ -143,8 +142,7 @@ def refused_notice(state: State, slot: str, failure: Failure, now: int) -> Notic
     """Return the notice that a step could not be undone, for the first such steps; None for later ones."""
     if len(state.undo.failed) >= NAMED_IN_STATE or state.undo.set_aside:
         return None
-    name, iteration = node_of(slot)
-    was, notice = slot_of(name, iteration, undone_item(item_of(slot))), doubt_notice(state, slot, now)
+    was, notice = undone_slot(slot), doubt_notice(state, slot, now)
     what = f"`{failure.tool}` has failed for good" if failure.tool else "what undoes it cannot be called"
     text = (
         f"`{was}` is not undone: {what} ({failure.code}: {failure.message[:500]}). Mend what is in the way; "

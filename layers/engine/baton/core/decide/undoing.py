@@ -38,7 +38,8 @@ from baton.core.log import events as ev
 from baton.core.log.folding.received import callback_of, is_elsewhere, said_of
 from baton.core.log.questions import tool_asked_about
 from baton.core.log.records import Child
-from baton.core.log.state import UNKNOWN_OUTCOME, Failing, State, item_of, node_of, slot_of
+from baton.core.log.slots import Slot
+from baton.core.log.state import UNKNOWN_OUTCOME, Failing, State
 from baton.core.log.undos import (
     FAILED_UNDOS_PER_ENTRY,
     NAMED_IN_STATE,
@@ -46,6 +47,7 @@ from baton.core.log.undos import (
     UndoStep,
     undo_item,
     undone_item,
+    undone_slot,
 )
 from baton.core.nodes.base import Activation, Run, UnfitError
 from baton.errors import CorruptLog
@@ -112,7 +114,7 @@ def _to_hear_of(builder: DecisionBuilder) -> list[tuple[str, Child]]:
     return [
         (slot, child)
         for slot, child in state.children.items()
-        if (child.undoable or not child.status) and not program.nodes[node_of(slot)[0]].stays
+        if (child.undoable or not child.status) and not program.nodes[Slot.parse(slot).node].stays
     ]
 
 
@@ -223,7 +225,7 @@ def _looks(builder: DecisionBuilder) -> Decision | None:
 
 def _arguments_of(builder: DecisionBuilder, at: Activation) -> Any:
     """Return the arguments. Raises `ExpressionError` if they cannot be made, `LackingError`."""
-    if not at.item or builder.program.is_one_of_many(at.slot):
+    if not at.place.item or builder.program.is_one_of_many(at.slot):
         return builder.context(at.slot).render(builder.program.template(at.slot))
     # What undoes something, or finds out whether there is something to undo, is not held up by limits of money.
     trial = DecisionBuilder(builder.program, builder.state, builder.now, builder.running, builder.found)
@@ -254,9 +256,7 @@ def _in_doubt(builder: DecisionBuilder) -> Iterator[ev.StepFailed]:
         else:
             failure = replace(failing.failure, doubt=failing.failure.doubt or failing.acted)
         failed = ev.StepFailed(
-            node=at.node.name,
-            iteration=at.iteration,
-            item=at.item,
+            **at.place.fields,
             attempt=1 if failing is None else failing.attempts,
             failure=replace(failure, node=at.node.name),
             started_at=builder.now,
@@ -382,13 +382,9 @@ def _move(builder: DecisionBuilder) -> None:
             if not work.steps:
                 builder.note(_end(builder.state, work))
             return
-        if isinstance(event, ev.UndoStepBegan) and _slot_of_undo(event) in work.steps:
+        if isinstance(event, ev.UndoStepBegan) and event.slot in work.steps:
             return
         builder.note(event)
-
-
-def _slot_of_undo(event: ev.UndoStepBegan) -> str:
-    return slot_of(event.node, event.iteration, event.item)
 
 
 def _next(
@@ -405,7 +401,7 @@ def _next(
         return ev.UndoTakenUp(version=entry.version, steps=held.steps)
     if work.again:
         first = work.again[0]
-        name, iteration = node_of(first.slot)
+        was = Slot.parse(first.slot)
         child: dict[str, Any] = {"child": first.child}
         done = None if first.child else _event(builder, first.version, first.index)
         by = child if done is None else _done_by(done)
@@ -413,9 +409,7 @@ def _next(
         if isinstance(done, ev.StepFailed | ev.StepStopped) and doubt:
             way = undo_doubts.way_of(builder.program, done, _entry(builder, first.version).at)
         return ev.UndoStepBegan(
-            node=name,
-            iteration=iteration,
-            item=undo_item(item_of(first.slot), first.version if first.left else 0),
+            **was.child(undo_item(was.item, first.version if first.left else 0)).fields,
             at=builder.now,
             version=first.version,
             index=first.index,
@@ -448,7 +442,7 @@ def _next(
     if isinstance(event, ev.StepFailed | ev.StepStopped) and not is_child:
         doubt = undo_doubts.why(event)
         left = bool(event.instead)
-        slot = slot_of(event.node, event.iteration, event.item)
+        slot = event.slot
         if not left and version <= state.undo.redone.get(slot, -1):
             return ev.UndoPassed(item=event.item, **by, **place, redone=True)
         item, way = (
@@ -526,7 +520,7 @@ def _schedule(builder: DecisionBuilder, slot: str) -> None:
         text = f"it was cut off {times} times by the end of its invocation: it needs more than a full budget"
         _give_up(builder, at, ev.failed_with("over_budget", text, at.node.name))
         return
-    found = builder.program.nodes[at.node.name].inverse(step.tool, undone_item(at.item))
+    found = builder.program.nodes[at.node.name].inverse(step.tool, undone_item(at.place.item))
     if found is None:
         text = f"nothing undoes `{step.tool}` any more"
         _give_up(builder, at, ev.failed_with("tool_missing", text, at.node.name))
@@ -569,9 +563,9 @@ def _at(builder: DecisionBuilder, slot: str) -> Activation:
 
 
 def _run(builder: DecisionBuilder, at: Activation, arguments: Any) -> RunStep:
-    was = slot_of(at.node.name, at.iteration, undone_item(at.item))
+    was = undone_slot(at.slot)
     state = builder.state
-    generation = state.undo.generation(at.node.name, at.iteration, was)
+    generation = state.undo.generation(was)
     step = next_attempt(builder, at, arguments)
     within = _left_ms(at.node, state.failing.get(at.slot), builder.now) or 0
     return replace(step, digest="", undoes=True, generation=generation, within_ms=within)

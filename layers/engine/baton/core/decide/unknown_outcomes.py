@@ -22,7 +22,8 @@ from baton.core.log.folding.fold import apply
 from baton.core.log.folding.received import is_elsewhere
 from baton.core.log.questions import tool_asked_about
 from baton.core.log.scopes import Map, Replanning, late_end
-from baton.core.log.state import UNKNOWN_OUTCOME, Failing, State, item_of, node_of, owner_of, slot_of
+from baton.core.log.slots import Slot, owner_of
+from baton.core.log.state import UNKNOWN_OUTCOME, Failing, State
 from baton.core.log.undos import is_undo
 
 
@@ -151,7 +152,7 @@ def doubt_notice(state: State, slot: str, now: int) -> ev.Notice:
         code=UNKNOWN_OUTCOME,
         message=f"`{slot}` was stopped while it acted, and its saga goes on or ends without it: it may have happened",
         severity="high",
-        node=node_of(slot)[0],
+        node=Slot.parse(slot).node,
         at=now,
         incident=True,
     )
@@ -180,9 +181,7 @@ def child_link(program: Program, state: State, slot: str) -> ev.StepStopped | No
         return None
     if not (child.undoable if child.status else _may_undo(program.graphs, child.workflow)):
         return None
-    name, iteration = node_of(slot)
-    head, item = state.undo.head, item_of(slot)
-    return ev.StepStopped(node=name, iteration=iteration, item=item, tool="", child=child.saga, prior=head)
+    return ev.StepStopped(**Slot.parse(slot).fields, tool="", child=child.saga, prior=state.undo.head)
 
 
 def _may_undo(graphs: Mapping[str, Graph], workflow: str, above: tuple[str, ...] = ()) -> bool:
@@ -219,12 +218,10 @@ def link(context: EvaluationContext, tool: str, failing: Failing | None, instead
     `instead`: the tool that goes on. Raises `LackingError`.
     """
     program, state, slot = context.program, context.state, context.slot
-    (name, iteration), node = node_of(slot), program.node_at(state, slot)
+    node = program.node_at(state, slot)
     is_undone = tool in node.undo
     return ev.StepStopped(
-        node=name,
-        iteration=iteration,
-        item=item_of(slot),
+        **Slot.parse(slot).fields,
         tool=tool,
         prior=state.undo.head if is_undone else None,
         kept=kept_of(context, node, tool, failing) if is_undone else None,
@@ -330,7 +327,7 @@ def failed_with_unknown_outcome(
 
 
 def _slot(event: ev.Settles) -> str:
-    return slot_of(event.node, event.iteration, event.item)
+    return event.slot
 
 
 ROUND = "the end of its round"
@@ -374,10 +371,10 @@ def stop_map_items(
 
     Nothing follows from that. Raises `LackingError`.
     """
-    work, (name, iteration) = state.open[slot], node_of(slot)
+    work = state.open[slot]
     assert isinstance(work, Map), "the caller has looked"
     doubts = doubts_of(program, state, slot, now, running, found)
-    end = late_end(name, iteration, work, len(state.items_of(slot)), why)
+    end = late_end(Slot.parse(slot), work, len(state.items_of(slot)), why)
     return [*doubts, map_end(program, state, end, slot)]
 
 
@@ -391,7 +388,7 @@ def ends_first(
     """
     if not isinstance(event, ev.Settles) or not (drops := event.drops):
         return [event]
-    gone, own = state.late.intersection(drops), slot_of(event.node, event.iteration, event.item)
+    gone, own = state.late.intersection(drops), event.slot
     first: list[ev.Event] = []
     for slot in drops:
         if slot in state.tokens and owner_of(slot) not in gone and owner_of(slot) != own:
@@ -404,7 +401,7 @@ def ends_first(
     if not gone:
         return [*first, event]
     closed = {
-        slot for slot in gone if slot in state.closed and node_of(slot)[0] not in program.index.tails_of
+        slot for slot in gone if slot in state.closed and Slot.parse(slot).node not in program.index.tails_of
     }
     left = tuple(slot for slot in drops if owner_of(slot) not in gone or slot in closed)
     return [*first, replace(event, drops=left)]

@@ -19,7 +19,8 @@ from baton.core.limits import DAY_MS
 from baton.core.log import events as ev
 from baton.core.log.events import Notice
 from baton.core.log.records import Ask, Escalation, Option
-from baton.core.log.state import ANSWER, UNKNOWN_OUTCOME, Failing, State, item_of, node_of
+from baton.core.log.slots import Slot
+from baton.core.log.state import ANSWER, UNKNOWN_OUTCOME, Failing, State
 from baton.core.on_demand import OnDemand
 from baton.errors import Forbidden, NotAllowedNow, NotFound, Problem
 
@@ -237,7 +238,7 @@ def notice_of(state: State, slot: str, ask: Ask, now: int, key: str = "") -> Not
         code=ask.type,
         message=": ".join(text for text in (ask.title, ask.message) if text),
         severity=ask.severity or ask.risk or "medium",
-        node=node_of(slot)[0],
+        node=Slot.parse(slot).node,
         at=now,
         ask=ask.id,
     )
@@ -533,10 +534,8 @@ def due_step(state: State, slot: str, ask: ev.Ask, now: int) -> tuple[ev.Questio
     Steps that are due after it follow in the same entry, and people are told of the last alone, so an earlier
     one has no notice.
     """
-    step, (node, iteration) = ask.escalate[0], node_of(slot)
-    event = ev.QuestionEscalated(
-        node=node, iteration=iteration, item=item_of(slot), ask=ask.id, at=now, due=step.at, to=step.to
-    )
+    step = ask.escalate[0]
+    event = ev.QuestionEscalated(**Slot.parse(slot).fields, ask=ask.id, at=now, due=step.at, to=step.to)
     if any(later.at <= now for later in ask.escalate[1:]):
         return event, None
     now_for = replace(ask, to=ask.to if step.to is None else step.to)
@@ -608,10 +607,7 @@ def remind_audience(state: State, slot: str, ask: ev.Ask, person: Person, now: i
         raise NotAllowedNow(
             f"people were told of question `{ask.id}` at {iso(last)}; they can be told again at {iso(again)}"
         )
-    node, iteration = node_of(slot)
-    told = ev.QuestionEscalated(
-        node=node, iteration=iteration, item=item_of(slot), ask=ask.id, at=now, by=person.by
-    )
+    told = ev.QuestionEscalated(**Slot.parse(slot).fields, ask=ask.id, at=now, by=person.by)
     return told, ev.NoticeDue(notice=notice_again(state, slot, ask, now, key=f"r{now}", why="Reminder"))
 
 
@@ -624,7 +620,4 @@ def _check_part(slot: str, ask: ev.Ask) -> None:
 
 
 def _claimed(slot: str, ask: ev.Ask, person: Person, now: int, to: str) -> ev.QuestionClaimed:
-    node, iteration = node_of(slot)
-    return ev.QuestionClaimed(
-        node=node, iteration=iteration, item=item_of(slot), ask=ask.id, at=now, by=person.by, to=to
-    )
+    return ev.QuestionClaimed(**Slot.parse(slot).fields, ask=ask.id, at=now, by=person.by, to=to)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from baton.core.failures import quoted
 from baton.core.failures.codes import CHILD_FAILED, says_nothing
+from baton.core.log.slots import slot_of
 
 
 class Segment(msgspec.Struct, frozen=True, array_like=True):
@@ -319,6 +320,11 @@ class Token(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     iteration: tuple[int, ...] = ()
     alive: bool = True
 
+    @property
+    def slot(self) -> str:
+        """The text of the receiver's slot."""
+        return slot_of(self.dst, self.iteration, "") if self.iteration else self.dst
+
 
 class Root(msgspec.Struct, frozen=True, tag_field="kind", omit_defaults=True, kw_only=True):
     """Base class of all events, the root of the tagged union.
@@ -386,6 +392,11 @@ class About(Root, frozen=True, omit_defaults=True, kw_only=True):
     node: str
     iteration: tuple[int, ...] = ()
     item: str = ""
+
+    @property
+    def slot(self) -> str:
+        """The text of the slot."""
+        return slot_of(self.node, self.iteration, self.item) if self.iteration or self.item else self.node
 
 
 class Settles(About, frozen=True, omit_defaults=True, kw_only=True):

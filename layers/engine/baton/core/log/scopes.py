@@ -22,6 +22,7 @@ from baton.core.log.records import (
     Value,
     Work,
 )
+from baton.core.log.slots import Slot
 
 
 class Turn(msgspec.Struct, frozen=True, array_like=True):
@@ -352,13 +353,12 @@ class MapEnded(Settles, frozen=True, tag="map_ended", omit_defaults=True, kw_onl
         return bool(self.why)
 
 
-def late_end(node: str, iteration: tuple[int, ...], work: Map, running: int, why: str = "") -> MapEnded:
+def late_end(slot: Slot, work: Map, running: int, why: str = "") -> MapEnded:
     """Return the end of a map that has gone on, with `running` items still running."""
     assert work.late is not None, "it has gone on"
     good, bad = work.late
     return MapEnded(
-        node=node,
-        iteration=iteration,
+        **slot.fields,
         succeeded=good,
         failed=bad,
         stopped=running,

@@ -5,9 +5,7 @@ Transitions are in folding/fold.py, decisions in core/decide/decide.py. Values a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
-from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -39,47 +37,6 @@ FAULT = "fault"  # why an attempt ended that was stopped because the engine coul
 FORK_KEY = "/fork/"  # begins as no signal's key can: those begin with the signal's name
 ANSWER = ":answer"  # the name of the signal that answers a question: none that a workflow can wait for
 LONGEST_ID = 400  # characters of a saga's id: it is a key of the table, and a part of its children's ids
-
-
-ITEM_PATTERN = (
-    "[A-Za-z0-9_-]{1,64}"  # neither @, # nor `.`, which separate the parts of a slot and of a question's id
-)
-_is_item = re.compile(ITEM_PATTERN).fullmatch
-
-
-def slot_of(node: str, iteration: tuple[int, ...], item: str = "") -> str:
-    """Return the name of one round of one node: `book`, or `book@2.0` in the third round of an outer loop.
-
-    A node that does several things at once has one more slot for each of them: `book#item`, `book@2.0#item`.
-    """
-    slot = f"{node}@{'.'.join(map(str, iteration))}" if iteration else node
-    return f"{slot}#{item}" if item else slot
-
-
-@lru_cache(maxsize=4096)  # a step asks some ten times of the same slot
-def node_of(slot: str) -> tuple[str, tuple[int, ...]]:
-    """Return the node and the round of a slot, whatever its item."""
-    if "#" in slot:
-        slot = owner_of(slot)
-    node, found, rounds = slot.partition("@")
-    return (node, tuple(map(int, rounds.split(".")))) if found else (node, ())
-
-
-def check_item(item: str) -> str:
-    """Return the same text. Raises `ValueError` for a text that would make the slot of an item ambiguous."""
-    if not _is_item(item):
-        raise ValueError(f"{item[:100]!r} names no item: write 1 to 64 letters, digits, `_` and `-`")
-    return item
-
-
-def item_of(slot: str) -> str:
-    """Return the item of a slot; empty if the slot is its node's own."""
-    return slot.partition("#")[2]
-
-
-def owner_of(slot: str) -> str:
-    """Return the slot of the node itself for the slot of an item."""
-    return slot.partition("#")[0]
 
 
 _V = TypeVar("_V")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from baton.core.log.records import About, Failure, Root, Value
+from baton.core.log.slots import Slot, slot_of
 
 UNDO = "undo"
 """The item of a node whose work is undone; for an item, `undo-ITEM`."""
@@ -33,6 +34,12 @@ def undo_item(item: str, left: int = 0) -> str:
 def undone_item(item: str) -> str:
     """Return the item whose work is undone at this one; empty: the node's own."""
     return item.removeprefix(UNDO).partition("-")[2] if item.startswith(UNDO) else item
+
+
+def undone_slot(slot: str) -> str:
+    """Return the slot whose work is undone at this one; any other slot as it is."""
+    place = Slot.parse(slot)
+    return slot_of(place.node, place.iteration, undone_item(place.item))
 
 
 def undoes_left_call(item: str) -> bool:
@@ -248,9 +255,10 @@ class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
             return self.below < 0 or one.index < self.below
         return one.version < self.head
 
-    def generation(self, node: str, iteration: tuple[int, ...], slot: str) -> int:
+    def generation(self, slot: str) -> int:
         """Return the number of times that the work at this slot was undone."""
-        undone = sum(first <= iteration for first in self.rounds.get(node, ()))
+        place = Slot.parse(slot)
+        undone = sum(first <= place.iteration for first in self.rounds.get(place.node, ()))
         whole = max(undone - self.standing.get(slot, 0), 0) if undone else 0
         return whole + self.alone.get(slot, 0)
 

@@ -29,7 +29,6 @@ from baton.core.log.scopes import (
     stand_in_answer,
     turn_item,
 )
-from baton.core.log.state import slot_of
 from baton.core.log.work import Open
 from baton.core.nodes.base import Activation, Done, Failed, Moved, Next, NodeContext, Opened, Run, Spread
 from baton.core.nodes.task import TaskKind
@@ -68,25 +67,23 @@ class AgentKind(TaskKind):
         return stand_in_answer(output) if item and is_turn(item) else output
 
     def begin(self, at: Activation, context: NodeContext) -> Next | None:
-        if not at.item:
+        if not at.place.item:
             given = context.value(at)
-            return Opened(
-                ev.AgentBegan(node=at.node.name, iteration=at.iteration, given=given, listens=at.node.signal)
-            )
+            return Opened(ev.AgentBegan(**at.place.fields, given=given, listens=at.node.signal))
         if at.node.agent is not None:
-            work = context.state.open[slot_of(at.node.name, at.iteration)]
+            work = context.state.open[at.place.owner]
             assert isinstance(work, Agent), "nothing else has items"
-            if not is_turn(at.item):
-                return Failed(_not_allowed(at.node.agent, work.calls[at.item]))
+            if not is_turn(at.place.item):
+                return Failed(_not_allowed(at.node.agent, work.calls[at.place.item]))
             # An answer that was refused was read and written, too.
             if spent := _exhausted("tokens", at.node.agent.tokens, work.used.tokens, at):
                 return spent
         if not context.may_spend(at):
             return None
-        if is_turn(at.item):
+        if is_turn(at.place.item):
             return Run({})
-        turn, index = place_of(at.item)
-        answer = context.state.items[slot_of(at.node.name, at.iteration, turn_item(turn))]
+        turn, index = place_of(at.place.item)
+        answer = context.state.items[at.place.child(turn_item(turn)).text]
         assert answer is not None, "its calls begin behind it"
         return Run({**context.content(at, answer)["calls"][index]["arguments"], **(at.node.arguments or {})})
 
@@ -111,7 +108,7 @@ class AgentKind(TaskKind):
             used = Progress(calls=used.calls + begun, tokens=used.tokens, read=used.read)
             at_ms = context.now if all(one.failure is not None for one in calls) else 0
             return Moved(
-                ev.CallsBegan(node=at.node.name, iteration=at.iteration, calls=calls, used=used, at=at_ms),
+                ev.CallsBegan(**at.place.fields, calls=calls, used=used, at=at_ms),
                 begins=tuple(one.item for one in calls if one.result is None),
             )
         if _heard(work, context) and _has_room(
@@ -121,11 +118,7 @@ class AgentKind(TaskKind):
             if not isinstance(more, Failed):  # without a turn left, the answer is the answer
                 return more
         output = ev.Value(v=answer["data"])
-        return Done(
-            ev.AgentClosed(
-                node=at.node.name, iteration=at.iteration, output=output, turns=work.turn, used=used
-            )
-        )
+        return Done(ev.AgentClosed(**at.place.fields, output=output, turns=work.turn, used=used))
 
     def word(self, work: Open) -> str:
         return "running" if isinstance(work, Agent) else super().word(work)
@@ -206,8 +199,7 @@ def _next_turn(
     segments = None if said is None else tuple(Segment(ref, turns) for ref, turns in said)
     return Moved(
         ev.TurnBegan(
-            node=at.node.name,
-            iteration=at.iteration,
+            **at.place.fields,
             turn=work.turn + 1,
             heard=_heard(work, context),
             segments=segments,

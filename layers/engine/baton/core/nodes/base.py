@@ -14,6 +14,7 @@ from msgspec import Struct
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.records import Child
+from baton.core.log.slots import Slot
 from baton.core.log.state import State
 from baton.core.log.work import Open
 
@@ -24,9 +25,9 @@ class Activation(Struct, frozen=True):
     """One round of one node; with `item`, one of the several things that the node does in it."""
 
     slot: str
+    """The text of `place`."""
     node: Node
-    iteration: tuple[int, ...] = ()
-    item: str = ""
+    place: Slot
 
 
 class Opened(Struct, frozen=True):

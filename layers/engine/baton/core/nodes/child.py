@@ -56,9 +56,7 @@ class ChildKind(Kind):
         given, passed = self.given(at, context, {} if failing is None else failing.arguments)
         return Opened(
             ev.ChildOpened(
-                node=at.node.name,
-                iteration=at.iteration,
-                item=at.item,
+                **at.place.fields,
                 child=child,
                 workflow=at.node.workflow,
                 input=given,
@@ -83,9 +81,7 @@ class ChildKind(Kind):
         assert isinstance(work, Child), "nothing else is opened here"
         if not work.status:
             if work.due is not None and context.now >= work.due:
-                return Moved(
-                    ev.ChildOverdue(node=at.node.name, iteration=at.iteration, item=at.item, at=context.now)
-                )
+                return Moved(ev.ChildOverdue(**at.place.fields, at=context.now))
             return Tend(work)
         signal = cancelling_signal(context.state, work)
         if signal is not None and work.status != "failed":
@@ -121,9 +117,7 @@ class ChildKind(Kind):
 def _closed(
     at: Activation, work: Child, context: NodeContext, output: ev.Value, by: str = ""
 ) -> ev.ChildClosed:
-    closed = ev.ChildClosed(
-        node=at.node.name, iteration=at.iteration, item=at.item, child=work.saga, output=output, by=by
-    )
+    closed = ev.ChildClosed(**at.place.fields, child=work.saga, output=output, by=by)
     if not work.undoable:
         return closed
     return replace(closed, prior=context.state.undo.head, lasting=at.node.stays)

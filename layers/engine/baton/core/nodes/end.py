@@ -21,7 +21,7 @@ class EndKind(Kind):
 
     def begin(self, at: Activation, context: NodeContext) -> Next | None:
         result = context.value(at)
-        return Ended(ev.NodePassed(node=at.node.name, iteration=at.iteration, output=result, ends=True))
+        return Ended(ev.NodePassed(**at.place.fields, output=result, ends=True))
 
     def node_view(self, node: Node) -> dict[str, Any]:
         return {"value": node.value}

@@ -61,7 +61,7 @@ class HumanKind(Kind):
             ask = _question(at, context, said)
         except ValueError as error:
             return Failed(ev.failed_with("question_invalid", str(error), at.node.name))
-        opened = ev.QuestionOpened(node=at.node.name, iteration=at.iteration, item=at.item, ask=ask)
+        opened = ev.QuestionOpened(**at.place.fields, ask=ask)
         return Opened(opened, told=notice_of(context.state, at.slot, ask, context.now))
 
     def resume(self, at: Activation, work: Open, context: NodeContext) -> Next | None:
@@ -170,9 +170,7 @@ def _expired(at: Activation, ask: ev.Ask, now: int) -> Next:
 
 def _closed(at: Activation, ask: ev.Ask, action: str, now: int, by: str = "") -> ev.QuestionClosed:
     return ev.QuestionClosed(
-        node=at.node.name,
-        iteration=at.iteration,
-        item=at.item,
+        **at.place.fields,
         ask=ask.id,
         action=action,
         at=now,
@@ -197,7 +195,7 @@ def _done(
         "at": iso(when),
         "source": source,
     }
-    passed = ev.NodePassed(node=at.node.name, iteration=at.iteration, item=at.item, output=ev.Value(v=output))
+    passed = ev.NodePassed(**at.place.fields, output=ev.Value(v=output))
     return Done(passed, first=closed)
 
 

@@ -67,7 +67,7 @@ class MapKind(Kind):
             have = "1 has" if each.need == 1 else f"{each.need:,} have"
             return Failed(ev.failed_with(MAP_FAILED, f"{has}, and {have} to succeed", at.node.name))
         if size:
-            return Opened(ev.MapBegan(node=at.node.name, iteration=at.iteration, over=given, size=size))
+            return Opened(ev.MapBegan(**at.place.fields, over=given, size=size))
         return _done(at, each, [], _Tally(), context)
 
     def resume(self, at: Activation, work: Open, context: NodeContext) -> Next | None:
@@ -77,7 +77,7 @@ class MapKind(Kind):
         each, items = _each(at.node), context.state.items_of(at.slot)
         if work.late is not None:
             if not items and work.begun == work.size:
-                return Moved(late_end(at.node.name, at.iteration, work, 0))
+                return Moved(late_end(at.place, work, 0))
             return _begins(at, each, work, len(items), context)
         ended = {item: value for item, value in items.items() if value is not None}
         tally = _tally(work, ended, len(items))
@@ -88,9 +88,7 @@ class MapKind(Kind):
                 results = _results(at, work, items, context)
                 batch = _told(at, each, results, tally, context)
                 failure = _why(at, each, work, tally)
-                return Moved(
-                    ev.MapStopped(node=at.node.name, iteration=at.iteration, failure=failure, batch=batch)
-                )
+                return Moved(ev.MapStopped(**at.place.fields, failure=failure, batch=batch))
             if is_over or 0 < each.need <= tally.succeeded:
                 return _done(at, each, _results(at, work, items, context), tally, context)
         if len(ended) >= TOGETHER or _bytes(ended.values()) > HELD_BYTES:
@@ -104,8 +102,7 @@ class MapKind(Kind):
             ]
             return Moved(
                 ev.ItemsGathered(
-                    node=at.node.name,
-                    iteration=at.iteration,
+                    **at.place.fields,
                     items=tuple(sorted(map(int, ended))),
                     results=ev.Value(v=results),
                 )
@@ -153,9 +150,7 @@ def _begins(at: Activation, each: Each, work: Map, running: int, context: NodeCo
     free = min(each.at_once - running, work.size - work.begun)
     if free <= 0:
         return None
-    return Moved(
-        ev.ItemsBegan(node=at.node.name, iteration=at.iteration, first=work.begun, count=free, at=context.now)
-    )
+    return Moved(ev.ItemsBegan(**at.place.fields, first=work.begun, count=free, at=context.now))
 
 
 def _bytes(values: Iterable[ev.Value], *, whole: bool = False) -> int:
@@ -217,8 +212,7 @@ def _done(
     output: Any = _batch(results, tally, each) if each.tells_all else [one.get("output") for one in results]
     return Done(
         ev.MapClosed(
-            node=at.node.name,
-            iteration=at.iteration,
+            **at.place.fields,
             output=context.made(at, output),
             succeeded=tally.succeeded,
             failed=tally.failed,

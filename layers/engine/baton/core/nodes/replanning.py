@@ -21,7 +21,7 @@ from baton.core.log.folding.workflow_limits import ASKED
 from baton.core.log.questions import DECISION, TYPES, notice_of, visible_arguments
 from baton.core.log.records import Option
 from baton.core.log.scopes import CHOICE, PLAN, Replanning, act_digest, call_place, replan_call_item
-from baton.core.log.state import UNKNOWN_OUTCOME, Failing, owner_of, slot_of
+from baton.core.log.state import UNKNOWN_OUTCOME, Failing
 from baton.core.models.messages import fill_references
 from baton.core.nodes.base import (
     Activation,
@@ -53,15 +53,15 @@ def part_of(node: Node, parts: ReplanParts, work: Replanning, item: str) -> Node
 
 def begin_replan(at: Activation, context: NodeContext) -> Next | None:
     """Begin an item of a replan: the request to the model, or a call that it suggested."""
-    if at.item == CHOICE:
+    if at.place.item == CHOICE:
         return _choice(at, context)
-    if at.item == PLAN:
+    if at.place.item == PLAN:
         return Run({**at.node.arguments, **_about(at, context)}) if context.may_spend(at) else None
     if at.node.replan is not None:
         known = ", ".join(sorted(call.tool for call in at.node.replan.calls))
         why = f"what the model has planned is none of the tools that may be called: {known}"
         return Failed(ev.failed_with(NOT_ALLOWED, why, at.node.name))
-    number, step = call_place(at.item)
+    number, step = call_place(at.place.item)
     try:
         arguments = _arguments(at, _alternatives(at, context), number, step, context)
     except ValueError as error:
@@ -131,7 +131,7 @@ def _begin(
     return Moved(
         ev.AlternativeBegan(
             node=at.node.name,
-            iteration=at.iteration,
+            iteration=at.place.iteration,
             at=context.now,
             number=number,
             call=replan_call_item(number, step),
@@ -143,7 +143,9 @@ def _begin(
 
 
 def _unhelped(at: Activation, context: NodeContext, why: str) -> Unhelped:
-    return Unhelped(ev.ReplanEnded(node=at.node.name, iteration=at.iteration, at=context.now, why=why[:500]))
+    return Unhelped(
+        ev.ReplanEnded(node=at.node.name, iteration=at.place.iteration, at=context.now, why=why[:500])
+    )
 
 
 # ---- values --------------------------------------------------------------------------------------------------------
@@ -155,7 +157,7 @@ def _parts(at: Activation) -> ReplanParts:
 
 
 def _alternatives(at: Activation, context: NodeContext) -> Sequence[Any]:
-    given = context.state.items[slot_of(at.node.name, at.iteration, PLAN)]
+    given = context.state.items[at.place.child(PLAN).text]
     assert given is not None, "what follows from a plan begins behind it"
     found: Sequence[Any] = context.content(at, given)["alternatives"]
     return found
@@ -163,7 +165,7 @@ def _alternatives(at: Activation, context: NodeContext) -> Sequence[Any]:
 
 def _own(at: Activation, context: NodeContext) -> tuple[Failing, dict[str, Any]]:
     """Return the failed step, and its arguments."""
-    failing = context.state.failing[owner_of(at.slot)]
+    failing = context.state.failing[at.place.owner]
     return failing, {**context.arguments(at), **failing.arguments}
 
 
@@ -175,7 +177,7 @@ def _arguments(
     def source(other: int) -> Any:
         if other == 0:
             return _own(at, context)[1]
-        given = context.state.items.get(slot_of(at.node.name, at.iteration, replan_call_item(number, other)))
+        given = context.state.items.get(at.place.child(replan_call_item(number, other)).text)
         if given is None or other >= step:
             raise ValueError(f"step {other} does not come before")
         return context.content(at, given)
@@ -220,5 +222,5 @@ def _choice(at: Activation, context: NodeContext) -> Opened:
         asked_at=context.now,
         expires_at=context.now + _CHOOSES_FOR_MS,
     )
-    opened = ev.QuestionOpened(node=at.node.name, iteration=at.iteration, item=at.item, ask=ask)
+    opened = ev.QuestionOpened(**at.place.fields, ask=ask)
     return Opened(opened, told=notice_of(context.state, at.slot, ask, context.now))

@@ -147,7 +147,7 @@ class TaskKind(Kind):
         return bool(item)
 
     def begin(self, at: Activation, context: NodeContext) -> Next | None:
-        if at.item and not is_index(at.item):
+        if at.place.item and not is_index(at.place.item):
             return replanning.begin_replan(at, context)
         # Work that was handed over can be done before the log knows that it was: the worker died, or the tool failed after.
         if at.node.callback is not None and (said := callback_outcome(at, context)) is not None:
@@ -176,7 +176,7 @@ class TaskKind(Kind):
         if isinstance(work, Replanning):
             return replanning.resume_replan(at, work, context)
         said = _QUESTIONS.resume(at, work, context)
-        if not isinstance(said, Done) or at.item == CHOICE:
+        if not isinstance(said, Done) or at.place.item == CHOICE:
             return said
         assert said.first is not None, "a question is closed before its node is done"
         assert work.ask is not None, "nothing else is opened here"

@@ -21,7 +21,7 @@ class ValueKind(Kind):
 
     def begin(self, at: Activation, context: NodeContext) -> Next | None:
         output = context.value(at)
-        return Done(ev.NodePassed(node=at.node.name, iteration=at.iteration, item=at.item, output=output))
+        return Done(ev.NodePassed(**at.place.fields, output=output))
 
     def node_view(self, node: Node) -> dict[str, Any]:
         return {"value": node.value}

@@ -46,9 +46,7 @@ class WaitKind(Kind):
             return Failed(ev.failed_with("wait_invalid", f"wait.{which}: {text}", node.name))
         return Opened(
             ev.WaitOpened(
-                node=node.name,
-                iteration=at.iteration,
-                item=at.item,
+                **at.place.fields,
                 until=until,
                 signal=node.signal,
                 fresh=node.fresh,
@@ -87,4 +85,4 @@ class WaitKind(Kind):
 
 
 def _closed(at: Activation, by: str, output: ev.Value) -> ev.WaitClosed:
-    return ev.WaitClosed(node=at.node.name, iteration=at.iteration, item=at.item, by=by, output=output)
+    return ev.WaitClosed(**at.place.fields, by=by, output=output)

@@ -17,7 +17,7 @@ from baton.core.expressions import iso
 from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.folding.workflow_limits import UNANSWERED
-from baton.core.log.state import node_of
+from baton.core.log.slots import Slot
 from baton.core.models.usage import Usage as ModelUsage
 from baton.core.money import MICRO, NO_RULE, UserRule
 from baton.core.read.answers import Amount, Count, Day, Status, Time, View
@@ -397,7 +397,7 @@ class ModelCosts:
                 for slot, cost in event.assumed.items():
                     read, *written = event.tokens.get(slot) or (0,)
                     usage = ModelUsage(model=UNANSWERED, input=read, output=sum(written), cost=cost)
-                    self._add(node_of(slot)[0], usage)
+                    self._add(Slot.parse(slot).node, usage)
 
     def _add(self, node: str, usage: ModelUsage, *, is_request: bool = True) -> None:
         sums = self._sums.setdefault((usage.model, node), [0] * 5)

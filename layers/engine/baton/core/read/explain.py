@@ -14,7 +14,7 @@ from msgspec import UNSET, Meta, UnsetType
 from baton.core.expressions import iso, nearest, with_hint
 from baton.core.log import events as ev
 from baton.core.log.questions import EXPIRED
-from baton.core.log.state import node_of, slot_of
+from baton.core.log.slots import Slot, slot_of
 from baton.core.log.undos import is_undo
 from baton.core.read.answers import ITEM, Count, Status, Time, Version, View
 from baton.core.read.places import (
@@ -496,8 +496,8 @@ def _some(causes: Sequence[Cause], most: int = MOST_CAUSES) -> Sequence[Cause]:
 
 
 def _cause(cause: Cause) -> Reason:
-    node, iteration = node_of(cause.slot)
-    return Reason(node=node, iteration=list(iteration), **_moment(cause.when), text=cause.text)
+    slot = Slot.parse(cause.slot)
+    return Reason(node=slot.node, iteration=list(slot.iteration), **_moment(cause.when), text=cause.text)
 
 
 def _moment(when: Moment | None) -> dict[str, Any]:

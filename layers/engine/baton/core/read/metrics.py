@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 from baton.core.failures.names import code_of
 from baton.core.log import events as ev
 from baton.core.log.folding.workflow_limits import UNANSWERED
-from baton.core.log.state import slot_of
 from baton.core.models.usage import Usage
 from baton.core.on_demand import OnDemand
 
@@ -149,13 +148,13 @@ class Figures:
                 if event.attempt > 1:
                     tally.note("AttemptsUntilSuccess", event.attempt)
             elif isinstance(event, ev.AttemptFailed):
-                tools[slot_of(event.node, event.iteration, event.item)] = event.tool
+                tools[event.slot] = event.tool
                 _failed_attempt(self._tally(workflow, event.tool, now), event)
             elif isinstance(event, ev.StepFailed):
                 self._step_failed(self._tally(workflow, event.tool, now), event)
             elif isinstance(event, ev.StrategyChosen):
                 # One that follows an unanswered question does not say which tool it is about.
-                tool = tools.get(slot_of(event.node, event.iteration, event.item), "")
+                tool = tools.get(event.slot, "")
                 tally = self._tally(workflow, tool, now)
                 if metric := _metric_of(event.strategy):
                     tally.add(metric)

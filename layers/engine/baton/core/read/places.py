@@ -20,8 +20,9 @@ from baton.core.failures.strategies.registry import of
 from baton.core.log import events as ev
 from baton.core.log.questions import GIVE_UP, TRY_AGAIN, USE
 from baton.core.log.records import Sent
-from baton.core.log.state import UNKNOWN_OUTCOME, node_of, owner_of, slot_of
-from baton.core.log.undos import undone_item
+from baton.core.log.slots import Slot, owner_of, slot_of
+from baton.core.log.state import UNKNOWN_OUTCOME
+from baton.core.log.undos import undone_item, undone_slot
 from baton.core.money import dollars
 from baton.core.read.answers import Asked, AttemptFailure, Count, Time, Version, View
 from baton.core.read.views import of_failure, question_view
@@ -248,13 +249,13 @@ def onward_in_words(program: Program, place: Place) -> str:
     """Return the words for the edges taken and not taken from a slot that was ready; empty without edges."""
     end = place.end
     assert end is not None, "it is done"
-    receivers = list(dict.fromkeys(node_of(slot)[0] for slot in (*end.to, *end.not_to)))
+    receivers = list(dict.fromkeys(Slot.parse(slot).node for slot in (*end.to, *end.not_to)))
     if end.became == FAILED and not end.to:
         return f"the failure goes on to {names_in_words(receivers)}" if receivers else ""
     fault = code_and_message(end.failure) if end.failure is not None and end.became != FAILED else ""
     if fault and not end.to:
         return f"which way it goes on cannot be told: {fault}"
-    to = list(dict.fromkeys(node_of(slot)[0] for slot in end.to))
+    to = list(dict.fromkeys(Slot.parse(slot).node for slot in end.to))
     others = [name for name in receivers if name not in to]
     where = ", ".join(
         part
@@ -340,7 +341,7 @@ def see_undo_event(story: StoryPlaces, event: Seen, when: Moment) -> None:
     elif isinstance(event, ev.UndoStepBegan):
         _begin(story, event, when)
     elif isinstance(event, ev.UndoPassed | ev.StepStopped):
-        if (place := story.places.get(slot_of(event.node, event.iteration, event.item))) is not None:
+        if (place := story.places.get(event.slot)) is not None:
             place.fate = STAYS if isinstance(event, ev.UndoPassed) else _stopped(event)
     else:
         became = FAILED if event.failure else SKIPPED if event.nothing else RAN
@@ -366,7 +367,7 @@ def settle_undo(
     when: Moment,
 ) -> None:
     """Record the end of a step that undoes another."""
-    slot = slot_of(event.node, event.iteration, event.item)
+    slot = event.slot
     place = story.places.get(slot)
     if place is None or place.end is not None:
         return
@@ -378,7 +379,7 @@ def settle_undo(
 
 
 def _begin(story: StoryPlaces, event: ev.UndoStepBegan, when: Moment) -> None:
-    slot = slot_of(event.node, event.iteration, event.item)
+    slot = event.slot
     is_new = slot not in story.places
     place = story.place(slot, event.node, event.iteration, event.item)
     if place.end is not None:  # it had failed, and is tried again
@@ -406,7 +407,7 @@ def _by(story: StoryPlaces, event: ev.UndoStepBegan) -> str:
 
 def _undone(story: StoryPlaces, event: ev.UndoStepBegan | ev.ChildUndone | ev.Settles) -> Place | None:
     """Return the place of the step that is undone."""
-    return story.places.get(slot_of(event.node, event.iteration, undone_item(event.item)))
+    return story.places.get(undone_slot(event.slot))
 
 
 class Reaction(View):

@@ -18,7 +18,8 @@ from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
 from baton.core.log.folding.forks import lineage_to, without_whole_saga_stops
 from baton.core.log.records import Sent
-from baton.core.log.state import State, carriers, owner_of, slot_of, unrescued
+from baton.core.log.slots import Slot, owner_of, slot_of
+from baton.core.log.state import State, carriers, unrescued
 from baton.core.log.undos import is_undo
 from baton.core.nodes.base import Kind
 from baton.core.read import places
@@ -135,7 +136,7 @@ class Story:
     def _see(self, event: ev.Event, before: State, after: State, when: Moment) -> None:
         if isinstance(event, ev.Settles):
             if after.result is not before.result:
-                self.finished = (slot_of(event.node, event.iteration), when)
+                self.finished = (Slot.parse(event.slot).owner, when)
             self._settle(event, before, when)
         elif isinstance(event, ev.SagaStarted):
             self.sent = event.sent
@@ -144,7 +145,7 @@ class Story:
             self.places[slot_of(event.node, event.iteration)].fired = (event, when)
         elif isinstance(event, ev.Opens):
             # Also where the fold passes over it: which children a fork has left, it does not know here.
-            self.places[slot_of(event.node, event.iteration, event.item)].opened = event
+            self.places[event.slot].opened = event
         elif isinstance(event, _OfPlace):
             self._see_tried(event, before, after, when)
         elif isinstance(event, ev.NodeBegan | ev.ItemsBegan) and len(after.items) > len(before.items):
@@ -152,16 +153,16 @@ class Story:
         elif isinstance(event, ev.Moving):
             item, text = self._kind(event.node).says(event)
             if item:
-                self.places[slot_of(event.node, event.iteration, item)].said = text
+                self.places[Slot.parse(event.slot).child(item).text].said = text
         elif isinstance(event, ev.CancelRequested):
             self.cancelled = self.cancelled or (event, when)
         elif isinstance(event, ev.LimitReached):
             self.failed = self.failed or SagaFailure("", event.failure, when)
 
     def _begin(self, event: ev.NodeBegan | ev.ItemsBegan, after: State, when: Moment) -> None:
-        owner = slot_of(event.node, event.iteration)
+        owner = Slot.parse(event.slot).owner
         for item in (event.item,) if isinstance(event, ev.NodeBegan) else event.items:
-            slot = slot_of(event.node, event.iteration, item)
+            slot = Slot.parse(owner).child(item).text
             place = self.place(slot, event.node, event.iteration, item)
             place.label = self._kind(event.node).label(after.open.get(owner), item)
             place.arrivals[event.node] = Arrival(event.node, True, (), owner, when, False)
@@ -169,7 +170,7 @@ class Story:
 
     def _see_tried(self, event: _OfPlace, before: State, after: State, when: Moment) -> None:
         """Record an event of a step that has failed, or of a question."""
-        place = self.places.get(slot_of(event.node, event.iteration, event.item))
+        place = self.places.get(event.slot)
         if place is None:
             return
         place.held = event if isinstance(event, ev.StepHeld) else None
@@ -209,14 +210,14 @@ class Story:
     ) -> None:
         """Record that the tokens have arrived, or were absorbed."""
         for token in emits:
-            slot = slot_of(token.dst, token.iteration)
+            slot = token.slot
             place = self.place(slot, token.dst, token.iteration)
             errors = blame if (token.src, token.dst) in carried_by else ()
             late = token.src not in self.state.tokens.get(slot, ())
             place.arrivals[token.src] = Arrival(token.src, token.alive, errors, cause, when, late)
 
     def _settle(self, event: ev.Settles, before: State, when: Moment) -> None:
-        slot = slot_of(event.node, event.iteration, event.item)
+        slot = event.slot
         if is_undo(slot):
             places.settle_undo(self, event, event.became, event_failure(event), when)
             return
@@ -234,7 +235,7 @@ class Story:
         ways: dict[bool, list[str]] = {True: [], False: []}
         for token in event.emits:
             if token.src == event.node:
-                ways[token.alive].append(slot_of(token.dst, token.iteration))
+                ways[token.alive].append(token.slot)
         loops = () if event.item else self.program.nodes[event.node].loops
         level = self._level(event) if loops else 0
         leaves = loops[level] if level < len(loops) else ""

@@ -21,8 +21,9 @@ from baton.core.log.folding.fold import fold
 from baton.core.log.folding.forks import fork_to
 from baton.core.log.folding.whole_folds import SweepSchedule, may_sweep_without_lease
 from baton.core.log.scopes import is_index
+from baton.core.log.slots import item_slots
 from baton.core.log.snapshots import encode_moved, encode_state
-from baton.core.log.state import Readiness, State, group_of, slot_of, status_of
+from baton.core.log.state import Readiness, State, group_of, status_of
 from baton.core.read.costs import (
     READ_BYTES,
     REQUESTS_PER_MESSAGE,
@@ -55,8 +56,8 @@ class Claims:
     def has(self, event: ev.Event) -> bool:
         """Return true if the event, the next one of its log, is about an attempt with a claim."""
         if isinstance(event, ev.CallsBegan):
-            for one in event.calls:
-                self._called[slot_of(event.node, event.iteration, one.item)] = one.tool
+            slots = item_slots(event.slot, (one.item for one in event.calls))
+            self._called |= zip(slots, (one.tool for one in event.calls), strict=True)
         if not isinstance(event, _ATTEMPTS):
             return False
         if event.callback and not isinstance(event, ev.CallbackOpened):
@@ -65,7 +66,7 @@ class Claims:
             return event.node in self._nodes
         return (
             event.node,
-            self._called.get(slot_of(event.node, event.iteration, event.item), ""),
+            self._called.get(event.slot, ""),
         ) in self._calls
 
 

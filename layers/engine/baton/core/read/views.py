@@ -29,7 +29,8 @@ from baton.core.log.questions import (
 )
 from baton.core.log.questions import visible_arguments as without_secrets
 from baton.core.log.records import Escalation, Option, Paused
-from baton.core.log.state import Held, State, item_of, node_of, owner_of, status_of
+from baton.core.log.slots import Slot
+from baton.core.log.state import Held, State, status_of
 from baton.core.log.undos import is_undo
 from baton.core.money import MICRO
 from baton.core.read.answers import (
@@ -78,11 +79,11 @@ def open_question_view(
     """Return a question that waits for an answer: for whom it is,
     and the arguments that an answer may change.
     """
-    node, iteration = node_of(slot)
+    place = Slot.parse(slot)
     failing = state.failing.get(slot)
     tool = None if failing is None else tools.get(tool_asked_about(program.node_at(state, slot), failing))
     return Question(
-        **_asked(node, iteration, ask),
+        **_asked(place.node, place.iteration, ask),
         for_=[_person(one) for one in may_answer(state, ask)],
         claim=_claim(state, ask),
         escalate=[_step(state, step) for step in ask.escalate],
@@ -435,14 +436,14 @@ def _used(state: State, program: Program) -> list[LimitUse]:
 
 
 def _place(state: State, program: Program, slot: str) -> dict[str, Any]:
-    node, iteration = node_of(slot)
-    place = {"node": node, "iteration": list(iteration)}
-    if "#" not in slot:
+    at = Slot.parse(slot)
+    place: dict[str, Any] = {"node": at.node, "iteration": list(at.iteration)}
+    if not (item := at.item):
         return place
-    item, kind = item_of(slot), program.kinds[program.nodes[node].kind]
+    kind = program.kinds[program.nodes[at.node].kind]
     if is_undo(slot):
         return place | {"item": item, "label": "undo"}
-    return place | {"item": item, "label": kind.label(state.open.get(owner_of(slot)), item)}
+    return place | {"item": item, "label": kind.label(state.open.get(at.owner), item)}
 
 
 def _failing(state: State, program: Program, slot: str) -> FailingStep:
@@ -495,7 +496,7 @@ def _most_steps(state: State, program: Program) -> int | None:
 
 
 def _active(state: State, program: Program, slot: str) -> ActiveNode:
-    node, _ = node_of(slot)
+    node = Slot.parse(slot).node
     what = "joining"
     of, work = program.doing(slot), state.open.get(slot)
     kind = program.kinds[of.kind]

@@ -16,7 +16,8 @@ from baton.core.effects.toolspec import ToolSpec
 from baton.core.log.folding.received import breaker_of
 from baton.core.log.records import Response, Segment
 from baton.core.log.scopes import PLAN, Agent, stand_in_answer
-from baton.core.log.state import State, item_of, owner_of
+from baton.core.log.slots import owner_of
+from baton.core.log.state import State
 from baton.core.log.work import Callback
 from baton.core.models import messages as said
 from baton.core.models.usage import MODEL, SHARE, SUMMARISE
@@ -89,7 +90,7 @@ class ModelCaller:
         asking = ModelAttempt(self._models, self._ledger, self._live, self._state, self._step, context)
         if agent is not None:
             return await self._turn(asking, agent, arguments)
-        if item_of(self._step.slot) == PLAN:
+        if self._step.place.item == PLAN:
             return await self._plan(asking, arguments)
         return await self._single(asking, arguments)
 
@@ -107,7 +108,7 @@ class ModelCaller:
 
     def _agent(self) -> Agent | None:
         """Return the agent that the step is a turn or a call of."""
-        work = self._state.open.get(owner_of(self._step.slot))
+        work = self._state.open.get(self._step.place.owner)
         return work if isinstance(work, Agent) else None
 
     async def _single(self, asking: ModelAttempt, given: Mapping[str, Any]) -> Any:

@@ -24,7 +24,8 @@ from baton.core.log import events as ev
 from baton.core.log.folding.workflow_limits import SAGA, TERMINATE, limit_failure
 from baton.core.log.records import SharedLimit
 from baton.core.log.scopes import Agent
-from baton.core.log.state import State, Used, node_of, owner_of
+from baton.core.log.slots import Slot
+from baton.core.log.state import State, Used
 from baton.core.models.usage import Usage, tokens_of
 from baton.core.money import micro_dollars
 from baton.ports import Account, NoRoom, StepContext, StepFailure
@@ -127,7 +128,7 @@ class RequestHolds:
     def _others(self, saga: str, step: RunStep, owner: str) -> Iterator[_Held]:
         """Yield the amounts of other attempts under the same limit of the saga, or of one node."""
         for (of, slot), held in self._held.items():
-            if of == saga and slot != step.slot and owner in (SAGA, node_of(owner_of(slot))[0]):
+            if of == saga and slot != step.slot and owner in (SAGA, Slot.parse(slot).node):
                 yield held
 
 
@@ -151,7 +152,7 @@ def _token_limits(state: State, step: RunStep) -> Iterator[tuple[str, str, int, 
     """Yield the code of a failure, whose limit it is, how many it allows, how many the log has,
     and of which owner others use of it.
     """
-    node, work = step.node, state.open.get(owner_of(step.slot))
+    node, work = step.node, state.open.get(step.place.owner)
     if node.agent is not None and node.agent.tokens and isinstance(work, Agent):
         whose = f"`tokens` of the agent `{node.name}`"
         yield "agent_exhausted", whose, node.agent.tokens, work.used.tokens, None

@@ -33,7 +33,8 @@ from baton.core.log.questions import (
     tool_asked_about,
     unclosed_questions,
 )
-from baton.core.log.state import ANSWER, State, node_of
+from baton.core.log.slots import Slot
+from baton.core.log.state import ANSWER, State
 from baton.core.read.answers import Cursor, Severity, Time, View
 from baton.errors import (
     Forbidden,
@@ -206,7 +207,7 @@ async def give(
         return SignalReceived(name=ANSWER, key=unique, payload=value, by=request.caller.by, at=now)
 
     failing = opened.history.state.failing.items()
-    node = next((node_of(slot)[0] for slot, one in failing if one.ask and one.ask.id == answer.ask), "")
+    node = next((Slot.parse(slot).node for slot, one in failing if one.ask and one.ask.id == answer.ask), "")
     parking = about_parking(opened.history.state)
     answered = await request.append(opened, make, is_known, blob, value.ref)
     if node or (parking is not None and parking.id == answer.ask):

@@ -23,7 +23,8 @@ from baton.core.log.folding.received import (
     slot_in,
     why_over,
 )
-from baton.core.log.state import State, item_of, node_of
+from baton.core.log.slots import Slot
+from baton.core.log.state import State
 from baton.core.log.work import Callback
 from baton.errors import CallbackOver, InvalidInput, NotAllowedNow, NotFound, StoreUnavailable
 from baton.ports import StepFailure
@@ -142,7 +143,6 @@ async def _hear(request: Request, history: History, callback: str) -> dict[str, 
     bucket must not take for silent what speaks.
     """
     slot = slot_in(callback)
-    node, iteration = node_of(slot)
 
     def is_known(state: State) -> bool:
         _refuse(state, callback)
@@ -156,9 +156,7 @@ async def _hear(request: Request, history: History, callback: str) -> dict[str, 
             or not work.heartbeat_ms
         ):
             return None
-        return CallbackHeartbeat(
-            node=node, iteration=iteration, item=item_of(slot), callback=callback, at=now
-        )
+        return CallbackHeartbeat(**Slot.parse(slot).fields, callback=callback, at=now)
 
     await request.put(history, make, is_known, wakes=False)
     work = history.state.open.get(slot)

@@ -18,7 +18,8 @@ from baton.core.log.events import (
 )
 from baton.core.log.folding.forks import lineage_to
 from baton.core.log.folding.workflow_limits import too_old
-from baton.core.log.state import FORK_KEY, State, node_of, slot_of, status_of
+from baton.core.log.slots import Slot
+from baton.core.log.state import FORK_KEY, State, status_of
 from baton.core.log.undos import NAMED_IN_STATE, Undoable
 from baton.errors import KeyReused, NotAllowedNow, NotFound, UserError
 from baton.ports import SagaRef, Wake
@@ -111,7 +112,7 @@ async def rollback_plan(history: History, program: Program, back_to: int = 0) ->
         async for version, event in _listed(history, back_to):
             if len(steps) >= STEPS_IN_PLAN:
                 break
-            slot = slot_of(event.node, event.iteration, event.item)
+            slot = event.slot
             if isinstance(event, StepStopped) and event.child and not await _has_acted(history, event.child):
                 can -= 1
                 continue
@@ -181,7 +182,7 @@ async def version_of(history: History, step: str) -> int:
     names: dict[str, None] = {}
     walked = 0
     async for version, event in _listed(history, 0):
-        slot = slot_of(event.node, event.iteration, event.item)
+        slot = event.slot
         if step in (slot, event.node):
             return version
         walked += 1
@@ -313,8 +314,8 @@ def check_unsure(undo: Undoable) -> None:
 
 
 def _is_undone(undo: Undoable, slot: str) -> bool:
-    name, iteration = node_of(slot)
-    return any(first <= iteration for first in undo.rounds.get(name, ()))
+    place = Slot.parse(slot)
+    return any(first <= place.iteration for first in undo.rounds.get(place.node, ()))
 
 
 def _is_asked(state: State) -> bool:

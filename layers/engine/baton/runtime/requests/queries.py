@@ -19,7 +19,8 @@ from baton.core.log.codec import SCHEME, decode_entry, value_of
 from baton.core.log.events import Value
 from baton.core.log.folding.forks import lineage_to
 from baton.core.log.labels import read_labels
-from baton.core.log.state import LISTS, State, item_of, node_of, status_of
+from baton.core.log.slots import Slot
+from baton.core.log.state import LISTS, State, status_of
 from baton.core.on_demand import OnDemand
 from baton.core.read.answers import LargeValue, Time, Version, View
 from baton.core.read.costs import (
@@ -522,11 +523,11 @@ def _shown(head: Head, there: WrittenTexts | None, now: int) -> list[WrittenText
 
 
 def _view(text: WrittenText, at: int) -> LiveText:
-    node, iteration = node_of(text.slot)
+    slot = Slot.parse(text.slot)
     return LiveText(
-        node=node,
-        iteration=list(iteration),
-        item=item_of(text.slot),
+        node=slot.node,
+        iteration=list(slot.iteration),
+        item=slot.item,
         began_at=iso(text.since),
         at=iso(at),
         text=text.text,

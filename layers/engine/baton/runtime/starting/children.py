@@ -18,7 +18,8 @@ from baton.core.decide.spending import SpendingLimits, kept_until, limits_at
 from baton.core.graph.graph import graph_name, split
 from baton.core.log.events import CancelRequested, ChildReported
 from baton.core.log.records import Child, SharedLimit
-from baton.core.log.state import Origin, State, node_of
+from baton.core.log.slots import Slot
+from baton.core.log.state import Origin, State
 from baton.core.log.undos import Keys, ReplacedSaga, Undoable
 from baton.errors import NotAllowedNow, TooLarge
 from baton.ports import SagaRef
@@ -152,7 +153,7 @@ class Children:
         """Return the limits of money of the sagas above a child,
         with those of the place that it is started from.
         """
-        node = program.nodes[node_of(slot)[0]] if slot else None
+        node = program.nodes[Slot.parse(slot).node] if slot else None
         cap, day = program.graph.limits.get("cost"), kept_until(state)
         return limits_at(state, node, cap, SpendingLimits.of(self._limits), day, shares=program.shares)
 
@@ -173,7 +174,7 @@ def _scope(state: State, slot: str) -> str:
     """Return the child's place in the sagas above it: a new one for each try,
     and once the child's work was undone.
     """
-    generation = state.undo.generation(*node_of(slot), slot)
+    generation = state.undo.generation(slot)
     again = f"~{generation}" if generation else ""
     failing = state.failing.get(slot)
     again += f"!{failing.attempts + 1}" if failing is not None else ""
@@ -267,7 +268,7 @@ def _keys(undone: Sequence[Undoable]) -> Keys | None:
         slot: often
         for one in undone
         for slot, often in one.standing.items()
-        if of.get(node_of(slot)[0], one) is one
+        if of.get(Slot.parse(slot).node, one) is one
     }
     alone = {slot: max(one.alone.get(slot, 0) for one in undone) for one in undone for slot in one.alone}
     return Keys(

@@ -27,7 +27,7 @@ from baton.core.limits import DAY_MS
 from baton.core.log.events import Failure, Notice, Response, Value
 from baton.core.log.folding.received import callback_of
 from baton.core.log.scopes import is_index
-from baton.core.log.state import State, item_of
+from baton.core.log.state import State
 from baton.core.log.work import Callback
 from baton.core.models.usage import MODEL, TIMEOUT_MS, Usage
 from baton.core.money import assumed_in, micro_dollars
@@ -117,12 +117,12 @@ def _occurrence(step: RunStep, spec: ToolSpec | None) -> tuple[int | str, ...]:
 
     For a repeatable tool, any item counts.
     """
-    item = item_of(step.slot)
+    place, item = step.place, step.place.item
     if not is_index(item) and (spec is None or not spec.repeatable):
         item = ""
     if step.undoes:
-        return (*step.iteration, item_of(step.slot))
-    return (*step.iteration, item) if item else step.iteration
+        return (*place.iteration, place.item)
+    return (*place.iteration, item) if item else place.iteration
 
 
 Specs = Mapping[str, ToolSpec]
@@ -662,8 +662,8 @@ class Steps:
             tenant=state.origin.tenant,
             user=state.origin.user,
             node=step.node.name,
-            iteration=step.iteration,
-            item=item_of(step.slot),
+            iteration=step.place.iteration,
+            item=step.place.item,
             attempt=step.attempt,
             idempotency_key=key,
             # After its lease, another worker may look whether it has happened, and act.

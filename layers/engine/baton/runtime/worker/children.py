@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec.structs import replace
 
@@ -14,7 +14,8 @@ from baton.core.limits import Limits
 from baton.core.log.events import CancelRequested, ChildOverdue, ChildReported, Failure
 from baton.core.log.folding.received import cancelling_signal
 from baton.core.log.records import About, Child
-from baton.core.log.state import Signal, State, item_of, node_of
+from baton.core.log.slots import Slot
+from baton.core.log.state import Signal, State
 from baton.core.on_demand import OnDemand
 from baton.errors import UserError
 from baton.ports import Head, SagaRef, Wake
@@ -165,7 +166,7 @@ def _is_asked(child: State, *, undo: bool) -> bool:
 
 def _stays(run: Run, slot: str) -> bool:
     """Return true if the document disables rollback for this child."""
-    node = run.program.nodes.get(node_of(slot)[0])
+    node = run.program.nodes.get(Slot.parse(slot).node)
     return node is not None and node.stays
 
 
@@ -281,14 +282,12 @@ class ChildTender:
         if (off := cancelling_signal(state, child)) is not None:
             await self._canceller.cancel(parent, state, slot, child, off)
         elif child.overdue:
-            undo = not run.program.nodes[node_of(slot)[0]].stays
+            undo = not run.program.nodes[Slot.parse(slot).node].stays
             until = await self._canceller.cancel(
                 parent, state, slot, child, undo=undo, heard=True, why=OVERDUE
             )
             if until:
-                name, iteration = node_of(slot)
-                place: dict[str, Any] = {"node": name, "iteration": iteration, "item": item_of(slot)}
-                return ChildOverdue(at=self._p.clock.now(), until=until, **place)
+                return ChildOverdue(**Slot.parse(slot).fields, at=self._p.clock.now(), until=until)
         ref = SagaRef(parent.tenant, child.saga)
         head = await self._p.call(self._p.log.read_head, ref)
         if head is None:

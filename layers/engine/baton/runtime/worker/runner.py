@@ -31,8 +31,9 @@ from baton.core.decide.outcomes import refused_rows
 from baton.core.decide.program import Program
 from baton.core.log import events as ev
 from baton.core.log.folding.received import before_the_end
-from baton.core.log.state import FAULT, Failing, item_of, node_of, slot_of
-from baton.core.log.undos import is_undo, undone_item
+from baton.core.log.slots import Slot
+from baton.core.log.state import FAULT, Failing
+from baton.core.log.undos import is_undo, undone_slot
 from baton.core.on_demand import OnDemand
 from baton.errors import CorruptLog, EngineFault, RowsRefused, Unreadable
 from baton.ports import Head, Message, SagaRef
@@ -171,7 +172,7 @@ def _logged_by(dead: Head, entries: Sequence[ev.Entry]) -> dict[str, dict[str, i
     costs = dict[str, int]()
     for one in newest.events:
         if isinstance(one, ev.StepInterrupted) and one.why in ("", FAULT):  # else it may have gone on
-            slot = slot_of(one.node, one.iteration, one.item)
+            slot = one.slot
             costs[slot] = costs.get(slot, 0) + one.cost
     return {newest.invocation: costs}
 
@@ -527,7 +528,7 @@ async def _resolve_incidents(scope: InvocationScope, run: Run, slots: Collection
         scope.context.store.notice_record, scope.call, scope.clock, ref.tenant, by="deploy"
     )
     try:
-        for node in {node_of(slot)[0]: None for slot in slots if _undone_slot(slot) not in given_up}:
+        for node in {Slot.parse(slot).node: None for slot in slots if _undone_slot(slot) not in given_up}:
             await service.resolve_all(ref.id, node)
     except EngineFault:
         logger.warning("an incident is left open", exc_info=True, extra={"saga": ref.id})
@@ -535,5 +536,4 @@ async def _resolve_incidents(scope: InvocationScope, run: Run, slots: Collection
 
 def _undone_slot(slot: str) -> str:
     """Return the slot of the step that is undone at `slot`; an empty text if no step is undone there."""
-    name, iteration = node_of(slot)
-    return slot_of(name, iteration, undone_item(item_of(slot))) if is_undo(slot) else ""
+    return undone_slot(slot) if is_undo(slot) else ""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from baton.core.decide.commands import UndoChildren
 from baton.core.log.events import CancelRequested, ChildUndone, Event, Failure, Forked
-from baton.core.log.state import FORK_KEY, State, item_of, node_of
+from baton.core.log.slots import Slot
+from baton.core.log.state import FORK_KEY, State
 from baton.ports import Head, SagaRef, Wake
 from baton.runtime.engine.parts import InvocationScope
 from baton.runtime.engine.run import LogWriter, Run
@@ -51,13 +52,13 @@ class ChildUndoer:
         never start.
         """
         ref = SagaRef(parent.tenant, child)
-        node, iteration = node_of(slot)
+        place = Slot.parse(slot)
         head = await self._p.call(self._p.log.read_head, ref)
         if head is None and may_lack:
-            return ChildUndone(node=node, iteration=iteration, item=item_of(slot), child=child, nothing=True)
+            return ChildUndone(**place.fields, child=child, nothing=True)
         if head is None:
-            gone = Failure("child_failed", f"there is no child saga {child} any more", node)
-            return ChildUndone(node=node, iteration=iteration, item=item_of(slot), child=child, failure=gone)
+            gone = Failure("child_failed", f"there is no child saga {child} any more", place.node)
+            return ChildUndone(**place.fields, child=child, failure=gone)
         history = History(self._p.log, self._p.blobs, self._p.call, ref)
         await history.load(head)
         while True:
@@ -67,19 +68,17 @@ class ChildUndoer:
                 failure = None
                 if state.undo.can or state.undo.fails:
                     text = f"the child saga {child} ended {state.ended.status}: `baton rollback {child}` takes it up again"
-                    failure = Failure("child_failed", text, node)
+                    failure = Failure("child_failed", text, place.node)
                 elif state.undo.unknown:
                     named = ", ".join(f"`{one}`" for one in state.undo.in_doubt[:3])
                     text = (
                         f"it is not known whether {named} of the child saga {child} has happened: look there"
                     )
-                    failure = Failure("child_failed", text, node)
+                    failure = Failure("child_failed", text, place.node)
                 report = state.ended.undone
                 cost = state.money.spent - await self._before(history)
                 return ChildUndone(
-                    node=node,
-                    iteration=iteration,
-                    item=item_of(slot),
+                    **place.fields,
                     child=child,
                     failure=failure,
                     cost=max(cost, 0),

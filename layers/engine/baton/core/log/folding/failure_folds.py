@@ -34,16 +34,7 @@ from baton.core.log.questions import (
     question_of_key,
     unclosed_questions,
 )
-from baton.core.log.state import (
-    ANSWER,
-    NOTICES_REMEMBERED,
-    UNKNOWN_OUTCOME,
-    Failing,
-    Held,
-    State,
-    slot_of,
-    without,
-)
+from baton.core.log.state import ANSWER, NOTICES_REMEMBERED, UNKNOWN_OUTCOME, Failing, Held, State, without
 from baton.core.log.undos import is_undo
 from baton.core.models.usage import REFUSED
 from baton.core.on_demand import OnDemand
@@ -59,7 +50,7 @@ BUILDS_REMEMBERED = 8
 
 def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
     """Record a failed attempt of a step; the reaction follows."""
-    slot = slot_of(e.node, e.iteration, e.item)
+    slot = e.slot
     if slot not in state.tokens:
         return state
     before = state.failing.get(slot)
@@ -109,7 +100,7 @@ def _began(before: Failing | None, e: ev.AttemptFailed) -> int:
 
 def strategy_chosen(state: State, e: ev.StrategyChosen) -> State:
     """Record the reaction to a failed step."""
-    slot = slot_of(e.node, e.iteration, e.item)
+    slot = e.slot
     failing = state.failing.get(slot)
     if failing is None or failing.strategy:
         return state
@@ -139,7 +130,7 @@ def strategy_chosen(state: State, e: ev.StrategyChosen) -> State:
 
 def step_held(state: State, e: ev.StepHeld) -> State:
     """Record that a ready step waits. Its waiting time does not count as a pause between attempts."""
-    slot = slot_of(e.node, e.iteration, e.item)
+    slot = e.slot
     before, failing = state.held.get(slot), state.failing.get(slot)
     if slot not in state.tokens or (before is not None and before.at >= e.at):
         return state
@@ -162,7 +153,7 @@ def step_held(state: State, e: ev.StepHeld) -> State:
 
 def question_closed(state: State, e: ev.QuestionClosed) -> State:
     """Record the end of a question, by an answer or its expiry."""
-    slot = slot_of(e.node, e.iteration, e.item)
+    slot = e.slot
     state = useful(state, slot)
     failing = state.failing.get(slot)
     work = state.open.get(slot)
@@ -229,7 +220,7 @@ def _with_ask(
     state: State, e: ev.QuestionEscalated | ev.QuestionClaimed, change: Callable[[ev.Ask], ev.Ask]
 ) -> State:
     """Return the state with the question of the event changed, if the question is open."""
-    slot = slot_of(e.node, e.iteration, e.item)
+    slot = e.slot
     failing, work = state.failing.get(slot), state.open.get(slot)
     if failing is not None and failing.ask is not None and failing.ask.id == e.ask:
         ask = change(failing.ask)

@@ -80,6 +80,7 @@ from baton.core.log.folding.whole_folds import (
 )
 from baton.core.log.folding.workflow_limits import count_node, pay, with_models
 from baton.core.log.scopes import Map, failure_for_model, is_turn, with_late
+from baton.core.log.slots import owner_of, slot_of
 from baton.core.log.state import (
     UNKNOWN_OUTCOME,
     Origin,
@@ -87,8 +88,6 @@ from baton.core.log.state import (
     Used,
     carriers,
     clear_open_work,
-    owner_of,
-    slot_of,
     with_progress,
     without,
 )
@@ -143,7 +142,7 @@ def emit(
         tokens.pop(slot, None)
     errors, closed = without(state.errors, gone), without(state.closed, gone)
     for token in emits:
-        slot = slot_of(token.dst, token.iteration)
+        slot = slot_of(token.dst, token.iteration, "")  # each step comes here: remembered, and no call
         if slot in closed:
             closed = {**closed, slot: tuple(src for src in closed[slot] if src != token.src)}
         elif token.src not in tokens.get(slot, ()):
@@ -162,7 +161,7 @@ def consume(
     begin. The end of a round removes its joins. `stays`: the work at the slot and its items go on beside the
     nodes after it.
     """
-    slot = slot_of(event.node, event.iteration, event.item)
+    slot = slot_of(event.node, event.iteration, event.item)  # as above
     if slot not in state.tokens:
         return state
     if event.fault is not None and not event.emits:
@@ -237,7 +236,7 @@ def _emptied(state: State, gone: Collection[str], event: ev.Settles) -> dict[str
     if event.paused is not None:
         (token,) = event.emits
         left = news.get("pauses", state.pauses)
-        news["pauses"] = {**left, slot_of(token.dst, token.iteration): event.paused}
+        news["pauses"] = {**left, token.slot: event.paused}
     if state.admitted:
         news["admitted"] = tuple(other for other in state.admitted if other not in gone)
     if state.open:
@@ -282,27 +281,24 @@ def _started(state: State, e: ev.SagaStarted) -> State:
 
 def _succeeded(state: State, e: ev.StepSucceeded) -> State:
     if e.cost:
-        state = pay(state, slot_of(e.node, e.iteration, e.item), e.cost)
+        state = pay(state, e.slot, e.cost)
     if e.usage or e.assumed:
-        slot = slot_of(e.node, e.iteration, e.item)
+        slot = e.slot
         state = with_models(state, slot, e.usage, e.assumed, is_answered=True)
     if e.callback:
-        state = callback_over(state, slot_of(e.node, e.iteration, e.item), e.callback, "")
+        state = callback_over(state, e.slot, e.callback, "")
     if e.digest:
         state = remember_call(state, e)
     if state.corrections and e.item and not is_turn(e.item):
-        state = useful(state, slot_of(e.node, e.iteration, e.item))
-    if (
-        state.undo.work is not None
-        and (slot := slot_of(e.node, e.iteration, e.item)) in state.undo.work.steps
-    ):
+        state = useful(state, e.slot)
+    if state.undo.work is not None and (slot := e.slot) in state.undo.work.steps:
         return undone(state, slot)
     after = consume(state, e, e.output if e.keep else None)
     return after if e.prior is None or after is state else link_undoable(after, e)
 
 
 def _failed(state: State, e: ev.StepFailed) -> State:
-    slot = slot_of(e.node, e.iteration, e.item)
+    slot = e.slot
     if slot not in state.tokens:
         return state
     state = with_models(pay(state, slot, e.cost), slot, e.usage, e.assumed)
@@ -340,7 +336,7 @@ def _skipped(state: State, e: ev.NodeSkipped) -> State:
 
 
 def _began(state: State, e: ev.NodeBegan) -> State:
-    slot = slot_of(e.node, e.iteration, e.item)
+    slot = e.slot
     news: dict[str, Any] = {}
     if e.item and slot not in state.items and owner_of(slot) in state.tokens:
         news = {"tokens": {**state.tokens, slot: {e.node: True}}, "items": {**state.items, slot: None}}
@@ -357,20 +353,20 @@ def _gave(state: State, e: ev.Gives) -> State:
 
 
 def _wait_closed(state: State, e: ev.WaitClosed) -> State:
-    signals = not_taken(state, slot_of(e.node, e.iteration, e.item), e.by)
+    signals = not_taken(state, e.slot, e.by)
     return consume(state, e, e.output if e.keep else None, signals=signals)
 
 
 def _child_closed(state: State, e: ev.ChildClosed) -> State:
     if e.by:
-        slot = slot_of(e.node, e.iteration, e.item)
+        slot = e.slot
         state = replace(state, signals=not_taken(state, slot, e.by))
     after = _gave(state, e)
     return after if e.prior is None or after is state else link_undoable(after, e)
 
 
 def _map_closed(state: State, e: ev.MapClosed) -> State:
-    work = state.open.get(slot_of(e.node, e.iteration))
+    work = state.open.get(e.slot)
     if not e.goes_on or not isinstance(work, Map) or (e.fault is not None and not e.emits):
         return _gave(state, e)
     if work.late is not None:

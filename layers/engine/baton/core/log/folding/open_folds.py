@@ -18,12 +18,13 @@ from baton.core.log.scopes import (
     with_made_call,
     with_part,
 )
-from baton.core.log.state import State, owner_of, slot_of, without
+from baton.core.log.slots import Slot, item_slots, owner_of, slot_of
+from baton.core.log.state import State, without
 
 
 def fold_opened(state: State, e: ev.Opens) -> State:
     """Record that a node opened work."""
-    slot = slot_of(e.node, e.iteration, e.item)
+    slot = e.slot
     if slot not in state.tokens or slot in state.open:
         return state
     work = e.work()
@@ -57,7 +58,7 @@ def child_reported(state: State, e: ev.ChildReported) -> State:
 
 def child_overdue(state: State, e: ev.ChildOverdue) -> State:
     """Record that the time of a child is over."""
-    slot = slot_of(e.node, e.iteration, e.item)
+    slot = e.slot
     work = state.child_at(slot)
     if work is None or work.status:
         return state
@@ -72,7 +73,7 @@ def callback_opened(state: State, e: ev.CallbackOpened) -> State:
     after = fold_opened(state, e)
     if after is state:
         return state
-    slot = slot_of(e.node, e.iteration, e.item)
+    slot = e.slot
     recovery = without_running(after.recovery, slot)
     recovery = replace(
         recovery,
@@ -85,12 +86,12 @@ def callback_opened(state: State, e: ev.CallbackOpened) -> State:
 
 def turn_began(state: State, e: ev.TurnBegan) -> State:
     """Begin a turn: the items of the last turn leave the state, because the transcript has their outputs."""
-    slot = slot_of(e.node, e.iteration)
+    slot = e.slot
     work = state.open.get(slot)
     if not isinstance(work, Agent):
         return state
     items, taken = state.items_of(slot), set(e.heard)
-    left = without(state.items, {slot_of(e.node, e.iteration, item) for item in items})
+    left = without(state.items, item_slots(slot, items))
     mine = [one for one in state.signals if one.name == work.listens and one.key in taken]
     heard = tuple(one.payload for one in mine)
     if mine:
@@ -104,7 +105,7 @@ def call_failed(state: State, e: ev.StepFailed) -> State:
 
     In a model's alternative, the failure is the alternative's end.
     """
-    owner = slot_of(e.node, e.iteration)
+    owner = Slot.parse(e.slot).owner
     work = state.open.get(owner)
     if isinstance(work, Replanning):
         return replace(state, open={**state.open, owner: replace(work, failed=e.failure)})
@@ -122,18 +123,20 @@ def call_failed(state: State, e: ev.StepFailed) -> State:
 
 def calls_began(state: State, e: ev.CallsBegan) -> State:
     """Record the calls of a turn; the result of a call that is not made is known at once."""
-    slot = slot_of(e.node, e.iteration)
+    slot = e.slot
     work = state.open.get(slot)
     if not isinstance(work, Agent) or work.calls:
         return state
-    given = {slot_of(e.node, e.iteration, one.item): one.result for one in e.calls if one.result is not None}
+    slots = item_slots(slot, (one.item for one in e.calls))
+    results = zip(slots, (one.result for one in e.calls), strict=True)
+    given = {one: result for one, result in results if result is not None}
     after = replace(state, items={**state.items, **given}, open={**state.open, slot: with_calls(work, e)})
     return with_correction(after, slot, e.at) if e.at else after
 
 
 def remember_call(state: State, e: ev.StepSucceeded) -> State:
     """Remember a call's output, so that a model's plan with the same call gets it."""
-    slot = slot_of(e.node, e.iteration, e.item)
+    slot = e.slot
     if slot not in state.tokens:
         return state
     return replace(state, made=with_made_call(state.made, e.digest, slot, e.output))
@@ -144,23 +147,23 @@ def alternative_began(state: State, e: ev.AlternativeBegan) -> State:
 
     A call that repeats another has its output at once.
     """
-    owner = slot_of(e.node, e.iteration)
-    work, item = state.open.get(owner), slot_of(e.node, e.iteration, e.call)
+    owner = e.slot
+    work = state.open.get(owner)
     if not isinstance(work, Replanning) or e.call in work.calls or e.number < work.alternative:
         return state
     calls, items = work.calls, state.items
     if e.number != work.alternative:
-        items = without(items, {slot_of(e.node, e.iteration, call) for call in calls})
+        items = without(items, item_slots(owner, calls))
         calls = {}
     if e.repeats:
-        items = {**items, item: state.made[e.digest].output}
+        items = {**items, Slot.parse(owner).child(e.call).text: state.made[e.digest].output}
     work = replace(work, alternative=e.number, calls={**calls, e.call: e.tool}, failed=None)
     return replace(state, items=items, open={**state.open, owner: work})
 
 
 def replan_ended(state: State, e: ev.ReplanEnded) -> State:
     """End the alternatives, so that another reaction to the step's failure can be chosen."""
-    owner = slot_of(e.node, e.iteration)
+    owner = e.slot
     failing = state.failing.get(owner)
     if failing is None or not isinstance(state.open.get(owner), Replanning):
         return state
@@ -174,11 +177,11 @@ def replan_ended(state: State, e: ev.ReplanEnded) -> State:
 
 def items_began(state: State, e: ev.ItemsBegan) -> State:
     """Record that items of a map began."""
-    owner = slot_of(e.node, e.iteration)
+    owner = e.slot
     work = state.open.get(owner)
     if not isinstance(work, Map) or e.first != work.begun:
         return state
-    slots = [slot_of(e.node, e.iteration, item) for item in e.items]
+    slots = item_slots(owner, e.items)
     return replace(
         state,
         tokens={**state.tokens, **{slot: {e.node: True} for slot in slots}},
@@ -189,8 +192,8 @@ def items_began(state: State, e: ev.ItemsBegan) -> State:
 
 def items_gathered(state: State, e: ev.ItemsGathered) -> State:
     """Move the results of ended items out of the state."""
-    owner = slot_of(e.node, e.iteration)
-    work, slots = state.open.get(owner), [slot_of(e.node, e.iteration, str(item)) for item in e.items]
+    owner = e.slot
+    work, slots = state.open.get(owner), item_slots(owner, map(str, e.items))
     if not isinstance(work, Map) or any(state.items.get(slot) is None for slot in slots):
         return state
     return replace(state, items=without(state.items, slots), open={**state.open, owner: with_part(work, e)})
@@ -198,7 +201,7 @@ def items_gathered(state: State, e: ev.ItemsGathered) -> State:
 
 def map_stopped(state: State, e: ev.MapStopped) -> State:
     """Record that a map failed."""
-    owner = slot_of(e.node, e.iteration)
+    owner = e.slot
     work = state.open.get(owner)
     if not isinstance(work, Map):
         return state
@@ -207,7 +210,7 @@ def map_stopped(state: State, e: ev.MapStopped) -> State:
 
 def gone_on(state: State, e: ev.MapClosed) -> State:
     """Let the map go on after its output: only items that have not ended are left."""
-    slot = slot_of(e.node, e.iteration)
+    slot = e.slot
     work = state.open[slot]
     assert isinstance(work, Map), "only a map goes on beside its items"
     ended = [one for one, value in state.items.items() if value is not None and owner_of(one) == slot]
@@ -220,7 +223,7 @@ def with_batch(state: State, e: ev.StepFailed) -> ev.StepFailed:
     """Return the failure of a map with the result of each item, which the entry before holds (as a blob if it
     is large).
     """
-    work = state.open.get(slot_of(e.node, e.iteration))
+    work = state.open.get(Slot.parse(e.slot).owner)
     if not isinstance(work, Map) or work.batch is None:
         return e
     errors = tuple(replace(one, batch=work.batch) if one.node == e.node else one for one in e.errors)
@@ -237,6 +240,6 @@ def join_fired(state: State, e: ev.JoinFired) -> State:
 
 def fold_admitted(state: State, e: ev.NodeAdmitted) -> State:
     """Record that the `when` of a node is true."""
-    slot = slot_of(e.node, e.iteration, e.item)
+    slot = e.slot
     is_news = slot in state.tokens and slot not in state.admitted
     return replace(state, admitted=(*state.admitted, slot)) if is_news else state

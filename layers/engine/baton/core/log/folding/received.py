@@ -18,19 +18,8 @@ from baton.core.log.folding.workflow_limits import UNANSWERED, pay, with_models
 from baton.core.log.questions import open_questions, unclosed_questions
 from baton.core.log.records import Child, Shown
 from baton.core.log.scopes import Replanning, is_index
-from baton.core.log.state import (
-    FAULT,
-    FORK_KEY,
-    KEYS_REMEMBERED,
-    Recovery,
-    Signal,
-    State,
-    item_of,
-    node_of,
-    owner_of,
-    slot_of,
-    without,
-)
+from baton.core.log.slots import Slot, owner_of
+from baton.core.log.state import FAULT, FORK_KEY, KEYS_REMEMBERED, Recovery, Signal, State, without
 from baton.core.log.work import Callback, Open
 from baton.core.models.usage import Usage
 
@@ -205,7 +194,7 @@ def completions_of(work: Mapping[str, Open], state: State) -> dict[str, Signal]:
 
 def heartbeat_heard(state: State, e: ev.CallbackHeartbeat) -> State:
     """Record a sign of life of work elsewhere."""
-    slot = slot_of(e.node, e.iteration, e.item)
+    slot = e.slot
     work = state.open.get(slot)
     if not isinstance(work, Callback) or work.id != e.callback or e.at <= work.heard_at:
         return state
@@ -224,7 +213,7 @@ def _without(deaths: dict[str, int], slot: str) -> dict[str, int]:
 
 def fold_interrupted(state: State, e: ev.StepInterrupted) -> State:
     """Record a step that was cut off by the end of its invocation."""
-    slot = slot_of(e.node, e.iteration, e.item)
+    slot = e.slot
     state = with_models(pay(state, slot, e.cost, is_late=bool(e.why)), slot, e.usage, e.assumed)
     if slot in state.recovery.deaths and e.cost:
         deaths = _without(state.recovery.deaths, slot)
@@ -263,7 +252,7 @@ def fold_revived(state: State, e: ev.Revived) -> State:
         tokens = e.tokens.get(slot, ())
         usage = (Usage(model=UNANSWERED, input=tokens[0], output=sum(tokens[1:])),) if tokens else ()
         state = with_models(pay(state, slot, cost, is_late=True), slot, usage, cost)
-    running = tuple(slot for slot in state.tokens if slot not in asking and node_of(slot)[0] != failed)
+    running = tuple(slot for slot in state.tokens if slot not in asking and Slot.parse(slot).node != failed)
     unsaid = {slot: recovery.deaths.get(slot, 0) + 1 for slot in running if slot not in e.assumed}
     return replace(
         state,
@@ -316,7 +305,7 @@ def _place_of(slot: str) -> str:
     """Return the slot at which corrections are counted: an item of a map has its own, a turn or a call shares
     its agent's.
     """
-    return slot if is_index(item_of(slot)) else owner_of(slot)
+    return slot if is_index(Slot.parse(slot).item) else owner_of(slot)
 
 
 USER = "user:"

@@ -11,17 +11,8 @@ from baton.core.log import events as ev
 from baton.core.log.folding.failure_folds import question_closed as answered
 from baton.core.log.folding.workflow_limits import pay
 from baton.core.log.questions import TRY_AGAIN, USE
-from baton.core.log.state import (
-    UNKNOWN_OUTCOME,
-    Failing,
-    State,
-    clear_open_work,
-    item_of,
-    node_of,
-    slot_of,
-    with_progress,
-    without,
-)
+from baton.core.log.slots import Slot
+from baton.core.log.state import UNKNOWN_OUTCOME, Failing, State, clear_open_work, with_progress, without
 from baton.core.log.undos import (
     KEYS_KEPT,
     NAMED_IN_STATE,
@@ -31,7 +22,7 @@ from baton.core.log.undos import (
     Undoing,
     undo_item,
     undoes_left_call,
-    undone_item,
+    undone_slot,
 )
 
 
@@ -45,7 +36,7 @@ def link_undoable(state: State, e: ev.StepSucceeded | ev.ChildClosed | ev.StepSt
 
     A failed inverse at this slot belongs to this step again.
     """
-    undo, slot = state.undo, slot_of(e.node, e.iteration, e.item)
+    undo, slot = state.undo, e.slot
     is_lasting = not isinstance(e, ev.StepStopped) and e.lasting
     return replace(
         state,
@@ -70,7 +61,7 @@ def step_stopped(state: State, e: ev.StepStopped) -> State:
 
     The next event removes the step, lets it go on with another tool, or ends the saga.
     """
-    slot = slot_of(e.node, e.iteration, e.item)
+    slot = e.slot
     if e.child:
         return _child_stopped(state, slot, e)
     if e.instead and slot in state.tokens:
@@ -151,7 +142,7 @@ def undo_began(state: State, e: ev.UndoBegan) -> State:
 
 def undo_step_began(state: State, e: ev.UndoStepBegan) -> State:
     """Record that the undoing of a step began."""
-    slot, work = slot_of(e.node, e.iteration, e.item), state.undo.work
+    slot, work = e.slot, state.undo.work
     if work is None or slot in work.steps:
         return state
     step = ev.UndoStep(
@@ -166,7 +157,7 @@ def undo_step_began(state: State, e: ev.UndoStepBegan) -> State:
         not_before=e.not_before,
     )
     steps = {**work.steps, slot: step}
-    undo, was = state.undo, slot_of(e.node, e.iteration, undone_item(e.item))
+    undo, was = state.undo, undone_slot(e.slot)
     if e.doubt and not e.way:
         state = replace(state, failing={**state.failing, slot: _unknown(e)})
     if e.again or e.index < 0:
@@ -205,7 +196,7 @@ def question_closed(state: State, e: ev.QuestionClosed) -> State:
     to undo.
     """
     after, work = answered(state, e), state.undo.work
-    slot = slot_of(e.node, e.iteration, e.item)
+    slot = e.slot
     if work is None or after is state or slot not in work.steps or not work.steps[slot].doubt:
         return after
     if e.action == USE:
@@ -259,7 +250,7 @@ def undo_passed(state: State, e: ev.UndoPassed) -> State:
     undo, work = state.undo, state.undo.work
     if work is None or undo.head != e.version or (undo.below >= 0 and e.index >= undo.below):
         return state
-    slot, standing = slot_of(e.node, e.iteration, e.item), undo.standing
+    slot, standing = e.slot, undo.standing
     if e.redone:
         return replace(state, undo=replace(undo, head=e.next, below=e.below))
     work = replace(work, lasting=(*work.lasting, slot)[:NAMED_IN_STATE], lasts=work.lasts + 1)
@@ -296,13 +287,12 @@ def undone(state: State, slot: str, failure: ev.Failure | None = None) -> State:
     """End the step that undoes another, with or without a failure."""
     undo, work = state.undo, state.undo.work
     assert work is not None, "the caller has looked"
-    step, (name, iteration) = work.steps[slot], node_of(slot)
-    was = slot_of(name, iteration, undone_item(item_of(slot)))
-    rounds, is_item, is_left = work.rounds, bool(item_of(was)), undoes_left_call(item_of(slot))
+    step, place, was = work.steps[slot], Slot.parse(slot), undone_slot(slot)
+    rounds, is_item, is_left = work.rounds, was != place.owner, undoes_left_call(place.item)
     # Items of one round have one place in `rounds`, which says nothing where only some of them are undone.
     is_alone = is_item and work.back_to > 0
     if not step.again and not is_alone:
-        rounds = _since(rounds, name, iteration)
+        rounds = _since(rounds, place.node, place.iteration)
     standing, failed, crowded, alone = undo.standing, undo.failed, undo.crowded, undo.alone
     if failure is None:
         lowest = min(step.version, work.lowest or step.version)
@@ -338,7 +328,7 @@ def undone(state: State, slot: str, failure: ev.Failure | None = None) -> State:
 
 def child_undone(state: State, e: ev.ChildUndone) -> State:
     """Record the undoing of a child's effects."""
-    slot, work = slot_of(e.node, e.iteration, e.item), state.undo.work
+    slot, work = e.slot, state.undo.work
     if work is None or slot not in work.steps:
         return state
     state = pay(state, slot, e.cost)
@@ -357,8 +347,8 @@ def after_undoing(state: State) -> State:
     assert work is not None, "the caller has looked"
     standing, crowded = undo.standing, undo.crowded
     for slot in (*undo.doubtful, *undo.unsure):
-        name, iteration = node_of(slot)
-        if name in work.rounds and work.rounds[name] <= iteration:
+        place = Slot.parse(slot)
+        if place.node in work.rounds and work.rounds[place.node] <= place.iteration:
             crowded = _crowded(replace(undo, standing=standing, crowded=crowded), slot)
             standing = _kept(standing, slot)
     rounds = {

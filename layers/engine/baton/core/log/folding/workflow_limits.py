@@ -17,7 +17,8 @@ from baton.core.limits import DAY_MS
 from baton.core.log import events as ev
 from baton.core.log.codec import PERIOD, SCHEME
 from baton.core.log.scopes import Agent
-from baton.core.log.state import State, Used, node_of, owner_of
+from baton.core.log.slots import Slot, owner_of
+from baton.core.log.state import State, Used
 from baton.core.models.usage import Usage, tokens_of
 from baton.core.money import dollars
 from baton.core.summary import LONGEST, summary_of
@@ -172,7 +173,7 @@ def pay(state: State, slot: str, cost: int, *, is_late: bool = False) -> State:
         return state
     used = {
         scope: replace(known, cost=known.cost + cost)
-        for scope in (SAGA, node_of(slot)[0])
+        for scope in (SAGA, Slot.parse(slot).node)
         if (known := state.used.get(scope)) is not None
     }
     money = replace(state.money, spent=state.money.spent + cost)
@@ -194,7 +195,7 @@ def late(state: State, running: Collection[str]) -> tuple[str, ...]:
     failure = state.failure
     if failure is None or failure.code != OUT_OF_TIME:
         return ()
-    return tuple(slot for slot in running if failure.node in ("", node_of(slot)[0]))
+    return tuple(slot for slot in running if failure.node in ("", Slot.parse(slot).node))
 
 
 def json_bytes(value: ev.Value) -> int:
@@ -265,7 +266,7 @@ def _with_tokens(state: State, slot: str, usage: Sequence[Usage], *, is_answered
     owner, tokens = owner_of(slot), tokens_of(usage)
     used = {
         scope: replace(known, tokens=known.tokens + tokens)
-        for scope in (SAGA, node_of(owner)[0])
+        for scope in (SAGA, Slot.parse(owner).node)
         if (known := state.used.get(scope)) is not None
     }
     state = replace(state, used={**state.used, **used}) if used else state
