@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from baton.core.read.costs import CostRow
+from baton.core.on_demand import OnDemand
 
-from baton.core.money import MICRO
+if TYPE_CHECKING:
+    from baton.core import money
+    from baton.core.read import costs
+else:
+    money, costs = OnDemand("baton.core.money"), OnDemand("baton.core.read.costs")  # they load a library
 
 BY = ("workflow", "user", "model")
 OF = MODELS, AWS = ("models", "aws")
@@ -36,12 +39,12 @@ class DayCosts:
             for index, number in enumerate(numbers, 1):
                 sums[index] += number
 
-    def rows(self) -> list[CostRow]:
+    def rows(self) -> list[costs.CostRow]:
         """Return the sums, the highest cost first."""
-        from baton.core.read.costs import CostRow
-
         ordered = sorted(self._sums.items(), key=lambda pair: (-pair[1][3], pair[0]))
         return [
-            CostRow(key=key, sagas=int(sagas), input=int(read), output=int(written), usd=cost / MICRO)
+            costs.CostRow(
+                key=key, sagas=int(sagas), input=int(read), output=int(written), usd=cost / money.MICRO
+            )
             for key, (sagas, read, written, cost) in ordered
         ]
