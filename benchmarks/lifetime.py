@@ -130,7 +130,9 @@ class Deployment:
     async def cost(self, saga: SagaRef) -> dict[str, Any]:
         """What the API says that a saga has cost."""
         caller = Caller(tenant=TENANT, user=USER, request="bench")
-        return await Queries(self.engine, caller, self.engine.clock.now() + HOUR_MS).cost(saga.id)
+        queries = Queries(self.engine, caller, self.engine.clock.now() + HOUR_MS)
+        found: dict[str, Any] = msgspec.to_builtins(await queries.cost(saga.id))
+        return found
 
     async def live(self, steps_per_invocation: int) -> Life:
         """One saga of the chain, from the request that starts it to its end, in invocations of so many steps."""

@@ -184,8 +184,8 @@ def fill(site: Site) -> tuple[str, ...]:
     assert record is not None
     ticks = (TickOutcome(now, "refused", why=hostile("tick")),)
     assert engine.store.schedules.write_schedule(replace(record, number=record.number + 1, recent=ticks))
-    heard = site.run(queries(site).sagas(workflow="hostile-heard"))["sagas"][0]["id"]
-    incident = site.run(queries(site).incidents(status="open"))["incidents"][0]["id"]
+    heard = site.run(queries(site).sagas(workflow="hostile-heard")).sagas[0].id
+    incident = site.run(queries(site).incidents(status="open")).incidents[0].id
     site.run(site.service().incidents.acknowledge(incident, hostile("incident note")))
     return (
         *(

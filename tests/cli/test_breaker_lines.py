@@ -20,6 +20,7 @@ from baton.runtime.requests.operators import breaker_view
 from baton.words.event_words import EventWords
 from tests.cli.conftest import Baton, FakeApi
 from tests.kit.sentences import Says
+from tests.kit.views import as_json
 
 NOW = 1_790_000_000_000
 TERMS = BreakerTerms(failures=2, pause_ms=30_000)
@@ -31,7 +32,7 @@ def views() -> list[dict[str, Any]]:
     closed = with_verdict(probing, "p", "", TERMS, NOW + 41_000, 0.0)
     forced = forced_open(Breaker(), "ann", 0, NOW)
     named = {"payments": opened, "a": probing, "b": closed, "c": forced, "d": Breaker(version=1)}
-    return [breaker_view(name, there) for name, there in named.items()]
+    return [as_json(breaker_view(name, there)) for name, there in named.items()]
 
 
 def test_a_list_has_a_line_for_each(says: Says) -> None:
@@ -47,7 +48,7 @@ def test_of_much_the_newest_is_shown() -> None:
     there = Breaker()
     for number in range(15):
         there = forced_open(there, f"u{number}", 0, NOW + number)
-    lines = breaker_lines(breaker_view("x", there))
+    lines = breaker_lines(as_json(breaker_view("x", there)))
     assert len(lines) == 13
     assert lines[-1] == "          … and 5 before"
 

@@ -23,6 +23,7 @@ from baton.core.schedules import (
 from baton.runtime.requests.schedules import schedule_view
 from tests.cli.conftest import Baton, FakeApi
 from tests.kit.sentences import Says
+from tests.kit.views import as_json
 
 NOW = 1_790_000_000_000
 RECORD = ScheduleRecord(
@@ -63,7 +64,7 @@ PAUSED = replace(
 
 
 def views() -> list[dict[str, Any]]:
-    return [schedule_view(RECORD), schedule_view(PAUSED)]
+    return [as_json(schedule_view(RECORD)), as_json(schedule_view(PAUSED))]
 
 
 def test_a_list_has_a_line_for_each() -> None:
@@ -76,8 +77,8 @@ def test_a_list_has_a_line_for_each() -> None:
 def test_one_is_shown_with_what_became_of_its_ticks(says: Says) -> None:
     says(schedule_lines(views()[0]))
     quiet = replace(RECORD, opening=Opening(NOW), recent=())
-    assert schedule_lines(schedule_view(quiet))[5] == "starting  2026-09-21 14:13:20"
-    assert "starting" not in "".join(schedule_lines(schedule_view(replace(quiet, opening=None))))
+    assert schedule_lines(as_json(schedule_view(quiet)))[5] == "starting  2026-09-21 14:13:20"
+    assert "starting" not in "".join(schedule_lines(as_json(schedule_view(replace(quiet, opening=None)))))
 
 
 def test_the_commands_list_show_pause_and_resume(api: FakeApi, baton: Baton) -> None:

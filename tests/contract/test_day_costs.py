@@ -16,6 +16,7 @@ from baton.ports import SagaRef
 from baton.runtime.invocation.context import StoreRetrier, inline
 from baton.runtime.requests.costs import LOOKED_AT, day_costs
 from tests.contract.stores import MemoryStores, Stores, a_head, a_release
+from tests.kit.views import as_json
 from tests.kit.virtual_time import SeededEntropy, VirtualClock
 
 DAY = 20_700
@@ -36,7 +37,7 @@ def sums_of(
         while True:
             sums, count, after = await day_costs(stores.log, call(), "acme", day, by, cursor, most)
             looked.append(count)
-            for row in sums.rows():
+            for row in as_json(sums.rows()):
                 key = row.pop("key")
                 found.update({(key, name): value for name, value in row.items()})
             if after is None:

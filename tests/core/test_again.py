@@ -22,6 +22,7 @@ from baton.core.read.views import entry_view, saga_view
 from tests.core.build import Saga, done, tool_spec
 from tests.history.again import overdue, polled
 from tests.kit.sentences import Says
+from tests.kit.views import as_json
 
 TOOLS = {"t": tool_spec("t", x={})}
 
@@ -54,7 +55,7 @@ def test_a_poll_gives_up_with_its_last_answer() -> None:
 def test_a_round_waits_for_its_pause_and_is_shown_so() -> None:
     saga = answered(saga_of("a: {tool: t, poll: {until: output.ready, every: 1m}}"), "a@0", {"ready": False})
     assert saga.decision.due == saga.now + 60_005
-    shown = saga_view(saga.state, saga.program)
+    shown = as_json(saga_view(saga.state, saga.program))
     assert shown["status"] == "waiting"
     assert shown["active"][0]["state"] == "waiting"
     assert "until" in shown["active"][0]
@@ -201,7 +202,7 @@ def test_a_child_with_a_time_is_shown_with_it() -> None:
     saga = saga_of(CHILD % "timeout: 1m")
     saga.go()
     assert saga.decision.due == saga.now + 60_000
-    shown = saga_view(saga.state, saga.program)["active"][0]
+    shown = as_json(saga_view(saga.state, saga.program))["active"][0]
     assert shown["overdue"] is False
 
 

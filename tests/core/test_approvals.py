@@ -24,6 +24,7 @@ from tests.core.build import T0, Saga, done, ready
 from tests.core.nodes.asking import DAY, answer
 from tests.core.told import why
 from tests.kit.sentences import Says
+from tests.kit.views import as_json
 
 # ---- the question
 
@@ -190,7 +191,7 @@ def test_what_is_high_or_critical_is_never_approved_without_a_person(amount: int
 def test_an_open_question_is_shown_with_its_risk_and_what_the_step_waits_for(says: Says) -> None:
     saga = paying()
     ask = asking(saga)
-    view = saga_view(saga.state, saga.program, TOOLS)
+    view = as_json(saga_view(saga.state, saga.program, TOOLS))
     (question,) = view["questions"]
     assert (question["risk"], question["digest"], question["arguments"]) == ("critical", ask.digest, None)
     assert view["active"] == [

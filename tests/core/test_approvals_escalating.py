@@ -22,6 +22,7 @@ from tests.core.build import T0, Saga, ready
 from tests.core.nodes.asking import DAY, HOUR, answer, output
 from tests.core.told import story, why
 from tests.kit.sentences import Says
+from tests.kit.views import as_json
 
 STEPS = (
     "[{after: 1h, remind: true}, {after: 2h, hand_on: {group: '${input.leads}'}}, {after: 3h, decide: %s}]"
@@ -70,9 +71,9 @@ def test_its_steps_are_moments_of_the_question_and_happen_in_their_order(says: S
     (told,) = (one.notice for one in saga.entries[-1].events if isinstance(one, ev.NoticeDue))
     assert (told.to, told.message.partition(":")[0]) == ("group:leads", "Handed on")
     assert may_answer(saga.state, open_ask(saga))[0] == ("group", "leads")
-    assert [one["action"] for one in saga_view(saga.state, saga.program)["questions"][0]["escalate"]] == [
-        "decide"
-    ]
+    assert [
+        one["action"] for one in as_json(saga_view(saga.state, saga.program))["questions"][0]["escalate"]
+    ] == ["decide"]
     says(why(saga, "pay"))
     saga.go(after_ms=HOUR)
     assert closed(saga) == [("reject", "")]

@@ -30,6 +30,7 @@ from baton.core.log.work import Question, Wait
 from baton.core.read.views import question_view
 from tests.core.build import T0
 from tests.kit.sentences import Says
+from tests.kit.views import as_json
 
 NODE = Node(name="ask", kind="human")
 SCHEMA = {"type": "object", "properties": {"seats": {"type": "integer"}}, "required": ["seats"]}
@@ -190,7 +191,7 @@ def test_an_answer_of_another_type_is_refused_with_those_that_there_are(says: Sa
 def test_what_there_is_to_say_of_a_question_is_shown() -> None:
     takeover = Takeover(url="https://bank.test", instructions="Log in.")
     one = ask("decision", options=WAYS, title="How?", details={"n": 1}, takeover=takeover, asked_at=T0)
-    shown = question_view("ask", (2,), one)
+    shown = as_json(question_view("ask", (2,), one))
     assert shown["options"] == ["table", "delivery", "nothing"]
     assert shown["choices"] == [
         {"id": "table", "label": "A table", "description": "", "default": True, "destructive": False},

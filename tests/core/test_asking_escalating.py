@@ -22,6 +22,7 @@ from tests.core.nodes.asking import HOUR
 from tests.core.strategies import ASK_USER, ESCALATE
 from tests.core.told import why
 from tests.kit.sentences import Says
+from tests.kit.views import as_json
 
 STEPS = "[{after: 1h, remind: true}, {after: 2h, hand_on: {group: leads}}, {after: 3h, decide: %s}]"
 RULE = "on_failure: {any: {ladder: [ask_user, escalate], escalate: %s}}"
@@ -69,7 +70,7 @@ def test_its_steps_are_moments_of_the_question_and_happen_in_their_order() -> No
     (told,) = (one.notice for one in saga.entries[-1].events if isinstance(one, ev.NoticeDue))
     assert (told.to, told.code, told.message.partition(":")[0]) == ("group:leads", "x", "Handed on")
     assert may_answer(saga.state, open_ask(saga)) == (("group", "leads"), ("role", "operate"))
-    (shown,) = saga_view(saga.state, saga.program)["questions"]
+    (shown,) = as_json(saga_view(saga.state, saga.program))["questions"]
     assert [(one["action"], one["answer"]) for one in shown["escalate"]] == [("decide", "fail")]
     assert f"reminder at {iso(T0 + HOUR)}" in why(saga, "a")
 

@@ -24,6 +24,7 @@ from tests.core.asked import cancels_of, steps_of, stops_of
 from tests.core.build import T0, Saga, child, done, failed, interrupted, program, ready, task, wait
 from tests.core.graphs_of import again, limited
 from tests.kit.sentences import Says
+from tests.kit.views import as_json
 
 
 def spent(outcome: Outcome, micro: int) -> Outcome:
@@ -340,7 +341,7 @@ def test_the_view_of_a_saga_says_what_was_used() -> None:
     late = {"cost": Cap(most=2_000_000, then="throttle"), "wall_time": Cap(most=9)}
     saga = Saga(limited(program(task("a", limits=late), task("b", "a")), **limits))
     saga.go(spent(done("a"), 1_500_000))
-    shown = saga_view(saga.state, saga.program)
+    shown = as_json(saga_view(saga.state, saga.program))
     assert shown["spent_usd"] == 1.5
     assert shown["limits"] == [
         {"node": None, "limit": "hops", "most": 9, "then": "terminate", "used": 1},

@@ -21,6 +21,7 @@ from baton.core.read.costs import (
     total_of,
 )
 from tests.core.build import entry
+from tests.kit.views import as_json
 
 USAGE = Usage(
     write_units=21,
@@ -59,7 +60,7 @@ def test_what_was_not_used_is_on_the_bill_for_nothing() -> None:
 
 
 def test_the_answer_says_what_was_estimated_by_which_prices() -> None:
-    view = cost_view("s1", "running", USAGE, 10, 2)
+    view = as_json(cost_view("s1", "running", USAGE, 10, 2))
     assert view["saga"] == "s1"
     assert (view["status"], view["estimated"], view["steps"], view["invocations"]) == ("running", True, 10, 2)
     assert view["priced"] == {"region": "us-east-1", "date": costs.DATE}
@@ -83,18 +84,18 @@ def test_what_models_were_paid_is_in_the_sum() -> None:
     about |= {"tool_version": "1", "schema_hash": "h", "usage": (asked,)}
     costs.add(entry(1, ev.StepSucceeded(node="a", item="t1", output=ev.Value(), **about)))
     costs.add(entry(2, ev.AttemptFailed(node="a", failure=ev.Failure("x", "y"), **about), ev.GaveUp()))
-    (line,) = costs.lines()
+    (line,) = as_json(costs.lines())
     assert line == {
         "what": "m", "node": "a", "quantity": 220, "unit": "tokens", "usd": 0.0004,
         "requests": 2, "input": 200, "cached": 100, "output": 20,
     }  # fmt: skip
-    view = cost_view("s1", "running", USAGE, 10, 2, costs.lines())
+    view = as_json(cost_view("s1", "running", USAGE, 10, 2, costs.lines()))
     assert view["usd"]["models"] == 0.0004
     assert view["usd"]["total"] == pytest.approx(view["usd"]["aws"] + 0.0004)
 
 
 def test_a_saga_without_steps_has_no_price_per_step() -> None:
-    assert cost_view("s1", "waiting", USAGE, 0, 1)["usd_per_million_steps"] is None
+    assert as_json(cost_view("s1", "waiting", USAGE, 0, 1))["usd_per_million_steps"] is None
 
 
 def test_every_price_has_a_page_of_aws_and_says_how_it_was_confirmed() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from baton.core.log import events as ev
 from baton.core.read.costs import ErrorBudgets, added_up
 from baton.core.read.metrics import Figures
+from tests.kit.views import as_json
 
 
 def budgets(percent: float) -> ErrorBudgets:
@@ -17,16 +18,16 @@ def budgets(percent: float) -> ErrorBudgets:
 
 
 def test_what_is_left_is_a_share_of_those_that_have_ended() -> None:
-    assert [(row["key"], row["allowed"], row["left"]) for row in budgets(2).rows()] == [
+    assert [(row["key"], row["allowed"], row["left"]) for row in as_json(budgets(2).rows())] == [
         ("dinner", 8, 3),
         ("shop", 2, -1),
         ("quiet", 1, 1),
     ]
-    assert [row["allowed"] for row in budgets(0.25).rows()] == [1, 0, 0]
+    assert [row["allowed"] for row in as_json(budgets(0.25).rows())] == [1, 0, 0]
 
 
 def test_without_a_budget_nothing_is_left_or_used_up() -> None:
-    assert budgets(0).rows()[0] == {
+    assert as_json(budgets(0).rows())[0] == {
         "key": "dinner",
         "completed": 395,
         "failed": 5,
@@ -36,7 +37,7 @@ def test_without_a_budget_nothing_is_left_or_used_up() -> None:
 
 
 def test_pages_add_up() -> None:
-    page = {"day": "2026-11-22", "percent": 2.0, "workflows": budgets(2).rows()}
+    page = {"day": "2026-11-22", "percent": 2.0, "workflows": as_json(budgets(2).rows())}
     assert added_up([page]) == page
     twice = added_up([page, page])["workflows"][0]
     assert (twice["completed"], twice["failed"], twice["left"]) == (790, 10, 6)
@@ -50,7 +51,7 @@ def test_a_saga_that_was_rolled_back_has_failed() -> None:
     for status in ends:
         made.add("dinner", status)
         figures.heard("dinner", (ev.SagaEnded(status=status),), 0)
-    (row,) = made.rows()
+    (row,) = as_json(made.rows())
     assert (row["completed"], row["failed"], row["left"]) == (1, 3, -1)
     figures.heard("dinner", (ev.SagaEnded(status="rolled_back", undone=ev.Undone()),), 0)
     told = figures.take(60_000, 60_000, "f")

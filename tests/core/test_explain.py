@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from baton.core.log.records import Sent
-from baton.core.read.explain import way
 from tests.core.build import Saga, done, failed, program, task
 from tests.core.told import BRANCH, ROOM, of, steps, story, whole, why
 from tests.kit.sentences import Says
+from tests.kit.views import as_json, way
 
 # ---- branches
 
@@ -20,7 +20,7 @@ def test_the_way_is_told_in_order_with_what_was_chosen_and_what_not(says: Says) 
     saga.go(done("ask", {"n": 7}))
     saga.go(done("mid"))
     says(steps(saga))
-    told = way(story(saga), 0, 1_000, ROOM)
+    told = as_json(way(story(saga), 0, 1_000, ROOM))
     assert told["steps"][0] | {"text": ""} == {
         "node": "ask",
         "iteration": [],
@@ -38,7 +38,7 @@ def test_the_way_is_told_in_order_with_what_was_chosen_and_what_not(says: Says) 
     assert (told["end"], told["next"]) == (None, None)
     saga.go(done("note"))
     saga.go(done("end"))
-    told = way(story(saga), 0, 1_000, ROOM)
+    told = as_json(way(story(saga), 0, 1_000, ROOM))
     assert (told["end"], told["open"]) == ("the saga completed", [])
 
 
@@ -249,5 +249,5 @@ def test_the_event_that_has_started_a_saga_is_named_at_its_first_nodes(says: Say
     saga = Saga(program(task("a"), task("b", "a")), sent=sent)
     saga.go(done("a"))
     says(why(saga, "a"))
-    says(way(story(saga), 0, 1_000, ROOM)["start"])
-    assert way(story(saga), 1, 1_000, ROOM)["start"] is None
+    says(as_json(way(story(saga), 0, 1_000, ROOM))["start"])
+    assert as_json(way(story(saga), 1, 1_000, ROOM))["start"] is None

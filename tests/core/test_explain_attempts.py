@@ -13,7 +13,6 @@ from baton.core.failures.policy import CUSTOM, PolicyChange, RetryChange
 from baton.core.graph.graph import Catch, Node
 from baton.core.log import events as ev
 from baton.core.log.state import status_of
-from baton.core.read.explain import way
 from baton.core.read.places import SHOWN
 from baton.core.read.views import saga_view
 from tests.core.build import T0, Saga, done, program, task
@@ -21,6 +20,7 @@ from tests.core.failing import answer, broken, schedule
 from tests.core.strategies import ASK_USER, ESCALATE, REPLAN, RETRY, ROLLBACK
 from tests.core.told import ROOM, steps, story, whole, why
 from tests.kit.sentences import Says
+from tests.kit.views import as_json, way
 
 DOWN = "service_unavailable: it broke"
 SAYS = "The service is not available at the moment."
@@ -127,7 +127,7 @@ def test_another_way_is_told_with_its_hint_its_tool_and_why_it_was_not_just_trie
     saga.go(broken("a"))
     says(words(saga)[0])
     says(why(saga, "a"))
-    (shown,) = saga_view(saga.state, saga.program)["failing"]
+    (shown,) = as_json(saga_view(saga.state, saga.program))["failing"]
     assert (shown["hint"], shown["way"], shown["next_attempt_at"]) == ("alternative_provider", "other", None)
 
 
@@ -183,7 +183,7 @@ def test_an_open_question_is_what_a_step_waits_for(says: Says) -> None:
     says(why(saga, "a"))
     assert whole(saga, "a")[0]["state"] == "asking"
     says(words(saga)[0])
-    view = saga_view(saga.state, saga.program)
+    view = as_json(saga_view(saga.state, saga.program))
     assert view["questions"] == [
         {
             "id": "0.a.1",
@@ -234,7 +234,7 @@ def test_a_step_whose_question_is_answered_runs_again(says: Says) -> None:
     saga.go()
     says(why(saga, "a"))
     assert whole(saga, "a")[0]["state"] == "retrying"
-    assert saga_view(saga.state, saga.program)["questions"] == []
+    assert as_json(saga_view(saga.state, saga.program))["questions"] == []
 
 
 def test_a_question_without_an_answer_is_told_with_what_followed(says: Says) -> None:
@@ -253,7 +253,7 @@ def test_an_incident_parks_the_saga_and_its_step_waits_for_the_person_on_call(sa
     says(words(saga)[0])
     parked = f"escalated: {SAYS} ({DOWN})"
     says(why(saga, "b"))
-    view = saga_view(saga.state, saga.program)
+    view = as_json(saga_view(saga.state, saga.program))
     assert (view["status"], view["reason"]) == ("parked", parked)
     assert view["parked"] == {
         "code": "escalated",
@@ -272,12 +272,12 @@ def test_a_saga_that_is_parked_for_a_time_says_until_when(says: Says) -> None:
     saga.put(ev.Parked(code="budget_spent", message="no money", until=T0 + 60_000))
     until = "2023-11-14T22:14:20.000Z"
     says(why(saga, "a"))
-    shown = saga_view(saga.state, saga.program)["parked"]
+    shown = as_json(saga_view(saga.state, saga.program))["parked"]
     assert (shown["node"], shown["until"]) == (None, until)
     saga.put(ev.Resumed(by="ada", at=T0, budget=2_500_000))
-    assert saga_view(saga.state, saga.program)["budget_usd"] == 2.5
+    assert as_json(saga_view(saga.state, saga.program))["budget_usd"] == 2.5
     saga.put(ev.SagaEnded(status="failed"))
-    assert saga_view(saga.state, saga.program)["parked"] is None
+    assert as_json(saga_view(saga.state, saga.program))["parked"] is None
 
 
 # ---- the end, and strange logs
@@ -304,7 +304,7 @@ def test_a_failure_that_is_caught_goes_on_to_its_handler(says: Says) -> None:
     assert why(saga, "mend").startswith("`mend` is ready")
     saga.go(done("mend"))
     says(why(saga, "mend"))
-    assert way(story(saga), 0, 10, ROOM)["end"] == "the saga completed"
+    assert as_json(way(story(saga), 0, 10, ROOM))["end"] == "the saga completed"
 
 
 def test_a_fork_tells_the_attempts_before_its_cut() -> None:

@@ -10,11 +10,12 @@ from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
 from baton.core.nodes.registry import KINDS
-from baton.core.read.explain import MOST_CAUSES, explain, way
+from baton.core.read.explain import MOST_CAUSES
 from baton.errors import NotFound
 from tests.core.build import T0, TOOLS, Saga, chain, done, failed, program, task
 from tests.core.told import BRANCH, ROOM, of, steps, story, whole, why
 from tests.kit.sentences import Says
+from tests.kit.views import as_json, explain, way
 
 # ---- what is not over
 
@@ -56,7 +57,7 @@ def test_a_saga_that_was_cancelled_says_where_everything_stood(says: Says) -> No
     saga.go()
     (found,) = whole(saga, "k")
     assert [(cause["node"], cause["version"]) for cause in found["causes"]] == [("", 4)]
-    says(way(story(saga), 0, 10, ROOM)["end"])
+    says(as_json(way(story(saga), 0, 10, ROOM))["end"])
 
 
 def test_a_saga_that_failed_says_which_node_failed_first(says: Says) -> None:
@@ -106,7 +107,7 @@ def test_a_fork_begins_again_where_the_saga_had_failed(says: Says) -> None:
     says(why(saga, "a"))
     saga.go(done("a"))
     told = story(saga)
-    assert [step["version"] for step in way(told, 0, 9, ROOM)["steps"]] == [2, 5]
+    assert [step["version"] for step in as_json(way(told, 0, 9, ROOM))["steps"]] == [2, 5]
     assert told.version == 5
 
 
@@ -132,7 +133,7 @@ def test_a_fork_lets_a_node_run_again_that_could_not_tell_where_to_go_on() -> No
     saga.go(done("a", {"n": 5}), done("b"))
     saga.go(done("c"))
     assert saga.state.ended is not None
-    told = way(story(saga), 0, 9, ROOM)["steps"]
+    told = as_json(way(story(saga), 0, 9, ROOM))["steps"]
     assert [(step["node"], step["version"]) for step in told] == [("a", 5), ("b", 5), ("c", 6)]
 
 
@@ -201,31 +202,34 @@ def test_the_way_comes_in_pages_that_end_with_an_entry() -> None:
         saga.go(done(f"n{number}"))
     told, found, after = story(saga), [], 0
     while True:
-        page = way(told, after, 2, ROOM)
+        page = as_json(way(told, after, 2, ROOM))
         found.append([step["node"] for step in page["steps"]])
         if page["next"] is None:
             break
         assert (page["open"], page["end"]) == ([], None)
         after = page["next"]
     assert found == [["n0", "n1"], ["n2", "n3"], ["n4"]]
-    assert [len(way(told, 0, 9, 10)["steps"]), way(told, 5, 9, ROOM)["steps"][0]["node"]] == [1, "n4"]
+    assert [
+        len(as_json(way(told, 0, 9, 10))["steps"]),
+        as_json(way(told, 5, 9, ROOM))["steps"][0]["node"],
+    ] == [1, "n4"]
 
 
 def test_what_one_entry_settled_is_on_one_page() -> None:
     saga = of(BRANCH)
     saga.go(done("ask", {"n": 7}))
-    assert len(way(story(saga), 0, 1, ROOM)["steps"]) == 4
+    assert len(as_json(way(story(saga), 0, 1, ROOM))["steps"]) == 4
 
 
 def test_of_many_rounds_the_last_are_shown_as_far_as_there_is_room() -> None:
     saga = of('a: {tool: t, loop: {while: "output.more", back_to: a}}')
     for number in range(9):
         saga.go(done(f"a@{number}", {"more": True}))
-    found = explain(story(saga), "a", 2_000)
+    found = as_json(explain(story(saga), "a", 2_000))
     assert found["left_out"] + len(found["iterations"]) == 10
     assert 1 < len(found["iterations"]) < 9
     assert found["iterations"][-1]["iteration"] == [9]
-    assert len(explain(story(saga), "a", 1)["iterations"]) == 1
+    assert len(as_json(explain(story(saga), "a", 1))["iterations"]) == 1
 
 
 def test_a_long_way_to_a_cause_is_shown_by_its_beginning_and_its_end(says: Says) -> None:
@@ -264,6 +268,6 @@ k: {tool: t, after: [j, b]}
 def test_a_node_that_is_not_there_is_refused_with_the_nearest_name(says: Says) -> None:
     saga = of(BRANCH)
     with says.raised(NotFound):
-        explain(story(saga), "lwo", ROOM)
+        as_json(explain(story(saga), "lwo", ROOM))
     with pytest.raises(NotFound, match=r"no node `zzzzzz`$"):
-        explain(story(saga), "zzzzzz", ROOM)
+        as_json(explain(story(saga), "zzzzzz", ROOM))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from baton.core.log import events as ev
-from baton.core.read.explain import explain, way
 from baton.core.read.places import Moment, see_undo_event
 from baton.core.read.story import Reasons
 from tests.core.build import Saga, done, failed, program, task
 from tests.core.test_undoing import AT_ONCE, undoable
 from tests.core.told import ROOM, story, why
 from tests.kit.sentences import Says
+from tests.kit.views import as_json, explain, way
 
 
 def rolled_back() -> Saga:
@@ -23,8 +23,8 @@ def rolled_back() -> Saga:
     return saga
 
 
-def told(saga: Saga) -> dict[str, Any]:
-    return way(story(saga), 0, 1_000, ROOM)
+def told(saga: Saga) -> Any:
+    return as_json(way(story(saga), 0, 1_000, ROOM))
 
 
 def test_while_it_is_undone_only_what_undoes_is_open(says: Says) -> None:
@@ -48,7 +48,7 @@ def test_a_node_says_that_it_was_undone_and_the_way_has_the_undoing(says: Says) 
     assert why(saga, "a").endswith("; undone by `u`")
     says(why(saga, "b"))
     says(found["end"])
-    (items,) = (one["items"] for one in explain(story(saga), "a", ROOM)["iterations"])
+    (items,) = (one["items"] for one in as_json(explain(story(saga), "a", ROOM))["iterations"])
     assert [one["text"] for one in items] == ["undo: by `u`"]
 
 

@@ -19,15 +19,16 @@ from tests.core.build import TOOLS, Saga, program, task
 from tests.core.failing import DAY, broken, chosen
 from tests.core.test_undoing import undoable
 from tests.kit.sentences import Says
+from tests.kit.views import as_json
 
 ASKS = "asks the starter for 24h"
 ABOVE = "fails, and the saga above goes on"
 
 
-def told(a: str = "tool: t", rest: str = "", **start: Any) -> dict[str, Any]:
+def told(a: str = "tool: t", rest: str = "", **start: Any) -> Any:
     """For the task `a`, beside a node `h`."""
     text = f"name: w\n{rest}\nnodes: {{a: {{{a}}}, h: {{value: 1}}}}"
-    return foretold(Program(compile_document(text, TOOLS), KINDS), **start)
+    return as_json(foretold(Program(compile_document(text, TOOLS), KINDS), **start))
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,7 @@ def test_a_node_that_does_something_else_has_words_of_its_own(node: str, says: S
 
 def test_a_failure_that_a_join_tolerates_is_the_joins(says: Says) -> None:
     text = "name: w\nnodes: {a: {tool: t}, b: {tool: t}, j: {tool: t, after: [a, b], join: {tolerated_failures: 1}}}"
-    found = foretold(Program(compile_document(text, TOOLS), KINDS))
+    found = as_json(foretold(Program(compile_document(text, TOOLS), KINDS)))
     says(found["nodes"])
     assert found["steps"].startswith(ASKS)
 
@@ -120,7 +121,7 @@ def test_a_failure_that_a_join_tolerates_is_the_joins(says: Says) -> None:
 )
 def test_a_join_that_can_take_no_failure_goes_on_from_none(join: str, *, is_taken: bool, says: Says) -> None:
     text = f"name: w\nnodes: {{a: {{tool: t}}, b: {{tool: t}}, j: {{tool: t, after: [a, b], {join}}}, h: {{value: 1}}}}"
-    found = foretold(Program(compile_document(text, TOOLS), KINDS))
+    found = as_json(foretold(Program(compile_document(text, TOOLS), KINDS)))
     if is_taken:
         says({found["nodes"][name] for name in "ab"})
     else:
@@ -133,7 +134,7 @@ def test_a_join_around_takes_the_failure_of_one_that_takes_none(says: Says) -> N
         "name: w\nnodes: {a: {tool: t}, j: {tool: t, after: a, join: {tolerated_failures: 0}}, "
         "k: {tool: t, after: j, join: {tolerated_failures: 1}}}"
     )
-    found = foretold(Program(compile_document(text, TOOLS), KINDS))
+    found = as_json(foretold(Program(compile_document(text, TOOLS), KINDS)))
     says(found["nodes"])
 
 
@@ -190,7 +191,7 @@ def test_where_no_task_does_as_the_document_says_only_the_nodes_are_told() -> No
 def test_of_many_nodes_only_the_first_are_told() -> None:
     own = {"any": PolicyChange(last="fail")}
     graph = program(*(task(f"n{i}", failures=own) for i in range(MOST + 5)), failures={})
-    found = foretold(graph)
+    found = as_json(foretold(graph))
     assert (len(found["nodes"]), found["steps"][: len(ASKS)]) == (MOST, ASKS)
 
 
@@ -203,7 +204,7 @@ def test_of_many_nodes_only_the_first_are_told() -> None:
 def test_what_is_foretold_is_what_happens(own: str, rest: str, start: dict[str, Any]) -> None:
     text = f"name: w\n{rest}\nnodes: {{a: {{tool: t, {own}}}, h: {{value: 1}}}}"
     graph = Program(compile_document(text, TOOLS), KINDS)
-    found = foretold(graph, **start)
+    found = as_json(foretold(graph, **start))
     saga = Saga(graph, **start)
     while saga.state.ended is None and saga.state.parked is None:
         if status_of(saga.state) == "suspended":
@@ -219,10 +220,10 @@ def test_what_is_foretold_is_what_happens(own: str, rest: str, start: dict[str, 
 
 def test_a_saga_that_goes_on_tells_it_and_one_that_has_ended_does_not() -> None:
     saga = Saga(program(task("a"), failures={}), last="fail")
-    assert saga_view(saga.state, saga.program)["on_failure"] == {"steps": "fails", "nodes": {}}
+    assert as_json(saga_view(saga.state, saga.program))["on_failure"] == {"steps": "fails", "nodes": {}}
     saga.cancel(grace_ms=0)
     saga.go()
-    assert saga_view(saga.state, saga.program)["on_failure"] is None
+    assert as_json(saga_view(saga.state, saga.program))["on_failure"] is None
 
 
 @pytest.mark.parametrize(
@@ -236,5 +237,5 @@ def test_a_saga_that_goes_on_tells_it_and_one_that_has_ended_does_not() -> None:
 def test_where_something_undoes_what_was_done_the_forecast_says_so(
     rules: dict[str, PolicyChange], handled: bool, says: Says
 ) -> None:
-    found = foretold(program(replace(undoable("a"), failures=rules)), handled=handled)
+    found = as_json(foretold(program(replace(undoable("a"), failures=rules)), handled=handled))
     says((found["nodes"] or {"a": found["steps"]})["a"])

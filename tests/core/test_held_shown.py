@@ -8,6 +8,7 @@ from tests.core.build import Saga, done, failed, program, task
 from tests.core.test_held import MINUTE, PATIENT, held, short
 from tests.core.told import of, whole, why
 from tests.kit.sentences import Says
+from tests.kit.views import as_json
 
 
 def waiting() -> Saga:
@@ -18,7 +19,7 @@ def waiting() -> Saga:
 
 def test_a_view_says_for_which_breaker_since_when_and_until_when() -> None:
     saga = waiting()
-    (active,) = saga_view(saga.state, saga.program, {})["active"]
+    (active,) = as_json(saga_view(saga.state, saga.program, {}))["active"]
     assert active == {
         "node": "a",
         "iteration": [],
@@ -50,11 +51,11 @@ def test_it_is_over_with_the_next_attempt(says: Says) -> None:
     saga.go(after_ms=MINUTE)
     saga.go(failed("a", "service_unavailable"))
     assert "breaker" not in why(saga, "a")
-    (active,) = saga_view(saga.state, saga.program, {})["active"]
+    (active,) = as_json(saga_view(saga.state, saga.program, {}))["active"]
     assert active["state"] == "retrying"
     saga.now = saga.state.failing["a"].due_at
     saga.go(held(saga, attempt=2))
-    (active,) = saga_view(saga.state, saga.program, {})["active"]
+    (active,) = as_json(saga_view(saga.state, saga.program, {}))["active"]
     assert active["state"] == "held"
     says(why(saga, "a"))
     saga.go(after_ms=MINUTE)
@@ -66,7 +67,7 @@ def test_a_wait_for_money_names_the_limit_what_it_needs_and_until_when(says: Say
     saga = of("a: {tool: t}\nb: {tool: t, after: a}")
     saga.go(short(saga))
     until = saga.state.held["a"].until
-    (active,) = saga_view(saga.state, saga.program, {})["active"]
+    (active,) = as_json(saga_view(saga.state, saga.program, {}))["active"]
     assert active == {
         "node": "a",
         "iteration": [],

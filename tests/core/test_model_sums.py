@@ -22,6 +22,7 @@ from baton.core.nodes.registry import KINDS
 from baton.core.read.day_costs import DayCosts
 from tests.core.build import T0, Saga, done, failed, program, task
 from tests.core.nodes.thinking import TOOLS
+from tests.kit.views import as_json
 
 
 def used(model: str = "m", cost: int = 5) -> tuple[Usage, ...]:
@@ -88,7 +89,7 @@ def test_sums_of_a_day_have_each_saga_once_and_what_cost_most_in_front() -> None
     sums.add("w", "eve", {"m": (1, 2, 3)})
     sums.add("v", "eve", {"m": (1, 2, 1_000_000)})
     sums.add("quiet", "eve", {})
-    assert sums.rows() == [
+    assert as_json(sums.rows()) == [
         {"key": "v", "sagas": 1, "input": 1, "output": 2, "usd": 1.0},
         {"key": "w", "sagas": 2, "input": 6, "output": 9, "usd": 0.000012},
     ]

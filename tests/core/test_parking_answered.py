@@ -22,6 +22,7 @@ from baton.core.log.snapshots import decode_state, encode_state
 from baton.core.log.state import ANSWER, status_of
 from baton.core.read.views import saga_view
 from tests.core.build import T0, Saga, chain, ready
+from tests.kit.views import as_json
 
 SPENT = ev.Parked(code="budget_saga", message="1 of 1 dollars are spent", node="n0")
 KILLED = ev.Parked(code="worker_killed", message="three died")
@@ -138,6 +139,6 @@ def test_answers_to_others_wait_on() -> None:
 
 def test_it_is_shown_as_a_question_about_no_node() -> None:
     saga = parked()
-    (question,) = saga_view(saga.state, saga.program, {})["questions"]
+    (question,) = as_json(saga_view(saga.state, saga.program, {}))["questions"]
     assert (question["node"], question["options"]) == (None, ["resume", "cancel"])
     assert [choice["destructive"] for choice in question["choices"]] == [False, True]

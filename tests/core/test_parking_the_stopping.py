@@ -25,6 +25,7 @@ from tests.core.asked import cancels_of, children_cancelled, notices_of
 from tests.core.build import T0, Saga, child, done, failed, interrupted, program, task
 from tests.core.told import why
 from tests.kit.sentences import Says
+from tests.kit.views import as_json
 
 WORKER_KILLED = "worker_killed"
 MANY = 2 * CHILDREN_PER_EVENT + 5
@@ -94,7 +95,7 @@ def test_a_saga_whose_children_cannot_be_cancelled_is_parked_and_starts_nothing(
         saga.die()
         assert saga.go(after_ms=TOMORROW) == Decision()
     assert saga.state.version == version + 3, "the deaths, and nothing else"
-    assert saga_view(saga.state, saga.program)["reason"].startswith(WORKER_KILLED)
+    assert as_json(saga_view(saga.state, saga.program))["reason"].startswith(WORKER_KILLED)
 
 
 @STOPPING

@@ -9,10 +9,11 @@ from baton.core.graph.graph import Loop, Node
 from baton.core.log import events as ev
 from baton.core.read.views import saga_view
 from tests.core.build import T0, Saga, chain, done, program, task
+from tests.kit.views import as_json
 
 
-def view(saga: Saga) -> dict[str, Any]:
-    return saga_view(saga.state, saga.program)
+def view(saga: Saga) -> Any:
+    return as_json(saga_view(saga.state, saga.program))
 
 
 NEVER = Compare(left=1, operator="==", right=2)

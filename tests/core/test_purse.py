@@ -36,6 +36,7 @@ from baton.core.log import events as ev
 from baton.core.log.state import Money, Origin, Outbox, State
 from baton.core.read.costs import budget_view
 from tests.kit.sentences import Says
+from tests.kit.views import as_json
 
 DOLLAR = 1_000_000
 TERMS = SpendingLimits(saga=DOLLAR, user_day=5 * DOLLAR)
@@ -230,7 +231,7 @@ def test_without_a_limit_the_user_is_told_nothing() -> None:
 
 
 def test_a_users_day_can_be_looked_at() -> None:
-    assert budget_view("ada", 4_500_000, 300_000, TERMS, DAY) == {
+    assert as_json(budget_view("ada", 4_500_000, 300_000, TERMS, DAY)) == {
         "user": "ada",
         "day": "2026-09-21",
         "spent_usd": 4.5,
@@ -242,11 +243,11 @@ def test_a_users_day_can_be_looked_at() -> None:
         "saga_limit_usd": 1.0,
         "tenant": None,
     }
-    over = budget_view("ada", 5_500_000, 0, TERMS, DAY)
+    over = as_json(budget_view("ada", 5_500_000, 0, TERMS, DAY))
     assert (over["left_usd"], over["blocked_until"]) == (0, "2026-09-22T00:00:00.000Z")
-    free = budget_view("ada", 0, 0, SpendingLimits(), DAY)
+    free = as_json(budget_view("ada", 0, 0, SpendingLimits(), DAY))
     of_tenant = SpendingLimits(tenant_day=10_000_000)
-    assert budget_view("ada", 0, 0, of_tenant, DAY, (10_000_000, 500_000))["tenant"] == {
+    assert as_json(budget_view("ada", 0, 0, of_tenant, DAY, (10_000_000, 500_000)))["tenant"] == {
         "spent_usd": 10.0,
         "reserved_usd": 0.5,
         "limit_usd": 10.0,

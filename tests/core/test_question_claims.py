@@ -31,6 +31,7 @@ from tests.core.nodes.asking import HOUR, answer, asking, output
 from tests.core.strategies import ASK_USER, ESCALATE
 from tests.core.told import why
 from tests.kit.sentences import Says
+from tests.kit.views import as_json
 
 Rule = Callable[[State, str, ev.Ask, Person, int], Sequence[ev.Event]]
 
@@ -185,7 +186,7 @@ def test_those_on_call_claim_an_incident_and_a_fork_to_before_the_claim_gives_it
         does(saga, claim_question, ANA)
     does(saga, claim_question, OPS)
     assert held(saga)[:2] == ("user:ops", "on_call")
-    assert saga_view(saga.state, saga.program)["questions"][0]["claim"] == {
+    assert as_json(saga_view(saga.state, saga.program))["questions"][0]["claim"] == {
         "by": "ops",
         "at": iso(T0),
         "from": {"kind": "role", "name": "operate"},

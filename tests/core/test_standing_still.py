@@ -19,6 +19,7 @@ from baton.errors import NotAllowedNow
 from tests.core.build import T0, Saga, done, ready
 from tests.core.failing import answer, broken
 from tests.core.test_defects import HOUR, MAIL, PAID, compiled, defect, saga_of
+from tests.kit.views import as_json
 
 
 def failure_of(saga: Saga) -> str:
@@ -272,9 +273,9 @@ def test_work_elsewhere_a_map_and_a_time_that_is_waited_for() -> None:
 
 def test_a_view_says_since_when_it_waits_for_other_code() -> None:
     saga = saga_of()
-    assert saga_view(saga.state, saga.program)["parked"] is None
+    assert as_json(saga_view(saga.state, saga.program))["parked"] is None
     saga.go(defect())
-    shown = saga_view(saga.state, saga.program)["parked"]
+    shown = as_json(saga_view(saga.state, saga.program))["parked"]
     assert (shown["stands_still_since"], shown["build"]) == (iso(saga.now), "b1")
 
 

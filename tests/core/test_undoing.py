@@ -19,6 +19,7 @@ from baton.core.read.views import saga_view, undo_view
 from tests.core.asked import steps_of
 from tests.core.build import Saga, done, failed, program, ready, task, wait
 from tests.core.undo_asking import incidents
+from tests.kit.views import as_json
 
 AT_ONCE = {ANY: PolicyChange(last=FAIL, retry=RetryChange(max_attempts=1))}
 
@@ -46,7 +47,7 @@ def test_a_graph_that_undoes_nothing_names_nothing() -> None:
     saga.go(done("a"))
     saga.go(failed("b"))
     assert saga.state.undo == Undoable()
-    assert saga_view(saga.state, saga.program)["undo"] is None
+    assert as_json(saga_view(saga.state, saga.program))["undo"] is None
     assert saga.state.ended is not None
     assert (saga.state.ended.status, saga.state.ended.undone) == ("failed", None)
 
@@ -66,9 +67,9 @@ def test_a_failed_saga_undoes_the_last_first() -> None:
     assert ready(saga.decision) == ["c#undo"]
     assert [step.undoes for step in steps_of(saga.decision)] == [True]
     assert (status_of(saga.state), group_of("compensating")) == ("compensating", "open")
-    assert saga_view(saga.state, saga.program)["active"][0]["label"] == "undo"
+    assert as_json(saga_view(saga.state, saga.program))["active"][0]["label"] == "undo"
     assert decode_state(encode_state(saga.state)) == saga.state
-    shown = undo_view(saga.state, saga.program)
+    shown = as_json(undo_view(saga.state, saga.program))
     assert shown is not None
     assert shown["under_way"]["left"] == 2
     saga.go(done("c#undo"))

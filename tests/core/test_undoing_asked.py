@@ -20,6 +20,7 @@ from tests.core.build import AT_ONCE, Saga, done, failed, program, ready, task
 from tests.core.graphs_of import again
 from tests.core.test_undoing import undoable
 from tests.core.undo_asking import CANCEL_WITH_UNDO, asked, expire, say
+from tests.kit.views import as_json
 
 
 def lost(slot: str = "b", **more: Any) -> Outcome:
@@ -89,7 +90,7 @@ def test_what_a_person_leaves_stays_in_doubt_and_is_asked_about_by_the_next_roll
     saga.go(done("a#undo"))
     assert report(saga) == ev.Undone(done=1, doubtful=("b",), doubts=1)
     assert status_of(saga.state) == "rollback_failed"
-    shown = undo_view(saga.state, saga.program)
+    shown = as_json(undo_view(saga.state, saga.program))
     assert shown is not None
     assert (shown["doubtful"], shown["failed"]) == (["b"], [])
     saga.put(ev.Forked(cut=saga.state.version, branch=1, by="ada", at=saga.now, undo=True, key="k"))
@@ -339,7 +340,7 @@ def test_what_could_not_be_undone_is_set_aside_where_there_is_much_of_it_and_tak
         assert len(saga.state.undo.failed) <= 120
     assert (report(saga).fails, len(report(saga).failed), saga.state.undo.is_crowded) == (300, 20, True)
     assert len(encode_state(saga.state)) < 40_000
-    shown = undo_view(saga.state, saga.program)
+    shown = as_json(undo_view(saga.state, saga.program))
     assert shown is not None
     assert len(shown["failed"]) + shown["more_failed"] == 300
     saga.put(ev.Forked(cut=saga.state.version, branch=1, by="ada", at=saga.now, undo=True))

@@ -17,6 +17,7 @@ from tests.core.build import Saga, done, failed, program, ready, task
 from tests.core.nodes.handing import compiled, hand_over, say
 from tests.core.test_undoing import two, undoable
 from tests.core.undo_asking import asked
+from tests.kit.views import as_json
 
 
 def needs(saga: Saga) -> list[str]:
@@ -97,7 +98,7 @@ def test_an_inverse_that_fails_again_is_told_again() -> None:
         saga.note_told()
         saga.go()
     assert saga.state.undo.standing == {"c": 1}
-    shown = undo_view(saga.state, saga.program)
+    shown = as_json(undo_view(saga.state, saga.program))
     assert shown is not None
     assert shown["under_way"] is None
     assert shown["done"]["failed"] == 1

@@ -18,6 +18,7 @@ from baton.core.money import (
 )
 from baton.core.read.costs import budget_view, user_view
 from baton.ports import Sums
+from tests.kit.views import as_json
 
 DOLLAR = 1_000_000
 NOW, DAY = 20_700 * DAY_MS, 20_700
@@ -74,7 +75,7 @@ def test_a_blocked_user_is_over_before_anything_is_spent_and_told_no_sums() -> N
 
 def test_an_operator_sees_what_was_decided_and_what_is_spent() -> None:
     rule = UserRule(3, True, 2 * DOLLAR, "op", NOW, "a loop")
-    assert user_view("ada", 500_000, 250_000, rule, 5 * DOLLAR, DAY) == {
+    assert as_json(user_view("ada", 500_000, 250_000, rule, 5 * DOLLAR, DAY)) == {
         "user": "ada",
         "state": "blocked",
         "spent_usd": 0.5,
@@ -88,17 +89,17 @@ def test_an_operator_sees_what_was_decided_and_what_is_spent() -> None:
         "at": "2026-09-04T00:00:00.000Z",
         "note": "a loop",
     }
-    free = user_view("ada", 0, 0, NO_RULE, 5 * DOLLAR, DAY)
+    free = as_json(user_view("ada", 0, 0, NO_RULE, 5 * DOLLAR, DAY))
     assert (free["state"], free["limit_usd"], free["by"], free["at"]) == ("open", 5.0, None, None)
-    assert user_view("ada", 5 * DOLLAR, 0, NO_RULE, 5 * DOLLAR, DAY)["state"] == "spent"
+    assert as_json(user_view("ada", 5 * DOLLAR, 0, NO_RULE, 5 * DOLLAR, DAY))["state"] == "spent"
 
 
 def test_where_no_day_is_counted_a_rule_is_shown_and_counts_nothing() -> None:
-    view = user_view("ada", 0, 0, UserRule(1, True, DOLLAR), 0, DAY)
+    view = as_json(user_view("ada", 0, 0, UserRule(1, True, DOLLAR), 0, DAY))
     assert (view["state"], view["limit_usd"], view["own_limit_usd"]) == ("open", None, 1.0)
 
 
 def test_a_user_sees_the_own_limit_and_the_block() -> None:
-    view = budget_view("ada", DOLLAR, 0, TERMS, DAY, rule=UserRule(1, False, 2 * DOLLAR))
+    view = as_json(budget_view("ada", DOLLAR, 0, TERMS, DAY, rule=UserRule(1, False, 2 * DOLLAR)))
     assert (view["limit_usd"], view["left_usd"], view["blocked"]) == (2.0, 1.0, False)
-    assert budget_view("ada", DOLLAR, 0, TERMS, DAY, rule=UserRule(1, True))["blocked"]
+    assert as_json(budget_view("ada", DOLLAR, 0, TERMS, DAY, rule=UserRule(1, True)))["blocked"]

@@ -32,12 +32,13 @@ from tests.core.build import (
     tool_spec,
     wait,
 )
+from tests.kit.views import as_json
 
 AT = "2023-11-14T22:13:20.000Z"
 
 
-def view(saga: Saga) -> dict[str, Any]:
-    return saga_view(saga.state, saga.program)
+def view(saga: Saga) -> Any:
+    return as_json(saga_view(saga.state, saga.program))
 
 
 def test_a_time_is_iso_8601_in_utc_with_milliseconds() -> None:
@@ -63,6 +64,7 @@ def test_a_saga_that_has_just_begun() -> None:
         "active": [{"node": "n0", "iteration": [], "state": "ready"}],
         "cancelling": False, "result": None, "error": None, "invocations": 0, "revivals": 0, "interruptions": 0,
         "spent_usd": 0.0, "budget_usd": None, "failing": [], "questions": [], "parked": None, "undo": None, "limits": [],
+        "large_result": None, "parent": None, "handles": None, "failure_handler": None,
         "on_failure": {"steps": "fails", "nodes": {}},
     }  # fmt: skip
 
@@ -307,12 +309,12 @@ def test_a_wait_whose_time_is_an_expression_shows_it() -> None:
 
 def test_a_tool_is_shown_with_its_schemas_and_their_hash() -> None:
     spec = msgspec.structs.replace(tool_spec("t", n={"type": "integer"}), timeout_ms=0)
-    shown = tool_view(spec)
+    shown = as_json(tool_view(spec))
     assert (shown["name"], shown["timeout_ms"], shown["schema_hash"]) == ("t", None, spec.schema_hash)
     assert (shown["input"], shown["output"]) == (spec.parameters, spec.result)
-    assert tool_view(msgspec.structs.replace(spec, timeout_ms=7))["timeout_ms"] == 7
+    assert as_json(tool_view(msgspec.structs.replace(spec, timeout_ms=7)))["timeout_ms"] == 7
     assert (shown["domain"], shown["cost_usd"]) == (None, 0)
-    costly = tool_view(msgspec.structs.replace(spec, domain="model_call", cost=50_000))
+    costly = as_json(tool_view(msgspec.structs.replace(spec, domain="model_call", cost=50_000)))
     assert (costly["domain"], costly["cost_usd"]) == ("model_call", 0.05)
 
 

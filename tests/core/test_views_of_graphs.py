@@ -10,6 +10,7 @@ from baton.core.log import events as ev
 from baton.core.read.definition_views import graph_view
 from baton.core.read.views import handler_view
 from tests.core.build import Saga, chain, task
+from tests.kit.views import as_json
 
 
 def test_edges_say_what_decides_whether_they_are_taken() -> None:
@@ -62,12 +63,20 @@ def test_a_definition_has_the_graphs_that_its_document_names_and_what_handles_it
 
 
 def test_an_end_says_which_saga_handles_its_failure_or_why_none_does() -> None:
-    def ended(**more: Any) -> dict[str, Any] | None:
+    def ended(**more: Any) -> Any:
         saga = Saga(chain(1))
         saga.put(ev.SagaEnded(status="failed", failure=ev.Failure("boom", "x"), **more))
-        return handler_view(saga.state)
+        return as_json(handler_view(saga.state))
 
     assert handler_view(Saga(chain(1)).state) is None
     assert ended() is None
-    assert ended(handler="s.0.failure-handler") == {"saga": "s.0.failure-handler", "why": None}
-    assert ended(unhandled=ev.Failure("not_found", "no `tell`")) == {"saga": None, "why": "no `tell`"}
+    assert ended(handler="s.0.failure-handler") == {
+        "saga": "s.0.failure-handler",
+        "status": None,
+        "why": None,
+    }
+    assert ended(unhandled=ev.Failure("not_found", "no `tell`")) == {
+        "saga": None,
+        "status": None,
+        "why": "no `tell`",
+    }

@@ -8,9 +8,10 @@ from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.log.slots import Slot
 from baton.core.nodes.registry import KINDS
-from baton.core.read.explain import STATES, explain, way
+from baton.core.read.explain import STATES
 from baton.core.read.story import Story, read_story
 from tests.core.build import TOOLS, Saga
+from tests.kit.views import as_json, explain, way
 
 ROOM = 1_000_000
 
@@ -29,7 +30,7 @@ def story(saga: Saga) -> Story:
 
 
 def whole(saga: Saga, name: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = explain(story(saga), name, ROOM)["iterations"]
+    found: list[dict[str, Any]] = as_json(explain(story(saga), name, ROOM))["iterations"]
     assert {one["state"] for one in found} <= set(STATES), "they are described to the outside"
     return found
 
@@ -43,7 +44,7 @@ def why(saga: Saga, slot: str) -> str:
 
 def steps(saga: Saga) -> list[tuple[str, str, str]]:
     """The way: slot, what became of it, and the words."""
-    found = way(story(saga), 0, 1_000, ROOM)["steps"]
+    found = as_json(way(story(saga), 0, 1_000, ROOM))["steps"]
     return [(place(step), step["became"], step["text"]) for step in found]
 
 

@@ -29,6 +29,7 @@ from tests.core.build import Saga
 from tests.handlers.deployment import ROOT, Deployment, payload, request_names
 from tests.handlers.http import Answer, Http
 from tests.handlers.sagas import ADA, GRACE, PARTY, SILENT, asking, begin
+from tests.kit.views import as_json
 
 DINNER = (ROOT / "layers/app/sagas/dinner.yaml").read_text("utf-8")
 
@@ -131,7 +132,7 @@ def test_the_answer_to_a_name_that_cannot_exist_is_as_described(
 def test_what_was_used_of_each_limit_is_as_described(limit: str) -> None:
     graph = Graph(name="w", nodes=(Node(name="a", kind="task", tool="t"),), limits={limit: Cap(most=9)})
     saga = Saga(Program(graph, KINDS))
-    (row,) = saga_view(saga.state, saga.program)["limits"]
+    (row,) = as_json(saga_view(saga.state, saga.program))["limits"]
     validate({"$ref": "#/components/schemas/LimitUse"}, row)
 
 

@@ -181,7 +181,7 @@ class Mortuary:
                     )
                 except (Crash, EngineFault):
                     break
-                cursor = answer["next"]
+                cursor = answer.next
         await asyncio.sleep(20)  # what was on its way has landed
 
     def pending(self) -> int:

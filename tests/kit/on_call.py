@@ -91,7 +91,7 @@ class Duty:
             begin = loop.time()
             try:
                 found = await self.desk(by).acknowledge(incident, note)
-                told = "kept" if (found["acknowledged_by"], found["note"]) == (by, note) else "lost"
+                told = "kept" if (found.acknowledged_by, found.note) == (by, note) else "lost"
             except NotAllowedNow:
                 told = "resolved"
             except (Crash, EngineFault):

@@ -51,6 +51,7 @@ from tests.kit.roles import Acknowledged, Deed, DirectInvoker, FreezableWorker, 
 from tests.kit.simulated_models import Asked, ModelsOf
 from tests.kit.stream import Stream
 from tests.kit.toolbox import Books, make_registry
+from tests.kit.views import JsonQueries
 from tests.kit.virtual_time import SeededEntropy, VirtualClock, until_something_happens
 from tests.kit.wake_queue import WakeQueue
 
@@ -209,9 +210,9 @@ class World:
         service.world = self
         return service
 
-    def queries(self, tenant: str = TENANT, user: str = USER) -> Queries:
+    def queries(self, tenant: str = TENANT, user: str = USER) -> JsonQueries:
         """What one request may look at, in a process of its own."""
-        return Queries(*self._request(self.process("api"), user, tenant))
+        return JsonQueries(Queries(*self._request(self.process("api"), user, tenant)))
 
     def _request(self, process: Process, user: str, tenant: str) -> tuple[Engine, Caller, int]:
         trace = "00-" + "a" * 32 + "-" + "b" * 16 + "-01"
@@ -227,7 +228,7 @@ class World:
         self.plan, self.outages = Plan(), ()
         return self.service()
 
-    def queries_without_faults(self) -> Queries:
+    def queries_without_faults(self) -> JsonQueries:
         """For looking on once everything is over."""
         self.plan, self.outages = Plan(), ()
         return self.queries()

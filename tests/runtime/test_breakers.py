@@ -93,7 +93,7 @@ output: '${ctx.pay.output}'
 async def open_by_hand(world: World) -> None:
     """An operator opens the breaker `payments`."""
     opened = await world.service().breakers.open("payments", 0)
-    assert opened["state"] == OPEN
+    assert opened.state == OPEN
 
 
 async def test_what_an_operator_has_opened_is_open_until_it_is_reset() -> None:

@@ -13,6 +13,7 @@ from baton.runtime.requests import costs
 from tests.kit.corpus import start
 from tests.kit.documents import chain_of
 from tests.kit.sentences import Says
+from tests.kit.views import as_json
 from tests.kit.world import World
 
 LEASE = 1  # write units of a take; a release is 3, and one more at the end
@@ -83,7 +84,7 @@ async def test_what_is_appended_while_the_log_is_read_is_left_for_the_next_time(
     again = await costs.saga_cost(
         world.log, world.queries()._parts.call, Clock(0), opened, BillingSettings.of(world.limits)
     )
-    assert again == before
+    assert as_json(again) == before
 
 
 async def test_a_log_that_cannot_be_read_before_the_request_ends_is_refused_with_how_far_it_came(

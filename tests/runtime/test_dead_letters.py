@@ -265,7 +265,7 @@ async def test_two_operators_at_once_redrive_a_letter_once() -> None:
     deaths.unreadable = set()
     (one, _) = deaths.letters.all()
     both = await asyncio.gather(deaths.desk().redrive(one.id), deaths.desk().redrive(one.id))
-    assert [view["redrives"] for view in both] == [1, 1]
+    assert [view.redrives for view in both] == [1, 1]
     assert sum(deaths.woken.values()) == 1
 
 
@@ -286,8 +286,8 @@ async def test_of_many_a_letter_that_was_redriven_since_it_was_listed_is_not_dis
 
     any_letters.listed = then_redriven
     told = await deaths.desk().discard_all(LetterFilter(), "a test", dry_run=False, limit=10, cursor="")
-    assert (told["matched"], told["discarded"]) == (2, 1)
-    assert "it is redriven" in told["refused"][0]["why"]
+    assert (told.matched, told.discarded) == (2, 1)
+    assert "it is redriven" in told.refused[0].why
     assert {letter.status for letter in deaths.letters.all()} == {REDRIVEN, DISCARDED}
 
 

@@ -11,6 +11,7 @@ from baton.runtime.engine.request import write_cursor
 from baton.runtime.invocation.watch import Metrics
 from tests.kit import emf
 from tests.kit.sentences import Says
+from tests.kit.views import JsonAnswers
 from tests.kit.world import World
 
 DOCUMENT = "name: {name}\nnodes: {{a: {{wait: {{for: {wait}}}}}}}\nschedule: {{rate: 5m, input: '${{schedule.name}}'}}"
@@ -24,18 +25,18 @@ async def register(world: World, name: str = "report", wait: str = "1s") -> tupl
 async def test_a_registration_says_when_the_first_saga_is_started(says: Says) -> None:
     world = World.start()
     (note,) = await register(world)
-    shown = await world.service().schedules.show("report")
+    shown = await JsonAnswers(world.service().schedules).show("report")
     assert shown["next_at"][:19] in note
     says(note)
     assert await register(world) == (note,), "the same again"
-    await world.service().schedules.pause("report")
+    await JsonAnswers(world.service().schedules).pause("report")
     says(await register(world))
 
 
 async def test_a_document_without_a_schedule_has_none_to_show(says: Says) -> None:
     world = World.start()
     await world.service().register("name: plain\nnodes: {a: {value: 1}}", json_only=False)
-    desk = world.service().schedules
+    desk = JsonAnswers(world.service().schedules)
     for ask in (desk.show, desk.pause, desk.resume):
         with says.raised(NotFound):
             await ask("plain")
@@ -48,30 +49,30 @@ async def test_schedules_are_listed_in_pages_for_one_tenant() -> None:
     for name in ("c", "a", "b"):
         await register(world, name)
     await world.service().register("name: b\nnodes: {a: {value: 1}}", json_only=False)
-    first = await world.service().schedules.page(2, "")
+    first = await JsonAnswers(world.service().schedules).page(2, "")
     assert [one["name"] for one in first["schedules"]] == ["a"], "b has none any more"
-    rest = await world.service().schedules.page(2, first["next"])
+    rest = await JsonAnswers(world.service().schedules).page(2, first["next"])
     assert ([one["name"] for one in rest["schedules"]], rest["next"]) == (["c"], None)
-    assert (await world.service(tenant="globex").schedules.page(2, ""))["schedules"] == []
+    assert (await JsonAnswers(world.service(tenant="globex").schedules).page(2, ""))["schedules"] == []
     for cursor in (write_cursor(b"\xff"), write_cursor(b"No Name")):
         with pytest.raises(UserError, match="cursor"):
-            await world.service().schedules.page(2, cursor)
+            await JsonAnswers(world.service().schedules).page(2, cursor)
 
 
 async def test_a_paused_schedule_starts_nothing_until_it_is_resumed() -> None:
     world = World.start()
     await register(world)
-    paused = await world.service().schedules.pause("report")
+    paused = await JsonAnswers(world.service().schedules).pause("report")
     assert (paused["state"], paused["paused_by"], paused["next_at"]) == ("paused", "ann", None)
-    assert await world.service().schedules.pause("report") == paused
+    assert await JsonAnswers(world.service().schedules).pause("report") == paused
     await asyncio.sleep(1_000)
     assert world.log.heads() == []
-    resumed = await world.service().schedules.resume("report")
+    resumed = await JsonAnswers(world.service().schedules).resume("report")
     assert (resumed["state"], resumed["paused_at"]) == ("active", None)
-    assert await world.service().schedules.resume("report") == resumed
+    assert await JsonAnswers(world.service().schedules).resume("report") == resumed
     await asyncio.sleep(301)
     assert len(world.log.heads()) == 1
-    assert (await world.service().schedules.show("report"))["ticks"] == {
+    assert (await JsonAnswers(world.service().schedules).show("report"))["ticks"] == {
         "started": 1,
         "skipped": 0,
         "missed": 0,
@@ -89,7 +90,7 @@ async def test_a_saga_that_is_triggered_is_the_callers_and_in_the_way_of_the_nex
     (head,) = world.log.heads()
     assert head.user == "tom"
     await asyncio.sleep(330)
-    shown = await world.service().schedules.show("report")
+    shown = await JsonAnswers(world.service().schedules).show("report")
     assert [(one["what"], one["saga"]) for one in shown["recent"]] == [
         ("skipped", view["id"]),
         ("triggered", view["id"]),
@@ -106,7 +107,7 @@ async def test_ticks_that_start_nothing_are_counted_by_what_is_in_the_way() -> N
     world.reconciler_on = True
     world.switch_on()
     await asyncio.sleep(600)
-    ticks = (await world.service().schedules.show("report"))["ticks"]
+    ticks = (await JsonAnswers(world.service().schedules).show("report"))["ticks"]
     found = emf.read(lines)
     for name in ("skipped", "missed", "refused"):
         for where in ({"function": "w"}, {"function": "w", "workflow": "report"}):

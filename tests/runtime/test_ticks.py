@@ -16,6 +16,7 @@ from baton.errors import CorruptLog
 from baton.ports import Head, Message
 from baton.ports.triggers import schedule_ref
 from tests.kit.documents import chain_of
+from tests.kit.views import JsonAnswers
 from tests.kit.virtual_time import EPOCH
 from tests.kit.world import TENANT, USER, World
 
@@ -134,7 +135,7 @@ async def test_a_start_that_the_quota_refuses_is_tried_until_the_next_tick_and_t
     await register(world, QUICK + "{rate: 10m}")
     await world.service().start("chain", {"n": 0}, "k")
     await asyncio.sleep(15 * 60)
-    shown = await world.service().schedules.show("report")
+    shown = await JsonAnswers(world.service().schedules).show("report")
     assert "1 sagas at work" in shown["refused"]
     assert shown["starting_at"] is not None
     await asyncio.sleep(20 * 60)

@@ -17,6 +17,7 @@ from baton.ports import Account, Sums
 from baton.runtime.engine.request import write_cursor
 from baton.runtime.money.halting import Halted
 from tests.kit.sentences import Says
+from tests.kit.views import JsonAnswers
 from tests.kit.virtual_time import VirtualClock
 from tests.kit.world import TENANT, USER, World
 from tests.runtime.desk import DAY, DOLLAR, Desk, run, state, step
@@ -40,7 +41,7 @@ FREE = "name: free\nnodes: {a: {wait: {for: 5s}}}"
 
 
 def users(world: World) -> Any:
-    return world.service().users
+    return JsonAnswers(world.service().users)
 
 
 def today() -> int:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from baton import StepFailure, tool
-from baton.core.read.explain import explain
 from baton.testing import Result, run
 from baton.tools.define import Registry
 from tests.kit.sentences import Says
+from tests.kit.views import as_json, explain
 
 ORDER = """
 name: order
@@ -256,5 +256,5 @@ def test_the_message_of_a_policy_that_asks_no_person_is_told_to_the_user_and_exp
     says(failed)
 
 
-def story_of(result: Result) -> dict[str, Any]:
-    return explain(result.story, "pay", 100)
+def story_of(result: Result) -> Any:
+    return as_json(explain(result.story, "pay", 100))

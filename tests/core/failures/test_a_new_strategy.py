@@ -26,6 +26,7 @@ from tests.core.failing import answer, attempts, broken, chosen
 from tests.core.failures.cool_down import HOUR_MS, CoolDown, extended
 from tests.core.told import whole, why
 from tests.kit.sentences import Says
+from tests.kit.views import as_json
 
 LADDER = "{any: {ladder: [retry, cool_down, ask_user], retry: {max_attempts: 2, backoff: fixed, base: 1s}}}"
 
@@ -143,7 +144,7 @@ def test_a_policy_can_choose_it() -> None:
 
 @pytest.mark.usefixtures("known")
 def test_it_is_told_in_advance_and_afterwards(says: Says) -> None:
-    words = foretold(Program(compile_document(document(LADDER), TOOLS), KINDS))
+    words = as_json(foretold(Program(compile_document(document(LADDER), TOOLS), KINDS)))
     says(list(words["nodes"].values()))
     saga = cooling()
     told = "left alone, tried again after 1 h, at 2023-11-14T23:13:21.000Z"

@@ -8,13 +8,13 @@ import pytest
 
 from baton.core.log.folding.fold import fold
 from baton.core.log.state import State
-from baton.core.read.explain import explain
 from baton.core.read.places import DROPPED, FAILED, PASSED, RAN, SKIPPED, WAITED
 from baton.core.read.story import JOINING, UNREACHED, Reasons, Story, read_story
 from tests.core.graphs.driver import Luck
 from tests.core.graphs.facts import slot_name
 from tests.core.graphs.pair import Pair
 from tests.core.graphs.test_random_graphs import graphs, run
+from tests.kit.views import as_json, explain
 
 pytestmark = pytest.mark.no_cover
 
@@ -41,7 +41,7 @@ def check_state(story: Story, state: State) -> None:
 def check_answers(story: Story, state: State) -> None:
     """Every node has an answer in every round, and whatever did not run a cause that came before."""
     for name in story.program.nodes:
-        found = explain(story, name, ROOM)["iterations"]
+        found = as_json(explain(story, name, ROOM))["iterations"]
         assert found
         for one in found:
             assert one["text"].startswith(f"`{name}")

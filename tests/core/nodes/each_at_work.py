@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import to_builtins
+
 from baton import tool
 from baton.cli.text.graph import DrawnPart, GraphShape, boxes, draw, mermaid
 from baton.core.conditions.schema import violations
@@ -88,15 +90,15 @@ async def scenario(loop: VirtualLoop) -> dict[str, Any]:
     view, _ = await feast.service().start("feast", {"guests": ["ada", "bo"]}, "")
     saga = view["id"]
     await feast.settle({"ada": "salt"})
-    waiting, why = await feast.queries.show(saga), await feast.queries.explain(saga, "ask")
+    waiting, why = to_builtins((await feast.queries.show(saga), await feast.queries.explain(saga, "ask")))
     cut = waiting["version"]
     await feast.settle({"bo": "sugar"})
-    first = await feast.queries.show(saga)
-    way = await feast.queries.way(saga, 0, 20)
+    first = to_builtins(await feast.queries.show(saga))
+    way = to_builtins(await feast.queries.way(saga, 0, 20))
     await feast.service().fork(saga, cut, "bo has changed his mind")
     await feast.service().signal(saga, "bo", "pepper", "again")
     await feast.settle({})
-    last = await feast.queries.show(saga)
+    last = to_builtins(await feast.queries.show(saga))
     workflow = await feast.queries.workflow("feast")
     return {
         "waiting": waiting,

@@ -16,6 +16,7 @@ from baton.core.money import Assumed, assumed_in, micro_dollars
 from baton.core.read.costs import ModelCosts
 from tests.core.build import T0, Saga, failed
 from tests.core.nodes.thinking import answered, at_work, call, thinking
+from tests.kit.views import as_json
 
 
 def revived(saga: Saga, **assumed: int) -> None:
@@ -28,7 +29,7 @@ def of_log(saga: Saga) -> dict[str, tuple[int, float]]:
     costs = ModelCosts()
     for entry in saga.entries:
         costs.add(entry)
-    return {line["what"]: (line["requests"], line["usd"]) for line in costs.lines()}
+    return {line["what"]: (line["requests"], line["usd"]) for line in as_json(costs.lines())}
 
 
 def test_an_assumed_amount_is_a_part_of_the_sum() -> None:
@@ -132,5 +133,5 @@ def test_the_tokens_of_a_request_whose_worker_died_count_by_their_most() -> None
     assert saga.state.money.models == {UNANSWERED: (700, 300, 40)}
     costs = ModelCosts()
     costs.add(saga.entries[-1])
-    (line,) = costs.lines()
+    (line,) = as_json(costs.lines())
     assert (line["input"], line["output"], line["requests"]) == (700, 300, 1)

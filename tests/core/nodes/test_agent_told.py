@@ -7,13 +7,14 @@ from typing import Any
 from baton.core.log.events import failed_with
 from baton.core.log.scopes import Called, calls_words, item_words
 from baton.core.read.costs import ModelCosts
-from baton.core.read.explain import STATES, explain, way
+from baton.core.read.explain import STATES
 from baton.core.read.places import SHOWN
 from baton.core.read.views import saga_view
 from tests.core.build import Saga, failed
 from tests.core.nodes.thinking import answered, call, outcome, thinking
 from tests.core.told import ROOM, story, whole
 from tests.kit.sentences import Says
+from tests.kit.views import as_json, explain, way
 
 LOOK = "turn 1, call 1 (look)"
 
@@ -26,12 +27,12 @@ def asked() -> Saga:
 
 
 def active(saga: Saga) -> list[tuple[str, str]]:
-    found = saga_view(saga.state, saga.program)["active"]
+    found = as_json(saga_view(saga.state, saga.program))["active"]
     return [(one.get("label", ""), one["state"]) for one in found]
 
 
 def texts(saga: Saga) -> list[tuple[str, str]]:
-    return [(one["became"], one["text"]) for one in way(story(saga), 0, 100, ROOM)["steps"]]
+    return [(one["became"], one["text"]) for one in as_json(way(story(saga), 0, 100, ROOM))["steps"]]
 
 
 def test_an_item_is_a_turn_or_a_call_of_it() -> None:
@@ -53,7 +54,7 @@ def test_calls_that_are_not_made_say_why(says: Says) -> None:
 def test_an_agent_at_work_says_at_which_turn_and_which_call(says: Says) -> None:
     saga = thinking()
     assert active(saga) == [("", "running"), ("turn 1", "ready")]
-    says([one["text"] for one in way(story(saga), 0, 10, ROOM)["open"]])
+    says([one["text"] for one in as_json(way(story(saga), 0, 10, ROOM))["open"]])
     saga = asked()
     assert active(saga) == [("", "running"), (LOOK, "ready"), ("turn 1, call 2 (look)", "ready")]
     (found,) = whole(saga, "a")
@@ -65,7 +66,7 @@ def test_an_agent_at_work_says_at_which_turn_and_which_call(says: Says) -> None:
 def test_a_call_that_is_tried_again_is_named() -> None:
     saga = asked()
     saga.go(failed("a#t1-0", "timeout"), running=["a#t1-1"])
-    (failing,) = saga_view(saga.state, saga.program)["failing"]
+    (failing,) = as_json(saga_view(saga.state, saga.program))["failing"]
     assert (failing["item"], failing["label"]) == ("t1-0", LOOK)
 
 
@@ -78,10 +79,10 @@ def test_the_way_of_a_saga_has_what_each_turn_asked_for_and_what_came_of_it(says
     (refused,) = [text for became, text in texts(saga) if became == "failed"]
     assert refused.startswith(f"{LOOK}: business_rule")
     says([one for one in texts(saga) if one[0] != "failed"])
-    steps = way(story(saga), 0, 100, ROOM)["steps"]
+    steps = as_json(way(story(saga), 0, 100, ROOM))["steps"]
     assert {one["became"] for one in steps} <= set(STATES), "they are described to the outside"
     assert [one["by"] for one in steps] == [[], [], [], [], [], [""]]
-    (found,) = explain(story(saga), "a", ROOM)["iterations"]
+    (found,) = as_json(explain(story(saga), "a", ROOM))["iterations"]
     assert [one["text"] for one in found["items"]] == [text for _, text in texts(saga)[:-1]]
 
 

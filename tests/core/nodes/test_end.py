@@ -16,12 +16,12 @@ from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
 from baton.core.log.state import UNKNOWN_OUTCOME, status_of
 from baton.core.nodes.registry import KINDS
-from baton.core.read.explain import explain
 from baton.core.read.story import read_story
 from tests.core.asked import cancels_of, needs_of
 from tests.core.build import Saga, child, done, failed, interrupted, program, ready, task, wait
 from tests.core.compiling import TOOLS, compiled, document, reads, told
 from tests.kit.sentences import Says
+from tests.kit.views import as_json, explain
 
 
 def saga_of(nodes: str, given: object = None, *more: str, **started: Any) -> Saga:
@@ -259,10 +259,10 @@ def test_what_did_not_run_is_explained_by_the_end(says: Says) -> None:
     saga.go(done("a"), running=["b"])
     saga.go()
     story = read_story(saga.program, saga.state, saga.entries)
-    (found,) = explain(story, "c", 1_000_000)["iterations"]
+    (found,) = as_json(explain(story, "c", 1_000_000))["iterations"]
     says(found["text"])
     says([cause["text"] for cause in found["causes"]])
-    (stop,) = explain(story, "stop", 1_000_000)["iterations"]
+    (stop,) = as_json(explain(story, "stop", 1_000_000))["iterations"]
     assert stop["state"] == "passed"
     says(stop["text"])
 

@@ -16,7 +16,6 @@ from baton.core.log.questions import open_questions
 from baton.core.log.records import Option, Takeover
 from baton.core.log.state import ANSWER, status_of
 from baton.core.read.definition_views import graph_view
-from baton.core.read.explain import explain
 from baton.core.read.views import saga_view
 from tests.core.asked import notices_of, steps_of
 from tests.core.build import T0, problems_of, ready
@@ -38,6 +37,7 @@ from tests.core.nodes.asking import (
 )
 from tests.core.told import ROOM, story, why
 from tests.kit.sentences import Says
+from tests.kit.views import as_json, explain
 
 # ---- what is asked
 
@@ -231,7 +231,7 @@ def test_an_answer_to_another_question_is_none_to_this_one() -> None:
 
 def test_an_open_question_is_shown_with_what_the_node_waits_for(says: Says) -> None:
     saga = asking(APPROVAL)
-    view = saga_view(saga.state, saga.program)
+    view = as_json(saga_view(saga.state, saga.program))
     (question,) = view["questions"]
     assert (question["id"], question["node"], question["title"]) == ("0.ask", "ask", "Book Ubuntu?")
     assert (question["asked_at"], question["expires_at"]) == (iso(T0), iso(T0 + DAY))
@@ -251,7 +251,7 @@ def test_the_way_of_a_saga_tells_what_was_answered(says: Says) -> None:
     saga = asking(USUAL)
     saga.go(after_ms=DAY)
     says(why(saga, "ask"))
-    told = explain(story(saga), "ask", ROOM)
+    told = as_json(explain(story(saga), "ask", ROOM))
     assert told["iterations"][0]["state"] == "passed"
 
 
@@ -295,8 +295,8 @@ def test_a_saga_whose_questions_all_have_an_answer_is_no_longer_shown_as_suspend
     """The answer is in the log, and the worker that takes it in has not come yet."""
     saga = asking(APPROVAL)
     saga.go()
-    assert saga_view(saga.state, saga.program)["status"] == "suspended"
+    assert as_json(saga_view(saga.state, saga.program))["status"] == "suspended"
     saga.put(
         ev.SignalReceived(name=ANSWER, key=asked(saga).id, payload=ev.Value(v={}), by="bob", at=saga.now)
     )
-    assert saga_view(saga.state, saga.program)["status"] == "running"
+    assert as_json(saga_view(saga.state, saga.program))["status"] == "running"

@@ -11,13 +11,13 @@ from baton.core.log import events as ev
 from baton.core.log.questions import awaited_question, closed_by_time, may_answer
 from baton.core.log.records import Escalation
 from baton.core.read.definition_views import graph_view
-from baton.core.read.explain import explain
 from baton.core.read.views import entry_view, saga_view
 from baton.errors import NotAllowedNow
 from tests.core.build import T0, Saga, ready
 from tests.core.nodes.asking import DAY, HOUR, answer, asked, asking, output
 from tests.core.told import ROOM, story, why
 from tests.kit.sentences import Says
+from tests.kit.views import as_json, explain
 
 STEPS = (
     "[{after: 4h, remind: true}, {after: 8h, hand_on: {group: '${input.name}'}}, {after: 12h, decide: %s}]"
@@ -219,7 +219,7 @@ def test_a_fork_leaves_a_question_that_has_not_changed_since_the_cut_as_it_is() 
 
 def test_it_is_shown_what_is_waited_for_since_when_from_whom_and_what_comes_next() -> None:
     saga = asking(POLICY)
-    (shown,) = saga_view(saga.state, saga.program)["questions"]
+    (shown,) = as_json(saga_view(saga.state, saga.program))["questions"]
     assert shown["escalate"] == [
         {"at": iso(T0 + 4 * HOUR), "action": "remind", "to": None, "answer": None},
         {
@@ -232,8 +232,8 @@ def test_it_is_shown_what_is_waited_for_since_when_from_whom_and_what_comes_next
     ]
     assert (shown["risk"], shown["claim"], shown["told_at"]) == ("low", None, None)
     saga.go(after_ms=4 * HOUR)
-    assert saga_view(saga.state, saga.program)["questions"][0]["told_at"] == iso(T0 + 4 * HOUR)
-    (active,) = saga_view(saga.state, saga.program)["active"]
+    assert as_json(saga_view(saga.state, saga.program))["questions"][0]["told_at"] == iso(T0 + 4 * HOUR)
+    (active,) = as_json(saga_view(saga.state, saga.program))["active"]
     assert active["until"] == iso(T0 + 12 * HOUR)
     node = next(one for one in graph_view(saga.program.graph)["nodes"] if one["name"] == "ask")
     assert (node["risk"], node["escalate"][0]) == ("low", {"after_ms": 4 * HOUR, "remind": True})
@@ -254,7 +254,7 @@ def test_the_way_of_a_saga_says_what_has_happened_to_its_question(says: Says) ->
     says(why(saga, "ask"))
     saga = asking(POLICY)
     saga.go(after_ms=12 * HOUR)
-    text = explain(story(saga), "ask", ROOM)["iterations"][0]["text"]
+    text = as_json(explain(story(saga), "ask", ROOM))["iterations"][0]["text"]
     says(text)
 
 

@@ -20,6 +20,7 @@ from tests.core.compiling import TOOLS, told
 from tests.core.nodes.test_map import failure, fates, settled
 from tests.core.told import story
 from tests.kit.sentences import Says
+from tests.kit.views import as_json
 
 LETTERS = ["a", "b", "c", "d", "e"]
 FIRST = """
@@ -166,7 +167,7 @@ w: {wait: {signal: go}, after: m}
     )
     settled(saga, done("m#0"))
     assert [node.name for node in saga.program.takers(saga.state, "go")] == ["w"]
-    assert saga_view(saga.state, saga.program)["most_steps"] == 3
+    assert as_json(saga_view(saga.state, saga.program))["most_steps"] == 3
     saga.signal("go")
     settled(saga)
     assert list(saga.program.takers(saga.state, "go")) == []
@@ -190,7 +191,7 @@ def test_it_is_shown_and_told(says: Says) -> None:
     saga = begun()
     settled(saga, done("m#0"), failed("m#1"))
     settled(saga, failed("m#2"))
-    shown = saga_view(saga.state, saga.program)["active"][0]
+    shown = as_json(saga_view(saga.state, saga.program))["active"][0]
     assert {key: shown[key] for key in ("node", "state", "items", "begun", "failed", "late")} == {
         "node": "m", "state": "running", "items": 5, "begun": 5, "failed": 2, "late": True,
     }  # fmt: skip

@@ -6,7 +6,6 @@ from baton.core.decide.commands import FetchValues
 from baton.core.log import events as ev
 from baton.core.nodes.map import HELD_BYTES
 from baton.core.read.definition_views import graph_view
-from baton.core.read.explain import explain
 from baton.core.read.views import saga_view
 from tests.core.asked import steps_of
 from tests.core.build import Saga, done
@@ -14,13 +13,15 @@ from tests.core.nodes.maps import DO, map_of
 from tests.core.nodes.test_map import LETTERS, begun, outcome, settled
 from tests.core.told import ROOM, story
 from tests.kit.sentences import Says
+from tests.kit.views import as_json, explain
 
 
 def test_it_is_shown_with_its_items() -> None:
     saga = begun(map_of(at_once=2))
     settled(saga, done("m#0"))
     shown = {
-        f"{one['node']}#{one.get('item', '')}": one for one in saga_view(saga.state, saga.program)["active"]
+        f"{one['node']}#{one.get('item', '')}": one
+        for one in as_json(saga_view(saga.state, saga.program))["active"]
     }
     assert list(shown) == ["m#", "m#1", "m#2"]
     assert {key: shown["m#"][key] for key in ("state", "items", "begun", "failed")} == {
@@ -38,7 +39,7 @@ def test_it_is_drawn_with_what_is_done_for_each() -> None:
 
 def test_it_is_explained(says: Says) -> None:
     saga = begun(map_of(at_once=1), ["a"])
-    (found,) = explain(story(saga), "m", ROOM)["iterations"]
+    (found,) = as_json(explain(story(saga), "m", ROOM))["iterations"]
     says(found["text"])
     settled(saga, done("m#0"))
     found = {slot: place.end.became for slot, place in story(saga).places.items() if place.end is not None}
@@ -48,7 +49,7 @@ def test_it_is_explained(says: Says) -> None:
 def test_it_waits_for_its_items_before_they_begin(says: Says) -> None:
     saga = Saga(map_of(), {"l": LETTERS})
     saga.put(ev.MapBegan(node="m", over=ev.Value(v=LETTERS), size=5))
-    (found,) = explain(story(saga), "m", ROOM)["iterations"]
+    (found,) = as_json(explain(story(saga), "m", ROOM))["iterations"]
     says(found["text"])
 
 

@@ -9,7 +9,6 @@ from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
 from baton.core.log.scopes import label_of
 from baton.core.log.state import ANSWER, UNKNOWN_OUTCOME, status_of
-from baton.core.read.explain import explain
 from baton.core.read.views import saga_view
 from tests.core.asked import steps_of
 from tests.core.build import failed, problems_of, ready, replay
@@ -18,6 +17,7 @@ from tests.core.nodes.replans import TOOLS, at_work, broken, plan, step, way
 # ---- a person chooses --------------------------------------------------------------------------------------------
 from tests.core.told import ROOM, story
 from tests.kit.sentences import Says
+from tests.kit.views import as_json, explain
 
 
 def test_a_person_chooses_where_the_document_says_so() -> None:
@@ -157,7 +157,7 @@ def test_what_is_shown_of_it() -> None:
 
 def test_people_are_told_what_is_done_in_its_place(says: Says) -> None:
     saga = broken(more=", choose: person")
-    shown = saga_view(saga.state, saga.program)["active"]
+    shown = as_json(saga_view(saga.state, saga.program))["active"]
     assert [(one.get("label", ""), one["state"]) for one in shown] == [("", "running"), ("the plan", "ready")]
     saga.go(plan(way(step("look", n=1), step("other", n=1))))
     assert label_of("choice") == "the choice"
@@ -165,12 +165,12 @@ def test_people_are_told_what_is_done_in_its_place(says: Says) -> None:
     assert ask is not None
     saga.signal(ANSWER, {"ask": ask.id, "action": "1"}, key=f"{ask.id}/1")
     saga.go()
-    shown = saga_view(saga.state, saga.program)["active"]
+    shown = as_json(saga_view(saga.state, saga.program))["active"]
     assert shown[0]["alternative"] == 1
     assert shown[1]["label"] == "alternative 1, call 1 (look)"
-    assert "alternative 1, call 1 (look)" in explain(story(saga), "a", ROOM)["iterations"][0]["text"]
+    assert "alternative 1, call 1 (look)" in as_json(explain(story(saga), "a", ROOM))["iterations"][0]["text"]
     saga.go(failed("a#a1-1", "business_rule"))
-    (told,) = explain(story(saga), "a", ROOM)["iterations"]
+    (told,) = as_json(explain(story(saga), "a", ROOM))["iterations"]
     says(told["text"])
     says(told["attempts"][0]["text"])
 

@@ -9,13 +9,13 @@ from baton.core.graph.graph import Cap, Catch, Join, Loop, Node
 from baton.core.log import events as ev
 from baton.core.log.state import status_of
 from baton.core.read.definition_views import graph_view
-from baton.core.read.explain import explain, way
 from baton.core.read.views import saga_view
 from tests.core.asked import steps_of
 from tests.core.build import AT_ONCE, Saga, done, failed, ready, replay, task
 from tests.core.nodes.each import KINDS_AND_EACH, each, program
 from tests.core.told import ROOM, story
 from tests.kit.sentences import Says
+from tests.kit.views import as_json, explain, way
 
 WAITS = program(
     each("m", "a", "b", after=("z",)), task("z", "m", arguments={"got": "${ctx.m.output}"}), failures=AT_ONCE
@@ -36,12 +36,12 @@ def begun(graph: Any, given: Any = None) -> Saga:
 def active(saga: Saga) -> dict[str, Any]:
     return {
         f"{one['node']}#{one.get('item', '')}": one["state"]
-        for one in saga_view(saga.state, saga.program)["active"]
+        for one in as_json(saga_view(saga.state, saga.program))["active"]
     }
 
 
 def why(saga: Saga, name: str) -> str:
-    (found,) = explain(story(saga), name, ROOM)["iterations"]
+    (found,) = as_json(explain(story(saga), name, ROOM))["iterations"]
     return str(found["text"])
 
 
@@ -178,7 +178,7 @@ def test_what_leaves_a_loop_leaves_the_items_of_its_nodes() -> None:
     saga.go(done("l@1", {"again": False}))
     assert (list(saga.state.tokens), saga.state.items) == (["z"], {})
     assert replay(saga.entries) == saga.state
-    (first, second) = explain(story(saga), "m", ROOM)["iterations"]
+    (first, second) = as_json(explain(story(saga), "m", ROOM))["iterations"]
     assert (first["state"], second["state"]) == ("dropped", "dropped")
     assert {place.end.became for place in story(saga).places.values() if place.item and place.end} == {
         "dropped"
@@ -223,7 +223,7 @@ def test_it_is_drawn_and_its_items_are_shown() -> None:
     assert (shown["kind"], shown["items"]) == ("each", ["a", "b"])
     saga = begun(WAITS)
     assert active(saga) == {"m#": "waiting", "m#a": "waiting", "m#b": "waiting"}
-    assert saga_view(saga.state, saga.program)["active"][1] == {
+    assert as_json(saga_view(saga.state, saga.program))["active"][1] == {
         "node": "m",
         "iteration": [],
         "item": "a",
@@ -237,7 +237,7 @@ def test_it_is_drawn_and_its_items_are_shown() -> None:
 def test_a_failing_item_is_shown_with_its_name() -> None:
     saga = begun(replaced(CALLS, failures={}))
     saga.go(failed("m#a", "timeout", "transient"), running=["m#b"])
-    (shown,) = saga_view(saga.state, saga.program)["failing"]
+    (shown,) = as_json(saga_view(saga.state, saga.program))["failing"]
     assert (shown["node"], shown["item"], shown["attempts"]) == ("m", "a", 1)
 
 
@@ -251,10 +251,14 @@ def test_it_is_explained() -> None:
         "m#a": False,
         "m#b": True,
     }
-    assert any("the word of `a`" in one["text"] for one in way(story(saga), 0, 10, ROOM)["open"])
+    assert any("the word of `a`" in one["text"] for one in as_json(way(story(saga), 0, 10, ROOM))["open"])
     saga.signal("a", 1)
     saga.go()
-    assert [one["became"] for one in way(story(saga), 0, 10, ROOM)["steps"]] == ["waited", "waited", "passed"]
+    assert [one["became"] for one in as_json(way(story(saga), 0, 10, ROOM))["steps"]] == [
+        "waited",
+        "waited",
+        "passed",
+    ]
 
 
 def test_a_fork_takes_the_items_of_its_cut() -> None:

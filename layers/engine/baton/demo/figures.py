@@ -16,7 +16,7 @@ from baton.core.log.undos import UNDO
 from baton.core.models.usage import MODEL
 from baton.core.money import MICRO
 from baton.core.read import costs
-from baton.core.read.costs import REQUESTS_PER_MESSAGE, Charge, Price, per_million_steps
+from baton.core.read.costs import REQUESTS_PER_MESSAGE, CostLine, Price, per_million_steps
 from baton.demo.evidence import Course, Evidence, Kill, request_of, tally
 from baton.words.text import epoch_ms
 
@@ -50,7 +50,7 @@ class WorkFigures:
     effect_units: int = 0
 
 
-def bill(work: WorkFigures) -> list[Charge]:
+def bill(work: WorkFigures) -> list[CostLine]:
     """Return the charges for `work`."""
     head = (
         work.starts * START_UNITS
@@ -69,8 +69,8 @@ def bill(work: WorkFigures) -> list[Charge]:
     ]
 
 
-def _charge(what: str, price: Price, quantity: float) -> Charge:
-    return Charge(what, quantity, price.unit, price.usd(quantity))
+def _charge(what: str, price: Price, quantity: float) -> CostLine:
+    return CostLine(what, quantity, price.unit, price.usd(quantity))
 
 
 WORKER = "WorkerFunction"
@@ -182,7 +182,7 @@ class Figures:
     agent: Planning
     guest: ChangedPlans
     undone: UndoFigures
-    charges: list[Charge]
+    charges: list[CostLine]
     usd_per_million_steps: float
     duration_ms: int
 

@@ -254,7 +254,7 @@ class Deployment:
         views = [entry_view(entry) for entry in entries]
         children = [await self._view(head.ref.id) for head in self._log.heads() if head.ref.id != saga]
         return make_result(
-            saga_view(state, program, self._engine.tools),
+            msgspec.to_builtins(saga_view(state, program, self._engine.tools)),
             children,
             views,
             read_story(program, state, entries),
@@ -399,7 +399,10 @@ class Deployment:
 
     async def _view(self, saga: str) -> Mapping[str, Any]:
         opened = await self._request().open(saga)
-        return saga_view(opened.history.state, opened.program, self._engine.tools)
+        view: dict[str, Any] = msgspec.to_builtins(
+            saga_view(opened.history.state, opened.program, self._engine.tools)
+        )
+        return view
 
     def _content(self, value: Any) -> Any:
         """Return the content of a value of the log, wherever it is stored."""

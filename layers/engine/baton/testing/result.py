@@ -18,7 +18,7 @@ from baton.core.log.state import FINISHED, UNKNOWN_OUTCOME
 from baton.core.log.undos import is_undo, undone_slot
 from baton.core.models.usage import MODEL
 from baton.core.money import MICRO
-from baton.core.read.explain import explain
+from baton.core.read.explain import rounds_of
 from baton.core.read.places import ANSWERED, FAILED, PASSED, RAN, WAITED
 from baton.core.read.story import Story
 
@@ -327,7 +327,7 @@ class Result:
 
         Raises `NotFound` for an unknown node.
         """
-        explain(self.story, Slot.parse(node).node, 0)
+        rounds_of(self.story, Slot.parse(node).node, 0)
         most: dict[str, int] = {}
         for entry in self.entries:
             for event in entry["events"]:
@@ -343,7 +343,7 @@ class Result:
 
         They are those of all its rounds or of one, `NODE@ROUND`. Raises `NotFound` for an unknown node.
         """
-        explain(self.story, Slot.parse(node).node, 0)
+        rounds_of(self.story, Slot.parse(node).node, 0)
         return turns_at(self.asked, node)
 
     def why(self, node: str) -> str:
@@ -352,9 +352,8 @@ class Result:
         Raises `NotFound` for an unknown node.
         """
         slot = Slot.parse(node)
-        found = explain(self.story, slot.node, _ROOM)["iterations"]
-        rounds = list(slot.iteration)
-        return "\n".join(one["text"] for one in found if not rounds or one["iteration"] == rounds)
+        found, rounds = rounds_of(self.story, slot.node, _ROOM), list(slot.iteration)
+        return "\n".join(one.text for one in found if not rounds or one.iteration == rounds)
 
     def __repr__(self) -> str:
         """Return the story that a failing test shows: a line for the saga, and for each node, child, question

@@ -6,24 +6,53 @@ against the running API with a fuzzer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import Any, get_type_hints
 
+from msgspec.json import schema_components
+from msgspec.structs import fields
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from baton.core.documents.schema import document_schema, unwrap_descriptions
+from baton.core.read import answers as shared
+from baton.core.read import costs, definition_views, explain, places, views
+from baton.core.read.answers import View
 from baton.core.version import VERSION
+from baton.runtime.requests import answers as people
+from baton.runtime.requests import lists, operators, queries, schedules
 from baton.settings import ApiSettings
 from baton.web import replies
-from baton.web.bodies import answers, events, failures, graphs
+from baton.web.bodies import answers, events
 from baton.web.bodies.requests import MAX_KEY
 from baton.web.parameters import Parameter, Route
 from baton.web.routes import ROUTES
 
-# The models of answers by name, for the table of routes names them only: it is read at every cold start.
-_ANSWERS = {name: model for file in (answers, events, failures, graphs) for name, model in vars(file).items()}
+# The answers by name, for the table of routes names them only: it is read at every cold start.
+_FILES = (
+    answers,
+    events,
+    costs,
+    definition_views,
+    explain,
+    lists,
+    operators,
+    people,
+    places,
+    queries,
+    schedules,
+    shared,
+    views,
+)
+_ANSWERS: dict[str, Any] = {
+    **{
+        name: one
+        for file in _FILES
+        for name, one in vars(file).items()
+        if getattr(one, "__module__", "") == file.__name__
+    },
+}
 _REF = "#/components/schemas/"
 _JSON, _YAML = "application/json", "application/yaml"
 # Statuses that API Gateway itself can answer with, before a function is called or in its place.
@@ -249,17 +278,27 @@ def _links(route: Route[Any], status: int) -> dict[str, Any]:
 def _schemas() -> dict[str, Any]:
     bodies: dict[str, type[BaseModel]] = {r.body.__name__: r.body for r in ROUTES if r.body is not None}
     names = {name for route in ROUTES for name in route.answers.values()}
-    shown: list[type[BaseModel]] = [_ANSWERS[name] for name in sorted(names)]
-    shown += [answers.Problem, answers.GatewayMessage]
+    shown = [_ANSWERS[name] for name in sorted({*names, "Problem", "GatewayMessage"})]
     _, made = models_json_schema(
         [
             *((model, "validation") for model in bodies.values()),
             *((_ANSWERS[name], "validation") for route in ROUTES for name in route.takes.values()),
-            *((model, "serialization") for model in shown),
         ],
         ref_template=_REF + "{model}",
     )
-    schemas: dict[str, Any] = unwrap_descriptions(made["$defs"])
+    schemas: dict[str, Any] = unwrap_descriptions({**made["$defs"], **_of_structs(shown)})
+    return schemas
+
+
+def _of_structs(views: Sequence[type[View]]) -> dict[str, Any]:
+    """Return the schemas of these structs and of all that they contain, with their fields' descriptions."""
+    _, schemas = schema_components(views, ref_template=_REF + "{name}")
+    for name, schema in schemas.items():
+        hints = get_type_hints(_ANSWERS[name], include_extras=True)
+        for field in fields(_ANSWERS[name]):
+            for text in getattr(hints[field.name], "__metadata__", ()):
+                if isinstance(text, str):
+                    schema["properties"][field.encode_name]["description"] = text
     return schemas
 
 

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from http import HTTPStatus
 from typing import Any, Generic, TypeVar
 
+import msgspec
 from aws_lambda_powertools.event_handler.api_gateway import Response
 
 from baton.errors import Problem, TooManyRequests, UserError
@@ -22,7 +23,7 @@ _CACHE = "private, no-cache"  # keep it, and ask with its ETag before using it
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A status and a JSON value."""
+    """A status and an answer: a struct, or a JSON value."""
 
     status: HTTPStatus
     body: Any
@@ -32,9 +33,7 @@ class Reply:
 def write_reply(reply: Reply) -> Response[str]:
     """Return the reply as a JSON response."""
     headers: dict[str, str | list[str]] = dict(reply.headers)
-    return Response(
-        reply.status.value, "application/json", json.dumps(reply.body, ensure_ascii=False), headers
-    )
+    return Response(reply.status.value, "application/json", msgspec.json.encode(reply.body).decode(), headers)
 
 
 def read_reply(reply: Reply, if_none_match: str) -> Response[str]:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
+
 from baton.runtime.engine.parts import Engine
 from baton.runtime.requests.queries import Queries
 from baton.runtime.requests.rates import RateLimiter
@@ -67,7 +69,7 @@ class Within:
             intentions=self.config.intention_workflow,
             describe=dict,
         )
-        return (await row.handler(ask)).body
+        return msgspec.to_builtins((await row.handler(ask)).body)
 
 
 @dataclass(frozen=True, slots=True)

@@ -237,6 +237,8 @@ def document_problems(
 def _compiled(
     source: Source, tools: Mapping[str, ToolSpec], known: Mapping[str, Any], without: Mapping[str, ToolSpec]
 ) -> Report:
+    from msgspec.structs import asdict
+
     from baton.core.decide.program import Program
     from baton.core.documents.compile import children_of, no_such_child, notes_of
     from baton.core.limits import Limits
@@ -260,7 +262,7 @@ def _compiled(
             *notes_of(graph, tools, invocation_ms=Limits().worker_timeout_s * 1_000, unknown=unknown),
             *([off_note(off)] if off else ()),
         ),
-        on_failure=_on_failure({name: foretold(one) for name, one in programs.items()})
+        on_failure=_on_failure({name: asdict(foretold(one)) for name, one in programs.items()})
         | {"by_class": _on_failure({name: by_class(one) for name, one in programs.items()})},
         starts=tuple(child.partition("@")[0] for child in children),
         models=tuple(model_nodes(graph)),

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
-from msgspec.structs import asdict
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from baton.core.decide.spending import SpendingLimits, day_text, end_of
 from baton.core.expressions import iso
@@ -19,6 +20,7 @@ from baton.core.log.folding.workflow_limits import UNANSWERED
 from baton.core.log.slots import Slot
 from baton.core.models.usage import Usage as ModelUsage
 from baton.core.money import MICRO, NO_RULE, UserRule
+from baton.core.read.answers import Amount, Count, Day, Status, Time, View
 
 WRITE_BYTES, READ_BYTES = 1_024, 4_096
 REQUESTS_PER_MESSAGE = 3  # it is sent, received and deleted; batches make it less
@@ -160,33 +162,181 @@ _PRICED: tuple[tuple[str, Price], ...] = (
 )
 
 
-class Charge(msgspec.Struct, frozen=True):
-    """One line of a bill: so much of something, and dollars for it."""
+class CostLine(View, forbid_unknown_fields=False):
+    """Quantity and cost of one item."""
 
     what: str
-    quantity: float
+    quantity: Amount
     unit: str
-    usd: float
+    usd: Amount
 
 
-def charge(price: Price, quantity: float) -> Charge:
+def charge(price: Price, quantity: float) -> CostLine:
     """Return the charge of a quantity at a price."""
-    return Charge(price.what, quantity, price.unit, price.usd(quantity))
+    return CostLine(what=price.what, quantity=quantity, unit=price.unit, usd=price.usd(quantity))
 
 
-def bill(usage: Usage) -> list[Charge]:
+def bill(usage: Usage) -> list[CostLine]:
     """Return a charge for each thing that has a price, unused ones included."""
     return [charge(price, getattr(usage, name)) for name, price in _PRICED]
 
 
-def total_of(charges: Sequence[Charge]) -> float:
+def total_of(charges: Sequence[CostLine]) -> float:
     """Return the dollars of all charges."""
     return sum(line.usd for line in charges)
 
 
-def per_million_steps(charges: Sequence[Charge], steps: int) -> float:
+def per_million_steps(charges: Sequence[CostLine], steps: int) -> float:
     """Return the dollars for a million steps at the same mix; 0 when nothing was done."""
     return total_of(charges) / steps * 1_000_000 if steps else 0.0
+
+
+class DayBudget(View):
+    """Spending and limit of one day (UTC)."""
+
+    spent_usd: Amount
+    reserved_usd: Annotated[
+        Amount, "Amount in US dollars that is reserved for running steps or allocated to users of the tenant."
+    ]
+    limit_usd: Annotated[float | None, "Limit. Null if there is none; spending is then not counted."]
+    left_usd: float | None
+    blocked_until: Annotated[Time | None, "For an exhausted limit: time when work can start again."]
+
+
+class UserBudget(DayBudget):
+    """Spending and limit of one user on one day (UTC)."""
+
+    user: str
+    blocked: Annotated[bool, "True if an operator has blocked the user: nothing starts."]
+
+
+class Budget(UserBudget):
+    """Spending of a user's sagas on one day (UTC), and the limits that apply."""
+
+    day: Day
+    tenant: Annotated[
+        DayBudget | None,
+        "Spending and limit of the whole tenant, as reported by its users' sagas. Null if the tenant has no limit.",
+    ]
+    saga_limit_usd: Annotated[float | None, "Maximum cost of one saga. Null if there is no limit."]
+
+
+class User(UserBudget):
+    """Spending of a user today (UTC), and the operator's decision about the user."""
+
+    state: Annotated[
+        Literal["open", "spent", "blocked"],
+        "`spent`: nothing further starts today. `blocked`: nothing starts until an operator unblocks the user.",
+    ]
+    own_limit_usd: Annotated[float | None, "Daily limit of this user. Null: the limit of all users applies."]
+    by: Annotated[str | None, "Operator who made the last decision. Null if none has decided."]
+    at: Time | None
+    note: str | None
+
+
+class UserPage(View):
+    """A page of users.
+
+    Contains users with sagas that have not ended or that ended today, and users about whom an operator has
+    decided. A user can appear on several pages.
+    """
+
+    day: Day
+    users: list[User]
+    next: str | None
+
+
+class CostRow(View):
+    """Cost of the sagas of one workflow or user, or cost of one model."""
+
+    key: Annotated[str, "Name of the workflow, user or model."]
+    sagas: Count
+    input: Annotated[Count, "Number of input tokens of models. 0 for costs of AWS."]
+    output: Annotated[Count, "Number of output tokens of models. 0 for costs of AWS."]
+    usd: Amount
+
+
+class CostPage(View):
+    """A page of the day's costs. A key can appear on several pages; add its sums."""
+
+    day: Day
+    by: str
+    costs: list[CostRow]
+    looked_at: Annotated[Count, "Number of sagas on this page."]
+    next: str | None
+    left_out: Annotated[
+        list[str] | UnsetType,
+        "For costs of AWS: sagas whose logs could not be read within this request. `GET /sagas/{saga}/cost` returns the cost of each.",
+    ] = UNSET
+
+
+class Priced(View):
+    """Prices used for the estimate."""
+
+    region: str
+    date: str
+
+
+class Dollars(View):
+    """Costs in US dollars."""
+
+    total: Amount
+    aws: Amount
+    models: Amount
+
+
+class ModelLine(CostLine, forbid_unknown_fields=False):
+    """Use of one model by one node. `what` is the name of the model."""
+
+    node: str
+    requests: Count
+    input: Annotated[Count, "Number of input tokens."]
+    cached: Annotated[
+        Count, "Number of input tokens that the provider served from its cache. `input` includes them."
+    ]
+    output: Annotated[Count, "Number of output tokens, including reasoning."]
+
+
+class Cost(View):
+    """Estimated cost of a saga, computed from its log and dated prices."""
+
+    saga: str
+    status: Status
+    estimated: Literal[True]
+    priced: Priced
+    usd: Dollars
+    aws: list[CostLine]
+    models: list[ModelLine]
+    steps: Count
+    agent_steps: Annotated[Count, "Turns and tool calls of agents, which are part of `steps`."]
+    invocations: Count
+    usd_per_million_steps: Annotated[
+        float | None,
+        "Estimated AWS cost in US dollars of one million steps of this mix, including steps of agents.",
+    ]
+
+
+class ErrorBudget(View):
+    """Ended sagas of a workflow. Cancelled sagas are not counted."""
+
+    key: Annotated[str, "Name of the workflow."]
+    completed: Count
+    failed: Count
+    allowed: Annotated[int | None, "Number of sagas that may fail. Null without an error budget."]
+    left: Annotated[
+        int | None,
+        "Number of sagas that may still fail. Negative if more sagas have failed than the budget allows.",
+    ]
+
+
+class ErrorBudgetPage(View):
+    """A page of the day's sagas. A workflow can appear on several pages; add its sums."""
+
+    day: Day
+    percent: Annotated[float | None, "Percentage of sagas that may fail. Null without an error budget."]
+    workflows: list[ErrorBudget]
+    looked_at: Annotated[Count, "Number of sagas on this page."]
+    next: str | None
 
 
 def cost_view(
@@ -195,32 +345,29 @@ def cost_view(
     usage: Usage,
     steps: int,
     invocations: int,
-    models: Sequence[Mapping[str, Any]] = (),
+    models: Sequence[ModelLine] = (),
     agent_steps: int = 0,
-) -> dict[str, Any]:
+) -> Cost:
     """Return the cost of a saga as `GET /sagas/{id}/cost` shows it.
     An estimate: see `Ledger` for what is in it.
 
     Dollars, to the billionth. `models` is what models were paid, by the prices of that time.
     """
     charges, all_steps = bill(usage), steps + agent_steps
-    total, paid = total_of(charges), sum(line["usd"] for line in models)
-    return {
-        "saga": saga,
-        "status": status,
-        "estimated": True,
-        "priced": {"region": REGION, "date": DATE},
-        "usd": {"total": _dollars(total + paid), "aws": _dollars(total), "models": _dollars(paid)},
-        "aws": [
-            asdict(line) | {"quantity": round(line.quantity, 6), "usd": _dollars(line.usd)}
-            for line in charges
-        ],
-        "models": [*models],
-        "steps": steps,
-        "agent_steps": agent_steps,
-        "invocations": invocations,
-        "usd_per_million_steps": round(per_million_steps(charges, all_steps), 4) if all_steps else None,
-    }
+    total, paid = total_of(charges), sum(line.usd for line in models)
+    return Cost(
+        saga=saga,
+        status=status,
+        estimated=True,
+        priced=Priced(region=REGION, date=DATE),
+        usd=Dollars(total=_dollars(total + paid), aws=_dollars(total), models=_dollars(paid)),
+        aws=[replace(line, quantity=round(line.quantity, 6), usd=_dollars(line.usd)) for line in charges],
+        models=[*models],
+        steps=steps,
+        agent_steps=agent_steps,
+        invocations=invocations,
+        usd_per_million_steps=round(per_million_steps(charges, all_steps), 4) if all_steps else None,
+    )
 
 
 def _dollars(usd: float) -> float:
@@ -260,20 +407,20 @@ class ModelCosts:
         ):
             sums[index] += number
 
-    def lines(self) -> list[dict[str, Any]]:
+    def lines(self) -> list[ModelLine]:
         """Return one line for each model at each node: a charge, with the tokens that it is made of."""
         return [
-            {
-                "what": model,
-                "node": node,
-                "quantity": read + written,
-                "unit": "tokens",
-                "usd": cost / MICRO,
-                "requests": requests,
-                "input": read,
-                "cached": cached,
-                "output": written,
-            }
+            ModelLine(
+                what=model,
+                node=node,
+                quantity=read + written,
+                unit="tokens",
+                usd=cost / MICRO,
+                requests=requests,
+                input=read,
+                cached=cached,
+                output=written,
+            )
             for (model, node), (requests, read, cached, written, cost) in sorted(self._sums.items())
             if requests or cost
         ]
@@ -287,35 +434,34 @@ def budget_view(
     day: int,
     tenant: tuple[int, int] = (0, 0),
     rule: UserRule = NO_RULE,
-) -> dict[str, Any]:
+) -> Budget:
     """Return the answer of `GET /budget`. Without a limit nothing is counted.
 
     `tenant`: the money that all its users together have reported as spent, and the money drawn besides.
     """
-    return {
-        "user": user,
-        "day": day_text(day),
+    return Budget(
+        user=user,
+        day=day_text(day),
         **_of_user(spent, reserved, rule, terms.user_day, day),
-        "saga_limit_usd": terms.saga / MICRO if terms.saga else None,
-        "tenant": _sums(*tenant, terms.tenant_day, day) if terms.tenant_day else None,
-    }
+        saga_limit_usd=terms.saga / MICRO if terms.saga else None,
+        tenant=DayBudget(**_sums(*tenant, terms.tenant_day, day)) if terms.tenant_day else None,
+    )
 
 
-def user_view(user: str, spent: int, reserved: int, rule: UserRule, of_all: int, day: int) -> dict[str, Any]:
+def user_view(user: str, spent: int, reserved: int, rule: UserRule, of_all: int, day: int) -> User:
     """Return a row of `GET /users`: one user's day, and the operator's rule.
     `of_all`: limit of each user for a day.
     """
     view = _of_user(spent, reserved, rule, of_all, day)
-    is_spent = bool(view["blocked_until"])
-    return {
-        "user": user,
-        "state": "blocked" if view["blocked"] else "spent" if is_spent else "open",
+    return User(
+        user=user,
+        state="blocked" if view["blocked"] else "spent" if view["blocked_until"] else "open",
         **view,
-        "own_limit_usd": None if rule.limit is None else rule.limit / MICRO,
-        "by": rule.by or None,
-        "at": iso(rule.at) if rule.at else None,
-        "note": rule.note or None,
-    }
+        own_limit_usd=None if rule.limit is None else rule.limit / MICRO,
+        by=rule.by or None,
+        at=iso(rule.at) if rule.at else None,
+        note=rule.note or None,
+    )
 
 
 def _of_user(spent: int, reserved: int, rule: UserRule, of_all: int, day: int) -> dict[str, Any]:
@@ -356,27 +502,18 @@ class ErrorBudgets:
         if status in ENDS:
             self._sums.setdefault(workflow, [0, 0])[ENDS.index(status)] += count
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[ErrorBudget]:
         """Return the rows, the workflow with the most failures first.
 
         `left`: number of sagas that may still fail; below 0, the number of failures over the budget.
         """
         ordered = sorted(self._sums.items(), key=lambda pair: (-pair[1][1], pair[0]))
-        return [
-            {
-                "key": workflow,
-                "completed": completed,
-                "failed": failed,
-                **self._budget(completed + failed, failed),
-            }
-            for workflow, (completed, failed) in ordered
-        ]
+        return [self._row(workflow, completed, failed) for workflow, (completed, failed) in ordered]
 
-    def _budget(self, ended: int, failed: int) -> dict[str, Any]:
-        if not self._percent:
-            return {"allowed": None, "left": None}
-        allowed = round(ended * self._percent * 100) // 10_000
-        return {"allowed": allowed, "left": allowed - failed}
+    def _row(self, workflow: str, completed: int, failed: int) -> ErrorBudget:
+        allowed = round((completed + failed) * self._percent * 100) // 10_000 if self._percent else None
+        left = None if allowed is None else allowed - failed
+        return ErrorBudget(key=workflow, completed=completed, failed=failed, allowed=allowed, left=left)
 
 
 def added_up(pages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -387,4 +524,5 @@ def added_up(pages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         for row in page["workflows"]:
             for status in ENDS:
                 budgets.add(row["key"], status, row[status])
-    return {"day": first["day"], "percent": first["percent"], "workflows": budgets.rows()}
+    rows = msgspec.to_builtins(budgets.rows())
+    return {"day": first["day"], "percent": first["percent"], "workflows": rows}

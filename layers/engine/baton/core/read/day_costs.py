@@ -6,9 +6,15 @@ A file of its own: the command line reads its names without loading a library.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
-from baton.core.money import MICRO
+from baton.core.on_demand import OnDemand
+
+if TYPE_CHECKING:
+    from baton.core import money
+    from baton.core.read import costs
+else:
+    money, costs = OnDemand("baton.core.money"), OnDemand("baton.core.read.costs")  # they load a library
 
 BY = ("workflow", "user", "model")
 OF = MODELS, AWS = ("models", "aws")
@@ -33,10 +39,12 @@ class DayCosts:
             for index, number in enumerate(numbers, 1):
                 sums[index] += number
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[costs.CostRow]:
         """Return the sums, the highest cost first."""
         ordered = sorted(self._sums.items(), key=lambda pair: (-pair[1][3], pair[0]))
         return [
-            {"key": key, "sagas": sagas, "input": read, "output": written, "usd": cost / MICRO}
+            costs.CostRow(
+                key=key, sagas=int(sagas), input=int(read), output=int(written), usd=cost / money.MICRO
+            )
             for key, (sagas, read, written, cost) in ordered
         ]

@@ -6,12 +6,14 @@ Everything that draws a workflow draws this: `baton check`, `baton workflows`, t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
+from msgspec import Meta
 
 from baton.core.decide.program import Program
-from baton.core.effects.risk import DEFAULT_RULES, rule_in_words
+from baton.core.effects.risk import ACTIONS, DEFAULT_RULES, rule_in_words
+from baton.core.effects.toolspec import EFFECTS
 from baton.core.failures.codes import CLASSES, PERMANENT, class_of
 from baton.core.failures.policy import ASK, PolicyEntry
 from baton.core.failures.strategies.base import FailureContext, History, LadderStep, Strategy
@@ -21,6 +23,7 @@ from baton.core.graph.graph import Cap, Catch, Graph, Handler, Node, Pause, grap
 from baton.core.money import MICRO
 from baton.core.nodes.base import Kinds
 from baton.core.nodes.registry import KINDS
+from baton.core.read.answers import Amount, Schema, View
 
 
 def control_view(node: Node) -> dict[str, Any]:
@@ -88,6 +91,13 @@ def failure_rules(graph: Graph) -> list[str]:
     return [rule_in_words(rule) for rule in rules]
 
 
+STATES: Final = dict.fromkeys(
+    (
+        *("joining", "waiting", "ready", "held", "retrying", "asking", "running"),
+        *(kind.active for kind in KINDS.values()),
+    )
+)
+"""States of a node that has not ended."""
 UNITS: Final = {"wall_time": "wall_time_ms", "cost": "cost_usd"}
 
 
@@ -185,7 +195,14 @@ Steps = list[tuple[Strategy, str]]
 """Strategies, with what is said of each."""
 
 
-def foretold(program: Program, *, handled: bool = False, last: str = "") -> dict[str, Any]:
+class OnFailure(View):
+    """Action after a step has failed permanently, that is, after its retries and alternatives."""
+
+    steps: Annotated[str, "Action for a step without rules of its own. Empty if there is none."]
+    nodes: Annotated[dict[str, str], "Nodes with other actions, by name. Contains at most 20 nodes."]
+
+
+def foretold(program: Program, *, handled: bool = False, last: str = "") -> OnFailure:
     """Return the treatment of a failure after retries and alternatives, for the tasks of the graph.
 
     `steps` is the treatment by a task without rules of its own, empty where the graph has no such task.
@@ -213,7 +230,7 @@ def foretold(program: Program, *, handled: bool = False, last: str = "") -> dict
             nodes[node.name] = own
             if len(nodes) == MOST:
                 break
-    return {"steps": steps if is_said or len(nodes) == MOST else "", "nodes": nodes}
+    return OnFailure(steps=steps if is_said or len(nodes) == MOST else "", nodes=nodes)
 
 
 def by_class(program: Program) -> dict[str, Any]:
@@ -335,3 +352,47 @@ def _done(entry: PolicyEntry, code: str) -> Steps:
 
 def _names(rule: Catch) -> str:
     return " and ".join(f"`{name}`" for name in rule.then)
+
+
+class ToolRisk(View):
+    """Risk that a tool declares: its action, and the paths of the arguments that determine the extent. A path
+    is empty if the tool has no such argument.
+    """
+
+    action: Annotated[str, Meta(extra_json_schema={"enum": list(ACTIONS)})]
+    amount: str
+    currency: str
+    currency_is: str
+    minor: Annotated[bool, "True if the amount is in the smallest currency unit, such as cents."]
+    party: str
+
+
+class Tool(View):
+    """A tool of the application."""
+
+    name: str
+    version: str
+    description: str
+    effect: Annotated[str, Meta(extra_json_schema={"enum": list(EFFECTS)})]
+    domain: Annotated[str | None, "Domain of the tool. Null if the tool declares none."]
+    cost_usd: Annotated[
+        Amount, "Maximum cost of one attempt in US dollars. 0 if the tool is free or declares no cost."
+    ]
+    timeout_ms: Annotated[int | None, "Timeout of one attempt. Null: the engine's default applies."]
+    input: Schema
+    output: Schema | None
+    schema_hash: str
+    requires_approval: Annotated[bool, "True if a person must approve each call."]
+    risk: Annotated[
+        ToolRisk | None,
+        "Action of the tool, and the arguments that determine its extent. Null if the tool declares no risk.",
+    ]
+    undo: Annotated[str | None, "Tool that undoes a call of this tool. Null if none exists."]
+    verify: Annotated[str | None, "Tool that verifies whether a call took effect. Null if none exists."]
+    breaker: Annotated[str | None, "Circuit breaker of the tool's target. Null if it has none."]
+
+
+class Tools(View):
+    """All tools, ordered by name."""
+
+    tools: list[Tool]

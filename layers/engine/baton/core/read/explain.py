@@ -6,15 +6,17 @@ story.py gathers the facts and follows them to their cause.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from baton.core.expressions import iso, nearest, with_hint
 from baton.core.log import events as ev
 from baton.core.log.questions import EXPIRED
 from baton.core.log.slots import Slot, slot_of
 from baton.core.log.undos import is_undo
+from baton.core.read.answers import ITEM, Count, Status, Time, Version, View
 from baton.core.read.places import (
     BECAME,
     DROPPED,
@@ -22,6 +24,7 @@ from baton.core.read.places import (
     SHOWN,
     SKIPPED,
     Arrival,
+    FailedAttempt,
     Moment,
     Place,
     attempts_view,
@@ -51,21 +54,139 @@ from baton.core.read.story import (
 )
 from baton.errors import NotFound
 
+ITEMS = {"anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in ("WayStep", "OpenNode")]}
 STATES = (*BECAME, READY, RUNNING, HELD, RETRYING, ASKING, WAITING, CHILD, JOINING, UNREACHED)
 MOST_OPEN = 100
 MOST_CAUSES = 20  # of the chain to a cause: the first of them, and the cause itself
 _SAID = 5  # of edges, of causes, or of what a node waits for, in one sentence
 
 
-def way(story: Story, after: int, limit: int, room: int) -> dict[str, Any]:
+class WayStep(View):
+    """A settled round of a node, or a settled item of such a round."""
+
+    node: str
+    iteration: Annotated[list[int], "Round of each enclosing loop, outermost first."]
+    became: Annotated[str, Meta(extra_json_schema={"enum": list(BECAME)})]
+    version: Annotated[Version, "Version of the log entry that records the result."]
+    at: Time
+    by: Annotated[
+        list[str],
+        "Nodes whose live edges led to this round. An empty string stands for the start of the saga.",
+    ]
+    way: Annotated[str, "Choice of the node's loop and branch, as in the log."]
+    to: Annotated[list[str], "Rounds of nodes that the live edges lead to, as NODE or NODE@ROUND."]
+    not_to: Annotated[list[str], "Nodes that the saga does not continue with."]
+    text: Annotated[
+        str,
+        "Explanation as text: the turn or call of an agent, the path taken, or the reason why the node did not run.",
+    ]
+    item: Annotated[str | UnsetType, ITEM] = UNSET
+    child: Annotated[str | UnsetType, "Saga that the node has started, if any."] = UNSET
+
+
+class OpenNode(View):
+    """A round of a node that is not settled."""
+
+    node: str
+    iteration: list[int]
+    state: Annotated[str, Meta(extra_json_schema={"enum": list(STATES)})]
+    text: Annotated[str, "Current activity as text."]
+    item: Annotated[str | UnsetType, ITEM] = UNSET
+    child: Annotated[str | UnsetType, "Saga that the node has started."] = UNSET
+
+
+class _AboutSaga(View):
+    saga: str
+    workflow: str
+    status: Status
+    version: Annotated[Version, "Version of the saga's log that this answer reflects."]
+    branch: Annotated[
+        Count, "Number of the branch. The answer excludes entries of earlier branches after the fork."
+    ]
+
+
+class Way(_AboutSaga):
+    """The path that a saga took."""
+
+    start: Annotated[str | None, "Event that started the saga, as text. Only on the first page."]
+    steps: Annotated[list[WayStep], "Settled rounds, in the order of settlement."]
+    open: Annotated[Annotated[list[OpenNode], Meta(max_length=100)], "Open rounds. Only on the last page."]
+    end: Annotated[str | None, "End of the saga, reached or in progress, as text. Only on the last page."]
+    next: Annotated[int | None, "Value of `after` for the next page. Null on the last page."]
+
+
+class ExplainedEdge(View):
+    """State of an edge into the node."""
+
+    from_: Annotated[str, "Node that the edge comes from. An empty string stands for the start of the saga."]
+    alive: Annotated[bool | None, "True if the saga took this edge. Null if that is not decided."]
+    late: Annotated[bool, "True if the edge was decided after the node's join was complete."]
+    version: int | None
+    at: Time | None
+    text: str
+
+
+class Reason(View):
+    """One step back to a cause."""
+
+    node: Annotated[str, "Name of the node. Empty for the saga as a whole."]
+    iteration: list[int]
+    version: int | None
+    at: Time | None
+    text: str
+
+
+class ExplainedRound(View):
+    """Result of one round of a node, and its causes."""
+
+    iteration: list[int]
+    state: Annotated[str, Meta(extra_json_schema={"enum": list(STATES)})]
+    version: Annotated[int | None, "Version of the log entry that settled the round."]
+    at: Time | None
+    text: Annotated[str, "Complete explanation as text."]
+    edges: list[ExplainedEdge]
+    attempts: Annotated[
+        Annotated[list[FailedAttempt], Meta(max_length=50)],
+        "Failed attempts before the last. Contains the first and last of them if there are more than 50.",
+    ]
+    items: Annotated[
+        Annotated[list[Any], Meta(max_length=50, extra_json_schema={"items": ITEMS})],
+        "Turns and calls of an agent. Contains the first and last of them if there are more than 50.",
+    ]
+    causes: Annotated[
+        list[Reason],
+        "Reasons why the node did not run, from its own edges back to the cause, along the shortest path.",
+    ]
+    causes_left_out: Annotated[Count, "Number of causes omitted before the last."]
+    waits_for: Annotated[
+        Annotated[list[OpenNode], Meta(max_length=100)], "Open rounds that this round waits for."
+    ]
+    way: str
+    to: list[str]
+    not_to: list[str]
+
+
+class Explanation(_AboutSaga):
+    """Explanation of why a node ran or did not run."""
+
+    node: str
+    kind: str
+    iterations: Annotated[
+        list[ExplainedRound],
+        "Rounds of the node that its loops have reached. A node outside of loops has one.",
+    ]
+    left_out: Annotated[Count, "Number of earlier rounds omitted from the answer."]
+
+
+def way(story: Story, after: int, limit: int, room: int, **about: Any) -> Way:
     """Return the path: slots in the order in which they were settled, by entries above `after`.
 
     A page has about `limit` slots, all slots of each of its entries, and at most `room` bytes after its first
     entry. `next` continues it.
     """
     reasons = Reasons(story)
-    start = {"start": f"by {outside_event_in_words(story.sent)}" if story.sent and not after else None}
-    steps: list[dict[str, Any]] = []
+    start = f"by {outside_event_in_words(story.sent)}" if story.sent and not after else None
+    steps: list[WayStep] = []
     for slot in story.ended:
         place = story.places[slot]
         version = end_of(place).when.version
@@ -73,20 +194,21 @@ def way(story: Story, after: int, limit: int, room: int) -> dict[str, Any]:
             continue
         step = _step(reasons, story, place)
         room -= _size(step)
-        if steps and version > steps[-1]["version"] and (len(steps) >= limit or room < 0):
-            return {**start, "steps": steps, "open": [], "end": None, "next": steps[-1]["version"]}
+        if steps and version > steps[-1].version and (len(steps) >= limit or room < 0):
+            return Way(**about, start=start, steps=steps, open=[], end=None, next=steps[-1].version)
         steps.append(step)
     end = reasons.stopped()
     places = story.places.values() if story.end is None else ()
     is_left = story.undoing is not None  # nothing else goes on then
     open_ones = [place for place in places if place.end is None and (is_undo(place.slot) or not is_left)]
-    return {
-        **start,
-        "steps": steps,
-        "open": [_open(reasons, place) for place in open_ones[:MOST_OPEN]],
-        "end": end.text if end else None,
-        "next": None,
-    }
+    return Way(
+        **about,
+        start=start,
+        steps=steps,
+        open=[_open(reasons, place) for place in open_ones[:MOST_OPEN]],
+        end=end.text if end else None,
+        next=None,
+    )
 
 
 def has_page(story: Story, after: int, limit: int) -> bool:
@@ -103,32 +225,39 @@ def has_page(story: Story, after: int, limit: int) -> bool:
     return len(known) > limit and known[0] > known[-limit]
 
 
-def explain(story: Story, name: str, room: int) -> dict[str, Any]:
+def explain(story: Story, name: str, room: int, **about: Any) -> Explanation:
     """Return the reasons why a node ran or did not run, for each of its possible iterations.
 
-    The last iterations if all take more than `room` bytes. Raises `NotFound` with the nearest name.
+    The last iterations if all take more than `room` bytes. `about`: fields about the saga. Raises `NotFound`
+    with the nearest name.
     """
+    shown = rounds_of(story, name, room)
+    return Explanation(
+        **about,
+        node=name,
+        kind=story.program.nodes[name].kind,
+        iterations=shown,
+        left_out=len(_iterations(story, name)) - len(shown),
+    )
+
+
+def rounds_of(story: Story, name: str, room: int) -> list[ExplainedRound]:
+    """Return the last rounds of a node, at most `room` bytes of them, but one at least. Raises `NotFound`."""
     nodes = story.program.nodes
     if name not in nodes:
         hint = nearest(name[:100], nodes)
         said = f"the workflow has no node `{name[:100]}`"
         raise NotFound(with_hint(said, hint) if hint else said)
     reasons = Reasons(story)
-    iterations = _iterations(story, name)
-    shown: list[dict[str, Any]] = []
-    for iteration in reversed(iterations):
+    shown: list[ExplainedRound] = []
+    for iteration in reversed(_iterations(story, name)):
         answer = _why(reasons, story, name, iteration)
         room -= _size(answer)
         if shown and room < 0:
             break
         shown.append(answer)
     shown.reverse()
-    return {
-        "node": name,
-        "kind": nodes[name].kind,
-        "iterations": shown,
-        "left_out": len(iterations) - len(shown),
-    }
+    return shown
 
 
 def _size(value: Any) -> int:
@@ -152,7 +281,7 @@ def _iterations(story: Story, name: str) -> list[tuple[int, ...]]:
 # ---- the path of a saga
 
 
-def _step(reasons: Reasons, story: Story, place: Place) -> dict[str, Any]:
+def _step(reasons: Reasons, story: Story, place: Place) -> WayStep:
     end = end_of(place)
     if end.became in (SKIPPED, DROPPED):
         causes = reasons.direct(place)
@@ -164,36 +293,36 @@ def _step(reasons: Reasons, story: Story, place: Place) -> dict[str, Any]:
         )
     if place.label:
         text = f"{place.label}: {text}" if text else place.label
-    return {
-        "node": place.node,
-        "iteration": list(place.iteration),
-        **({"item": place.item} if place.item else {}),
-        "became": end.became,
-        "version": end.when.version,
-        "at": iso(end.when.at),
-        "by": [] if place.item else [arrival.src for arrival in _alive(place)],
-        "way": end.way,
-        "to": list(end.to),
-        "not_to": list(end.not_to),
-        "text": text,
-        **_child(place),
-    }
+    return WayStep(
+        node=place.node,
+        iteration=list(place.iteration),
+        item=place.item or UNSET,
+        became=end.became,
+        version=end.when.version,
+        at=iso(end.when.at),
+        by=[] if place.item else [arrival.src for arrival in _alive(place)],
+        way=end.way,
+        to=list(end.to),
+        not_to=list(end.not_to),
+        text=text,
+        child=_child(place),
+    )
 
 
-def _open(reasons: Reasons, place: Place) -> dict[str, Any]:
-    return {
-        "node": place.node,
-        "iteration": list(place.iteration),
-        **({"item": place.item} if place.item else {}),
-        "state": reasons.state(place),
-        "text": f"{place.name} {reasons.doing(place)}",
-        **_child(place),
-    }
+def _open(reasons: Reasons, place: Place) -> OpenNode:
+    return OpenNode(
+        node=place.node,
+        iteration=list(place.iteration),
+        item=place.item or UNSET,
+        state=reasons.state(place),
+        text=f"{place.name} {reasons.doing(place)}",
+        child=_child(place),
+    )
 
 
-def _child(place: Place) -> dict[str, Any]:
-    """Return the child saga that the slot has started, as the field `child`; empty if it has none."""
-    return {"child": place.opened.child} if place.opened is not None and place.opened.child else {}
+def _child(place: Place) -> str | UnsetType:
+    """Return the child saga that the slot has started, if any."""
+    return place.opened.child or UNSET if place.opened is not None else UNSET
 
 
 def _alive(place: Place) -> list[Arrival]:
@@ -213,7 +342,7 @@ def _onward(story: Story, place: Place) -> str:
 # ---- why
 
 
-def _why(reasons: Reasons, story: Story, name: str, iteration: tuple[int, ...]) -> dict[str, Any]:
+def _why(reasons: Reasons, story: Story, name: str, iteration: tuple[int, ...]) -> ExplainedRound:
     """Explain one iteration of a node."""
     place = story.places.get(slot_of(name, iteration)) or Place(name, iteration)
     end = place.end
@@ -228,24 +357,24 @@ def _why(reasons: Reasons, story: Story, name: str, iteration: tuple[int, ...]) 
     else:
         state, text = end.became, _reached(story, place)
     shown = _some(causes)
-    return {
-        "iteration": list(iteration),
-        "state": state,
+    return ExplainedRound(
+        iteration=list(iteration),
+        state=state,
         **_moment(end.when if end else None),
-        "text": text,
-        "edges": _edges(reasons, story, place),
-        "attempts": attempts_view(place),
-        "items": _items(reasons, story, place),
-        "causes": [_cause(cause) for cause in shown],
-        "causes_left_out": len(causes) - len(shown),
-        "waits_for": [_open(reasons, other) for other in waits[:MOST_OPEN]],
-        "way": end.way if end else "",
-        "to": list(end.to) if end else [],
-        "not_to": list(end.not_to) if end else [],
-    }
+        text=text,
+        edges=_edges(reasons, story, place),
+        attempts=attempts_view(place),
+        items=_items(reasons, story, place),
+        causes=[_cause(cause) for cause in shown],
+        causes_left_out=len(causes) - len(shown),
+        waits_for=[_open(reasons, other) for other in waits[:MOST_OPEN]],
+        way=end.way if end else "",
+        to=list(end.to) if end else [],
+        not_to=list(end.not_to) if end else [],
+    )
 
 
-def _items(reasons: Reasons, story: Story, place: Place) -> list[dict[str, Any]]:
+def _items(reasons: Reasons, story: Story, place: Place) -> list[WayStep | OpenNode]:
     """Return the items of a node one by one; of more than `SHOWN`, the first and the last."""
     found = list(story.items.get(place.slot, ()))
     if len(found) > SHOWN:
@@ -263,7 +392,7 @@ def _unfinished(reasons: Reasons, place: Place, state: str) -> tuple[str, Sequen
     if state not in (JOINING, UNREACHED):
         return text, (), []
     waits = reasons.held_up_by(place)
-    return "; ".join([text, *(_open(reasons, other)["text"] for other in waits[:_SAID])]), (), waits
+    return "; ".join([text, *(_open(reasons, other).text for other in waits[:_SAID])]), (), waits
 
 
 def _reached(story: Story, place: Place) -> str:
@@ -306,7 +435,7 @@ def _edge(story: Story, arrival: Arrival) -> str:
     return f"reached from `{arrival.cause}`" + (f" ({how})" if how else "")
 
 
-def _edges(reasons: Reasons, story: Story, place: Place) -> list[dict[str, Any]]:
+def _edges(reasons: Reasons, story: Story, place: Place) -> list[ExplainedEdge]:
     """Return the tokens of the edges into the slot. A round after the first has only that of its tail."""
     names = dict.fromkeys(place.arrivals)
     if names.keys().isdisjoint(story.program.index.tails_of.get(place.node, ())):
@@ -318,13 +447,13 @@ def _edges(reasons: Reasons, story: Story, place: Place) -> list[dict[str, Any]]
         if arrival is not None:
             text = _edge(story, arrival) if arrival.alive else reasons.dead(arrival).text
         found.append(
-            {
-                "from": src,
-                "alive": arrival.alive if arrival else None,
-                "late": arrival is not None and arrival.late,
+            ExplainedEdge(
+                from_=src,
+                alive=arrival.alive if arrival else None,
+                late=arrival is not None and arrival.late,
                 **_moment(arrival.when if arrival else None),
-                "text": text,
-            }
+                text=text,
+            )
         )
     return found
 
@@ -366,9 +495,9 @@ def _some(causes: Sequence[Cause], most: int = MOST_CAUSES) -> Sequence[Cause]:
     return causes if len(causes) <= most else [*causes[: most - 1], causes[-1]]
 
 
-def _cause(cause: Cause) -> dict[str, Any]:
+def _cause(cause: Cause) -> Reason:
     slot = Slot.parse(cause.slot)
-    return {"node": slot.node, "iteration": list(slot.iteration), **_moment(cause.when), "text": cause.text}
+    return Reason(node=slot.node, iteration=list(slot.iteration), **_moment(cause.when), text=cause.text)
 
 
 def _moment(when: Moment | None) -> dict[str, Any]:

@@ -6,7 +6,7 @@ story.py gathers them from the log.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Annotated, Any, Protocol, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -24,7 +24,8 @@ from baton.core.log.slots import Slot, owner_of, slot_of
 from baton.core.log.state import UNKNOWN_OUTCOME
 from baton.core.log.undos import undone_item, undone_slot
 from baton.core.money import dollars
-from baton.core.read.views import failure_view, question_view
+from baton.core.read.answers import Asked, AttemptFailure, Count, Time, Version, View
+from baton.core.read.views import of_failure, question_view
 
 RAN, PASSED, WAITED, ANSWERED = "ran", "passed", "waited", "answered"
 SKIPPED, FAILED, DROPPED = "skipped", "failed", "dropped"
@@ -409,6 +410,34 @@ def _undone(story: StoryPlaces, event: ev.UndoStepBegan | ev.ChildUndone | ev.Se
     return story.places.get(undone_slot(event.slot))
 
 
+class Reaction(View):
+    """A reaction to a failure."""
+
+    strategy: str
+    hint: str | None
+    way: str | None
+    policy: Annotated[str | None, "Failover policy that selected the strategy."]
+    why: Annotated[list[str], "Reasons why earlier strategies were not used."]
+    pause_ms: Annotated[Count | None, "For a retry: delay before it, in milliseconds."]
+    next_attempt_at: Time | None
+    question: Asked | None
+    answer: Annotated[
+        str | None, "Answer to the question: retry, use, fail or expired. Null if the question is open."
+    ]
+
+
+class FailedAttempt(AttemptFailure):
+    """A failed attempt that was followed by a further reaction."""
+
+    attempt: Version
+    tool: str
+    version: Annotated[Version, "Version of the log entry that records the failure."]
+    at: Time
+    lasted_ms: int
+    then: list[Reaction]
+    text: Annotated[str, "Complete explanation as text."]
+
+
 SHOWN = 50  # attempts of one round: the first, and the last ones
 _ANSWERS = {
     TRY_AGAIN: "a person said: try it again",
@@ -418,7 +447,7 @@ _ANSWERS = {
 }
 
 
-def attempts_view(place: Place) -> list[dict[str, Any]]:
+def attempts_view(place: Place) -> list[FailedAttempt]:
     """Return the attempts of a slot, in their order; of very many, the first and the last ones."""
     shown = place.attempts
     if len(shown) > SHOWN:
@@ -426,32 +455,32 @@ def attempts_view(place: Place) -> list[dict[str, Any]]:
     return [_attempt_view(attempt) for attempt in shown]
 
 
-def _attempt_view(attempt: Attempt) -> dict[str, Any]:
-    return {
-        "attempt": attempt.number,
-        "tool": attempt.tool,
-        "version": attempt.when.version,
-        "at": iso(attempt.when.at),
-        "lasted_ms": attempt.lasted,
-        **failure_view(attempt.failure),
-        "then": [_reaction_view(attempt, chosen) for chosen in attempt.then],
-        "text": "; ".join([_failed(attempt), *(_done(attempt, chosen) for chosen in attempt.then)]),
-    }
+def _attempt_view(attempt: Attempt) -> FailedAttempt:
+    return FailedAttempt(
+        attempt=attempt.number,
+        tool=attempt.tool,
+        version=attempt.when.version,
+        at=iso(attempt.when.at),
+        lasted_ms=attempt.lasted,
+        **of_failure(attempt.failure),
+        then=[_reaction_view(attempt, chosen) for chosen in attempt.then],
+        text="; ".join([_failed(attempt), *(_done(attempt, chosen) for chosen in attempt.then)]),
+    )
 
 
-def _reaction_view(attempt: Attempt, chosen: ev.StrategyChosen) -> dict[str, Any]:
+def _reaction_view(attempt: Attempt, chosen: ev.StrategyChosen) -> Reaction:
     answer = attempt.answers.get(chosen.ask.id) if chosen.ask is not None else None
-    return {
-        "strategy": chosen.strategy,
-        "hint": chosen.hint or None,
-        "way": chosen.way.name if chosen.way is not None else None,
-        "policy": chosen.policy or None,
-        "why": list(chosen.why),
-        "pause_ms": pause_of(chosen),
-        "next_attempt_at": iso(chosen.due_at) if chosen.due_at else None,
-        "question": question_view(chosen.node, chosen.iteration, chosen.ask) if chosen.ask is not None else None,
-        "answer": answer.action if answer is not None else None,
-    }  # fmt: skip
+    return Reaction(
+        strategy=chosen.strategy,
+        hint=chosen.hint or None,
+        way=chosen.way.name if chosen.way is not None else None,
+        policy=chosen.policy or None,
+        why=list(chosen.why),
+        pause_ms=pause_of(chosen),
+        next_attempt_at=iso(chosen.due_at) if chosen.due_at else None,
+        question=question_view(chosen.node, chosen.iteration, chosen.ask) if chosen.ask is not None else None,
+        answer=answer.action if answer is not None else None,
+    )
 
 
 def pause_of(chosen: ev.StrategyChosen) -> int | None:

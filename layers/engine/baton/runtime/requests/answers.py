@@ -6,10 +6,10 @@ import hmac
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import msgspec
-from msgspec import structs
+from msgspec import Meta, structs
 
 from baton.core.expressions import iso
 from baton.core.log.events import Ask, Event, SignalReceived
@@ -35,6 +35,7 @@ from baton.core.log.questions import (
 )
 from baton.core.log.slots import Slot
 from baton.core.log.state import ANSWER, State
+from baton.core.read.answers import Cursor, Severity, Time, View
 from baton.errors import (
     Forbidden,
     InvalidInput,
@@ -45,7 +46,8 @@ from baton.errors import (
     StoreUnavailable,
     TooLarge,
 )
-from baton.ports import Clock, Incident, Incidents
+from baton.ports import Clock, Incidents
+from baton.ports import Incident as IncidentRecord
 from baton.runtime.engine.request import Caller, Opened, Request, foreign_cursor, read_cursor, write_cursor
 from baton.runtime.invocation.context import StoreRetrier
 from baton.runtime.people.links import LASTS_MS, Confirmation, claims_of, seal_of
@@ -54,6 +56,34 @@ INCIDENT_ID = r"i[0-9a-f]{24}"
 INCIDENT_STATUSES = ("open", "unacknowledged", "resolved")
 MOST_NOTE = 500  # characters
 _TRIES = 8  # at an incident that others acknowledge at the same time
+
+
+class Incident(View):
+    """A problem that requires a person. The incident is resolved when a person decides about its saga."""
+
+    id: str
+    status: Annotated[str, Meta(extra_json_schema={"enum": ["open", "resolved"]})]
+    saga: str
+    node: str | None
+    code: str
+    message: str
+    severity: Severity
+    opened_at: Time
+    resolved_at: Time | None
+    resolved_by: Annotated[
+        str | None,
+        "User whose action resolved the incident: an answer, resume, cancel, fork, or an explicit resolve.",
+    ]
+    acknowledged_at: Annotated[Time | None, "Time when a person last acknowledged the incident."]
+    acknowledged_by: str | None
+    note: Annotated[str | None, "Note of the person who acknowledged the incident."]
+
+
+class IncidentPage(View):
+    """A page of incidents, newest first."""
+
+    incidents: list[Incident]
+    next: Cursor
 
 
 class IncidentService:
@@ -68,7 +98,7 @@ class IncidentService:
         self._tenant = tenant
         self._by = by
 
-    async def page(self, status: str, limit: int, cursor: str) -> dict[str, Any]:
+    async def page(self, status: str, limit: int, cursor: str) -> IncidentPage:
         """Return the next incidents, the newest first. A page may be short and yet not be the last."""
         after = read_cursor(cursor).decode(errors="replace") if cursor else ""
         if cursor and not re.fullmatch(INCIDENT_ID, after):
@@ -77,13 +107,13 @@ class IncidentService:
             self._incidents.listed, self._tenant, status=status, limit=limit, after=after
         )
         rows = [incident_view(incident) for incident in found]
-        return {"incidents": rows, "next": write_cursor(last.encode()) if last else None}
+        return IncidentPage(incidents=rows, next=write_cursor(last.encode()) if last else None)
 
-    async def show(self, id: str) -> dict[str, Any]:
+    async def show(self, id: str) -> Incident:
         """Return an incident. Raises `NotFound`."""
         return _view_of(id, await self._call(self._incidents.find, self._tenant, id))
 
-    async def acknowledge(self, id: str, note: str) -> dict[str, Any]:
+    async def acknowledge(self, id: str, note: str) -> Incident:
         """Record that the caller has the incident. The last one counts, and the same again changes nothing.
         Raises `NotFound`, and `NotAllowedNow` for one that is resolved.
         """
@@ -99,7 +129,7 @@ class IncidentService:
             seen = found.acked
         raise StoreUnavailable(f"the incident {id} was acknowledged {_TRIES} times meanwhile")
 
-    async def resolve(self, id: str) -> dict[str, Any]:
+    async def resolve(self, id: str) -> Incident:
         """Record that the caller has done something about the incident. Repeated, a no-op.
         Raises `NotFound`.
         """
@@ -116,29 +146,29 @@ class IncidentService:
             await self._call(self._incidents.resolve, self._tenant, incident, self._by, self._clock.now())
 
 
-def _view_of(id: str, found: Incident | None) -> dict[str, Any]:
+def _view_of(id: str, found: IncidentRecord | None) -> Incident:
     if found is None:
         raise NotFound(f"there is no incident `{id}`")
     return incident_view(found)
 
 
-def incident_view(incident: Incident) -> dict[str, Any]:
-    """Return an incident as JSON."""
-    return {
-        "id": incident.id,
-        "status": "resolved" if incident.resolved else "open",
-        "saga": incident.saga,
-        "node": incident.node or None,
-        "code": incident.code,
-        "message": incident.message,
-        "severity": incident.severity,
-        "opened_at": iso(incident.opened),
-        "resolved_at": iso(incident.resolved) if incident.resolved else None,
-        "resolved_by": incident.by or None,
-        "acknowledged_at": iso(incident.acked) if incident.acked else None,
-        "acknowledged_by": incident.holder or None,
-        "note": incident.note or None,
-    }
+def incident_view(incident: IncidentRecord) -> Incident:
+    """Return an incident with those who resolved and acknowledged it."""
+    return Incident(
+        id=incident.id,
+        status="resolved" if incident.resolved else "open",
+        saga=incident.saga,
+        node=incident.node or None,
+        code=incident.code,
+        message=incident.message,
+        severity=incident.severity,
+        opened_at=iso(incident.opened),
+        resolved_at=iso(incident.resolved) if incident.resolved else None,
+        resolved_by=incident.by or None,
+        acknowledged_at=iso(incident.acked) if incident.acked else None,
+        acknowledged_by=incident.holder or None,
+        note=incident.note or None,
+    )
 
 
 Check = Callable[[State, Ask, int], None]

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from baton.core.limits import DAY_MS
 from baton.core.log.codec import decode_entry
 from baton.core.log.state import LISTS, status_of
 from baton.core.money import MICRO
-from baton.core.read.costs import BillingSettings, ModelCosts, cost_view
+from baton.core.read.costs import BillingSettings, Cost, CostPage, ModelCosts, cost_view
 from baton.core.read.day_costs import DayCosts
 from baton.core.read.usage import Claims, Ledger, fork_of
 from baton.errors import NotFound, TooLarge, Unreadable, UserError
@@ -29,7 +30,7 @@ PAGE = 200  # entries read at once, so that a long log is never in memory as a w
 
 async def saga_cost(
     log: Log, call: StoreRetrier, clock: Clock, opened: Opened, deployment: BillingSettings
-) -> dict[str, Any]:
+) -> Cost:
     """Return the answer of `GET /sagas/{id}/cost`, computed from the log. See `Ledger`. See `Ledger`.
 
     The log of a saga that was forked is read twice: first for where.
@@ -164,9 +165,16 @@ def _read(cursor: str, named: str, parts: int, within: tuple[int, int]) -> tuple
     return found.part, found.place
 
 
-def costs_page(day: str, by: str, sums: DayCosts, looked: int, cursor: str | None) -> dict[str, Any]:
+def costs_page(
+    day: str,
+    by: str,
+    sums: DayCosts,
+    looked: int,
+    cursor: str | None,
+    left_out: list[str] | UnsetType = UNSET,
+) -> CostPage:
     """Return a page of `GET /costs`."""
-    return {"day": day, "by": by, "costs": sums.rows(), "looked_at": looked, "next": cursor}
+    return CostPage(day=day, by=by, costs=sums.rows(), looked_at=looked, next=cursor, left_out=left_out)
 
 
 MOST: Final = 50
@@ -195,7 +203,7 @@ async def aws_costs(
         except (NotFound, TooLarge, Unreadable):
             left_out.append(row.id)
         else:
-            sums.add(row.workflow, row.user, {"": (0, 0, found["usd"]["aws"] * MICRO)})
+            sums.add(row.workflow, row.user, {"": (0, 0, found.usd.aws * MICRO)})
 
     for first in range(0, len(rows), _AWS_AT_ONCE):
         await asyncio.gather(*(add(row) for row in rows[first : first + _AWS_AT_ONCE]))

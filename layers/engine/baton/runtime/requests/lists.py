@@ -6,15 +6,17 @@ import asyncio
 import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from baton.core.expressions import iso, nearest, with_hint
 from baton.core.failures.strategies.base import ON_CALL
 from baton.core.log.questions import OPERATORS, open_questions
 from baton.core.log.records import Shown
 from baton.core.log.state import LISTS, State
+from baton.core.read.answers import AskedFor, Cursor, Severity, Status, Time, Type, View
 from baton.core.read.views import asked_for
 from baton.errors import UserError
 from baton.ports import Clock, Listed, Log, Place, QuestionRow, Questions, Spot
@@ -51,6 +53,32 @@ class _Cursor(msgspec.Struct, frozen=True, array_like=True):
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(_Cursor).decode
+
+
+class SagaRow(View):
+    """A saga in a list. The values are those of the saga's last release by a worker; a saga that a worker
+    holds appears with the values from before the worker took it.
+    """
+
+    id: str
+    workflow: str
+    status: Status
+    user: Annotated[str, "User who started the saga."]
+    labels: dict[str, str]
+    created_at: Time
+    changed_at: Annotated[
+        Time,
+        "Time when the saga last began to run, began to wait, or ended. A change from one kind of waiting to another does not count.",
+    ]
+
+
+class SagaPage(View):
+    """A page of sagas, ordered by latest change first. Sagas that start or change while a client reads pages
+    do not appear on later pages.
+    """
+
+    sagas: list[SagaRow]
+    next: Cursor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +198,42 @@ def _after(done: _Read, rows: Sequence[Listed], place: Place | None, shown: Sequ
     return _Read(shown[-1].place) if shown else done
 
 
+class Audience(View):
+    """Audience of a question, in addition to operators. `on_call` means operators only and has no name."""
+
+    kind: Annotated[str, Meta(extra_json_schema={"enum": ["user", "group", "role", "on_call"]})]
+    name: str | None
+
+
+class ListedQuestion(View):
+    """An open question in a list. `GET /sagas/{saga}` returns the complete question with its schema."""
+
+    saga: str
+    workflow: str
+    id: str
+    type: Type
+    asked_for: AskedFor
+    title: Annotated[str | None, "Title of the question. A long title is truncated."]
+    message: Annotated[str, "Text of the question. A long text is truncated."]
+    for_: Audience
+    options: Annotated[list[str], "Actions that an answer can name. A long list is truncated."]
+    asked_at: Time | None
+    expires_at: Annotated[Time | None, "Time when the question expires. Null if it does not expire."]
+    risk: Severity | None
+    told: Annotated[
+        bool,
+        "True if the audience was notified. The number of notifications that a person receives at once is limited.",
+    ]
+    answer_at: Annotated[str, "Path for the answer. Send it with POST."]
+
+
+class QuestionPage(View):
+    """A page of open questions, ordered by expiry, earliest first."""
+
+    questions: list[ListedQuestion]
+    next: Cursor
+
+
 _OF_QUESTIONS = ("answer", OPERATORS)  # the roles that a question can be for
 
 # A cursor comes from outside, and a store has no patience with a place that cannot be.
@@ -213,7 +277,7 @@ class Inboxes:
         self._tenant = caller.tenant
         self._of = inboxes_of(caller)
 
-    async def page(self, limit: int, cursor: str) -> tuple[list[dict[str, Any]], str | None]:
+    async def page(self, limit: int, cursor: str) -> QuestionPage:
         """Return the next questions, sorted by expiry, and the cursor of the page after (None: no more)."""
         before = self._before(cursor)
         pages = await asyncio.gather(*map(self._read, self._of, before, [limit] * len(before)))
@@ -229,10 +293,9 @@ class Inboxes:
         # One that moved to another of the caller's inboxes just now may be in both.
         views = {(row.saga, row.ask): row_view(row) for _, row in shown}
         if all(read.ended for read in after):
-            return list(views.values()), None
-        return list(views.values()), write_cursor(
-            _encode_question_cursor(_QuestionCursor(self._fingerprint, after))
-        )
+            return QuestionPage(questions=list(views.values()), next=None)
+        place = write_cursor(_encode_question_cursor(_QuestionCursor(self._fingerprint, after)))
+        return QuestionPage(questions=list(views.values()), next=place)
 
     async def _read(
         self, audience: str, read: _QuestionRead, limit: int
@@ -265,29 +328,29 @@ def _question_after(
     return _QuestionRead(shown[-1].spot) if shown else read
 
 
-def of_saga(state: State, now: int, limit: int) -> list[dict[str, Any]]:
+def of_saga(state: State, now: int, limit: int) -> list[ListedQuestion]:
     """Return the views of the open questions of one saga, as its log has them."""
     rows, unknown = state.outbox.rows, Shown()
     found = [row_of(state, ask, told=rows.get(ask.id, unknown).told) for _, ask in open_questions(state)]
     return [row_view(row) for row in sorted(found, key=lambda row: row.spot) if row.spot[0] > now][:limit]
 
 
-def row_view(row: QuestionRow) -> dict[str, Any]:
-    """Return a question of a list as JSON."""
+def row_view(row: QuestionRow) -> ListedQuestion:
+    """Return a question of a list."""
     kind, _, name = row.to.partition(":")
-    return {
-        "saga": row.saga,
-        "workflow": row.workflow,
-        "id": row.ask,
-        "type": row.type,
-        "asked_for": asked_for(row.type, row.kind),
-        "title": row.title or None,
-        "message": row.message,
-        "for": {"kind": kind, "name": name or None},
-        "options": list(row.actions),
-        "risk": row.risk or None,
-        "asked_at": iso(row.asked_at) if row.asked_at else None,
-        "expires_at": iso(row.expires_at) if row.expires_at else None,
-        "told": row.told,
-        "answer_at": f"/sagas/{row.saga}/answer",
-    }
+    return ListedQuestion(
+        saga=row.saga,
+        workflow=row.workflow,
+        id=row.ask,
+        type=row.type,
+        asked_for=asked_for(row.type, row.kind),
+        title=row.title or None,
+        message=row.message,
+        for_=Audience(kind=kind, name=name or None),
+        options=list(row.actions),
+        risk=row.risk or None,
+        asked_at=iso(row.asked_at) if row.asked_at else None,
+        expires_at=iso(row.expires_at) if row.expires_at else None,
+        told=row.told,
+        answer_at=f"/sagas/{row.saga}/answer",
+    )

@@ -9,17 +9,20 @@ from functools import partial
 from typing import Annotated, Any, Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from baton.core.decide.spending import day_of, day_text
 from baton.core.expressions import iso
-from baton.core.failures.breakers import OPEN, Breaker, forced_open, name_problem, reset
+from baton.core.failures.breakers import OPEN, forced_open, name_problem, reset
+from baton.core.failures.breakers import Breaker as BreakerRecord
 from baton.core.letters import (
     DISCARDED,
+    LETTER_STATUSES,
     MESSAGE,
     PENDING,
     REDRIVEN,
     REDRIVES,
+    SOURCES,
     Letter,
     discard_letter,
     redriven,
@@ -27,12 +30,56 @@ from baton.core.letters import (
 from baton.core.log.state import LISTS
 from baton.core.money import UserRule, blocked_rule, limited_rule, unblocked_rule
 from baton.core.outside import is_user
-from baton.core.read.costs import user_view
+from baton.core.read.answers import Count, Cursor, Time, Version, View
+from baton.core.read.costs import User, UserPage, user_view
 from baton.errors import NotAllowedNow, NotFound, StoreUnavailable, Unreadable, UserError
 from baton.ports import WORK, Account, Listed, Wake
 from baton.ports.operators import Breakers, letter_ref
 from baton.runtime.engine.request import SAGA_ID, Request, foreign_cursor, read_cursor, write_cursor
 from baton.runtime.requests.costs import GROUPS, rows_of_day
+
+_Word = Annotated[str, Meta(extra_json_schema={"enum": ["closed", "open", "half_open"]})]
+
+
+class BreakerFailure(View):
+    """Failures of a target that one worker reported together."""
+
+    code: str
+    count: Version
+    calls: Annotated[Version, "Number of calls, including the failed ones."]
+    at: Time
+
+
+class BreakerTransition(View):
+    """A change of a circuit breaker's state, and its cause."""
+
+    to: _Word
+    at: Time
+    why: str
+    by: Annotated[str, "Operator or worker who caused the change."]
+
+
+class Breaker(View):
+    """The circuit breaker of a target."""
+
+    name: str
+    state: _Word
+    since: Annotated[Time | None, "Time when the breaker entered this state. Null if it never opened."]
+    next_probe_at: Annotated[
+        Time | None,
+        "For an open breaker: time when it lets a probe through. Null if only an operator can close it.",
+    ]
+    opened: Annotated[Count, "Number of times the breaker has opened since it was last closed."]
+    probes: Annotated[Count, "Number of probes in progress."]
+    failures: Annotated[list[BreakerFailure], "Most recent failures, newest first."]
+    transitions: Annotated[list[BreakerTransition], "Most recent transitions, newest first."]
+
+
+class BreakerPage(View):
+    """A page of circuit breakers with recorded state, ordered by name."""
+
+    breakers: list[Breaker]
+    next: Cursor
 
 
 class BreakerService:
@@ -43,7 +90,7 @@ class BreakerService:
         self._tenant, self._by = request.caller.tenant, request.caller.by
         self._breakers: Breakers = request.engine.store.breakers
 
-    async def page(self, limit: int, cursor: str) -> dict[str, Any]:
+    async def page(self, limit: int, cursor: str) -> BreakerPage:
         """Return the next breakers, by their names."""
         try:
             after = read_cursor(cursor).decode() if cursor else ""
@@ -53,35 +100,37 @@ class BreakerService:
             raise foreign_cursor()
         found = await self._call(self._breakers.all, self._tenant, after, limit)
         last = found[-1][0] if len(found) == limit else ""
-        return {
-            "breakers": [breaker_view(name, there) for name, there in found],
-            "next": write_cursor(last.encode()) if last else None,
-        }
+        return BreakerPage(
+            breakers=[breaker_view(name, there) for name, there in found],
+            next=write_cursor(last.encode()) if last else None,
+        )
 
-    async def show(self, name: str) -> dict[str, Any]:
+    async def show(self, name: str) -> Breaker:
         """Return a breaker. Raises `NotFound`."""
         there = await self._call(self._breakers.read_breaker, self._tenant, name)
         if there is None:
             raise NotFound(f"nothing is known of a breaker `{name}`: no call with it has failed for 30 days")
         return breaker_view(name, there)
 
-    async def open(self, name: str, for_ms: int) -> dict[str, Any]:
+    async def open(self, name: str, for_ms: int) -> Breaker:
         """Open a breaker for so many ms, or (0) until it is reset; also one without a record."""
         now = self._clock.now()
         return await self._change(
-            name, Breaker(), lambda there: forced_open(there, self._by, now + for_ms if for_ms else 0, now)
+            name,
+            BreakerRecord(),
+            lambda there: forced_open(there, self._by, now + for_ms if for_ms else 0, now),
         )
 
-    async def reset(self, name: str) -> dict[str, Any]:
+    async def reset(self, name: str) -> Breaker:
         """Let calls through. Raises `NotFound`."""
         await self.show(name)
         return await self._change(name, None, lambda there: reset(there, self._by, self._clock.now()))
 
     async def _change(
-        self, name: str, seen: Breaker | None, change: Callable[[Breaker], Breaker]
-    ) -> dict[str, Any]:
+        self, name: str, seen: BreakerRecord | None, change: Callable[[BreakerRecord], BreakerRecord]
+    ) -> Breaker:
         """Write a change of a breaker, again until no other writer comes between."""
-        there = seen or Breaker()
+        there = seen or BreakerRecord()
         while True:
             after = change(there)
             refused = await self._call(
@@ -92,25 +141,25 @@ class BreakerService:
             there = refused
 
 
-def breaker_view(name: str, there: Breaker) -> dict[str, Any]:
-    """Return a breaker as JSON."""
+def breaker_view(name: str, there: BreakerRecord) -> Breaker:
+    """Return a breaker with its last failures and transitions."""
     probe = there.until if there.state == OPEN else 0
-    return {
-        "name": name,
-        "state": there.state,
-        "since": iso(there.since) if there.since else None,
-        "next_probe_at": iso(probe) if probe else None,
-        "opened": there.rounds,
-        "probes": len(there.probes),
-        "failures": [
-            {"code": one.code, "count": one.count, "calls": one.calls, "at": iso(one.at)}
+    return Breaker(
+        name=name,
+        state=there.state,
+        since=iso(there.since) if there.since else None,
+        next_probe_at=iso(probe) if probe else None,
+        opened=there.rounds,
+        probes=len(there.probes),
+        failures=[
+            BreakerFailure(code=one.code, count=one.count, calls=one.calls, at=iso(one.at))
             for one in reversed(there.failed)
         ],
-        "transitions": [
-            {"to": move.to, "at": iso(move.at), "why": move.why, "by": move.by}
+        transitions=[
+            BreakerTransition(to=move.to, at=iso(move.at), why=move.why, by=move.by)
             for move in reversed(there.moves)
         ],
-    }
+    )
 
 
 LETTER_ID = rf"({SAGA_ID}|{MESSAGE}[A-Za-z0-9-]{{1,100}})"
@@ -138,6 +187,71 @@ class LetterFilter(Struct, frozen=True):
         return is_said and self.saga in ("", letter.saga) and self.node in ("", letter.node)
 
 
+class DeadLetter(View):
+    """A message that could not be delivered or a log entry that could not be read. It belongs to a saga, or
+    to no saga if the message names none.
+    """
+
+    id: Annotated[str, "Identifier of the saga. `message~…` if the message names no saga."]
+    status: Annotated[str, Meta(extra_json_schema={"enum": list(LETTER_STATUSES)})]
+    saga: str | None
+    node: Annotated[str | None, "Node that the unreadable log entry refers to."]
+    version: Annotated[Version | None, "Version of the unreadable log entry, if an entry is the cause."]
+    code: Annotated[
+        str, Meta(examples=["unreadable_log", "missing_graph", "unknown_entry", "received_too_often"])
+    ]
+    reason: str
+    source: Annotated[
+        Annotated[str, Meta(extra_json_schema={"enum": list(SOURCES)})],
+        "Origin of the messages: wake-up messages, or messages that the relay could not forward.",
+    ]
+    messages: Annotated[Version, "Number of dead messages."]
+    attempts: Annotated[Version, "Number of failed deliveries of these messages."]
+    first_at: Annotated[Time, "Time when the first of the messages was sent."]
+    last_at: Time
+    pending_since: Time | None
+    age_ms: Annotated[Count, "Milliseconds since the first of the messages was sent."]
+    redrives: Count
+    redrives_left: Annotated[Count, "Number of further redrives that do not require `force`."]
+    decided_at: Annotated[Time | None, "Time of the last redrive or discard."]
+    decided_by: str | None
+    why: Annotated[str | None, "Reason of the discard."]
+    expires_at: Time
+    message: Annotated[str, "Newest message. A long message is truncated."]
+
+
+class DeadLetterPage(View):
+    """A page of dead letters, oldest first."""
+
+    dead_letters: list[DeadLetter]
+    next: Cursor
+
+
+class LeftLetter(View):
+    """A dead letter that the request did not change."""
+
+    id: str
+    why: str
+
+
+class RedrivenPage(View):
+    """Result of a redrive of several dead letters. `next` is the cursor of the next part."""
+
+    matched: Count
+    redriven: Count
+    refused: list[LeftLetter]
+    next: Cursor
+
+
+class DiscardedPage(View):
+    """Result of a discard of several dead letters. `next` is the cursor of the next part."""
+
+    matched: Count
+    discarded: Count
+    refused: list[LeftLetter]
+    next: Cursor
+
+
 class LetterService:
     """The dead letters of one tenant, for one request."""
 
@@ -151,7 +265,7 @@ class LetterService:
 
     # -- looking
 
-    async def page(self, wanted: LetterFilter, status: str, limit: int, cursor: str) -> dict[str, Any]:
+    async def page(self, wanted: LetterFilter, status: str, limit: int, cursor: str) -> DeadLetterPage:
         """Return the next letters of a status, the oldest first.
         A page may be short and yet not be the last.
         """
@@ -162,9 +276,11 @@ class LetterService:
             if after is None or len(found) == limit:
                 break
         now = self._clock.now()
-        return {"dead_letters": [letter_view(letter, now) for letter in found], "next": _cursor(after)}
+        return DeadLetterPage(
+            dead_letters=[letter_view(letter, now) for letter in found], next=_cursor(after)
+        )
 
-    async def show(self, id: str) -> dict[str, Any]:
+    async def show(self, id: str) -> DeadLetter:
         """Return a letter. Raises `NotFound`."""
         return letter_view(await self._read(id), self._clock.now())
 
@@ -182,7 +298,7 @@ class LetterService:
 
     # -- deciding
 
-    async def redrive(self, id: str, *, force: bool = False) -> dict[str, Any]:
+    async def redrive(self, id: str, *, force: bool = False) -> DeadLetter:
         """Have a worker look at the letter's saga again.
         Repeated, it changes nothing until the letter dies again.
 
@@ -206,30 +322,30 @@ class LetterService:
 
     async def redrive_all(
         self, wanted: LetterFilter, *, force: bool, dry_run: bool, limit: int, cursor: str
-    ) -> dict[str, Any]:
+    ) -> RedrivenPage:
         """Redrive pending letters, at most `limit`, as far as time allows; `next` continues it.
         `dry_run`: only count them.
         """
-        redrive = partial(self.redrive, force=force)
-        return await self._all(wanted, None if dry_run else redrive, "redriven", limit, cursor)
+        do = None if dry_run else partial(self.redrive, force=force)
+        matched, done, refused, after = await self._all(wanted, do, limit, cursor)
+        return RedrivenPage(matched=matched, redriven=done, refused=refused, next=after)
 
     async def discard_all(
         self, wanted: LetterFilter, why: str, *, dry_run: bool, limit: int, cursor: str
-    ) -> dict[str, Any]:
+    ) -> DiscardedPage:
         """Discard the letters that match, except for those decided on meanwhile."""
-        discard = partial(self.discard, why=why, wanted=wanted)
-        return await self._all(wanted, None if dry_run else discard, "discarded", limit, cursor)
+        do = None if dry_run else partial(self.discard, why=why, wanted=wanted)
+        matched, done, refused, after = await self._all(wanted, do, limit, cursor)
+        return DiscardedPage(matched=matched, discarded=done, refused=refused, next=after)
 
     async def _all(
-        self,
-        wanted: LetterFilter,
-        do: Callable[[str], Awaitable[Any]] | None,
-        done: str,
-        limit: int,
-        cursor: str,
-    ) -> dict[str, Any]:
-        """Apply `do` to the pending letters that match, side by side; None: count them."""
-        matched, refused = 0, list[dict[str, str]]()
+        self, wanted: LetterFilter, do: Callable[[str], Awaitable[Any]] | None, limit: int, cursor: str
+    ) -> tuple[int, int, list[LeftLetter], str | None]:
+        """Apply `do` to the pending letters that match, side by side; None: count them.
+
+        Returns how many match, how many are done, those that are not, and the next cursor.
+        """
+        matched, refused = 0, list[LeftLetter]()
         after, slots = _place(cursor), asyncio.Semaphore(_SIDE_BY_SIDE)
         async with aclosing(self._pending(wanted, limit, after)) as pages:
             async for letters, behind in pages:
@@ -237,12 +353,11 @@ class LetterService:
                 if do is not None:
                     told = await asyncio.gather(*(_one(do, letter, slots) for letter in letters))
                     refused += [
-                        {"id": letter.id, "why": why}
+                        LeftLetter(id=letter.id, why=why)
                         for letter, why in zip(letters, told, strict=True)
                         if why
                     ]
-        count = matched - len(refused) if do is not None else 0
-        return {"matched": matched, done: count, "refused": refused, "next": _cursor(after)}
+        return matched, matched - len(refused) if do is not None else 0, refused, _cursor(after)
 
     async def _pending(
         self, wanted: LetterFilter, limit: int, after: Letter | None
@@ -259,7 +374,7 @@ class LetterService:
             if after is None or left <= 0 or self._clock.now() >= self._until:
                 return
 
-    async def discard(self, id: str, why: str, wanted: LetterFilter | None = None) -> dict[str, Any]:
+    async def discard(self, id: str, why: str, wanted: LetterFilter | None = None) -> DeadLetter:
         """Remove a letter from the pending ones; its record stays until it expires.
 
         Raises `NotFound`, and `NotAllowedNow` for one that is not pending any more, or does not match
@@ -353,31 +468,31 @@ def _cursor(after: Letter | None) -> str | None:
     return None if after is None else write_cursor(msgspec.json.encode((after.since, after.id)))
 
 
-def letter_view(letter: Letter, now: int) -> dict[str, Any]:
-    """Return a dead letter as JSON."""
-    return {
-        "id": letter.id,
-        "status": letter.status,
-        "saga": letter.saga or None,
-        "node": letter.node or None,
-        "version": letter.version or None,
-        "code": letter.code,
-        "reason": letter.reason,
-        "source": letter.source,
-        "messages": letter.messages,
-        "attempts": letter.attempts,
-        "first_at": iso(letter.first),
-        "last_at": iso(letter.last),
-        "pending_since": iso(letter.since) if letter.status == PENDING else None,
-        "age_ms": max(now - letter.first, 0),
-        "redrives": letter.redrives,
-        "redrives_left": max(REDRIVES - letter.redrives, 0),
-        "decided_at": iso(letter.at) if letter.at else None,
-        "decided_by": letter.by or None,
-        "why": letter.why or None,
-        "expires_at": iso(letter.expires),
-        "message": letter.body,
-    }
+def letter_view(letter: Letter, now: int) -> DeadLetter:
+    """Return a dead letter."""
+    return DeadLetter(
+        id=letter.id,
+        status=letter.status,
+        saga=letter.saga or None,
+        node=letter.node or None,
+        version=letter.version or None,
+        code=letter.code,
+        reason=letter.reason,
+        source=letter.source,
+        messages=letter.messages,
+        attempts=letter.attempts,
+        first_at=iso(letter.first),
+        last_at=iso(letter.last),
+        pending_since=iso(letter.since) if letter.status == PENDING else None,
+        age_ms=max(now - letter.first, 0),
+        redrives=letter.redrives,
+        redrives_left=max(REDRIVES - letter.redrives, 0),
+        decided_at=iso(letter.at) if letter.at else None,
+        decided_by=letter.by or None,
+        why=letter.why or None,
+        expires_at=iso(letter.expires),
+        message=letter.body,
+    )
 
 
 _AT_ONCE: Final = 10
@@ -395,7 +510,7 @@ class UserService:
         self._tenant, self._by = request.caller.tenant, request.caller.by
         self._budgets, self._terms = request.engine.store.budgets, request.engine.ledger_cache.terms
 
-    async def page(self, user: str, cursor: str) -> dict[str, Any]:
+    async def page(self, user: str, cursor: str) -> UserPage:
         """Return the next users: those with a rule, then those whose sagas have not ended or ended today.
 
         user: return this user alone. A user with a rule and sagas, or with many sagas, is on several pages.
@@ -417,11 +532,11 @@ class UserService:
             names, after = await self._at_work(day, place)
         else:
             raise foreign_cursor()
-        return {
-            "day": day_text(day),
-            "users": await self._views(names, day),
-            "next": write_cursor(after.encode()) if after else None,
-        }
+        return UserPage(
+            day=day_text(day),
+            users=await self._views(names, day),
+            next=write_cursor(after.encode()) if after else None,
+        )
 
     async def _at_work(self, day: int, cursor: str) -> tuple[list[str], str]:
         """Return users of the next sagas that can have spent today: of all that have not ended,
@@ -445,26 +560,26 @@ class UserService:
         )
         return sorted(found - {""}), _SAGAS + after if after else ""
 
-    async def block(self, user: str, note: str) -> dict[str, Any]:
+    async def block(self, user: str, note: str) -> User:
         """Block a user: no saga of the user starts, and none goes on to spend.
         Raises `NotAllowedNow` where no day is counted.
         """
         return await self._change(user, partial(blocked_rule, by=self._by, note=note, now=self._clock.now()))
 
-    async def unblock(self, user: str, note: str) -> dict[str, Any]:
+    async def unblock(self, user: str, note: str) -> User:
         """Unblock a user. Raises `NotAllowedNow`."""
         return await self._change(
             user, partial(unblocked_rule, by=self._by, note=note, now=self._clock.now())
         )
 
-    async def limit(self, user: str, limit: int | None, note: str) -> dict[str, Any]:
+    async def limit(self, user: str, limit: int | None, note: str) -> User:
         """Let the user spend so much a day (micro-dollars), or (None) as much as all users.
         Raises `NotAllowedNow`.
         """
         now = self._clock.now()
         return await self._change(user, lambda there: limited_rule(there, limit, self._by, note, now))
 
-    async def _change(self, user: str, change: Callable[[UserRule], UserRule]) -> dict[str, Any]:
+    async def _change(self, user: str, change: Callable[[UserRule], UserRule]) -> User:
         """Write a change of a user's rule, again until no other operator comes between;
         then tell it to workers by the accounts of today and tomorrow.
 
@@ -486,16 +601,14 @@ class UserService:
         (view,) = await self._views([user], day, after)
         return view
 
-    async def _views(
-        self, users: Iterable[str], day: int, rule: UserRule | None = None
-    ) -> list[dict[str, Any]]:
-        waiting, found = list(users), list[dict[str, Any]]()
+    async def _views(self, users: Iterable[str], day: int, rule: UserRule | None = None) -> list[User]:
+        waiting, found = list(users), list[User]()
         for first in range(0, len(waiting), _AT_ONCE):
             found += await asyncio.gather(
                 *(self._view(user, day, rule) for user in waiting[first : first + _AT_ONCE])
             )
         return found
 
-    async def _view(self, user: str, day: int, rule: UserRule | None) -> dict[str, Any]:
+    async def _view(self, user: str, day: int, rule: UserRule | None) -> User:
         sums = await self._call(self._budgets.read, Account(self._tenant, user, day))
         return user_view(user, sums.spent, sums.reserved, rule or sums.rule, self._terms.user_day, day)

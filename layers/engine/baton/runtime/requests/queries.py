@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -22,23 +22,33 @@ from baton.core.log.labels import read_labels
 from baton.core.log.slots import Slot
 from baton.core.log.state import LISTS, State, status_of
 from baton.core.on_demand import OnDemand
-from baton.core.read.costs import BillingSettings, ErrorBudgets, budget_view
+from baton.core.read.answers import LargeValue, Time, Version, View
+from baton.core.read.costs import (
+    BillingSettings,
+    Budget,
+    Cost,
+    CostPage,
+    ErrorBudgetPage,
+    ErrorBudgets,
+    budget_view,
+)
 from baton.core.read.day_costs import AWS, BY, MODELS
-from baton.core.read.definition_views import graph_view
-from baton.core.read.explain import explain, has_page, way
+from baton.core.read.definition_views import Tools, graph_view
+from baton.core.read.explain import Explanation, Way, explain, has_page, way
 from baton.core.read.story import Story
-from baton.core.read.views import entry_view, handler_view, saga_view, tool_view
+from baton.core.read.views import Saga, entry_view, handler_view, saga_view, tool_view
 from baton.errors import CorruptLog, NotFound, TooLarge, UserError
-from baton.ports import Clock, Definition, Head, Listed, LiveTexts, Log, SagaRef, Sums
+from baton.ports import Clock, Definition, Head, Listed, Log, SagaRef, Sums
+from baton.ports import LiveTexts as WrittenTexts
 from baton.ports.log import NO_LABELS
 from baton.runtime.engine.parts import Engine, InvocationScope
 from baton.runtime.engine.request import Caller, Opened, Request, foreign_cursor, read_cursor, write_cursor
 from baton.runtime.invocation.context import StoreRetrier
-from baton.runtime.invocation.live import LiveText
+from baton.runtime.invocation.live import LiveText as WrittenText
 from baton.runtime.log.history import ReadingTime, records_of
-from baton.runtime.requests.answers import IncidentService
+from baton.runtime.requests.answers import Incident, IncidentPage, IncidentService
 from baton.runtime.requests.costs import aws_costs, costs_page, day_costs, rows_of_day, saga_cost
-from baton.runtime.requests.lists import Inboxes, Listing, of_saga
+from baton.runtime.requests.lists import Inboxes, Listing, QuestionPage, SagaPage, SagaRow, of_saga
 
 if TYPE_CHECKING:
     from baton.core.documents import schema
@@ -72,23 +82,30 @@ async def find_value(log: Log, call: StoreRetrier, clock: Clock, opened: Opened,
     raise NotFound(f"the log of `{state.origin.saga}` names no value {ref}")
 
 
-def value_page(ref: str, data: bytes, after: int, most: int) -> dict[str, Any]:
+class StoredValue(View):
+    """A value referred to in the log as `cas://sha256/…`. A value that is too large for one answer is
+    returned in parts of its JSON.
+    """
+
+    ref: Annotated[str, "SHA-256 digest of the value's JSON, which identifies the value."]
+    size: Annotated[Version, "Size of the value's JSON in bytes."]
+    value: Annotated[Any, "The value. Null if the value is returned in parts."]
+    part: Annotated[str | None, "Next part of the JSON, if the value is returned in parts."]
+    next: Annotated[int | None, "Value of `after` for the next part. Null for the last part."]
+
+
+def value_page(ref: str, data: bytes, after: int, most: int) -> StoredValue:
     """Return the value if an answer has room for it (`most` bytes),
     else the part of its JSON that begins with byte `after`.
     """
     if len(data) <= most:
-        return {"ref": ref, "size": len(data), "value": msgspec.json.decode(data), "part": None, "next": None}
+        return StoredValue(ref=ref, size=len(data), value=msgspec.json.decode(data), part=None, next=None)
     end = min(after + PART, len(data))
     while end < len(data) and data[end] & 0xC0 == 0x80:  # not within a character
         end -= 1
     text = data[after:end].decode(errors="replace")
-    return {
-        "ref": ref,
-        "size": len(data),
-        "value": None,
-        "part": text,
-        "next": end if end < len(data) else None,
-    }
+    rest = end if end < len(data) else None
+    return StoredValue(ref=ref, size=len(data), value=None, part=text, next=rest)
 
 
 def _never(_: Story) -> bool:
@@ -138,7 +155,7 @@ class Queries:
 
     # ---- money
 
-    async def budget(self) -> dict[str, Any]:
+    async def budget(self) -> Budget:
         """Return today's spending of the caller's sagas, and that of the tenant."""
         now, cache, user = self._engine.clock.now(), self._engine.ledger_cache, self._request.caller.user
         sums = tenant = Sums()
@@ -149,7 +166,7 @@ class Queries:
         both = (tenant.spent, tenant.reserved)
         return budget_view(user, sums.spent, sums.reserved, cache.terms, day_of(now), both, sums.rule)
 
-    async def costs(self, *, by: str = "", of: str = "", day: int = 0, cursor: str = "") -> dict[str, Any]:
+    async def costs(self, *, by: str = "", of: str = "", day: int = 0, cursor: str = "") -> CostPage:
         """Return the cost of the tenant's models on a day (epoch ms; 0: today), by workflow, user or model.
 
         In pages: `next` continues it. A key is on several pages; their sums add up. `of`: AWS for the cost of
@@ -161,12 +178,11 @@ class Queries:
                 raise UserError(
                     f"AWS charges nothing by {by}: ask by {BY[0]} or {BY[1]}, or for `of={MODELS}`"
                 )
-            sums, looked, after, left_out = await aws_costs(self._request, number, by, cursor)
-            return costs_page(shown_day(number), by, sums, looked, after) | {"left_out": left_out}
+            return costs_page(shown_day(number), by, *await aws_costs(self._request, number, by, cursor))
         found = await day_costs(self._engine.log, self._parts.call, self._tenant, number, by, cursor)
         return costs_page(shown_day(number), by, *found)
 
-    async def error_budgets(self, *, day: int = 0, cursor: str = "") -> dict[str, Any]:
+    async def error_budgets(self, *, day: int = 0, cursor: str = "") -> ErrorBudgetPage:
         """Return the number of sagas failed on a day (epoch ms; 0: today), and how many more may, in pages
         whose sums add up.
         """
@@ -182,26 +198,30 @@ class Queries:
         looked, after = await rows_of_day(
             self._engine.log, self._parts.call, self._tenant, number, cursor, take, groups
         )
-        found = {"day": shown_day(number), "percent": percent or None, "workflows": budgets.rows()}
-        return {**found, "looked_at": looked, "next": after}
+        return ErrorBudgetPage(
+            day=shown_day(number),
+            percent=percent or None,
+            workflows=budgets.rows(),
+            looked_at=looked,
+            next=after,
+        )
 
     # ---- sagas
 
-    async def show(self, saga: str) -> dict[str, Any]:
+    async def show(self, saga: str) -> Saga:
         """Return the saga's view, folded from its log. Raises `NotFound`."""
 
         opened = await self._request.open(saga)
         state = opened.history.state
         output = state.ended.output if state.ended else Value()
         is_shown = output.size <= MAX_SHOWN
-        return {
-            **saga_view(state, opened.program, self._engine.tools),
-            "result": await self._content(output) if is_shown else None,
-            "large_result": None if is_shown else {"ref": output.ref, "size": output.size},
-            **await related_sagas(self._engine, self._parts, opened.head.ref, state),
-        }
+        view = saga_view(state, opened.program, self._engine.tools)
+        view.result = await self._content(output) if is_shown else None
+        view.large_result = None if is_shown else LargeValue(ref=output.ref, size=output.size)
+        await add_related_sagas(view, self._engine, self._parts, opened.head.ref, state)
+        return view
 
-    async def live(self, saga: str) -> dict[str, Any]:
+    async def live(self, saga: str) -> LiveTexts:
         """Return the texts that the models of a saga are writing just now. Raises `NotFound`."""
 
         return await live_texts(self._engine, self._parts, self._request.ref_of(saga))
@@ -211,7 +231,7 @@ class Queries:
             return value.v
         return msgspec.json.decode(await self._parts.call(self._engine.blobs.get, self._tenant, value.ref))
 
-    async def value(self, saga: str, digest: str, after: int) -> dict[str, Any]:
+    async def value(self, saga: str, digest: str, after: int) -> StoredValue:
         """Return a value that the saga's log names by its digest,
         or the part of its JSON behind `after` bytes.
 
@@ -227,7 +247,7 @@ class Queries:
             raise UserError(f"after is below {len(data)}, the size of the value")
         return value_page(SCHEME + digest, data, after, MAX_SHOWN)
 
-    async def cost(self, saga: str) -> dict[str, Any]:
+    async def cost(self, saga: str) -> Cost:
         """Return the cost of a saga so far, estimated from its whole log. Raises `NotFound`, `TooLarge`."""
         opened = await self._request.open(saga)
         engine = self._engine
@@ -235,7 +255,7 @@ class Queries:
             engine.log, self._parts.call, engine.clock, opened, BillingSettings.of(engine.limits)
         )
 
-    async def way(self, saga: str, after: int, limit: int) -> dict[str, Any]:
+    async def way(self, saga: str, after: int, limit: int) -> Way:
         """Return the path of a saga, in the order in which its nodes were settled, in pages: `next` continues
         it.
 
@@ -246,16 +266,16 @@ class Queries:
         story = await story_of(
             engine.log, self._parts.call, engine.clock, opened, lambda story: has_page(story, after, limit)
         )
-        return {**_named(opened), **way(story, after, limit, MAX_SHOWN)}
+        return way(story, after, limit, MAX_SHOWN, **_named(opened))
 
-    async def explain(self, saga: str, node: str) -> dict[str, Any]:
+    async def explain(self, saga: str, node: str) -> Explanation:
         """Explain for each round of a node why it ran, or did not.
         Raises `NotFound` with the nearest name, `TooLarge`.
         """
         opened = await self._request.open(saga)
         engine = self._engine
         story = await story_of(engine.log, self._parts.call, engine.clock, opened)
-        return {**_named(opened), **explain(story, node, MAX_SHOWN)}
+        return explain(story, node, MAX_SHOWN, **_named(opened))
 
     async def events(self, saga: str, after: int, limit: int) -> dict[str, Any]:
         """Return a page of the log, in the order of versions, over all branches. `next` continues it.
@@ -287,7 +307,7 @@ class Queries:
         since: int = 0,
         limit: int = 50,
         cursor: str = "",
-    ) -> dict[str, Any]:
+    ) -> SagaPage:
         """Return a page of the tenant's sagas, the latest change first. `next` continues it.
         `label`: `name=value`, or several with commas.
 
@@ -302,16 +322,16 @@ class Queries:
             raise UserError(str(error)) from None
         listing = Listing(tenant=self._tenant, status=status, workflow=workflow, since=since, labels=labels)
         found, after = await listing.page(self._engine.log, self._parts.call, limit, cursor)
-        return {"sagas": [_row(row) for row in found], "next": after}
+        return SagaPage(sagas=[_row(row) for row in found], next=after)
 
-    async def incidents(self, *, status: str = "", limit: int = 50, cursor: str = "") -> dict[str, Any]:
+    async def incidents(self, *, status: str = "", limit: int = 50, cursor: str = "") -> IncidentPage:
         """Return a page of the tenant's incidents, the newest first. `next` continues it.
         `status`: one of `STATUSES`.
         """
         _check_limit(limit)
         return await self._incidents().page(status, limit, cursor)
 
-    async def incident(self, id: str) -> dict[str, Any]:
+    async def incident(self, id: str) -> Incident:
         """Return an incident. Raises `NotFound`."""
         return await self._incidents().show(id)
 
@@ -319,7 +339,7 @@ class Queries:
         engine = self._engine
         return IncidentService(engine.store.notice_record, self._parts.call, engine.clock, self._tenant)
 
-    async def questions(self, *, saga: str = "", limit: int = 50, cursor: str = "") -> dict[str, Any]:
+    async def questions(self, *, saga: str = "", limit: int = 50, cursor: str = "") -> QuestionPage:
         """Return a page of the open questions that are for the caller, what expires first in front.
         `next` continues it.
 
@@ -330,10 +350,9 @@ class Queries:
         engine = self._engine
         if saga:
             opened = await self._request.open(saga)
-            return {"questions": of_saga(opened.history.state, engine.clock.now(), limit), "next": None}
+            return QuestionPage(questions=of_saga(opened.history.state, engine.clock.now(), limit), next=None)
         inboxes = Inboxes(engine.store.questions, self._parts.call, engine.clock, self._request.caller)
-        found, after = await inboxes.page(limit, cursor)
-        return {"questions": found, "next": after}
+        return await inboxes.page(limit, cursor)
 
     # ---- workflows
 
@@ -363,10 +382,10 @@ class Queries:
 
     # ---- what workflows are made of
 
-    async def tools(self) -> dict[str, Any]:
+    async def tools(self) -> Tools:
         """Return the tools that this engine was started with, and that the tenant may use, by name."""
         tools = tools_for(self._tenant, self._engine.tools)
-        return {"tools": [tool_view(tools[name]) for name in sorted(tools)]}
+        return Tools(tools=[tool_view(tools[name]) for name in sorted(tools)])
 
     async def node_types(self) -> dict[str, Any]:
         """Return the kinds of nodes, each with the schema of its fields and an example,
@@ -395,16 +414,16 @@ def _check_limit(limit: int) -> None:
         raise UserError(f"limit is 1 to {MAX_LIST}")
 
 
-def _row(row: Listed) -> dict[str, Any]:
-    return {
-        "id": row.id,
-        "workflow": row.workflow,
-        "status": row.status,
-        "user": row.user,
-        "created_at": iso(row.created),
-        "changed_at": iso(row.changed),
-        "labels": row.labels,
-    }
+def _row(row: Listed) -> SagaRow:
+    return SagaRow(
+        id=row.id,
+        workflow=row.workflow,
+        status=row.status,
+        user=row.user,
+        created_at=iso(row.created),
+        changed_at=iso(row.changed),
+        labels=row.labels,
+    )
 
 
 def _version(definition: Definition) -> dict[str, Any]:
@@ -425,21 +444,20 @@ def _name(cursor: str) -> str:
     return name
 
 
-async def related_sagas(engine: Engine, scope: InvocationScope, ref: SagaRef, state: State) -> dict[str, Any]:
-    """Return the sagas related to this one.
+async def add_related_sagas(
+    view: Saga, engine: Engine, scope: InvocationScope, ref: SagaRef, state: State
+) -> None:
+    """Add the sagas related to this one.
     A handler has no parent: the saga that failed does not wait for it. Its status is in its own head.
     """
-    parent = SagaRef.parse(of).id if (of := state.origin.parent) else None
-    is_handler = parent is None and ref.id.endswith(f".{HANDLER}")
-    handler, status = handler_view(state), None
-    if handler is not None and handler["saga"]:
-        head = await scope.call(engine.log.read_head, SagaRef(ref.tenant, handler["saga"]))
-        status = head.status if head is not None else None
-    return {
-        "parent": parent,
-        "handles": ref.id.rsplit(".", 2)[0] if is_handler else None,
-        "failure_handler": handler and handler | {"status": status},
-    }
+    view.parent = SagaRef.parse(of).id if (of := state.origin.parent) else None
+    view.handles = (
+        ref.id.rsplit(".", 2)[0] if view.parent is None and ref.id.endswith(f".{HANDLER}") else None
+    )
+    view.failure_handler = handler = handler_view(state)
+    if handler is not None and handler.saga:
+        head = await scope.call(engine.log.read_head, SagaRef(ref.tenant, handler.saga))
+        handler.status = head.status if head is not None else None
 
 
 WATCHES_MS = 30_000
@@ -449,10 +467,29 @@ FRESH_MS = 15_000
 """A worker writes at least every 5 s, and clocks differ by 3 s: what is
 older was left behind by one that is dead.
 """
-_decode = msgspec.json.Decoder(list[LiveText]).decode
+_decode = msgspec.json.Decoder(list[WrittenText]).decode
 
 
-async def live_texts(engine: Engine, scope: InvocationScope, ref: SagaRef) -> dict[str, Any]:
+class LiveText(View):
+    """The part of a model's answer that has arrived. A long text is cut at its beginning."""
+
+    node: str
+    iteration: list[int]
+    item: Annotated[str, "Turn of an agent, such as `t3`. Empty for a node with a single request."]
+    began_at: Annotated[Time, "Time of the request to the model."]
+    at: Annotated[Time, "Time when the worker stored this text."]
+    text: str
+
+
+class LiveTexts(View):
+    """Texts that the saga's models are generating. Completed answers are in the saga's log."""
+
+    id: str
+    watched_until: Annotated[Time | None, "Time until which viewers are registered. Null after the end."]
+    texts: list[LiveText]
+
+
+async def live_texts(engine: Engine, scope: InvocationScope, ref: SagaRef) -> LiveTexts:
     """Return the texts being written, and record that a viewer watches. Raises `NotFound`."""
     head = await scope.call(engine.log.read_head, ref)
     if head is None:
@@ -466,11 +503,11 @@ async def live_texts(engine: Engine, scope: InvocationScope, ref: SagaRef) -> di
         # Of several viewers one writes. A worker that shows something knows already, and finds this with its next write.
         if await scope.call(live.watch, ref, now, until, unless) and not texts:
             await scope.call(live.leave_word, head, now, until)
-    return {
-        "id": ref.id,
-        "watched_until": iso(until) if _goes_on(head) else None,
-        "texts": [_view(text, there.at) for text in texts if there is not None],
-    }
+    return LiveTexts(
+        id=ref.id,
+        watched_until=iso(until) if _goes_on(head) else None,
+        texts=[_view(text, there.at) for text in texts if there is not None],
+    )
 
 
 def _goes_on(head: Head) -> bool:
@@ -478,20 +515,20 @@ def _goes_on(head: Head) -> bool:
     return bool(head.owner) or head.due_at is not None
 
 
-def _shown(head: Head, there: LiveTexts | None, now: int) -> list[LiveText]:
+def _shown(head: Head, there: WrittenTexts | None, now: int) -> list[WrittenText]:
     """Return the recent texts of the worker that holds the saga now."""
     if there is None or not head.owner or there.epoch != head.epoch or there.at < now - FRESH_MS:
         return []
     return _decode(there.data)
 
 
-def _view(text: LiveText, at: int) -> dict[str, Any]:
+def _view(text: WrittenText, at: int) -> LiveText:
     slot = Slot.parse(text.slot)
-    return {
-        "node": slot.node,
-        "iteration": list(slot.iteration),
-        "item": slot.item,
-        "began_at": iso(text.since),
-        "at": iso(at),
-        "text": text.text,
-    }
+    return LiveText(
+        node=slot.node,
+        iteration=list(slot.iteration),
+        item=slot.item,
+        began_at=iso(text.since),
+        at=iso(at),
+        text=text.text,
+    )

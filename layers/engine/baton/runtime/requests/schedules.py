@@ -6,13 +6,21 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Annotated, Any, Literal, Protocol
+
+from msgspec import Meta
 
 from baton.core.documents.parts.naming import WORKFLOW_NAME
 from baton.core.expressions import duration_text, iso
-from baton.core.graph.graph import Schedule
+from baton.core.graph.graph import OVERLAPS, Schedule
+from baton.core.read.answers import Count, Cursor, Time, Version, View
 from baton.core.schedules import (
     FAILED,
+    MISSED,
+    REFUSED,
+    SKIPPED,
+    STARTED,
+    TRIGGERED,
     ScheduleRecord,
     count_manual_start,
     decide_tick,
@@ -64,6 +72,57 @@ def _said(there: ScheduleRecord | None, version: int) -> list[str]:
     return [f"its schedule starts the next saga at {local_time(there.schedule.timezone, there.next)}"]
 
 
+class TickCounts(View):
+    """Numbers of ticks since the schedule was first registered."""
+
+    started: Count
+    skipped: Annotated[Count, "Number of ticks skipped because a saga was running."]
+    missed: Annotated[Count, "Ticks dropped after an outage because they exceeded `catch_up`."]
+    refused: Annotated[Count, "Ticks whose start was refused permanently or until the next tick."]
+
+
+class Tick(View):
+    """Result of a tick, or of several consecutive ticks up to this one."""
+
+    tick: Time
+    what: Annotated[
+        str, Meta(extra_json_schema={"enum": [STARTED, SKIPPED, MISSED, REFUSED, FAILED, TRIGGERED]})
+    ]
+    saga: Annotated[str | None, "Saga that was started. For `skipped`: the saga that was running."]
+    why: Annotated[str | None, "Reason of a refused or failed tick."]
+    count: Version
+
+
+class ScheduleView(View):
+    """The schedule of a workflow."""
+
+    name: Annotated[str, "Name of the workflow."]
+    state: Literal["active", "paused"]
+    version: Annotated[Version, "Version of the workflow whose document contains the schedule."]
+    user: Annotated[str, "User who registered the document and owns the schedule's sagas."]
+    cron: str | None
+    rate: str | None
+    timezone: str
+    overlap: Annotated[str, Meta(extra_json_schema={"enum": list(OVERLAPS)})]
+    catch_up: Count
+    next_at: Annotated[Time | None, "Time of the next or a waiting tick. Null if no tick follows."]
+    starting_at: Annotated[Time | None, "Tick whose saga is being started."]
+    refused: Annotated[str | None, "Reason of the refused start. It is retried every minute."]
+    paused_at: Time | None
+    paused_by: str | None
+    ticks: TickCounts
+    recent: Annotated[list[Tick], "Most recent ticks, newest first."]
+
+
+class SchedulePage(View):
+    """A page of schedules, ordered by workflow name. A page can be shorter than `limit` without being the
+    last.
+    """
+
+    schedules: list[ScheduleView]
+    next: Cursor
+
+
 class ScheduleService:
     """The schedules of one tenant, for one request."""
 
@@ -72,7 +131,7 @@ class ScheduleService:
         self._tenant, self._by = request.caller.tenant, request.caller.by
         self._schedules = request.engine.store.schedules
 
-    async def page(self, limit: int, cursor: str) -> dict[str, Any]:
+    async def page(self, limit: int, cursor: str) -> SchedulePage:
         """Return the next schedules, by the names of their workflows."""
         try:
             after = read_cursor(cursor).decode() if cursor else ""
@@ -81,20 +140,20 @@ class ScheduleService:
         if after and not re.fullmatch(WORKFLOW_NAME, after):
             raise foreign_cursor()
         found, last = await self._call(self._schedules.listed, self._tenant, after, limit)
-        return {
-            "schedules": [schedule_view(one) for one in found if one.schedule is not None],
-            "next": write_cursor(last.encode()) if last else None,
-        }
+        return SchedulePage(
+            schedules=[schedule_view(one) for one in found if one.schedule is not None],
+            next=write_cursor(last.encode()) if last else None,
+        )
 
-    async def show(self, workflow: str) -> dict[str, Any]:
+    async def show(self, workflow: str) -> ScheduleView:
         """Return a schedule. Raises `NotFound`."""
         return schedule_view(await self._there(workflow))
 
-    async def pause(self, workflow: str) -> dict[str, Any]:
+    async def pause(self, workflow: str) -> ScheduleView:
         """Pause the schedule until it is resumed. Repeated, it changes nothing. Raises `NotFound`."""
         return await self._change(workflow, lambda there, now: pause_schedule(there, self._by, now))
 
-    async def resume(self, workflow: str) -> dict[str, Any]:
+    async def resume(self, workflow: str) -> ScheduleView:
         """Resume the schedule from its next tick on. Repeated, it changes nothing. Raises `NotFound`."""
         return await self._change(workflow, resume_schedule)
 
@@ -130,7 +189,7 @@ class ScheduleService:
 
     async def _change(
         self, workflow: str, change: Callable[[ScheduleRecord, int], ScheduleRecord | None]
-    ) -> dict[str, Any]:
+    ) -> ScheduleView:
         """Write a change of a schedule, again until no other writer comes between."""
         while True:
             there = await self._there(workflow)
@@ -139,43 +198,43 @@ class ScheduleService:
                 return schedule_view(after or there)
 
 
-def schedule_view(there: ScheduleRecord) -> dict[str, Any]:
-    """Return a schedule as JSON."""
+def schedule_view(there: ScheduleRecord) -> ScheduleView:
+    """Return a schedule with its last ticks."""
     schedule = there.schedule
     assert schedule is not None
     opening = there.opening
-    return {
-        "name": there.workflow,
-        "state": "paused" if there.paused else "active",
-        "version": there.version,
-        "user": there.by,
-        "cron": schedule.cron or None,
-        "rate": duration_text(schedule.rate) if schedule.rate else None,
-        "timezone": schedule.timezone,
-        "overlap": schedule.overlap,
-        "catch_up": schedule.catch_up,
-        "next_at": iso(there.next) if there.next else None,
-        "starting_at": iso(opening.tick) if opening else None,
-        "refused": opening.why if opening and opening.why else None,
-        "paused_at": iso(there.paused) if there.paused else None,
-        "paused_by": there.paused_by or None,
-        "ticks": {
-            "started": there.started,
-            "skipped": there.skipped,
-            "missed": there.missed,
-            "refused": there.refused,
-        },
-        "recent": [
-            {
-                "tick": iso(one.tick),
-                "what": one.what,
-                "saga": one.saga or None,
-                "why": one.why or None,
-                "count": one.count,
-            }
+    return ScheduleView(
+        name=there.workflow,
+        state="paused" if there.paused else "active",
+        version=there.version,
+        user=there.by,
+        cron=schedule.cron or None,
+        rate=duration_text(schedule.rate) if schedule.rate else None,
+        timezone=schedule.timezone,
+        overlap=schedule.overlap,
+        catch_up=schedule.catch_up,
+        next_at=iso(there.next) if there.next else None,
+        starting_at=iso(opening.tick) if opening else None,
+        refused=opening.why if opening and opening.why else None,
+        paused_at=iso(there.paused) if there.paused else None,
+        paused_by=there.paused_by or None,
+        ticks=TickCounts(
+            started=there.started,
+            skipped=there.skipped,
+            missed=there.missed,
+            refused=there.refused,
+        ),
+        recent=[
+            Tick(
+                tick=iso(one.tick),
+                what=one.what,
+                saga=one.saga or None,
+                why=one.why or None,
+                count=one.count,
+            )
             for one in reversed(there.recent)
         ],
-    }
+    )
 
 
 logger = logging.getLogger("baton.schedules")

@@ -6,16 +6,17 @@ from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote
 
+from msgspec import Meta
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
 
 from baton.core.documents.text import parse_document
 from baton.core.outside import LONGEST_ID, LONGEST_SOURCE, LONGEST_TYPE, VERSION, event_problems
+from baton.core.read.answers import Count, View
 from baton.errors import EngineFault, InvalidInput, Problem, StoreUnavailable, Throttled, TooManyRequests
 from baton.runtime.engine.parts import Engine
 from baton.runtime.engine.request import Caller
 from baton.runtime.requests.events import DEEDS, LATER, REFUSED, EventService, complaint
 from baton.runtime.requests.service import Service
-from baton.web.bodies.failures import Answer
 
 MOST_EVENTS = 100
 STRUCTURED = "application/cloudevents+json"
@@ -147,30 +148,30 @@ class CloudEvents(RootModel[Annotated[list[JsonValue], Field(max_length=MOST_EVE
     """
 
 
-class EventOutcome(Answer):
+class EventOutcome(View):
     """Result of one rule of a workflow."""
 
     workflow: str
-    did: str = Field(
-        description="; ".join(f"`{deed}`: {means}" for deed, means in DEEDS.items()) + ".",
-        json_schema_extra={"enum": list(DEEDS)},
-    )
-    saga: str | None = Field(description="Saga that was started or signalled, or that existed already.")
-    signal: str | None = Field(description="Signal of the rule. Null for a rule that starts sagas.")
+    did: Annotated[
+        Annotated[str, Meta(extra_json_schema={"enum": list(DEEDS)})],
+        "; ".join(f"`{deed}`: {means}" for deed, means in DEEDS.items()) + ".",
+    ]
+    saga: Annotated[str | None, "Saga that was started or signalled, or that existed already."]
+    signal: Annotated[str | None, "Signal of the rule. Null for a rule that starts sagas."]
     why: str | None
 
 
-class EventTaken(Answer):
+class EventTaken(View):
     """Result of one event."""
 
     id: str | None
     source: str | None
     type: str | None
-    matched: int = Field(ge=0, description="Number of rules that match the event.")
+    matched: Annotated[Count, "Number of rules that match the event."]
     outcomes: list[EventOutcome]
 
 
-class EventsTaken(Answer):
+class EventsTaken(View):
     """Results of the events, in the order of the request."""
 
     events: list[EventTaken]
