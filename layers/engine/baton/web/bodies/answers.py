@@ -259,7 +259,9 @@ class Saga(Answer):
     workflow: str
     graph: str
     status: Status
-    reason: str | None = Field(description="Reason why the saga is parked.")
+    reason: str | None = Field(
+        description="Reason why the saga is parked, or children for which a saga that stops waits."
+    )
     user: str = Field(description="User who started the saga.")
     labels: dict[str, str] = Field(description="Labels set at the start. `GET /sagas` filters by them.")
     version: int = Field(ge=1, description="Version of the saga's log.")
