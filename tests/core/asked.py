@@ -39,13 +39,21 @@ def cancels_of(decision: Decision) -> tuple[tuple[str, Child], ...]:
     return (decision.of(CancelChildren) or CancelChildren(())).children
 
 
-def children_cancelled(
-    children: Iterable[Child], stopped: Iterable[ev.StepStopped] = ()
-) -> tuple[ev.Event, ...]:
-    """The events that say of these children that they were asked to stop."""
+def children_cancelled(children: Iterable[Child]) -> tuple[ev.Event, ...]:
+    """The events that say of these children, which were left behind, that they were asked to stop."""
     asked = [("", child) for child in children]
     found = FetchedValues(cancelled={(child.saga, False) for _, child in asked})
-    return ask_to_stop(asked, found, stopped=stopped).record
+    return ask_to_stop(asked, found).record
+
+
+def children_ended(
+    children: Iterable[tuple[str, Child]], *, undoable: bool = False
+) -> tuple[ev.ChildReported, ...]:
+    """The reports of these children, which a saga that stops waits for."""
+    return tuple(
+        ev.ChildReported(slot=slot, child=child.saga, status="cancelled", undoable=undoable)
+        for slot, child in children
+    )
 
 
 def notices_of(decision: Decision) -> tuple[ev.Notice, ...]:

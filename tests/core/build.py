@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from baton.core.conditions import SandboxAnswer
-from baton.core.decide.commands import CancelChildren
+from baton.core.decide.commands import CancelChildren, TendChildren
 from baton.core.decide.context import FetchedValues, Standing
 from baton.core.decide.decide import Decision, advance
 from baton.core.decide.outcomes import Outcome
@@ -37,7 +37,7 @@ from baton.core.log.folding.workflow_limits import counts_of
 from baton.core.log.state import State
 from baton.core.nodes.registry import KINDS
 from baton.errors import InvalidDefinition, Problem
-from tests.core.asked import steps_of
+from tests.core.asked import children_ended, steps_of
 from tests.core.strategies import ROLLBACK
 
 T0 = 1_700_000_000_000
@@ -179,6 +179,8 @@ class Saga:
         self.decision = Decision()
         self.terms = ANY_AMOUNT
         self.cancelled = set[tuple[str, bool]]()
+        self.children_have_acted = False
+        """True: what is stopped with the saga has something to undo."""
         value = given if isinstance(given, ev.Value) else ev.Value(v=given)
         self.put(started(graph, value, dead=dead, **more), epoch=0, invocation="api")
 
@@ -223,10 +225,11 @@ class Saga:
     ) -> Decision:
         """Let time pass, settle the outcomes, append what follows; what is to be done then.
 
-        With less `room` in an entry it takes several. Children that are to stop are asked once, and the decision has that, too.
+        With less `room` in an entry it takes several. Children that are to stop are asked once, and the decision has that, too;
+        those that a stopping saga waits for report that they are cancelled.
         """
         self.now += after_ms
-        asked: tuple[CancelChildren, ...] = ()
+        asked: tuple[CancelChildren | TendChildren, ...] = ()
         while True:
             entries = (
                 {one.version: one for one in self.entries}
@@ -252,13 +255,19 @@ class Saga:
             )
             if step.events:
                 self.put(*step.events)
+            waits_for = step.decision.of(TendChildren) if self.state.is_stopping else None
+            if waits_for is not None and not step.more:
+                asked = (*asked, waits_for)
+                self.put(*children_ended(waits_for.children, undoable=self.children_have_acted))
+                outcomes = outcomes[step.taken :]
+                continue
             command = step.decision.of(CancelChildren)
             if not step.more and (command is None or asked):
                 rest = (one for one in step.decision.commands if one is not command)
                 self.decision = replace(step.decision, commands=(*asked, *rest)) if asked else step.decision
                 return self.decision
             if not step.more and command is not None:
-                asked = (command,)
+                asked = (*asked, command)
                 self.cancelled |= {(child.saga, command.undo) for _, child in command.children}
             outcomes = outcomes[step.taken :]
 

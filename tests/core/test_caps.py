@@ -20,7 +20,7 @@ from baton.core.graph.graph import Cap, Join, Loop, Node
 from baton.core.log import events as ev
 from baton.core.log.state import Used
 from baton.core.read.views import saga_view
-from tests.core.asked import cancels_of, steps_of, stops_of
+from tests.core.asked import cancels_of, children_of, steps_of, stops_of
 from tests.core.build import T0, Saga, child, done, failed, interrupted, program, ready, task, wait
 from tests.core.graphs_of import again, limited
 from tests.kit.sentences import Says
@@ -153,7 +153,7 @@ def test_a_saga_ends_at_the_end_of_its_time_and_stops_what_runs(says: Says) -> N
     decision = saga.go(running=["a"], standing=Standing(saga.now))
     assert stops_of(decision) == ("a",)
     assert saga.kinds == ["limit_reached"]
-    assert [slot for slot, _ in cancels_of(saga.go())] == ["k"]
+    assert [slot for slot, _ in children_of(saga.go())] == ["k"]
     assert end_of(saga) == ("failed", "limit_wall_time", "")
     assert saga.state.ended is not None
     assert saga.state.ended.failure is not None

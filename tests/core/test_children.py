@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from baton.core.decide.context import NOTHING, FetchedValues
+from baton.core.decide.context import FetchedValues
 from baton.core.decide.decide import advance, decide
 from baton.core.decide.parking import CHILDREN_PER_EVENT
 from baton.core.decide.spending import DEFAULT, Bounds
-from baton.core.decide.unknown_outcomes import left_by
 from baton.core.graph.graph import Join
 from baton.core.log import codec
 from baton.core.log import events as ev
 from baton.core.log.records import Child
 from baton.core.log.state import LONGEST_ID, status_of
 from tests.core.asked import cancels_of, children_cancelled, children_of, needs_of, steps_of
-from tests.core.build import Saga, child, done, entry, program, ready, slots, started, task
+from tests.core.build import Saga, child, done, entry, failed, program, ready, slots, started, task
 from tests.kit.sentences import Says
 
 
@@ -140,19 +139,47 @@ def test_a_child_whose_input_is_in_a_blob_is_opened_once_the_blob_was_read() -> 
     assert saga.state.children["c"].input == ev.Value(v={"x": 1})
 
 
-def test_open_children_are_cancelled_before_the_end_is_recorded() -> None:
-    """Afterwards the log does not know them any more."""
+def test_a_saga_that_stops_waits_for_its_open_children() -> None:
     saga = Saga(program(child("c"), child("d"), task("a")))
     saga.go()
     reported(saga, slot="d")
     saga.cancel()
-    decision = saga.go()
-    assert [(slot, one.saga) for slot, one in cancels_of(decision)] == [("c", "s1.0.c")]
+    step = advance(saga.program, saga.state, [], saga.now)
+    assert step.events == (), "it does not end before they have"
+    assert [(slot, one.saga) for slot, one in children_of(step.decision)] == [("c", "s1.0.c")]
+    assert status_of(saga.state) == "running"
+    reported(saga, "cancelled", cost=5)
+    saga.go()
     assert saga.entries[-1].events == (
-        ev.StepStopped(node="c", tool="", child="s1.0.c", prior=0),
         ev.SagaEnded(status="cancelled", failure=ev.Failure("cancelled", "enough")),
     )
-    assert status_of(saga.state) == "cancelled"
+    assert (status_of(saga.state), saga.state.money.spent) == ("cancelled", 5)
+
+
+@pytest.mark.parametrize("status", ["completed", "failed", "cancelled", "rolled_back"])
+def test_its_end_is_its_own_however_its_children_end(status: str) -> None:
+    saga = Saga(program(child("c"), task("a")))
+    saga.go()
+    saga.put(*advance(saga.program, saga.state, [failed("a")], saga.now).events)
+    assert [slot for slot, _ in children_of(advance(saga.program, saga.state, [], saga.now).decision)] == [
+        "c"
+    ]
+    reported(saga, status)
+    saga.go()
+    assert saga.state.ended is not None
+    assert saga.state.ended.failure is not None
+    assert (saga.state.ended.status, saga.state.ended.failure.node) == ("failed", "a")
+
+
+def test_a_child_that_has_something_to_undo_is_in_the_list_of_a_saga_that_undoes_nothing() -> None:
+    saga = Saga(program(child("c"), child("d"), task("a")))
+    saga.go()
+    saga.cancel()
+    reported(saga, "completed", undoable=True)  # just when it was asked to stop
+    reported(saga, "cancelled", "d")
+    saga.go()
+    assert saga.kinds == ["step_stopped", "saga_ended"]
+    assert saga.state.undo.can == 1, "a later rollback comes to it"
 
 
 def test_an_outcome_that_lacks_a_blob_is_not_lost_when_a_join_leaves_a_child_behind() -> None:
@@ -200,17 +227,30 @@ def part_of(saga: Saga) -> list[str]:
     return [one.saga for _, one in asked]
 
 
-def test_the_children_of_a_saga_that_ends_are_cancelled_in_parts_each_before_it_is_recorded() -> None:
+def test_the_children_of_a_saga_that_stops_are_named_until_the_last_has_reported() -> None:
     saga = crowd()
-    every = [one.saga for one in saga.state.children.values()]
+    every = list(saga.state.children)
     saga.cancel()
-    assert part_of(saga) == every[:CHILDREN_PER_EVENT]
-    assert saga.kinds == ["step_stopped"] * CHILDREN_PER_EVENT + ["children_abandoned"]
-    assert status_of(saga.state) == "running"
-    assert part_of(saga) == every[CHILDREN_PER_EVENT : 2 * CHILDREN_PER_EVENT]
-    assert part_of(saga) == every[2 * CHILDREN_PER_EVENT :]
-    assert saga.kinds == ["step_stopped"] * 5 + ["saga_ended"], "the end itself tells of the last"
+    while left := children_of(advance(saga.program, saga.state, [], saga.now).decision):
+        assert [slot for slot, _ in left] == every
+        for slot in every[:100]:
+            reported(saga, "cancelled", slot, undoable=True)
+        del every[:100]
+    assert not every
+    saga.go()
+    assert saga.kinds == ["step_stopped"] * MANY + ["saga_ended"]
     assert saga.state.undo.can == MANY, "a rollback would come to each"
+
+
+def test_an_end_that_has_no_room_for_all_its_children_takes_several_entries() -> None:
+    saga = crowd()
+    saga.cancel()
+    for slot in saga.state.children:
+        reported(saga, "cancelled", slot, undoable=True)
+    before = len(saga.entries)
+    saga.go(room=10_000)
+    assert len(saga.entries) > before + 1
+    assert (status_of(saga.state), saga.state.undo.can) == ("cancelled", MANY)
 
 
 def test_children_that_a_fork_left_are_cancelled_in_parts_too() -> None:
@@ -229,37 +269,40 @@ def test_the_largest_part_fits_into_an_entry_however_long_its_ids_are() -> None:
 
 def test_only_those_for_which_there_was_time_are_recorded_and_the_rest_follows() -> None:
     saga = crowd()
-    saga.cancel()
-    first, second = list(saga.state.children.values())[:2]
-    saga.put(*children_cancelled([first, second], left_by(saga.program, saga.state, NOTHING)))
-    assert (len(saga.state.children), saga.state.undo.can) == (MANY - 2, 2)
+    saga.put(ev.Forked(cut=1, branch=1, by="ada", at=saga.now), epoch=0)
+    saga.put(*children_cancelled(saga.state.orphaned_children[:2]))
+    assert len(saga.state.orphaned_children) == MANY - 2
     assert part_of(saga)[0] == "s1.0.c2"
 
 
-def test_a_child_that_was_asked_to_stop_is_not_heard_any_more() -> None:
+def test_a_child_that_a_fork_left_is_not_heard_any_more() -> None:
     saga = crowd()
-    saga.cancel()
     one = saga.state.children["c0"]
-    part_of(saga)
+    saga.put(ev.Forked(cut=1, branch=1, by="ada", at=saga.now), epoch=0)
     before = saga.state.children
     saga.put(ev.ChildReported(slot="c0", child=one.saga, status="cancelled", cost=5), epoch=0)
     assert (saga.state.children, saga.state.money.spent) == (before, 0)
 
 
-def test_a_fork_to_between_two_parts_opens_what_was_cancelled_anew_and_keeps_what_had_completed() -> None:
+@pytest.mark.parametrize("has_ended", [False, True])
+def test_a_fork_into_the_stopping_opens_what_was_stopped_anew_and_keeps_what_had_completed(
+    has_ended: bool,
+) -> None:
     saga = crowd()
     saga.cancel()
-    asked = cancels_of(decide(saga.program, saga.state, saga.now))
     reported(saga, "completed", "c0")  # while it was being asked
     reported(saga, "cancelled", "c1")
-    saga.put(*children_cancelled(child for _, child in asked))
+    reported(saga, "rolled_back", "c2")
     cut = saga.state.version
-    part_of(saga)
+    if has_ended:
+        saga.go()
+        assert status_of(saga.state) == "cancelled"
     saga.put(ev.Forked(cut=cut, branch=1, by="ada", at=saga.now), epoch=0)
     assert list(saga.state.children) == ["c0"]
-    open_before = MANY - 2 * CHILDREN_PER_EVENT
-    assert len(saga.state.orphaned_children) == open_before, "those that were not asked yet"
-    assert len(part_of(saga)) == open_before
+    left = 0 if has_ended else MANY - 3
+    assert len(saga.state.orphaned_children) == left, "those that have not ended"
+    while saga.state.orphaned_children:
+        part_of(saga)
     saga.go()
     assert "c0" not in saga.state.tokens
     assert {one.saga for one in saga.state.children.values()} == {

@@ -21,7 +21,7 @@ from baton.core.log.snapshots import PARTS, SHAPE
 from baton.core.log.state import status_of
 from baton.core.nodes.registry import KINDS
 from baton.core.read.views import saga_view
-from tests.core.asked import cancels_of, children_cancelled, notices_of
+from tests.core.asked import cancels_of, children_cancelled, children_ended, children_of, notices_of
 from tests.core.build import T0, Saga, child, done, failed, interrupted, program, task
 from tests.core.told import why
 from tests.kit.sentences import Says
@@ -66,10 +66,16 @@ def wants(saga: Saga) -> Decision:
     return advance(saga.program, saga.state, [], saga.now).decision
 
 
+def asked(saga: Saga) -> int:
+    """How many children a worker would ask to stop next."""
+    decision = wants(saga)
+    return len(cancels_of(decision) or children_of(decision))
+
+
 def kill(saga: Saga) -> None:
     """Every worker dies before it writes anything of what it does, until the saga is parked."""
     for _ in range(DEFAULT.deaths):
-        assert cancels_of(wants(saga))
+        assert asked(saga)
         saga.die()
     saga.go()
     assert saga.kinds == ["notice_due", "parked"]
@@ -106,7 +112,7 @@ def test_a_person_who_resumes_it_lets_it_go_on_where_it_stopped(make: Any, end: 
     saga.put(ev.Resumed(by="ada", at=saga.now), epoch=0)
     for _ in range(DEFAULT.deaths - 1):
         saga.die()
-        assert len(cancels_of(wants(saga))) == 2
+        assert asked(saga) == 2
     saga.go()
     assert status_of(saga.state) == (end or "running")
     assert saga.state.orphaned_children == ()
@@ -120,7 +126,7 @@ def test_a_cancel_lets_it_go_on_too(make: Any, end: str) -> None:
     assert (status_of(saga.state), saga.state.recovery.consecutive_crashes) == ("running", 0)
     assert saga.state.cancel is not None
     assert saga.state.cancel.grace_ms == (30_000 if end == "cancelled" else 60_000), "never a longer grace"
-    assert len(cancels_of(wants(saga))) == 2
+    assert asked(saga) == 2
     saga.go()
     assert status_of(saga.state) == "cancelled"
 
@@ -133,7 +139,8 @@ def test_each_part_of_the_children_that_is_in_the_log_is_progress(make: Any, end
         for _ in range(DEFAULT.deaths - 1):
             saga.die()
         decision = wants(saga)
-        saga.put(*children_cancelled(one for _, one in cancels_of(decision)[:CHILDREN_PER_EVENT]))
+        left = [one for _, one in cancels_of(decision)[:CHILDREN_PER_EVENT]]
+        saga.put(*(children_cancelled(left) or children_ended(children_of(decision)[:CHILDREN_PER_EVENT])))
         assert saga.state.recovery.consecutive_crashes == 0
     kill(saga)
     assert saga.state.parked is not None
@@ -155,7 +162,7 @@ def test_what_was_cut_off_or_nearly_killed_its_workers_before_is_not_held_agains
         saga.die()
     saga.cancel()
     saga.die()
-    assert len(cancels_of(wants(saga))) == 2
+    assert asked(saga) == 2
 
 
 def test_the_end_of_its_time_ends_one_that_is_parked_and_counts_its_deaths_anew() -> None:
@@ -197,7 +204,7 @@ def test_a_failure_that_comes_while_a_saga_is_parked_ends_it(fault: bool) -> Non
 def test_what_was_left_behind_is_cancelled_though_the_saga_waits_for_its_money() -> None:
     saga = left_behind()
     saga.put(SPENT)
-    assert len(cancels_of(wants(saga))) == 2
+    assert asked(saga) == 2
     kill(saga)
     assert saga.state.parked is not None
     assert saga.state.parked.code == WORKER_KILLED, "that is what a person has to decide about first"
@@ -240,6 +247,18 @@ def test_it_is_explained_why_what_was_stopped_does_not_end(make: Any, says: Says
     kill(saga)
     says(why(saga, "c1"))
     saga.put(ev.Resumed(by="ada", at=saga.now), epoch=0)
+    says(why(saga, "c1"))
+
+
+def test_a_saga_that_stops_names_the_child_that_it_waits_for(says: Says) -> None:
+    saga = failing()
+    says(saga_view(saga.state, saga.program)["reason"])
+    says(why(saga, "c0"))
+    saga.put(ev.ChildReported(slot="c0", child="s1.0.c0", status="cancelled"))
+    says(why(saga, "c1"))
+    saga.put(ev.ChildReported(slot="c1", child="s1.0.c1", status="cancelled"))
+    assert saga_view(saga.state, saga.program)["reason"] is None
+    saga.go()
     says(why(saga, "c1"))
 
 

@@ -231,6 +231,7 @@ nodes:
   z: {{tool: t}}
 """
     saga = begun(text)
+    saga.children_have_acted = True
     cut = ev.StepInterrupted(node="b", started_at=saga.now, ended_at=saga.now, budget_ms=1)
     saga.put(cut)
     if how == "cancel":

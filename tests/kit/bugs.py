@@ -21,7 +21,7 @@ from baton.core.log.events import Entry, NoticeDue, Parked, Revived
 from baton.core.log.folding import fold as folding
 from baton.core.log.slots import slot_of
 from baton.core.log.state import State
-from baton.errors import StoreUnavailable, Throttled
+from baton.errors import NotFound, StoreUnavailable, Throttled
 from baton.ports import Appended, Head, Record, Release, SagaRef, Wake
 from baton.runtime.engine.request import Request
 from baton.runtime.engine.run import LogWriter
@@ -248,7 +248,9 @@ def a_missing_child_is_not_started_before_it_is_cancelled() -> Iterator[None]:
     async def start(
         self: Children, parent: SagaRef, ref: SagaRef, state: State, slot: str, child: Any, **how: Any
     ) -> bool:
-        return state.cancel is not None or await real(self, parent, ref, state, slot, child, **how)
+        if state.cancel is not None:
+            raise NotFound("it is taken for one that can never start")
+        return await real(self, parent, ref, state, slot, child, **how)
 
     with replaced(Children, "start", start):
         yield

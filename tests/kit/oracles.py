@@ -20,6 +20,7 @@ from baton.core.log.events import (
     CallbackOpened,
     CancelRequested,
     ChildOpened,
+    ChildrenAbandoned,
     ChildReported,
     Entry,
     Event,
@@ -187,17 +188,31 @@ def _unfenced(world: World, saga: str, entries: list[Entry]) -> Iterator[str]:
 
 
 def _orphans(world: World, logs: Logs) -> Iterator[str]:
-    """A child that its parent ended without hearing of it was asked to stop, or had ended."""
+    """A saga ends after its children: each has reported its end, or was left behind and asked to stop."""
+
+    def written_at(saga: str, version: int) -> float:
+        return world.written.get((str(SagaRef(TENANT, saga)), version), 0)
 
     def ended_at(saga: str) -> float:
-        return world.written.get((str(SagaRef(TENANT, saga)), len(logs[saga])), 0)
+        return written_at(saga, len(logs[saga]))
 
     for saga, entries in logs.items():
         if not entries or not isinstance(entries[-1].events[-1], SagaEnded):
             continue
         events = events_in(entries)
-        told = {event.child for event in events if isinstance(event, ChildReported)}
+        told = {
+            event.child: entry.version
+            for entry in entries
+            for event in entry.events
+            if isinstance(event, ChildReported)
+        }
+        left = {child for event in events if isinstance(event, ChildrenAbandoned) for child in event.children}
         opened = [event.child for event in events if isinstance(event, ChildOpened)]
+        yield from (f"{saga} did not wait for {child}" for child in opened if child not in {*told, *left})
+        for child in (child for child in told if logs.get(child)):
+            ends = (entry.version for entry in logs[child] if isinstance(entry.events[-1], SagaEnded))
+            if (end := next(ends, 0)) == 0 or written_at(child, end) > written_at(saga, told[child]):
+                yield f"{child} had not ended when {saga} recorded its end"
         for child in (child for child in opened if child not in told and logs.get(child)):
             last = logs[child][-1].events[-1]
             if not isinstance(last, SagaEnded):

@@ -15,6 +15,7 @@ from baton.core.log.state import State
 from baton.core.log.undos import Undoable
 from baton.runtime.starting import children
 from baton.runtime.steps import steps
+from baton.runtime.worker import children as children_of
 from baton.runtime.worker import undo_children
 from tests.kit.bugs import replaced
 
@@ -137,7 +138,7 @@ def an_open_child_is_only_stopped() -> Iterator[None]:
 
     with (
         replaced(undoing, "_to_hear_of", to_hear_of),
-        replaced(undoing, "orphans_of", lambda _: []),
+        replaced(children_of, "will_roll_back", taken_back),
         replaced(decide, "will_roll_back", taken_back),
     ):
         yield

@@ -52,9 +52,11 @@ async def test_a_saga_ends_at_the_end_of_its_time_with_no_worker_at_work() -> No
     await asyncio.sleep(70)
     shown = await view_of(world, saga)
     assert (shown["status"], shown["error"]["code"]) == ("failed", "limit_wall_time")
-    end = world.entries(saga)[-1]
-    assert 0 <= end.at - world.entries(saga)[0].at - 40 * 60_000 <= 1_000
+    entries = world.entries(saga)
+    reached = next(one for one in entries if isinstance(one.events[0], LimitReached))
+    assert 0 <= reached.at - entries[0].at - 40 * 60_000 <= 1_000
     assert (await view_of(world, child))["status"] == "cancelled"
+    assert entries[-1].at > world.entries(child)[-1].at, "it ends after its child"
 
 
 async def test_a_node_fails_at_the_end_of_its_time_while_its_step_runs_and_what_tolerates_it_goes_on() -> (

@@ -23,7 +23,7 @@ from baton.ports import Appended, Record, SagaRef, Wake
 from tests.kit.corpus import start
 from tests.kit.faults import Crash
 from tests.kit.world import TENANT, World
-from tests.runtime.test_many_children import open_children, parts, times_cancelled, work
+from tests.runtime.test_many_children import children_end, open_children, parts, times_cancelled, work
 
 A_WHILE = 600  # several sweeps, and less than the children wait
 SLOW = (
@@ -170,7 +170,7 @@ async def test_a_saga_whose_notice_kills_its_workers_tells_once_more_when_it_is_
 async def test_a_worker_that_dies_in_every_part_of_many_children_gets_them_all_cancelled(
     is_fork: bool,
 ) -> None:
-    """Each of them has written down a part before."""
+    """Each of them has written down a part before, or the end of children that the one before it has asked."""
     world = World.start(stream_on=False, reconciler_on=False)
     saga = await open_children(world, 1_050)
     world.timeout_s = 60
@@ -183,13 +183,17 @@ async def test_a_worker_that_dies_in_every_part_of_many_children_gets_them_all_c
             asked.add((head.owner, ref))
         return sum(owner == head.owner for owner, _ in asked) > 250
 
-    Deadly(world, saga, is_beyond_a_part)
+    deadly = Deadly(world, saga, is_beyond_a_part)
     if is_fork:
         await world.service().fork(saga, 2, "before the children")
     else:
         await world.service().cancel(saga, "enough", 0)
     for _ in range(8):
         await work(world, saga)
+        if not is_fork:
+            deadly.is_on = False
+            await children_end(world, saga)
+            deadly.is_on = True
         await asyncio.sleep(90)  # longer than a lease
     assert times_cancelled(world, saga) == {1: 1_050}
     assert count(world, saga, Revived) > 3

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from baton.core.decide import failure_handling  # noqa: F401  # before tests that are not measured import it
 from baton.core.decide.builder import RunStep
-from baton.core.decide.commands import CancelChildren, StartHandler, UndoChildren
+from baton.core.decide.commands import CancelChildren, Decision, StartHandler, UndoChildren
 from baton.core.decide.context import FetchedValues
 from baton.core.decide.decide import advance, decide
 from baton.core.decide.outcomes import Outcome
@@ -30,7 +30,7 @@ from baton.core.log.records import Child
 from baton.core.log.snapshots import decode_state, encode_state
 from baton.core.log.state import ANSWER, State
 from baton.core.nodes.registry import KINDS
-from tests.core.asked import cancels_of, notices_of, steps_of
+from tests.core.asked import cancels_of, children_ended, children_of, notices_of, steps_of
 from tests.core.build import T0, started, tool_spec
 from tests.core.graphs.counter import Counter
 from tests.core.graphs.facts import Breaks, slot_name, slot_of
@@ -175,9 +175,7 @@ class Pair:
                 if handler is not None:
                     self.mirror.handles(handler.child)
                     self.handlers[handler.child.saga] = None
-            elif (undone := step.decision.of(UndoChildren)) is not None and not step.more:
-                self.put(*(self.mirror.undoes(slot, child) for slot, child in undone.children))
-            elif not step.more:
+            elif not step.more and not self._hear(step.decision):
                 break
         assert not step.decision.record
         for run in steps_of(step.decision):
@@ -186,6 +184,16 @@ class Pair:
             self.running &= {slot_name(slot) for slot in self.world.at_work()}
             assert step.decision.due == self.world.due(self.now), "it is not looked at when something is due"
         self.compare()
+
+    def _hear(self, decision: Decision) -> bool:
+        """Children do what a saga that stops waits for: they undo what they have done, or end. False if it waits for none."""
+        if (undone := decision.of(UndoChildren)) is not None:
+            self.put(*(self.mirror.undoes(slot, child) for slot, child in undone.children))
+        elif self.state.is_stopping and children_of(decision):
+            self.put(*children_ended(children_of(decision)))
+        else:
+            return False
+        return True
 
     def _check_stopped(self, before: State, at_work: set[str]) -> None:
         """People are told of each step at work that the entry has stopped, where it may happen only once."""

@@ -120,7 +120,11 @@ def a_child_that_was_cancelled_is_followed_by_another(patch: pytest.MonkeyPatch)
 
 def a_child_fails_apart_from_what_is_done_about_it(patch: pytest.MonkeyPatch) -> None:
     plain = decide._leads_on
-    patch.setattr(decide, "_leads_on", lambda event: not isinstance(event, ev.AttemptFailed) and plain(event))
+    patch.setattr(
+        decide,
+        "_leads_on",
+        lambda event, state: not isinstance(event, ev.AttemptFailed) and plain(event, state),
+    )
 
 
 def a_poll_asks_once_more(patch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from baton.core.log.folding.fold import apply
 from baton.core.log.state import UNKNOWN_OUTCOME, status_of
 from baton.core.nodes.registry import KINDS
 from baton.core.read.story import read_story
-from tests.core.asked import cancels_of, needs_of
+from tests.core.asked import children_of, needs_of
 from tests.core.build import Saga, child, done, failed, interrupted, program, ready, task, wait
 from tests.core.compiling import TOOLS, compiled, document, reads, told
 from tests.kit.sentences import Says
@@ -113,12 +113,12 @@ def test_what_runs_and_ends_or_fails_in_the_last_moment_changes_nothing() -> Non
         assert result_of(saga) == "early"
 
 
-def test_waits_and_questions_are_dropped_and_children_are_cancelled_before_it_is_written() -> None:
+def test_waits_and_questions_are_dropped_and_children_are_stopped_and_waited_for() -> None:
     saga = Saga(program(wait("w", signal="s"), child("c"), task("a"), end("stop", "a", value=3)))
     saga.go()
     decision = saga.go(done("a"))
-    assert [slot for slot, _ in cancels_of(decision)] == ["c"]
-    assert saga.kinds == ["step_stopped", "saga_ended"]
+    assert [slot for slot, _ in children_of(decision)] == ["c"]
+    assert saga.kinds == ["saga_ended"], "what it had done is known from its end"
     assert result_of(saga) == 3
     assert (saga.state.open, saga.state.tokens) == ({}, {})
 

@@ -65,13 +65,12 @@ class StopSteps(Command, frozen=True):
 class CancelChildren(Command, frozen=True):
     """Ask children (slot, child) to stop. A later decision records those that were asked.
 
-    `undo`: the children undo their effects before they end. `heard`: their parent waits for the result of
-    that before it ends.
+    `undo`: the children undo their effects before they end; of those that were left behind (without a slot),
+    the ones that are in the list of the saga.
     """
 
     children: tuple[tuple[str, Child], ...]
     undo: bool = False
-    heard: bool = False
 
 
 class StartHandler(Command, frozen=True):

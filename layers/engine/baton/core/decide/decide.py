@@ -26,17 +26,16 @@ from baton.core.decide.commands import (
 from baton.core.decide.context import NOTHING, FetchedValues, LackingError
 from baton.core.decide.outcomes import STOPPED, Outcome, settle
 from baton.core.decide.parking import (
-    CHILDREN_PER_EVENT,
     ask_to_stop,
     cut_off,
     end_as_failed,
-    has_asked,
     has_to_undo,
     held_up,
-    orphans_of,
+    left_behind,
     parked_for_deaths,
     parking,
     saga_end,
+    stop_children,
 )
 from baton.core.decide.program import PENDING, Program
 from baton.core.decide.retries import unpark
@@ -243,7 +242,7 @@ def _leaving(state: State, now: int, found: FetchedValues, bounds: Bounds, decis
     """
     if parked := parked_for_deaths(state, bounds.deaths):
         return Decision(record=parking(state, parked, now))
-    first = ask_to_stop(orphans_of(state), found)
+    first = ask_to_stop(left_behind(state), found)
     if first.record or (decision.record and isinstance(decision.record[-1], ev.SagaEnded)):
         return first
     return decision if decision.is_lacking else replace(decision, commands=first.commands)
@@ -277,22 +276,18 @@ def _stop(builder: DecisionBuilder) -> Decision:
 
         if (first := begin_rollback(builder)) is not None:
             return first
-    try:
-        end, stopped = (
-            saga_end(builder),
-            () if will_roll_back(state) else left_by(program, state, builder.found),
-        )
-    except LackingError as error:
-        return Decision(commands=missing(error.needs, error.questions))
     told = [
         notice for notice in unknown_outcome_notices(program, state, now) if not is_told(state, notice.key)
     ]
     if told:
         return Decision(record=tuple(ev.NoticeDue(notice=notice) for notice in told))
-    orphans, undoes = orphans_of(state), will_roll_back(state)
-    if len(orphans) > CHILDREN_PER_EVENT or not has_asked(orphans, builder.found, undo=undoes):
-        return ask_to_stop(orphans, builder.found, undo=undoes, stopped=stopped)
-    return Decision((*stopped, end))
+    if (first := stop_children(state, builder.found)) is not None:
+        return first
+    try:
+        stopped = () if will_roll_back(state) else left_by(program, state, builder.found)
+        return Decision((*stopped, saga_end(builder)))
+    except LackingError as error:
+        return Decision(commands=missing(error.needs, error.questions))
 
 
 def _running_down(builder: DecisionBuilder, state: State) -> Decision:
@@ -389,20 +384,23 @@ class _Entry(Struct):
             taken = len(self.events)
             for event in decision.record:
                 self.room -= _size(event)
-                if self.room < 0 and self.events and not _leads_on(self.events[-1]):
+                if self.room < 0 and self.events and not _leads_on(self.events[-1], self.state):
                     self.state = reduce(apply, self.events[taken:], self.state)
                     return decision, True
                 self.events.append(event)
             self.state = decision.after or reduce(apply, decision.record, self.state)
 
 
-def _leads_on(event: ev.Event) -> bool:
+def _leads_on(event: ev.Event, state: State) -> bool:
     """Return true if the consequence of an event must be in the same entry.
 
     These are a failed attempt and the reaction to it, a question and its notice, an answer and its effect, a
     notice and its reason, the end of a map and the event that has stopped it. The notice of a question is
-    followed by the next question: many of them need more than one entry.
+    followed by the next question: many of them need more than one entry. So do the steps and children that
+    the end of a saga stops: each is listed once.
     """
+    if isinstance(event, ev.StepStopped) and state.is_stopping:
+        return False
     if isinstance(event, ev.NoticeDue):
         return event.notice.incident or not event.notice.ask
     return isinstance(event, ev.AttemptFailed) or bool(event.ask) or event.leads_on

@@ -6,11 +6,12 @@ Incidents about failures of steps are in failure_handling.py, parking for money 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from baton.core.decide.builder import DecisionBuilder
-from baton.core.decide.commands import CancelChildren, Decision, LookAtStanding
+from baton.core.decide.commands import CancelChildren, Decision, LookAtStanding, next_up
 from baton.core.decide.context import FetchedValues
+from baton.core.decide.unknown_outcomes import will_roll_back
 from baton.core.expressions import ExpressionError, excess_of
 from baton.core.failures.codes import advice_for
 from baton.core.failures.strategies.base import ESCALATED
@@ -48,7 +49,8 @@ def parked_for_deaths(state: State, max_deaths: int) -> ev.Parked | None:
     if state.recovery.consecutive_crashes < max_deaths:
         return None
     if state.is_stopping or state.orphaned_children:
-        node, doing = "", f"no step was to run; children to cancel: {len(orphans_of(state))}"
+        to_stop = len(left_behind(state)) + (len(open_children(state)) if state.is_stopping else 0)
+        node, doing = "", f"no step was to run; children to cancel: {to_stop}"
     else:
         nodes = list(state.tokens)[:10]
         node, doing = next(iter(nodes), ""), f"steps that were ready: {', '.join(nodes) or 'none'}"
@@ -70,16 +72,24 @@ def cut_off(state: State, max_deaths: int) -> ev.Parked | None:
     return None
 
 
-def orphans_of(state: State) -> list[tuple[str, Child]]:
-    """Return the children to cancel: those that were left behind and, once the saga stops, those that are
-    open.
+def left_behind(state: State) -> list[tuple[str, Child]]:
+    """Return the children to cancel that a fork or a join has left behind; they are not waited for."""
+    return [("", child) for child in state.orphaned_children]
+
+
+def open_children(state: State) -> list[tuple[str, Child]]:
+    """Return the children that have not reported their end, with their slots."""
+    return [(slot, work.orphan) for slot, work in state.open.items() if work.orphan is not None]
+
+
+def stop_children(state: State, found: FetchedValues) -> Decision | None:
+    """Return the decision of a saga that stops and has children: it asks them to stop, and waits for the end
+    of those that are open. None: it has none any more.
     """
-    is_open = [
-        (slot, work.orphan)
-        for slot, work in state.open.items()
-        if state.is_stopping and work.orphan is not None
-    ]
-    return [*is_open, *(("", child) for child in state.orphaned_children)]
+    if left := left_behind(state):
+        return ask_to_stop(left, found, undo=will_roll_back(state))
+    children = open_children(state)
+    return Decision(commands=next_up((), children)) if children else None
 
 
 CHILDREN_PER_EVENT = 200
@@ -92,24 +102,15 @@ def ask_to_stop(
     *,
     undo: bool = False,
     heard: bool = False,
-    stopped: Iterable[ev.StepStopped] = (),
 ) -> Decision:
     """Return the decision that asks the first of these children to stop, or that records those asked.
 
-    `heard`: the saga reads later what they have undone. `stopped`: events about them, which come first.
+    `heard`: the saga reads later what they have undone.
     """
     asked = {child.saga: None for _, child in children if (child.saga, undo) in found.cancelled}
     if not asked:
-        return Decision(
-            commands=(CancelChildren(tuple(children[:CHILDREN_PER_EVENT]), undo=undo, heard=heard),)
-        )
-    links = (one for one in stopped if one.child in asked)
-    return Decision(record=(*links, ev.ChildrenAbandoned(children=tuple(asked), undo=heard)))
-
-
-def has_asked(children: Iterable[tuple[str, Child]], found: FetchedValues, *, undo: bool) -> bool:
-    """Return true if all of these children have been asked to stop."""
-    return all((child.saga, undo) in found.cancelled for _, child in children)
+        return Decision(commands=(CancelChildren(tuple(children[:CHILDREN_PER_EVENT]), undo=undo),))
+    return Decision(record=(ev.ChildrenAbandoned(children=tuple(asked), undo=heard),))
 
 
 def has_to_undo(state: State, *, undoes: bool) -> bool:
@@ -160,7 +161,7 @@ def held_up(state: State, found: FetchedValues, deadline: int, now: int) -> Deci
 
     The check is made when the time is over, and not before: a saga whose time never is over pays nothing.
     """
-    children = {slot: work.orphan for slot, work in state.open.items() if work.orphan is not None}
+    children = dict(open_children(state))
     if not children:
         return None
     if found.standing is None or found.standing.at < deadline:

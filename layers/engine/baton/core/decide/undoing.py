@@ -15,7 +15,7 @@ from baton.core.decide import undo_doubts
 from baton.core.decide.builder import DecisionBuilder, RunStep, activation, next_attempt, one_after_a_crash
 from baton.core.decide.commands import Decision, StopSteps, UndoChildren, missing, next_up
 from baton.core.decide.context import LackingError
-from baton.core.decide.parking import ask_to_stop, orphans_of
+from baton.core.decide.parking import ask_to_stop, stop_children
 from baton.core.decide.program import Program
 from baton.core.decide.retries import fail, may_try_again
 from baton.core.decide.scheduling import apply_kind_answer
@@ -98,8 +98,8 @@ def begin_rollback(builder: DecisionBuilder) -> Decision | None:
         return Decision(record=tuple(ev.NoticeDue(notice=notice) for notice in told))
     if heard:
         return ask_to_stop(heard, builder.found, undo=True, heard=True)
-    if orphans := orphans_of(state):
-        return ask_to_stop(orphans, builder.found, undo=True)
+    if (first := stop_children(state, builder.found)) is not None:
+        return first
     try:
         return Decision(record=(*_in_doubt(builder), *_set_aside(state), _beginning(builder)))
     except LackingError as error:

@@ -225,7 +225,7 @@ class ChildClosed(Gives, frozen=True, tag="child_closed", omit_defaults=True, kw
 
 
 class ChildrenAbandoned(Root, frozen=True, tag="children_abandoned", omit_defaults=True, kw_only=True):
-    """Children were asked to stop: a fork or a join left them behind, or their saga is about to end.
+    """Children were asked to stop: a fork or a join left them behind, or their saga undoes its effects.
 
     `undo`: the saga undoes its effects, and first waits for the report of what the children have undone.
     """

@@ -45,6 +45,7 @@ from baton.core.read.places import (
     texts_in_words,
     wait_reason,
 )
+from baton.core.read.views import stopping_in_words
 
 _OfPlace = (
     ev.AttemptFailed
@@ -393,8 +394,12 @@ class Reasons:
         return None
 
     def _held_up(self) -> str:
-        """Return the reason why a stopped saga does not come to its end; empty if it is not parked."""
-        return f"; {_parked(self._story.state.parked)}" if self._story.state.parked is not None else ""
+        """Return the reason why a stopped saga does not come to its end; empty if nothing holds it up."""
+        state = self._story.state
+        if state.parked is not None:
+            return f"; {_parked(state.parked)}"
+        waits = None if self._story.end is not None else stopping_in_words(state)
+        return f"; {waits}" if waits else ""
 
     # ---- what did not run
 

@@ -319,7 +319,9 @@ class Saga(View):
     workflow: str
     graph: str
     status: Status
-    reason: Annotated[str | None, "Reason why the saga is parked."]
+    reason: Annotated[
+        str | None, "Reason why the saga is parked, or children for which a saga that stops waits."
+    ]
     user: Annotated[str, "User who started the saga."]
     labels: Annotated[dict[str, str], "Labels set at the start. `GET /sagas` filters by them."]
     version: Annotated[Version, "Version of the saga's log."]
@@ -547,7 +549,16 @@ def _status(state: State, program: Program) -> str:
 def _reason(state: State) -> str | None:
     if state.ended is None and state.parked is not None:
         return f"{state.parked.code}: {state.parked.message}"
-    return None
+    return stopping_in_words(state)
+
+
+def stopping_in_words(state: State) -> str | None:
+    """Return the reason why a saga that stops has not ended: its open children; None if it has none."""
+    open_ones = [work.orphan.saga for work in state.open.values() if work.orphan is not None]
+    if not open_ones or not state.is_stopping or state.ended is not None:
+        return None
+    more = f" and of {len(open_ones) - 1} more" if len(open_ones) > 1 else ""
+    return f"it stops, and waits for the end of its child `{open_ones[0]}`{more}"
 
 
 def _error(state: State) -> SagaError | None:

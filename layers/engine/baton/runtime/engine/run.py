@@ -27,10 +27,12 @@ from baton.core.decide.decide import Advance, advance
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.decide.spending import Bounds
+from baton.core.decide.unknown_outcomes import will_roll_back
 from baton.core.effects.rows import Row
 from baton.core.log import events as ev
 from baton.core.log.events import Entry, Event
-from baton.core.log.folding.received import said_of
+from baton.core.log.folding.received import cancelling_signal, said_of
+from baton.core.log.records import Child
 from baton.core.log.state import State
 from baton.core.log.work import Callback, Open, responses_left
 from baton.core.on_demand import OnDemand
@@ -93,6 +95,17 @@ class Run(Struct):
         """Give each decision what is fetched and done meanwhile."""
         fetched = self.blobs, self.answers, self.absent, self.looked, self.entries
         self.found = FetchedValues(*fetched, self.cancelled, self.handlers)
+
+    def mark(self, child: Child) -> str:
+        """Return the mark of a child that was asked.
+
+        A new try, a request to stop, and one to undo have another mark.
+        """
+        state = self.history.state
+        if state.is_stopping and will_roll_back(state):
+            return f"{child.saga} undo"
+        is_off = state.is_stopping or child.overdue or cancelling_signal(state, child) is not None
+        return f"{child.saga} off" if is_off else child.saga
 
     @property
     def notifier(self) -> Notifier:

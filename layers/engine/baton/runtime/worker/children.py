@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
 from baton.core.decide.commands import CancelChildren, LookAtStanding, StartHandler, TendChildren
 from baton.core.decide.context import Standing
+from baton.core.decide.unknown_outcomes import will_roll_back
 from baton.core.limits import Limits
 from baton.core.log.events import CancelRequested, ChildOverdue, ChildReported, Failure
 from baton.core.log.folding.received import cancelling_signal
@@ -25,12 +26,21 @@ from baton.runtime.log.history import History
 
 if TYPE_CHECKING:
     from baton.runtime.starting import children as starting
-    from baton.runtime.worker import undo_children
 else:
     starting = OnDemand("baton.runtime.starting.children")
-    undo_children = OnDemand("baton.runtime.worker.undo_children")
 
 OVERDUE = "its time is over"
+
+
+class Asked(NamedTuple):
+    """Result of the cancellation of a child.
+
+    `now`: it was asked only now. `until`: the new end of the time of an overdue child, whose time has stood
+    still: it is not asked.
+    """
+
+    now: bool = False
+    until: int = 0
 
 
 class ChildCanceller:
@@ -50,8 +60,7 @@ class ChildCanceller:
                         state,
                         slot,
                         child,
-                        undo=command.undo and (child.listed if not slot else not _stays(run, slot)),
-                        heard=command.heard or child.listed,
+                        undo=command.undo and (bool(slot) or child.listed),
                     )
                     for slot, child in group
                 )
@@ -69,16 +78,14 @@ class ChildCanceller:
         off: Signal | None = None,
         *,
         undo: bool = False,
-        heard: bool = False,
-        why: str = "its parent ended",
-    ) -> int:
+        why: str = "its parent stopped it",
+    ) -> Asked | Failure:
         """Cancel one child.
-        Return the end of its time if it is overdue but its time has stood still, so it is not asked; else 0.
+        Return the reason why it can never start, if it does not exist.
 
         A child that does not exist yet is made cancelled, and runs nothing: a frozen invocation may still be
         about to start it, and then finds it. A child cancelled by the signal `off` has time for its running
-        steps, and reports what was done. A child that has ended begins to `undo` its effects, unless that
-        happens where it is `heard`.
+        steps, and reports what was done. One that has ended is left as it is: its parent has it in its list.
         """
         ref = SagaRef(parent.tenant, child.saga)
         request = CancelRequested(reason=why, by=str(parent), at=0, grace_ms=0, undo=undo)
@@ -86,25 +93,20 @@ class ChildCanceller:
             said, grace_ms = f"the signal `{off.name}` called it off", self._p.limits.called_off_grace_ms
             request = replace(request, reason=said, grace_ms=grace_ms, result=True)
         head = await self._p.call(self._p.log.read_head, ref)
+        is_made = head is None
         if head is None:
             try:
                 now = replace(request, at=self._p.clock.now())
                 await self._p.children.start(parent, ref, state, slot, child, cancel=now)
-            except UserError:
-                return 0  # it can never start
+            except UserError as error:
+                return Failure(error.code, error.detail)
             head = await self._p.call(self._p.log.read_head, ref)
-        if head is None:
-            return 0
+        assert head is not None, "it has been started"
         late = child if why == OVERDUE else None
-        if until := await self._ask(ref, head, request, late):
-            return until
-        if undo and not heard:
-            await undo_children.take_back(
-                self._p, ref, str(parent), f"undo/{parent.id}/{state.lineage.branch}"
-            )
-        return 0
+        asked = await self._ask(ref, head, request, late)
+        return asked._replace(now=is_made or asked.now)
 
-    async def _ask(self, ref: SagaRef, head: Head, request: CancelRequested, late: Child | None) -> int:
+    async def _ask(self, ref: SagaRef, head: Head, request: CancelRequested, late: Child | None) -> Asked:
         history = History(self._p.log, self._p.blobs, self._p.call, ref)
         await history.load(head)
         if history.state.version == 0:
@@ -115,16 +117,17 @@ class ChildCanceller:
             if late is not None and (
                 until := _end_of(late, *await stood(self._p, ref, now), now, self._p.limits)
             ):
-                return until
+                return Asked(until=until)
             entry = history.next_entry(
                 (replace(request, at=now),),
                 at=now,
                 invocation=self._p.invocation.id,
                 trace=history.state.origin.traceparent,
             )
-            if not await history.append(entry, wake=Wake(v=entry.version)):
-                await history.catch_up()
-        return 0
+            if await history.append(entry, wake=Wake(v=entry.version)):
+                return Asked(now=True)
+            await history.catch_up()
+        return Asked()
 
 
 class HandlerStarter:
@@ -194,11 +197,10 @@ class ChildTender:
         await self._look(run)
         if run.heard != run.lease.inbox and await self._take_in(run, command.children):
             return True
-        state = run.history.state
-        to_ask = [pair for pair in command.children if _mark(state, *pair) not in run.asked]
+        to_ask = [(slot, child) for slot, child in command.children if run.mark(child) not in run.asked]
         if to_ask and await self._tend(run, to_ask):
             return True
-        if run.heard != run.lease.inbox or any(_mark(state, *pair) not in run.asked for pair in to_ask):
+        if run.heard != run.lease.inbox or any(run.mark(child) not in run.asked for _, child in to_ask):
             run.wants_more = True
         return False
 
@@ -245,7 +247,7 @@ class ChildTender:
             run.put_off = self._p.clock.now() + self._p.limits.child_pause_ms
         is_quiet = bool(found) and not any(found)
         tended = children[: len(found)] if has_room and not is_quiet else children
-        run.asked.update(_mark(run.history.state, *pair) for pair in tended)
+        run.asked.update(run.mark(child) for _, child in tended)
         return await self._report(run, found)
 
     async def _ask(self, run: Run, children: Sequence[tuple[str, Child]]) -> list[Answer]:
@@ -275,19 +277,25 @@ class ChildTender:
         return told
 
     async def _tend_one(self, run: Run, state: State, slot: str, child: Child) -> Answer:
-        """Return the report of a child that has ended; true if it was started only now; `_NO_ROOM` if it
-        could not be started, `_WAITS` if it must start later.
+        """Return the report of a child that has ended; true if it was started, or asked to stop, only now;
+        `_NO_ROOM` if it could not be started, `_WAITS` if it must start later.
         """
-        parent = run.lease.ref
-        if (off := cancelling_signal(state, child)) is not None:
-            await self._canceller.cancel(parent, state, slot, child, off)
+        parent, off = run.lease.ref, cancelling_signal(state, child)
+        asked: Asked | Failure = Asked()
+        if state.is_stopping:
+            undo = will_roll_back(state) and not _stays(run, slot)
+            asked = await self._canceller.cancel(parent, state, slot, child, undo=undo)
+        elif off is not None:
+            asked = await self._canceller.cancel(parent, state, slot, child, off)
         elif child.overdue:
-            undo = not run.program.nodes[Slot.parse(slot).node].stays
-            until = await self._canceller.cancel(
-                parent, state, slot, child, undo=undo, heard=True, why=OVERDUE
-            )
-            if until:
-                return ChildOverdue(**Slot.parse(slot).fields, at=self._p.clock.now(), until=until)
+            undo = not _stays(run, slot)
+            asked = await self._canceller.cancel(parent, state, slot, child, undo=undo, why=OVERDUE)
+        if isinstance(asked, Failure):
+            return ChildReported(slot=slot, child=child.saga, status="failed", failure=asked)
+        if asked.until:
+            return ChildOverdue(**Slot.parse(slot).fields, at=self._p.clock.now(), until=asked.until)
+        if asked.now:
+            return True  # it reports its end
         ref = SagaRef(parent.tenant, child.saga)
         head = await self._p.call(self._p.log.read_head, ref)
         if head is None:
@@ -302,13 +310,6 @@ class ChildTender:
         history = History(self._p.log, self._p.blobs, self._p.call, ref)
         await history.load(head)
         return starting.report_of(history.state, slot)
-
-
-def _mark(state: State, slot: str, child: Child) -> str:
-    """Return the mark of a child that was asked. A new try, and a request to stop, have another mark."""
-    return (
-        child.saga if cancelling_signal(state, child) is None and not child.overdue else f"{child.saga} off"
-    )
 
 
 AT_ONCE = 16

@@ -321,7 +321,7 @@ class Runner:
             run = Run(lease, history, program, attempts, self._p.notifier, self._deadline)
             run.looked_at = self._p.clock.now()
             if lease.rested_until is not None:  # only the inbox has woken it: it has started its children
-                run.asked.update(child.saga for child in history.state.children.values())
+                run.asked.update(map(run.mark, history.state.children.values()))
             return await self._carry(run)
         except Superseded:
             return SUPERSEDED

@@ -95,26 +95,6 @@ class ChildUndoer:
         return (await history.state_at(closed[-1].last)).money.spent if closed else history.state.money.spent
 
 
-async def take_back(scope: InvocationScope, ref: SagaRef, by: str, key: str) -> None:
-    """Have a child undo its steps that has ended and of which its parent does not hear again.
-    Repeated with the same key, a no-op.
-    """
-    head = await scope.call(scope.log.read_head, ref)
-    if head is None:
-        return
-    history = History(scope.log, scope.blobs, scope.call, ref)
-    await history.load(head)
-    while True:
-        state = history.state
-        left = state.undo.is_left
-        if state.ended is None or not left or FORK_KEY + key in state.keys:
-            return
-        event = _next(state, by, key, scope.clock.now())
-        if event is None or await _put(scope, head, history, event):
-            return
-        await history.catch_up()
-
-
 async def _put(scope: InvocationScope, head: Head, history: History, event: Event) -> bool:
     """Append the event that starts the rollback of a child. Return false if another entry was first."""
     if isinstance(event, Forked):

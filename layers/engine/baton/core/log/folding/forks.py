@@ -19,6 +19,9 @@ from baton.core.log.state import FORK_KEY, Lineage, Segment, State
 from baton.core.log.undos import Undoable
 from baton.errors import CorruptLog
 
+_STOPPED = ("cancelled", "rolled_back", "rollback_failed")
+"""Ends of a child that its stopping parent has caused."""
+
 
 def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> State:
     """Return the state with which branch `fork.branch` begins.
@@ -45,6 +48,9 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
         for slot, child in at_cut.children.items()
         if cancelling_signal(before, child) is not None and cancelling_signal(at_cut, child) is None
     }
+    stopped = {
+        slot for slot, child in at_cut.children.items() if at_cut.is_stopping and child.status in _STOPPED
+    }
     after = {
         slot: work.after_fork(
             before.open.get(slot),
@@ -52,6 +58,7 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
             later=later,
         )
         for slot, work in at_cut.open.items()
+        if slot not in stopped
     }
     kept = {slot: work for slot, work in after.items() if work is not None}
     said = completions_of(kept, before)

@@ -47,11 +47,13 @@ def child_opened(state: State, e: ev.ChildOpened) -> State:
 
 
 def child_reported(state: State, e: ev.ChildReported) -> State:
-    """Record the end of a child."""
+    """Record the end of a child. In a saga that stops it is progress: the deaths before it are forgotten."""
     work = state.open.get(e.slot)
     if work is None or not work.hears(e.child):
         return state
     state = pay(state, e.slot, e.cost)
+    if state.is_stopping:
+        state = replace(state, recovery=replace(state.recovery, consecutive_crashes=0))
     told = replace(work, status=e.status, output=e.output, failure=e.failure, undoable=e.undoable)
     return replace(state, open={**state.open, e.slot: told})
 
