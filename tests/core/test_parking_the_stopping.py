@@ -252,12 +252,12 @@ def test_it_is_explained_why_what_was_stopped_does_not_end(make: Any, says: Says
 
 def test_a_saga_that_stops_names_the_child_that_it_waits_for(says: Says) -> None:
     saga = failing()
-    says(saga_view(saga.state, saga.program)["reason"])
+    says(saga_view(saga.state, saga.program).reason)
     says(why(saga, "c0"))
     saga.put(ev.ChildReported(slot="c0", child="s1.0.c0", status="cancelled"))
     says(why(saga, "c1"))
     saga.put(ev.ChildReported(slot="c1", child="s1.0.c1", status="cancelled"))
-    assert saga_view(saga.state, saga.program)["reason"] is None
+    assert saga_view(saga.state, saga.program).reason is None
     saga.go()
     says(why(saga, "c1"))
 
