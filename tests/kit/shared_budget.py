@@ -77,10 +77,7 @@ async def _shown(world: World, saga: str, _: Service) -> dict[str, Any]:
 
 
 async def _resumed(world: World, patiently: Callable[..., Awaitable[Any]]) -> None:
-    """Resume what waits for money; the child that outlives its root needs longer than any invocation lasts."""
-    for head in [
-        head for head in world.log.heads() if head.status == "parked" and head.workflow != "family.slow"
-    ]:
+    for head in [head for head in world.log.heads() if head.status == "parked"]:
         with suppress(NotAllowedNow):
             await patiently(world, partial(_resume, saga=head.ref.id))
 
