@@ -9,8 +9,8 @@ import time
 from collections.abc import Sequence
 
 from baton.core.conditions.model import Cel
-from baton.core.decide.commands import RunSteps
 from baton.core.decide.decide import advance
+from baton.core.decide.decision import RunSteps
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.graph.graph import Graph, Loop, Node

@@ -14,9 +14,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.conditions import SandboxAnswer
-from baton.core.decide.commands import CancelChildren, JudgeConditions
 from baton.core.decide.context import FetchedValues
 from baton.core.decide.decide import advance
+from baton.core.decide.decision import CancelChildren, JudgeConditions
 from baton.core.decide.outcomes import HELD, Outcome
 from baton.core.decide.program import Program
 from baton.core.decide.spending import DEFAULT

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from baton.core.decide.builder import RunStep
+from baton.core.decide.decision import RunStep
 from baton.core.decide.outcomes import APPROVAL, Outcome
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document

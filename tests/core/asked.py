@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from baton.core.conditions import SandboxQuestion
-from baton.core.decide.builder import RunStep
-from baton.core.decide.commands import (
+from baton.core.decide.context import FetchedValues
+from baton.core.decide.decision import (
     CancelChildren,
     Decision,
     FetchValues,
     JudgeConditions,
+    RunStep,
     RunSteps,
     SendNotices,
     StopSteps,
     TendChildren,
 )
-from baton.core.decide.context import FetchedValues
 from baton.core.decide.parking import ask_to_stop
 from baton.core.log import events as ev
 from baton.core.log.folding.received import PendingNotices

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from baton.core.conditions import SandboxAnswer
-from baton.core.decide.commands import CancelChildren, TendChildren
 from baton.core.decide.context import FetchedValues, Standing
 from baton.core.decide.decide import Decision, advance
+from baton.core.decide.decision import CancelChildren, TendChildren
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.decide.spending import ANY_AMOUNT, DEFAULT, Bounds

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from baton.core.decide.commands import FetchValues, StartHandler
 from baton.core.decide.context import FetchedValues
 from baton.core.decide.decide import decide
+from baton.core.decide.decision import FetchValues, StartHandler
 from baton.core.decide.handler import takes_failure
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from baton.core.decide.commands import Decision, StopSteps
+from baton.core.decide.decision import Decision, StopSteps
 from baton.core.log import events as ev
 from baton.core.log.state import status_of
 from tests.core.build import T0, Saga, chain, done, failed, program, ready, task, wait

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from baton.core.decide.commands import StopSteps
 from baton.core.decide.context import Standing
+from baton.core.decide.decision import StopSteps
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.expressions import iso

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from baton.core.decide.builder import DecisionBuilder, activation
-from baton.core.decide.commands import StartHandler
 from baton.core.decide.context import EvaluationContext, FetchedValues, LackingError, started
+from baton.core.decide.decision import DecisionBuilder, StartHandler, activation
 from baton.core.decide.program import Program
 from baton.core.documents.compile import children_of, compile_document
 from baton.core.documents.nodes.subgraph import SubGraph

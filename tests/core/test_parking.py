@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from baton.core.decide.commands import Decision, SendNotices
+from baton.core.decide.decision import Decision, SendNotices
 from baton.core.decide.spending import DEFAULT
 from baton.core.log import events as ev
 from baton.core.log.folding.received import pending_notices

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from baton.core.decide.commands import SendNotices
+from baton.core.decide.decision import SendNotices
 from baton.core.expressions import iso
 from baton.core.failures.policy import PolicyChange
 from baton.core.log import events as ev

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from baton.core.decide.commands import Decision, LookAtStanding
 from baton.core.decide.context import Standing
+from baton.core.decide.decision import Decision, LookAtStanding
 from baton.core.expressions import iso
 from baton.core.limits import DAY_MS
 from baton.core.log import events as ev

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from baton.core.decide.commands import CancelChildren, UndoChildren
 from baton.core.decide.context import NOTHING
 from baton.core.decide.decide import decide
+from baton.core.decide.decision import CancelChildren, UndoChildren
 from baton.core.decide.unknown_outcomes import left_by
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from baton.core.decide.commands import CancelChildren, StopSteps
+from baton.core.decide.decision import CancelChildren, StopSteps
 from baton.core.decide.unknown_outcomes import will_roll_back
 from baton.core.failures.policy import ANY, PolicyChange
 from baton.core.log import events as ev

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from baton.core.decide.builder import DecisionBuilder
 from baton.core.decide.context import NOTHING
+from baton.core.decide.decision import DecisionBuilder
 from baton.core.decide.program import Program
 from baton.core.decide.undoing import _arguments_of
 from baton.core.documents.compile import compile_document

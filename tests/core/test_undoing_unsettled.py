@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from baton.core.decide.commands import StopSteps
+from baton.core.decide.decision import StopSteps
 from baton.core.log import events as ev
 from baton.core.log.state import status_of
 from tests.core.asked import steps_of

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from baton.core.decide.commands import RunSteps
+from baton.core.decide.decision import RunSteps
 from baton.runtime.steps.steps import key_for
 from tests.core.build import Saga
 from tests.history.make import SHAPES

@@ -24,14 +24,13 @@ from baton.core.log.state import State
 from baton.errors import NotFound, StoreUnavailable, Throttled
 from baton.ports import Appended, Head, Record, Release, SagaRef, Wake
 from baton.runtime.engine.request import Request
-from baton.runtime.engine.run import LogWriter
+from baton.runtime.engine.run import InFlight, LogWriter
 from baton.runtime.invocation.context import StoreRetrier
 from baton.runtime.log import history
 from baton.runtime.log import lease as lease_module
 from baton.runtime.log.history import History
 from baton.runtime.log.lease import Lease, Leases
 from baton.runtime.starting.children import Children
-from baton.runtime.steps.inflight import InFlight
 from baton.runtime.worker.runner import Faults, Loader, Runner
 
 

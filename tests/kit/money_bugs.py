@@ -9,15 +9,15 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.adapters.memory.store import MemoryBudgets
-from baton.core.decide.builder import RunStep
+from baton.core.decide.decision import RunStep
 from baton.core.log.state import State
 from baton.core.money import UserRule
 from baton.ports import Account, Drawn, SagaRef, StepContext, Sums
+from baton.runtime.engine.run import InFlight
 from baton.runtime.money.accounts import AccountQueue, Slices
 from baton.runtime.money.ledger import Ledger
 from baton.runtime.steps import effects, steps
 from baton.runtime.steps.effects import EffectClaims
-from baton.runtime.steps.inflight import InFlight
 from baton.runtime.steps.steps import Steps
 from tests.kit.bugs import replaced
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from baton.core.decide.commands import StartHandler
+from baton.core.decide.decision import StartHandler
 from baton.core.graph.graph import HANDLER, graph_name, starter_of
 from baton.core.log.events import (
     ChildClosed,

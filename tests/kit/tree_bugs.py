@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.decide import scheduling, spending
-from baton.core.decide.builder import DecisionBuilder
+from baton.core.decide.decision import DecisionBuilder
 from baton.core.log.state import State
 from baton.runtime.money import holds
 from baton.runtime.money.accounts import AccountQueue

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from baton.adapters.memory.store import MemoryBlobs, MemoryBudgets, MemoryStore
-from baton.core.decide.builder import RunStep
+from baton.core.decide.decision import RunStep
 from baton.core.decide.spending import SpendingLimits
 from baton.core.graph.graph import Graph, Node
 from baton.core.limits import DAY_MS, Limits

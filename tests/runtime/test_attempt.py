@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from baton import Context, StepFailure, tool
-from baton.core.decide.builder import RunStep
+from baton.core.decide.decision import RunStep
 from baton.core.failures.alternatives import Alternative, hooks_of, ways_of
 from baton.core.graph.graph import Node
 from baton.core.log.events import Failure

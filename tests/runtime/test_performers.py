@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baton.core.decide.commands import Command
+from baton.core.decide.decision import Command
 from baton.runtime.worker.runner import PERFORMERS
 
 

@@ -13,10 +13,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.decide import failure_handling  # noqa: F401  # before tests that are not measured import it
-from baton.core.decide.builder import RunStep
-from baton.core.decide.commands import CancelChildren, Decision, StartHandler, UndoChildren
 from baton.core.decide.context import FetchedValues
 from baton.core.decide.decide import advance, decide
+from baton.core.decide.decision import CancelChildren, Decision, RunStep, StartHandler, UndoChildren
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.decide.spending import DEFAULT, Bounds

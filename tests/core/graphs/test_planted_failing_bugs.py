@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from baton.core.decide import decide, failure_handling, outcomes, retries, scheduling, transitions
-from baton.core.decide.builder import DecisionBuilder, RunStep
 from baton.core.decide.context import EvaluationContext
+from baton.core.decide.decision import DecisionBuilder, RunStep
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.failures import alternatives

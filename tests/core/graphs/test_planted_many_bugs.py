@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from baton.core.decide import builder, decide, scheduling, transitions
+from baton.core.decide import decide, decision, scheduling, transitions
 from baton.core.decide.context import EvaluationContext
 from baton.core.graph.graph import Each, Graph, Loop
 from baton.core.log import events as ev
@@ -85,7 +85,7 @@ def nothing_waits_for_what_a_map_has_left(patch: pytest.MonkeyPatch) -> None:
         late = after.late if isinstance(event, ev.MapClosed) else ()
         return replace(after, tokens={slot: one for slot, one in after.tokens.items() if slot not in late})
 
-    patch.setattr(builder, "apply", apply)
+    patch.setattr(decision, "apply", apply)
     patch.setattr(decide, "apply", apply)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from baton.core.decide.commands import StopSteps
+from baton.core.decide.decision import StopSteps
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.effects.toolspec import ToolSpec

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baton.core.decide.commands import FetchValues
+from baton.core.decide.decision import FetchValues
 from baton.core.log import events as ev
 from baton.core.nodes.map import HELD_BYTES
 from baton.core.read.definition_views import graph_view

@@ -338,6 +338,7 @@ class ToolPerformer:
         watch: Watch | None = None,
     ) -> None:
         self._registry = registry
+        self._called: dict[str, Tool] = {}
         self._helpers = helpers
         self._threads = _Threads(max_threads)
         self._watch = watch
@@ -346,10 +347,11 @@ class ToolPerformer:
         """Return the tool's result as plain JSON types.
         Raises `StepFailure`, `NoRoom`; cancellation passes through.
         """
-        found = self._registry.get(tool)
+        found = self._called.get(tool) or self._registry.get(tool)
         if found is None:
             hint = off(tool) or nearest(tool, self._registry)
             raise StepFailure("tool_missing", with_hint(f"there is no tool `{tool}`", hint))
+        self._called[tool] = found
         if self._helpers is not None and found.needs_process:
             return await self._helpers.perform(tool, arguments, context)
         call = bind(found, arguments, context)

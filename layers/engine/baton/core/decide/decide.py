@@ -15,15 +15,18 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from baton.core.decide.builder import DecisionBuilder, RunStep, late_last, one_after_a_crash
-from baton.core.decide.commands import (
+from baton.core.decide.context import NOTHING, FetchedValues, LackingError
+from baton.core.decide.decision import (
     Decision,
+    DecisionBuilder,
+    RunStep,
     SendNotices,
     StopSteps,
+    late_last,
     missing,
     next_up,
+    one_after_a_crash,
 )
-from baton.core.decide.context import NOTHING, FetchedValues, LackingError
 from baton.core.decide.outcomes import STOPPED, Outcome, settle
 from baton.core.decide.parking import (
     ask_to_stop,

@@ -12,8 +12,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core.decide.builder import DecisionBuilder
 from baton.core.decide.context import EvaluationContext
+from baton.core.decide.decision import DecisionBuilder
 from baton.core.decide.transitions import catching_rule, is_handled, settle_failed
 from baton.core.decide.unknown_outcomes import doubt_notice, leaves_unknown, link, looks_first
 from baton.core.expressions import ExpressionError, excess_of, iso

@@ -11,8 +11,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core.decide.commands import Decision, StartHandler, missing
 from baton.core.decide.context import EvaluationContext, FetchedValues, LackingError, started
+from baton.core.decide.decision import Decision, StartHandler, missing
 from baton.core.decide.program import Program
 from baton.core.expressions import ExpressionError, excess_of, parse
 from baton.core.failures.codes import CHILD_FAILED, class_of

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from baton.core.decide.builder import activation
 from baton.core.decide.context import NOTHING, EvaluationContext, FetchedValues
+from baton.core.decide.decision import activation
 from baton.core.decide.program import Program
 from baton.core.decide.transitions import RouteError, check_output, done, settle_failed
 from baton.core.decide.unknown_outcomes import (

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from baton.core.decide.builder import DecisionBuilder
-from baton.core.decide.commands import CancelChildren, Decision, LookAtStanding, next_up
 from baton.core.decide.context import FetchedValues
+from baton.core.decide.decision import CancelChildren, Decision, DecisionBuilder, LookAtStanding, next_up
 from baton.core.decide.unknown_outcomes import will_roll_back
 from baton.core.expressions import ExpressionError, excess_of
 from baton.core.failures.codes import advice_for

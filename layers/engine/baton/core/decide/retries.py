@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from baton.core.decide.builder import DecisionBuilder, activation
+from baton.core.decide.decision import DecisionBuilder, activation
 from baton.core.decide.spending import renewed_budget
 from baton.core.decide.transitions import done, settle_failed
 from baton.core.decide.unknown_outcomes import (

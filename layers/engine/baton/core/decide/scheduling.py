@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from baton.core.conditions import ConditionError
 from baton.core.conditions.model import AllOf, AnyOf, Condition, Not, Python
-from baton.core.decide.builder import DecisionBuilder, activation, next_attempt
 from baton.core.decide.context import EvaluationContext, LackingError
+from baton.core.decide.decision import DecisionBuilder, activation, next_attempt
 from baton.core.decide.outcomes import Outcome, settle
 from baton.core.decide.program import FAILS, PENDING, SKIPPED
 from baton.core.decide.retries import fail, go_on, has_paused, is_late, leave, may_try_again, stop_late

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core.decide.builder import DecisionBuilder
+from baton.core.decide.decision import DecisionBuilder
 from baton.core.decide.failure_handling import handle_failure
 from baton.core.decide.program import Program
 from baton.core.decide.retries import fail, may_try_again

@@ -12,9 +12,19 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.decide import undo_doubts
-from baton.core.decide.builder import DecisionBuilder, RunStep, activation, next_attempt, one_after_a_crash
-from baton.core.decide.commands import Decision, StopSteps, UndoChildren, missing, next_up
 from baton.core.decide.context import LackingError
+from baton.core.decide.decision import (
+    Decision,
+    DecisionBuilder,
+    RunStep,
+    StopSteps,
+    UndoChildren,
+    activation,
+    missing,
+    next_attempt,
+    next_up,
+    one_after_a_crash,
+)
 from baton.core.decide.parking import ask_to_stop, stop_children
 from baton.core.decide.program import Program
 from baton.core.decide.retries import fail, may_try_again

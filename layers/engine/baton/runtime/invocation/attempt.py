@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from baton.core.conditions.schema import violations
-from baton.core.decide.builder import RunStep
+from baton.core.decide.decision import RunStep
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.unknown_outcomes import has_acted_before, may_have_acted
 from baton.core.effects.toolspec import ONCE, ToolSpec

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from baton.core.decide.builder import RunStep
+from baton.core.decide.decision import RunStep
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.log.folding.received import breaker_of
 from baton.core.log.records import Response, Segment

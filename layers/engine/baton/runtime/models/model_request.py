@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from baton.core.conditions.schema import violations
-from baton.core.decide.builder import RunStep
+from baton.core.decide.decision import RunStep
 from baton.core.effects.operations import (
     API,
     NOT_LISTED,

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from baton.core.decide.builder import RunStep
+from baton.core.decide.decision import RunStep
 from baton.core.decide.spending import (
     LIMIT_SPENT,
     SAGA_SPENT,

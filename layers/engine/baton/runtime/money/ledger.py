@@ -18,7 +18,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from baton.core.decide.builder import RunStep
+from baton.core.decide.decision import RunStep
 from baton.core.decide.spending import (
     TENANT_SPENT,
     USER_SPENT,

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
-from baton.core.decide.builder import RunStep
+from baton.core.decide.decision import RunStep
 from baton.core.decide.outcomes import HELD, Outcome
 from baton.core.failures.breakers import (
     CLOSED,

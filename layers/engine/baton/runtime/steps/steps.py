@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
-from baton.core.decide.builder import RunStep
+from baton.core.decide.decision import RunStep
 from baton.core.decide.outcomes import APPROVAL, HELD, MONEY, STOPPED, Outcome
 from baton.core.decide.spending import wait_for_money
 from baton.core.effects.keys import KeyIncomplete, KeyRule, about, key_of, parameters_of, relevant

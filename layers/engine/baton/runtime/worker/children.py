@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from baton.core.decide.commands import CancelChildren, LookAtStanding, StartHandler, TendChildren
 from baton.core.decide.context import Standing
+from baton.core.decide.decision import CancelChildren, LookAtStanding, StartHandler, TendChildren
 from baton.core.decide.unknown_outcomes import will_roll_back
 from baton.core.limits import Limits
 from baton.core.log.events import CancelRequested, ChildOverdue, ChildReported, Failure

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from baton.core.decide.commands import (
+from baton.core.decide.decide import Advance
+from baton.core.decide.decision import (
     CancelChildren,
     Command,
     Decision,
@@ -26,7 +27,6 @@ from baton.core.decide.commands import (
     TendChildren,
     UndoChildren,
 )
-from baton.core.decide.decide import Advance
 from baton.core.decide.outcomes import refused_rows
 from baton.core.decide.program import Program
 from baton.core.log import events as ev
@@ -41,6 +41,7 @@ from baton.runtime.engine.parts import InvocationScope
 from baton.runtime.engine.run import (
     CommandPerformer,
     ConditionJudge,
+    InFlight,
     LogWriter,
     NoticeSender,
     ResponseCanceller,
@@ -49,12 +50,13 @@ from baton.runtime.engine.run import (
     StepStopper,
     Superseded,
     ValueFetcher,
+    spent_by,
+    undecided_outcome,
 )
 from baton.runtime.invocation.context import Deadline
 from baton.runtime.log.history import History
 from baton.runtime.log.lease import Lease
 from baton.runtime.money.accounts import Left
-from baton.runtime.steps.inflight import InFlight, spent_by, undecided_outcome
 
 if TYPE_CHECKING:
     from baton.runtime.requests import answers

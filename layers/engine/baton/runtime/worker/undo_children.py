@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baton.core.decide.commands import UndoChildren
+from baton.core.decide.decision import UndoChildren
 from baton.core.log.events import CancelRequested, ChildUndone, Event, Failure, Forked
 from baton.core.log.slots import Slot
 from baton.core.log.state import FORK_KEY, State
