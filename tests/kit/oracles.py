@@ -46,6 +46,7 @@ from baton.core.log.slots import slot_of
 from baton.core.log.state import ANSWER
 from baton.core.money import micro_dollars
 from baton.ports import Account, SagaRef
+from baton.runtime.money.accounts import short_name
 from baton.runtime.money.holds import PREFIX
 from baton.runtime.people.question_rows import PLACES_DAY
 from tests.kit.callback_oracles import of_callbacks, unheard
@@ -328,6 +329,8 @@ def _money(world: World, logs: Logs) -> Iterator[str]:
     most += micro_dollars([one.most for one in silent]) + sum(one.held_late for one in silenced)
     asked = [one.process for one in silent]
     most += sum(one.holds for one in dead[:-1] if one.id not in wrote and one not in asked)
+    # Nor has an heir that had no answer about what the dead held: it assumes nothing.
+    most += sum(one.holds for one in dead if short_name(one.id) in world.unexpired)
     # A worker whose clock has stood still answers as if its time were not over: it writes less than its heir has taken for spent.
     most += sum(one.freed for one in world.processes.values() if one.id not in wrote)
     # Their heirs have said what is assumed; what comes to be held afterwards, no log hears of.

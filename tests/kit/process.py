@@ -225,10 +225,14 @@ class Process:
         if world.outages:
             await self._outage(service, name)
         fate = world.plan.next(name, self.role == "worker")
+        if name == "expire":
+            world.unexpired.add(str(args[2]))
         if fate != FINE:
             return await self._meets(fate, service, function, *args, **kwargs)
         result = function(*args, **kwargs)
         self._note(function, service, args, result)
+        if name == "expire":
+            world.unexpired.discard(str(args[2]))
         return result
 
     async def _meets(

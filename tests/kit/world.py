@@ -117,6 +117,7 @@ class World:
         self.written: dict[tuple[str, int], float] = {}
         # What accounts hold for requests of workers whose heir has looked already.
         self.held_over: dict[tuple[Account, str], int] = {}
+        self.unexpired: set[str] = set()  # holders about which an heir had no answer
         self.given_back: set[tuple[str, int]] = set()
         self.stale: list[str] = []
         self.starts: list[tuple[float, str, str]] = []

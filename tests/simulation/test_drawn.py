@@ -260,6 +260,21 @@ FOUND = {
         budget=3,
         faults=(("write", 1, THROTTLE), ("write", 2, THROTTLE), ("write", 11, HANG)),
     ),
+    # An heir has no answer about what the dead worker held, and assumes nothing of it (docs/money.md).
+    "an heir without an answer": Schedule(
+        "surveys",
+        409270001641,
+        gap_s=3,
+        late_s=9,
+        stall_s=16,
+        start_late_s=4,
+        budget=12,
+        faults=(("write", 12, CRASH_BEFORE), ("write", 15, HANG), ("write", 18, HANG)),
+    ),
+    # It stands still while it tells an account of such a cost, and is stopped then.
+    "a cost that is told of once": Schedule(
+        "asked", 409270005564, gap_s=60, late_s=9, stall_s=16, budget=12, faults=(("write", 10, FREEZE),)
+    ),
     # The heir of a worker that stood still has taken its request for spent, and comes to write nothing.
     "a worker that wakes up behind its heir": Schedule(
         "thinks",

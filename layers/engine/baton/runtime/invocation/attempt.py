@@ -333,8 +333,8 @@ class AttemptInput(msgspec.Struct, eq=False):
     a provider of models; `work`: work handed over that is polled now. `may_ask`: a person may have to approve
     a call of it. `given`: the arguments that the tool got, if they are not the step's; `key`: that of the
     call; `done_by`: see `Outcome`. `is_free`: no limit of money blocks it; `is_paid`: its
-    ledger knows of it. `acted`: it has failed, and the
-    tool reports that it has acted, or has done a part of it.
+    ledger knows of it; `is_settled`: the ledger has been told what it has cost. `acted`: it has failed, and
+    the tool reports that it has acted, or has done a part of it.
     """
 
     state: State
@@ -356,6 +356,7 @@ class AttemptInput(msgspec.Struct, eq=False):
     done_by: str = ""
     is_free: bool = False
     is_paid: bool = True
+    is_settled: bool = False
     acted: bool = False
 
 

@@ -350,7 +350,7 @@ class Steps:
     ) -> Outcome:
         """Make the attempt and return its outcome, as `run` does."""
         spent, usage = bill
-        started, is_paid = self._clock.now(), False
+        started, is_paid, one = self._clock.now(), False, None
         try:
             if asks := may_ask(step, spec):
                 check_first(step, self._tools)
@@ -412,8 +412,11 @@ class Steps:
                 notices=(*news, *(halt.notices if halt is not None else ())),
             )
         except BaseException as error:  # a fault of the engine, too, after a call that has cost something
-            is_cancelled = isinstance(error, asyncio.CancelledError)
-            if is_cancelled if is_paid else self._take_in(state, step, spent, started):
+            if is_paid:
+                is_left = isinstance(error, asyncio.CancelledError)
+            else:
+                is_left = (one is None or not one.is_settled) and self._take_in(state, step, spent, started)
+            if is_left:
                 self._ledger.abandon(state, step)
             raise
 
@@ -477,6 +480,8 @@ class Steps:
     ) -> Outcome:
         """Return the outcome of an attempt that has come to its end here."""
         step, spec = one.step, one.spec
+        undo = await undo_fields(self._values, one, failure) if step.node.undo else {}
+        one.is_settled = True
         return Outcome(
             slot=step.slot,
             attempt=step.attempt,
@@ -495,7 +500,7 @@ class Steps:
             retry_after_ms=retry_after_ms,
             usage=tuple(one.usage),
             digest=step.digest if output is not None else "",
-            **(await undo_fields(self._values, one, failure) if step.node.undo else {}),
+            **undo,
             done_by=one.done_by,
             acted=one.acted,
             notices=tuple(await self._settle(one.state, step, one.spent, one.started, is_paid=one.is_paid)),
