@@ -15,7 +15,7 @@ from typing import get_args
 import msgspec
 
 from baton.adapters.dynamo.items import ATTRIBUTES, ITEM_BYTES
-from baton.core.decide.decide import advance
+from baton.core.decide.decide import RULES, advance
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
@@ -229,6 +229,19 @@ def rooms() -> str:
     return _table(("room", "may import, besides itself"), rows)
 
 
+def rules() -> str:
+    """The rules of a decision, in their order."""
+    found = (
+        (
+            rule.name,
+            "always" if rule.when == "program" else f"`{rule.when}`",
+            str(rule.then.__doc__).split(".")[0],
+        )
+        for rule in RULES
+    )
+    return _table(("rule", "looks at", "decides"), found)
+
+
 def attributes() -> str:
     """Every attribute of the table's items."""
     return _table(("attribute", "holds"), ((f"`{name}`", meaning) for name, meaning in ATTRIBUTES.items()))
@@ -289,6 +302,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
         transitions,
         entry,
         rooms,
+        rules,
         attributes,
         settings,
         parameters,

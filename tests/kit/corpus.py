@@ -45,7 +45,7 @@ from tests.kit.faults import Crash
 from tests.kit.mishaps import EFFECTS, MISHAPS, OFTEN, SELDOM_S, answering, with_books
 from tests.kit.model_scenarios import HASTY, MODELLED
 from tests.kit.roles import Acknowledged, ask_unless_done
-from tests.kit.shared_budget import family
+from tests.kit.shared_budget import family, resume_parked
 from tests.kit.undoable_tools import finds_closed, lends, lends_again
 from tests.kit.virtual_time import VirtualClock, until_something_happens
 from tests.kit.world import USER, World
@@ -219,6 +219,7 @@ async def _forked(world: World) -> str:
     saga = await start(world, chain_of(3), {"n": 0}, "chain")
     while world.end(saga) is None:
         await asyncio.sleep(20)
+        await resume_parked(world, patiently)
     branch = 0
     while branch == 0:  # a repeated fork would be a second one, so look before asking again
         try:

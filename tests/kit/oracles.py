@@ -320,6 +320,7 @@ def _money(world: World, logs: Logs) -> Iterator[str]:
     # written nothing, where the next one dies before it has said what is assumed (docs/money.md, "What is not").
     wrote = {entry.invocation for entries in logs.values() for entry in entries}
     silent = [one for one in world.asked if one.process in silenced and one.process.unanswered]
+    silent += [one for one in world.asked if one.process.is_unsettled and one not in silent]
     silent += [
         one
         for one in world.asked

@@ -129,7 +129,7 @@ class Process:
     `lost_time_at`: when its clock had stood still with it. `has_failed`: it gave a message back because of a fault;
     `has_overrun`: it was still there after its deadline; `was_slow`: the table took longer than it had left to say that it gave up.
     `lost_leases`: takes and releases without an answer; `unsure`: versions of sagas that it wrote, or will have written, without an answer;
-    `settled`: attempts whose requests an account no longer holds, because it has what they cost;
+    `is_unsettled`: an account has not answered since its last request; `settled`: attempts whose requests an account no longer holds, because it has what they cost;
     `freed`: what accounts held for requests of others whose time was over; all of it is spent then;
     `holds`: what an account holds for requests of it; `held_late`: what accounts hold for some when it no longer waits for that;
     `unanswered`: requests without an answer in time, or refused in an outage; `leases`: the end of those it took, by its own clock;
@@ -148,6 +148,7 @@ class Process:
         self.lost_leases = self.held_late = self.holds = self.freed = 0
         self.unsure: set[tuple[str, int]] = set()
         self.settled: set[str] = set()
+        self.is_unsettled = False
         self.was_slow = False
         self.unanswered = 0
         self.spends: list[list[Decimal]] = []
@@ -249,6 +250,7 @@ class Process:
         if fate in (HANG, LATE):
             self.unanswered += 1
             self.lost_leases += name in ("take", "release")
+            self.is_unsettled |= name == "move"
             self.was_slow |= _says_it_gave_up(name, args)
             if fate == LATE:
                 world.spawn(self._land(function, service, args, lambda: function(*args, **kwargs)))
@@ -316,7 +318,7 @@ class Process:
         elif name == "move" and (holder := _holder(function, args)) in world.held_over:
             world.held_over[holder] = _held(result)
         elif name == "move":
-            self.holds = _held(result)
+            self.holds, self.is_unsettled = _held(result), False
             self.settled |= _settled(args[1] if isinstance(args[0], Account) else args[0].change)
         elif name == "release" and result:
             world.given_back.add((str(args[0]), world.epochs[self.id, str(args[0])]))

@@ -63,7 +63,7 @@ async def family(
     while world.end(saga) is None:
         await asyncio.sleep(pause_s)
         pause_s = min(pause_s * 1.2, 1_800)  # a saga whose message is lost is found by a sweep
-        await _resumed(world, patiently)
+        await resume_parked(world, patiently)
     branch = int(not forks)
     while branch == 0:  # a repeated fork would be a second one, so look before asking again
         with suppress(Crash, EngineFault):
@@ -76,7 +76,7 @@ async def _shown(world: World, saga: str, _: Service) -> dict[str, Any]:
     return await world.queries().show(saga)
 
 
-async def _resumed(world: World, patiently: Callable[..., Awaitable[Any]]) -> None:
+async def resume_parked(world: World, patiently: Callable[..., Awaitable[Any]]) -> None:
     for head in [head for head in world.log.heads() if head.status == "parked"]:
         with suppress(NotAllowedNow):
             await patiently(world, partial(_resume, saga=head.ref.id))

@@ -260,6 +260,31 @@ FOUND = {
         budget=3,
         faults=(("write", 1, THROTTLE), ("write", 2, THROTTLE), ("write", 11, HANG)),
     ),
+    # Three workers die in a row before the saga has come to its end, which is forked: a person resumes it.
+    "a fork of what was parked": Schedule(
+        "forked",
+        207530003552,
+        gap_s=20,
+        late_s=9,
+        stall_s=16,
+        budget=12,
+        faults=(
+            *(("write", 8, LATE), ("write", 12, FREEZE), ("read", 11, CRASH_BEFORE)),
+            *(("read", 17, CRASH_BEFORE), ("read", 26, STALL)),
+        ),
+    ),
+    # An account does not answer what is settled last, and the day keeps the most (docs/money.md).
+    "a settlement without an answer": Schedule(
+        "thinks",
+        207530005451,
+        gap_s=60,
+        late_s=9,
+        stall_s=16,
+        slow=(("append", 0.2),),
+        budget=12,
+        outages=(Outage("index", REFUSES, 10, 18),),
+        faults=(("write", 28, HANG), ("message", 1, LATE)),
+    ),
     # An heir has no answer about what the dead worker held, and assumes nothing of it (docs/money.md).
     "an heir without an answer": Schedule(
         "surveys",

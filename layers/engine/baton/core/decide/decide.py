@@ -1,15 +1,19 @@
 """decide(program, state, now) -> the next actions; advance(...) -> the events to append, and then the
 actions.
 
-The order of all decisions is here; the decisions about a node, a failure or an undoing are in the files
-beside it, and the effects of an event in core/log/folding/. Nothing is performed: the runner reads a
-`Decision` and acts. Times are UTC epoch milliseconds.
+The law: of `RULES`, in their order, the first that applies decides. A rule applies if the field that its
+`when` names is true and its `then` returns a decision. The decisions about a node, a failure or an undoing
+are in the files beside this one, and the effects of an event in core/log/folding/. Nothing is performed: the
+runner reads a `Decision` and acts. Times are UTC epoch milliseconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import reduce
+from itertools import compress
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -51,8 +55,15 @@ from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.folding import received
 from baton.core.log.folding.fold import apply
-from baton.core.log.folding.workflow_limits import OUT_OF_TIME, Caps, endless_failure, late, too_old
+from baton.core.log.folding.workflow_limits import OUT_OF_TIME, endless_failure, late, too_old
 from baton.core.log.state import UNKNOWN_OUTCOME, State
+from baton.core.on_demand import OnDemand
+
+if TYPE_CHECKING:
+    from baton.core.decide import handler, undoing
+else:
+    handler = OnDemand("baton.core.decide.handler")
+    undoing = OnDemand("baton.core.decide.undoing")
 
 UNTOLD_END_MS = Limits().untold_end_ms
 LARGE = 12_288
@@ -74,16 +85,21 @@ def decide(
     """
     if state.ended is not None or state.version == 0:
         return Decision()
-    decision = _decide(program, state, now, running, found, bounds)
+    # A step that a join has stopped may run on for a moment: the saga does not wait for its end.
+    running = {slot for slot in running if slot in state.tokens}
+    builder = DecisionBuilder(program, state, now, running, found, bounds=bounds)
+    decision = None
+    for rule in compress(RULES, _LOOKS(builder)):
+        if (decision := rule.then(builder)) is not None:
+            break
+    assert decision is not None, "the last rule always applies"
     if state.orphaned_children and not (state.is_stopping or state.kills_workers):
         decision = _leaving(state, now, found, bounds, decision)
     end = decision.record[-1] if decision.record else None
     is_over, outbox = isinstance(end, ev.SagaEnded), state.outbox
     pending = received.pending_notices(state) if outbox.rows or outbox.due else None
     if isinstance(end, ev.SagaEnded) and program.graph.handler is not None:
-        from baton.core.decide.handler import with_failure_handler  # few sagas fail
-
-        decision = with_failure_handler(program, state, found, decision, end, bounds.value_bytes)
+        decision = handler.with_failure_handler(program, state, found, decision, end, bounds.value_bytes)
     if not pending or (state.kills_workers and state.recovery.consecutive_crashes > bounds.deaths):
         # It was tried once more since the saga is parked, in case that it was something else that killed the workers.
         return decision
@@ -179,65 +195,6 @@ def advance(
     return Advance(tuple(entry.events), decision, taken, is_part or taken < len(outcomes), entry.state, rows)
 
 
-def _decide(
-    program: Program,
-    state: State,
-    now: int,
-    running: Collection[str],
-    found: FetchedValues,
-    bounds: Bounds,
-) -> Decision:
-    # A step that a join has stopped may run on for a moment: the saga does not wait for its end.
-    running = {slot for slot in running if slot in state.tokens}
-    most_bytes, terms = bounds.value_bytes, bounds.money
-    is_stopping = state.is_stopping
-    if is_stopping and state.undo.work is not None and state.stands_still:
-        from baton.core.decide.undoing import give_up_inverse  # few sagas undo anything
-
-        builder = DecisionBuilder(program, state, now, running, found, terms=terms)
-        return give_up_inverse(builder) if too_old(state, now) else _parked(builder)
-    if is_stopping and state.kills_workers:
-        return _parked(DecisionBuilder(program, state, now, running, found, terms=terms))
-    if is_stopping and not state.kills_workers:
-        if parked := parked_for_deaths(state, bounds.deaths):
-            return Decision(record=parking(state, parked, now))
-        builder = DecisionBuilder(program, state, now, running, found, most_bytes=most_bytes, terms=terms)
-        return _stop(builder)
-    deadline = None
-    stands_still = state.stands_still
-    if (failure := _endless(program, state, now)) is not None:
-        return Decision(record=(ev.LimitReached(failure=failure, stays=stands_still),))
-    if program.caps is not None and not stands_still:
-        deadline = program.caps.deadline(state)
-        if (limited := _limited(program.caps, state, now, found)) is not None:
-            return limited
-    if state.parked is not None:
-        return _parked(DecisionBuilder(program, state, now, running, found, due=deadline, terms=terms))
-    is_shaken = state.recovery.consecutive_crashes or state.recovery.interruptions
-    if is_shaken and (parked := parked_for_deaths(state, bounds.deaths) or cut_off(state, bounds.deaths)):
-        return Decision(record=parking(state, parked, now))
-    if state.money.spent and (notice := saga_notice(state, terms, now)):
-        return Decision(record=(ev.NoticeDue(notice=notice),))
-    builder = DecisionBuilder(
-        program, state, now, running, found, due=deadline, most_bytes=most_bytes, terms=terms
-    )
-    if not state.tokens:
-        return _complete(builder)
-    schedule_ready(builder)
-    run = one_after_a_crash(
-        builder, late_last(builder.state, builder.run) if program.has_late else builder.run
-    )
-    commands = (*missing(builder.needs, builder.questions), *next_up(run, builder.children))
-    return Decision(tuple(builder.record), commands, builder.again, builder.due, after=builder.state)
-
-
-def _endless(program: Program, state: State, now: int) -> ev.Failure | None:
-    """Return the reason why a saga has to end, whatever its document says; None if it need not."""
-    if state.used and (failure := endless_failure(state, program.most_hops)) is not None:
-        return failure
-    return too_old(state, now) if state.origin.ends_by <= now else None
-
-
 def _leaving(state: State, now: int, found: FetchedValues, bounds: Bounds, decision: Decision) -> Decision:
     """Return the decision of a saga that first has to ask children of a branch that was left to stop.
 
@@ -251,17 +208,6 @@ def _leaving(state: State, now: int, found: FetchedValues, bounds: Bounds, decis
     return decision if decision.is_lacking else replace(decision, commands=first.commands)
 
 
-def _limited(caps: Caps, state: State, now: int, found: FetchedValues) -> Decision | None:
-    """Return the decision for a saga that has reached a limit: its end, or a wait while its time stands still
-    for a child. Return None if no limit is reached.
-    """
-    if (failure := caps.reached(state, now)) is None:
-        return None
-    deadline = caps.deadline(state)
-    stands = failure.code == OUT_OF_TIME and deadline and held_up(state, found, deadline, now)
-    return stands or Decision(record=(ev.LimitReached(failure=failure),))
-
-
 def _stop(builder: DecisionBuilder) -> Decision:
     """End a stopped saga: a cancelled or failed saga starts nothing, lets running steps end, then ends.
 
@@ -269,16 +215,12 @@ def _stop(builder: DecisionBuilder) -> Decision:
     """
     program, state, now = builder.program, builder.state, builder.now
     if state.undo.work is not None:
-        from baton.core.decide.undoing import undo  # few sagas undo anything
-
-        return undo(builder)
+        return undoing.undo(builder)
     if builder.running:
         return _running_down(builder, state)
-    if has_to_undo(state, undoes=program.undoes):
-        from baton.core.decide.undoing import begin_rollback  # most sagas end without
-
-        if (first := begin_rollback(builder)) is not None:
-            return first
+    undoes = has_to_undo(state, undoes=program.undoes)
+    if undoes and (first := undoing.begin_rollback(builder)) is not None:
+        return first
     told = [
         notice for notice in unknown_outcome_notices(program, state, now) if not is_told(state, notice.key)
     ]
@@ -301,21 +243,17 @@ def _running_down(builder: DecisionBuilder, state: State) -> Decision:
     if state.cancel is None:
         slots = tuple(late(state, builder.running))
         if slots and program.undoes and will_roll_back(state):
-            from baton.core.decide.undoing import ends_by_itself  # most sagas end without
-
-            slots = tuple(slot for slot in slots if not ends_by_itself(program, state, slot))
+            slots = tuple(slot for slot in slots if not undoing.ends_by_itself(program, state, slot))
         return Decision(commands=(StopSteps(slots),)) if slots else Decision()
     deadline = state.cancel.at + state.cancel.grace_ms
     if builder.now < deadline:
         return Decision(due=deadline)
     if state.cancel.undo and program.undoes:
-        from baton.core.decide.undoing import stopping  # most sagas end without
-
-        return stopping(builder)
+        return undoing.stopping(builder)
     return Decision(commands=(StopSteps(),))
 
 
-def _parked(builder: DecisionBuilder) -> Decision:
+def _wait(builder: DecisionBuilder) -> Decision:
     """Wait in a parked saga, which starts nothing until its time has come or its question has an answer."""
     parked = builder.state.parked
     assert parked is not None, "the caller has looked"
@@ -341,6 +279,109 @@ def _complete(builder: DecisionBuilder) -> Decision:
         failure = ev.Failure("output_too_large", f"the saga's output is too large: {excess}")
         return end_as_failed(failure)
     return Decision(record=(ev.SagaEnded(status="completed", output=ev.Value(v=output)),))
+
+
+def _stopping(builder: DecisionBuilder) -> Decision | None:
+    """Bring a saga to its end that was cancelled, has failed, has its result, or undoes its effects."""
+    state = builder.state
+    if state.undo.work is not None and state.stands_still:
+        return undoing.give_up_inverse(builder) if too_old(state, builder.now) else _wait(builder)
+    if state.kills_workers:
+        return _wait(builder)
+    return _deaths(builder) or _stop(builder)
+
+
+def _endless(builder: DecisionBuilder) -> Decision | None:
+    """End a saga that has to end, whatever its document says."""
+    state, failure = builder.state, None
+    if state.used:
+        failure = endless_failure(state, builder.program.most_hops)
+    if failure is None and state.origin.ends_by <= builder.now:
+        failure = too_old(state, builder.now)
+    if failure is None:
+        return None
+    return Decision(record=(ev.LimitReached(failure=failure, stays=state.stands_still),))
+
+
+def _limits(builder: DecisionBuilder) -> Decision | None:
+    """End a saga that has reached a limit of its document, or let it wait while a child stands still."""
+    caps, state = builder.program.caps, builder.state
+    assert caps is not None, "the rule has looked"
+    if state.stands_still or (failure := caps.reached(state, builder.now)) is None:
+        return None
+    deadline = caps.deadline(state)
+    stands = failure.code == OUT_OF_TIME and deadline and held_up(state, builder.found, deadline, builder.now)
+    return stands or Decision(record=(ev.LimitReached(failure=failure),))
+
+
+def _deadline(builder: DecisionBuilder) -> int | None:
+    """Return the time at which a limit of the document ends the saga; None if none does."""
+    caps, state = builder.program.caps, builder.state
+    return None if caps is None or state.stands_still else caps.deadline(state)
+
+
+def _parked(builder: DecisionBuilder) -> Decision:
+    """Wait in a parked saga whose limits of time go on."""
+    builder.due = _deadline(builder)
+    return _wait(builder)
+
+
+def _deaths(builder: DecisionBuilder) -> Decision | None:
+    """Park a saga that kills its workers."""
+    parked = parked_for_deaths(builder.state, builder.bounds.deaths)
+    return None if parked is None else Decision(record=parking(builder.state, parked, builder.now))
+
+
+def _interruptions(builder: DecisionBuilder) -> Decision | None:
+    """Park a saga with a step for which no invocation is long enough."""
+    parked = cut_off(builder.state, builder.bounds.deaths)
+    return None if parked is None else Decision(record=parking(builder.state, parked, builder.now))
+
+
+def _money(builder: DecisionBuilder) -> Decision | None:
+    """Notify people that a part of the saga's budget is spent."""
+    notice = saga_notice(builder.state, builder.bounds.money, builder.now)
+    return None if notice is None else Decision(record=(ev.NoticeDue(notice=notice),))
+
+
+def _schedule(builder: DecisionBuilder) -> Decision:
+    """Schedule the nodes that are ready, or complete the saga if none is left."""
+    program = builder.program
+    if program.caps is not None:
+        builder.due = _deadline(builder)
+    if not builder.state.tokens:
+        return _complete(builder)
+    schedule_ready(builder)
+    run = one_after_a_crash(
+        builder, late_last(builder.state, builder.run) if program.has_late else builder.run
+    )
+    commands = (*missing(builder.needs, builder.questions), *next_up(run, builder.children))
+    return Decision(tuple(builder.record), commands, builder.again, builder.due, after=builder.state)
+
+
+class DecisionRule(NamedTuple):
+    """A rule of the decision. `when`: the field of the builder whose truth lets it apply. `then`: the
+    decision; None if the rule does not apply after all.
+    """
+
+    name: str
+    when: str
+    then: Callable[[DecisionBuilder], Decision | None]
+
+
+_ALWAYS = "program"
+RULES = (
+    DecisionRule("stopping", "state.is_stopping", _stopping),
+    DecisionRule("endless", _ALWAYS, _endless),
+    DecisionRule("limits", "program.caps", _limits),
+    DecisionRule("parked", "state.parked", _parked),
+    DecisionRule("deaths", "state.recovery.consecutive_crashes", _deaths),
+    DecisionRule("interruptions", "state.recovery.interruptions", _interruptions),
+    DecisionRule("money", "state.money.spent", _money),
+    DecisionRule("schedule", _ALWAYS, _schedule),
+)
+"""The order of all decisions: the first rule that applies decides."""
+_LOOKS = attrgetter(*(rule.when for rule in RULES))  # in one call: most sagas meet two rules
 
 
 class _Entry(Struct):

@@ -16,7 +16,7 @@ from baton.core.conditions import SandboxQuestion
 from baton.core.decide import spending
 from baton.core.decide.context import EvaluationContext, FetchedValues, LackingError, started
 from baton.core.decide.program import FAILS, READY, Program
-from baton.core.decide.spending import ANY_AMOUNT, SpendingLimits
+from baton.core.decide.spending import DEFAULT, Bounds
 from baton.core.decide.unknown_outcomes import (
     ends_first,
 )
@@ -24,7 +24,6 @@ from baton.core.effects.risk import RiskRule
 from baton.core.expressions import ExpressionError, excess_of
 from baton.core.failures.alternatives import Alternative
 from baton.core.graph.graph import Cap, Node
-from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
 from baton.core.log.folding.received import PendingNotices
@@ -239,11 +238,14 @@ class DecisionBuilder(Struct):
     questions: set[SandboxQuestion] = set()
     busy: dict[str, int] | None = None
     """The counts of scheduling.py."""
-    most_bytes: int = Limits().result_bytes
-    """Most bytes, as JSON, of a value that the engine makes."""
-    terms: SpendingLimits = ANY_AMOUNT
+    bounds: Bounds = DEFAULT
     reserved: int | None = None
     """Highest cost of running and starting steps in micro-dollars; computed when it is needed."""
+
+    @property
+    def most_bytes(self) -> int:
+        """Most bytes, as JSON, of a value that the engine makes."""
+        return self.bounds.value_bytes
 
     def note(self, event: ev.Event) -> None:
         """Record a fact; the rest of this decision is made as if it were in the log.
@@ -333,7 +335,7 @@ class DecisionBuilder(Struct):
         return self.found.looked.get(at.slot)
 
     def may_spend(self, at: Activation) -> bool:
-        node, terms = at.node, self.terms
+        node, terms = at.node, self.bounds.money
         if not terms.saga or (not node.cost and self.state.money.spent < terms.saga):
             return True
         if self.reserved is None:

@@ -88,7 +88,9 @@ def unpark(builder: DecisionBuilder) -> None:
                 builder.note(ev.CancelRequested(reason=why, by=signal.by, at=builder.now, grace_ms=0))
             else:
                 builder.note(
-                    ev.Resumed(by=signal.by, at=builder.now, budget=renewed_budget(state, builder.terms))
+                    ev.Resumed(
+                        by=signal.by, at=builder.now, budget=renewed_budget(state, builder.bounds.money)
+                    )
                 )
         return
     if state.parked is None or state.parked.code != ESCALATED or state.parked.until:
