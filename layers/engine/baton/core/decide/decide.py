@@ -88,11 +88,9 @@ def decide(
     # A step that a join has stopped may run on for a moment: the saga does not wait for its end.
     running = {slot for slot in running if slot in state.tokens}
     builder = DecisionBuilder(program, state, now, running, found, bounds=bounds)
-    decision = None
-    for rule in compress(RULES, _LOOKS(builder)):
-        if (decision := rule.then(builder)) is not None:
-            break
-    assert decision is not None, "the last rule always applies"
+    rules = compress(RULES, _LOOKS(builder))
+    while (decision := next(rules).then(builder)) is None:
+        pass  # the last rule always applies
     if state.orphaned_children and not (state.is_stopping or state.kills_workers):
         decision = _leaving(state, now, found, bounds, decision)
     end = decision.record[-1] if decision.record else None
