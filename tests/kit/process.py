@@ -298,8 +298,10 @@ class Process:
     ) -> None:
         """A request that was on its way longer than its client waited; the client may have died meanwhile."""
         await asyncio.sleep(self.world.late_s)
+        is_unsettled = self.is_unsettled  # it has heard nothing of what lands now
         with suppress(EngineFault, ValueError):
             self._note(function, service, args, result := request())
+            self.is_unsettled = is_unsettled
             if function.__name__ == "move" and _holder(function, args) not in self.world.held_over:
                 self.held_late += _held(result)
 

@@ -22,8 +22,8 @@ from tests.kit.virtual_time import EPOCH, Livelock, run_virtual
 from tests.kit.world import World
 
 MOST_RESUMES = 20
-MOST_ROUNDS = 30_000
-"""Of the loop, in one run: four times what the longest of hundreds that come to an end has."""
+MOST_ROUNDS = 90_000
+"""Of the loop, in one run: twice what the longest that comes to an end has, whose sagas wait for days."""
 LOOKED_AT, ENDLESS = 100, "endless"
 
 

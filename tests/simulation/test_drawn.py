@@ -285,6 +285,30 @@ FOUND = {
         outages=(Outage("index", REFUSES, 10, 18),),
         faults=(("write", 28, HANG), ("message", 1, LATE)),
     ),
+    "two days that nothing spends": Schedule(
+        "tenants",
+        770690001420,
+        gap_s=60,
+        late_s=9,
+        stall_s=16,
+        budget=12,
+        faults=(
+            *(("write", 10, LATE), ("write", 22, CRASH_BEFORE), ("write", 25, CRASH_AFTER)),
+            *(("write", 52, LATE), ("write", 53, HANG), ("write", 84, LATE)),
+            *(("read", 3, CRASH_BEFORE), ("read", 18, THROTTLE)),
+        ),
+    ),
+    "a settlement that lands too late": Schedule(
+        "surveys",
+        770690004791,
+        gap_s=60,
+        late_s=9,
+        stall_s=16,
+        slow=(("append", 0.2),),
+        budget=12,
+        outages=(Outage("index", REFUSES, 2, 182),),
+        faults=(("write", 11, LATE),),
+    ),
     # An heir has no answer about what the dead worker held, and assumes nothing of it (docs/money.md).
     "an heir without an answer": Schedule(
         "surveys",

@@ -194,7 +194,7 @@ def test_what_stands_around_a_secret_stays() -> None:
 
 
 _WORD = st.text("abcdefghijklmnopqrstuvwxyzäöüß", min_size=1, max_size=8).filter(
-    lambda word: not re.search("pass|pwd|secret|token|cred|auth|cookie|key|sig|jwt|otp|mfa|cv|pin|sid|sess|dsn|sas|bear|basic|conn|hook|mnem", word)
+    lambda word: not re.search("pass|pw|secret|token|cred|auth|cookie|key|sig|jwt|otp|mfa|cv|pin|sid|sess|dsn|sas|bear|basic|conn|hook|mnem", word)
 )  # fmt: skip
 _ID = st.from_regex(
     r"ord-[0-9]{1,8}|[a-f0-9]{64}|[0-9]{1,12}|[a-z]{2,8}@[a-z]{2,8}\.com", fullmatch=True
