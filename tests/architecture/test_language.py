@@ -66,7 +66,7 @@ def trees(root: Path) -> Iterator[tuple[Path, Nodes]]:
 
 
 def body_of(nodes: Nodes) -> Sequence[ast.stmt]:
-    """What stands in a file itself, and in nothing else there."""
+    """Return the nodes of a file that stand in no class or function of it."""
     return nodes[0].body if isinstance(nodes[0], ast.Module) else ()
 
 

@@ -1,4 +1,4 @@
-"""What few sagas need is loaded in one way: a module named in `OnDemand`, not an import inside a function."""
+"""Modules that few sagas need are named in `OnDemand`, and not imported inside a function."""
 
 from __future__ import annotations
 

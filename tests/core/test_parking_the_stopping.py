@@ -67,7 +67,7 @@ def wants(saga: Saga) -> Decision:
 
 
 def asked(saga: Saga) -> int:
-    """How many children a worker would ask to stop next."""
+    """Count the children that a worker would ask to stop next."""
     decision = wants(saga)
     return len(cancels_of(decision) or children_of(decision))
 
