@@ -207,6 +207,17 @@ FOUND = {
             ("read", 63, CRASH_BEFORE),
         ),
     ),
+    "nor one that writes what a request in the background may cost": Schedule(
+        "ponders",
+        959170015722,
+        gap_s=60,
+        late_s=9,
+        stall_s=16,
+        start_late_s=4,
+        budget=12,
+        outages=(Outage("dynamodb", REFUSES, 2, 62),),
+        faults=(("write", 9, THROTTLE), ("write", 15, HANG), ("write", 17, FREEZE)),
+    ),
     "the log has the rest of what an account holds for an interrupted request, and not nothing of it": Schedule(
         "thinks",
         713170014297,

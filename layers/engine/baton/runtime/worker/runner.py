@@ -163,19 +163,25 @@ def _silent_deaths(dead: Head, entries: Sequence[ev.Entry]) -> tuple[str, ...]:
 
 
 def _logged_by(dead: Head, entries: Sequence[ev.Entry]) -> dict[str, dict[str, int]]:
-    """Return, by its worker and by slot, the costs in the last entry of steps that were cut off.
+    """Return, by its worker and by slot, the costs in the log of steps that wait or were cut off.
 
-    The worker began nothing after that: its time was over, or it could not go on. Its accounts may still hold
-    the most for these steps, if they gave it no answer: the log needs only the rest of that.
+    The worker began none of them again: they wait for a callback, or its last entry says that its time was
+    over, or that it could not go on. Its accounts may still hold the most for these steps, if they gave it no
+    answer: the log needs only the rest of that.
     """
     newest = entries[-1] if entries else None
     if newest is None or (newest.invocation == dead.owner and newest.epoch != dead.epoch):
         return {}
     costs = dict[str, int]()
+    for entry in entries:
+        for one in entry.events if entry.invocation == newest.invocation else ():
+            if isinstance(one, ev.CallbackOpened):
+                costs[one.slot] = one.cost
+            elif isinstance(one, ev.AttemptFailed):
+                costs.pop(one.slot, None)
     for one in newest.events:
         if isinstance(one, ev.StepInterrupted) and one.why in ("", FAULT):  # else it may have gone on
-            slot = one.slot
-            costs[slot] = costs.get(slot, 0) + one.cost
+            costs[one.slot] = costs.get(one.slot, 0) + one.cost
     return {newest.invocation: costs}
 
 
