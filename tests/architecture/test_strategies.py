@@ -26,15 +26,13 @@ ALLOWED: dict[str, set[str]] = {
     "builder/failing.py": {*_FIELD, "escalate"},
     "builder/workflow.py": {*_FIELD, *_REPLAN, "fail", "escalate"},
     "cli/text/graph.py": _REPLAN,
-    "core/documents/familiar.py": {*_FIELD, "escalate", *_REPLAN},
+    "core/documents/familiar.py": {"retry", "escalate"},
     "core/documents/models.py": {"retry", "escalate"},
     "core/documents/compile/tools.py": _REPLAN,
     "core/documents/nodes/base.py": {*_FIELD, *_REPLAN},
-    "core/documents/parts/failing.py": _FIELD,
-    "core/documents/parts/failing_schema.py": {"retry", "escalate"},
+    "core/documents/parts/failing.py": {*_FIELD, "escalate"},
     "client/api.py": {"rollback"},  # the route
     "core/documents/parts/node.py": {"retry", "rollback", "escalate"},
-    "core/documents/schema.py": _REPLAN,
     "core/nodes/task.py": _REPLAN,
     # A document's word for an empty end of the ladder.
     "core/failures/policy.py": {"fail"},

@@ -6,9 +6,9 @@ descriptions and examples go into the published JSON Schema, which schema.py mak
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 from pydantic.types import JsonValue
 
 from baton.core.documents.nodes.node_model import NodeModel
@@ -18,7 +18,6 @@ from baton.core.documents.parts.failing import (
     PARALLEL,
     SEQUENTIAL,
     Failover,
-    HandlerModel,
     OnFailure,
     Retry,
 )
@@ -30,8 +29,9 @@ from baton.core.documents.parts.fields import (
     NodeName,
     Value,
     WorkflowName,
+    WorkflowReference,
     one_of,
-    one_of_schema,
+    refuse,
 )
 from baton.core.documents.parts.node import ReplanModel, Schema
 from baton.core.documents.parts.people import MOST_RULES, RiskRuleModel
@@ -59,6 +59,52 @@ class GraphModel(Model):
         default=None,
         description="Result of the graph, once every node has ended. It is the output of the node that names the graph.",
     )
+
+
+class HandlerModel(Model):
+    """The workflow, or the graph of the document, that is started when a
+    saga of this one has failed for good, and has undone what it can.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": ["workflow"]}, {"required": ["graph"]}]}
+    )
+    short: ClassVar[str] = "workflow"
+
+    workflow: Annotated[WorkflowReference | None, Given] = Field(
+        default=None,
+        description="Name of the workflow, as of a child: `NAME` or `NAME@VERSION`. Another one than this.",
+        examples=["tell-the-team"],
+    )
+    graph: Annotated[NodeName | None, Given] = Field(
+        default=None,
+        description="In its place, the name of a graph under `graphs` of this document.",
+        examples=["tell"],
+    )
+    with_: Annotated[dict[str, Value] | None, Given] = Field(
+        default=None,
+        alias="with",
+        description="Input of the handler: values in which `last_error` is the failure, and `ctx.NODE.output?` "
+        "what a node gave. Without it, a workflow gets a report of the failure, and a graph the "
+        "input of the saga.",
+        examples=[{"order": "${input.order}", "why": "${last_error.message}"}],
+    )
+    on_cancel: bool = Field(
+        default=False,
+        description="Starts the handler for a cancelled saga, too.",
+        examples=[True],
+    )
+
+    @property
+    def called(self) -> str:
+        """The workflow; empty for a graph."""
+        return self.workflow or ""
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> HandlerModel:
+        if (self.workflow is None) == (self.graph is None):
+            raise refuse("a handler has exactly one of `workflow` and `graph`")
+        return self
 
 
 class WorkflowModel(Model):
@@ -135,9 +181,7 @@ class WorkflowModel(Model):
     replan: Annotated[ReplanModel | None, Given] = Field(
         default=None, description="The same of all tasks without a `callback`, unless a task says otherwise."
     )
-    compensate: Annotated[
-        str, one_of(SEQUENTIAL, PARALLEL, NONE), one_of_schema(SEQUENTIAL, PARALLEL, NONE), Given
-    ] = Field(
+    compensate: Annotated[str, one_of(SEQUENTIAL, PARALLEL, NONE), Given] = Field(
         default=SEQUENTIAL,
         description="Order in which steps are undone: one after the other, the last first (`sequential`), or side by side (`parallel`). With `none`, nothing is undone.",
     )

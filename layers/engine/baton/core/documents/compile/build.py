@@ -22,9 +22,10 @@ from baton.core.documents.compile.analysis.source import (
 )
 from baton.core.documents.compile.failing import named_tools
 from baton.core.documents.compile.tools import map_fields
+from baton.core.documents.models import HandlerModel
 from baton.core.documents.nodes.node_model import NodeModel
 from baton.core.documents.parts.control import PauseModel
-from baton.core.documents.parts.failing import NONE, PARALLEL, HandlerModel
+from baton.core.documents.parts.failing import NONE, PARALLEL
 from baton.core.documents.parts.node import ReplanModel
 from baton.core.effects.operations import choice_problems
 from baton.core.effects.risk import DEFAULT_RULES, Rules

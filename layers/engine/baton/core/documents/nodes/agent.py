@@ -13,17 +13,14 @@ from baton.core.documents.nodes.undone import only_none, undos
 from baton.core.documents.parts.fields import (
     OPERATIONS_SAY,
     Given,
-    Model,
     NodeName,
     ToolPatterns,
     between,
-    between_schema,
 )
 from baton.core.documents.parts.fields import Operations as OperationsField
 from baton.core.documents.parts.node import (
     Asking,
     ModelName,
-    PriceModel,
     SummaryModel,
     model_arguments,
     shorter_turns,
@@ -95,16 +92,14 @@ class AgentModel(Asking):
         description="Signals of this name are messages of its user: it hears them with its next turn, and has another turn for "
         "one that comes with its last answer.",
     )
-    turns: Annotated[int, between(1, MOST_TURNS), between_schema(1, MOST_TURNS)] = Field(
-        default=20, description="The most turns."
-    )
-    calls: Annotated[int, between(1, MOST_CALLS), between_schema(1, MOST_CALLS)] = Field(
+    turns: Annotated[int, between(1, MOST_TURNS)] = Field(default=20, description="The most turns.")
+    calls: Annotated[int, between(1, MOST_CALLS)] = Field(
         default=100, description="The most calls of tools in all."
     )
-    calls_in_a_turn: Annotated[
-        int, between(1, MOST_CALLS_IN_A_TURN), between_schema(1, MOST_CALLS_IN_A_TURN)
-    ] = Field(default=16, description="The most calls that one answer may ask for; further ones are refused.")
-    tokens: Annotated[int, between(1, MOST_TOKENS), between_schema(1, MOST_TOKENS)] | None = Field(
+    calls_in_a_turn: Annotated[int, between(1, MOST_CALLS_IN_A_TURN)] = Field(
+        default=16, description="The most calls that one answer may ask for; further ones are refused."
+    )
+    tokens: Annotated[int, between(1, MOST_TOKENS)] | None = Field(
         default=None,
         description="The most tokens in all, of requests and answers. No request is made that could pass it.",
     )
@@ -142,7 +137,6 @@ class Agent(AsksModel):
     familiar = "llm_agent assistant bot"
     field = (Annotated[AgentModel | None, Given], Field(default=None))
     model = AgentModel
-    parts: ClassVar[Mapping[str, type[Model]]] = {"price": PriceModel, "summarise": SummaryModel}
     inside = Words(
         keys={
             "model": "name llm",

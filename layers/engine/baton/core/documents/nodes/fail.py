@@ -9,7 +9,7 @@ from pydantic import Field
 
 from baton.core.documents.nodes.base import Compiler, NodeDocument, Words
 from baton.core.documents.parts.failing import Class, Code
-from baton.core.documents.parts.fields import Given, Model, ref, schema_reference
+from baton.core.documents.parts.fields import Defined, Given, Model, ref
 from baton.core.failures.codes import CODES, PERMANENT, class_of
 from baton.errors import Problem
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 class FailModel(Model):
     """Reason of the failure of the saga: a code for programs, and a message for people."""
 
-    code: Annotated[Code, schema_reference("code")] = Field(
+    code: Code = Field(
         description="The code that the saga fails with: one of the engine's, or one of your own.",
         examples=["out_of_stock"],
     )
-    message: Annotated[str, schema_reference("failMessage")] = Field(
+    message: Annotated[str, Defined("failMessage", {"type": "string", **ref("textValue")})] = Field(
         description="Message for people: a text, with expressions. Secrets in it are masked.",
         examples=["${ctx.find.output.name} is sold out"],
     )
-    class_: Annotated[Class | None, Given, schema_reference("failClass")] = Field(
+    class_: Annotated[Class | None, Given] = Field(
         default=None,
         alias="class",
         description="The class of the failure. Without it that of the code, and `permanent` for a code of your own.",
@@ -62,9 +62,6 @@ class Fail(NodeDocument):
             "class": "type kind",
         }
     )
-    definitions: ClassVar[Mapping[str, dict[str, Any]]] = {
-        "failMessage": {"type": "string", **ref("textValue")},
-    }
 
     def nearest_valid_form(self, value: Any) -> str:
         return f"write `fail: {{code: {value}, message: …}}`" if isinstance(value, str) else ""

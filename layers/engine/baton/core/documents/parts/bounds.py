@@ -13,23 +13,23 @@ from pydantic import BeforeValidator, Field
 from baton.core.documents.parts.fields import (
     MOST,
     Allowed,
+    Defined,
     Duration,
     Given,
     Model,
     NodeName,
+    Reads,
     ToolPatterns,
     between,
-    between_schema,
     document_form,
     is_number,
     one_of,
-    one_of_schema,
     refuse,
-    schema_reference,
 )
 
 MICRO = 1_000_000
 LEAST_USD, MOST_USD = 0.000001, MOST // MICRO
+_DOLLARS = {"type": "number", "minimum": LEAST_USD, "maximum": MOST_USD}
 
 
 def _micro_dollars(value: Any) -> int:
@@ -65,13 +65,10 @@ class LimitModel(Model):
 class CountModel(LimitModel):
     """The most there may be (`max`), and what happens beyond it (`then`)."""
 
-    max: Annotated[int, between(1, MOST), between_schema(1, MOST), Given] = Field(
-        description="The most there may be.", examples=[100]
-    )
+    max: Annotated[int, between(1, MOST), Given] = Field(description="The most there may be.", examples=[100])
     then: Annotated[
         str,
         one_of(_TERMINATE, _THROTTLE, why=_why(_SUMMARISE, "`bytes`")),
-        one_of_schema(_TERMINATE, _THROTTLE),
         Given,
     ] = Field(default=_TERMINATE, description=f"{_THEN}, {_SLOWED}.", examples=[_THROTTLE])
 
@@ -79,13 +76,10 @@ class CountModel(LimitModel):
 class BytesModel(LimitModel):
     """The most bytes (`max`), and what happens beyond them (`then`)."""
 
-    max: Annotated[int, between(1, MOST), between_schema(1, MOST), Given] = Field(
-        description="The most bytes.", examples=[1_000_000]
-    )
+    max: Annotated[int, between(1, MOST), Given] = Field(description="The most bytes.", examples=[1_000_000])
     then: Annotated[
         str,
         one_of(_TERMINATE, _THROTTLE, _SUMMARISE),
-        one_of_schema(_TERMINATE, _THROTTLE, _SUMMARISE),
         Given,
     ] = Field(
         default=_TERMINATE,
@@ -98,21 +92,20 @@ class TimeModel(LimitModel):
     """The longest time (`max`), after which the saga or node fails."""
 
     max: Annotated[Duration, Given] = Field(description="The longest time.", examples=["2h"])
-    then: Annotated[
-        str, one_of(_TERMINATE, why=lambda _: "time cannot be held up"), one_of_schema(_TERMINATE), Given
-    ] = Field(default=_TERMINATE, description=f"{_THEN}. There is no other way.", examples=[_TERMINATE])
+    then: Annotated[str, one_of(_TERMINATE, why=lambda _: "time cannot be held up"), Given] = Field(
+        default=_TERMINATE, description=f"{_THEN}. There is no other way.", examples=[_TERMINATE]
+    )
 
 
 class CostModel(LimitModel):
     """The most dollars (`max`), and what happens beyond them (`then`)."""
 
-    max: Annotated[int, BeforeValidator(_micro_dollars), schema_reference("dollars"), Given] = Field(
+    max: Annotated[int, Reads(_micro_dollars, _DOLLARS), Defined("dollars"), Given] = Field(
         description="The most US dollars.", examples=[1.5]
     )
     then: Annotated[
         str,
         one_of(_TERMINATE, _THROTTLE, why=_why(_SUMMARISE, "`bytes`")),
-        one_of_schema(_TERMINATE, _THROTTLE),
         Given,
     ] = Field(default=_TERMINATE, description=f"{_THEN}, {_SLOWED}.", examples=[_THROTTLE])
 
@@ -159,7 +152,9 @@ def _limits(value: Any) -> Any:
     return {name: getattr(read, name) for name in LimitsModel.model_fields if getattr(read, name) is not None}
 
 
-Limits = Annotated[dict[str, LimitModel], BeforeValidator(_limits), Given, schema_reference("limits")]
+Limits = Annotated[
+    dict[str, LimitModel], BeforeValidator(_limits), Given, Defined("limits", {}, model=LimitsModel)
+]
 
 
 # ---- guardrails ------------------------------------------------------------------------------------------------

@@ -14,21 +14,20 @@ from baton.core.documents.parts.fields import (
     MAX_NODES,
     Choose,
     Condition,
+    Defined,
     Duration,
     Given,
     Model,
+    Reads,
     Targets,
     Value,
+    WaitDuration,
     between,
-    between_schema,
     is_number,
     one_of,
-    one_of_schema,
     refuse,
-    schema_reference,
     whole,
 )
-from baton.core.expressions import expressions_in, parse_duration
 
 MAX_ITERATIONS = 1_000_000
 SHARE_PATTERN = r"^ *(100|[0-9]{1,2}) *% *$"
@@ -114,10 +113,7 @@ def _factor(value: Any) -> Any:
     return float(value)
 
 
-def _first(value: Any) -> Any:
-    """Read a duration in milliseconds, or a template of one."""
-    is_template = isinstance(value, str) and any(True for _ in expressions_in(value))
-    return value if is_template else parse_duration(value)
+_FACTOR = {"type": "number", "minimum": 1, "maximum": 10}
 
 
 class PauseModel(Model):
@@ -125,11 +121,11 @@ class PauseModel(Model):
 
     short: ClassVar[str] = "first"
 
-    first: Annotated[int | str, BeforeValidator(_first), schema_reference("waitDuration")] = Field(
+    first: WaitDuration = Field(
         description="The first pause: a duration, or a text with expressions that gives one.",
         examples=["10m", "${output.retry_in}s"],
     )
-    factor: Annotated[float | None, BeforeValidator(_factor), Given, schema_reference("factor")] = Field(
+    factor: Annotated[float | None, Reads(_factor, _FACTOR), Defined("factor"), Given] = Field(
         default=None,
         description="Factor by which each further pause is longer than the one before. Without it, 1.",
     )
@@ -153,9 +149,9 @@ class LoopModel(Model):
         examples=["output.score < 80", "loop.iteration < 3"],
     )
     max_iterations: Annotated[
-        int, between(1, MAX_ITERATIONS), Given, between_schema(1, MAX_ITERATIONS)
+        int, between(1, MAX_ITERATIONS), Given
     ] = Field(default=100, description="Number of rounds that the loop may have, the first one counted. Without it, 100.", examples=[5])  # fmt: skip
-    back_to: Annotated[str | None, Given, schema_reference("nodeName")] = Field(
+    back_to: Annotated[str | None, Given, Defined("nodeName", {})] = Field(
         default=None,
         description="The first node of the loop: an earlier one. Without it the loop is this node alone.",
         examples=["draft"],
@@ -195,7 +191,7 @@ class PollModel(Model):
         examples=["10m", "${output.retry_in}s", {"first": "5s", "factor": 2, "most": "10m"}],
     )
     tries: Annotated[
-        int, between(1, MAX_ITERATIONS), Given, between_schema(1, MAX_ITERATIONS)
+        int, between(1, MAX_ITERATIONS), Given
     ] = Field(default=100, description="Number of times that the tool is asked, the first time counted. Then the node fails. Without it, 100.", examples=[50])  # fmt: skip
     within: Annotated[Duration | None, Given] = Field(
         default=None,
@@ -239,11 +235,11 @@ def _tolerated(value: Any) -> Any:
     return f"{int(match[1])}%"
 
 
-WaitFor = Annotated[
-    Literal["all", "any"] | int, BeforeValidator(_wait_for), Given, schema_reference("waitFor")
-]
-Tolerated = Annotated[int | str | None, BeforeValidator(_tolerated), Given, schema_reference("tolerated")]
-Rest = Annotated[Literal["cancel", "run"], one_of("cancel", "run"), Given, one_of_schema("cancel", "run")]
+_WAIT_FOR = {"anyOf": [{"enum": ["all", "any"]}, {"type": "integer", "minimum": 1, "maximum": MAX_NODES}]}
+_TOLERATED = {"type": ["integer", "string"], "minimum": 0, "maximum": MAX_NODES, "pattern": SHARE_PATTERN}
+WaitFor = Annotated[Literal["all", "any"] | int, Reads(_wait_for, _WAIT_FOR), Defined("waitFor"), Given]
+Tolerated = Annotated[int | str | None, Reads(_tolerated, _TOLERATED), Defined("tolerated"), Given]
+Rest = Annotated[Literal["cancel", "run"], one_of("cancel", "run"), Given]
 
 
 class Share:
