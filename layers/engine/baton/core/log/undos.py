@@ -368,7 +368,7 @@ class UndoPassed(About, frozen=True, tag="undo_passed", omit_defaults=True, kw_o
 
     `next` and `below` are as those of a step that is undone. `stands`: other work of its node can be undone,
     and this step keeps its key all the same. `redone`: the step was in doubt, and ran again since: nothing is
-    left to undo.
+    left to undo. `polled`: it is a try of a poll whose last try was undone.
     """
 
     version: int
@@ -378,6 +378,7 @@ class UndoPassed(About, frozen=True, tag="undo_passed", omit_defaults=True, kw_o
     below: int = -1
     stands: bool = False
     redone: bool = False
+    polled: bool = False
 
 
 class UndoSetAside(Root, frozen=True, tag="undo_set_aside", omit_defaults=True, kw_only=True):

@@ -15,6 +15,7 @@ from baton.core.log.events import (
     Reversible,
     StepFailed,
     StepStopped,
+    StepSucceeded,
 )
 from baton.core.log.folding.forks import lineage_to
 from baton.core.log.folding.workflow_limits import too_old
@@ -108,10 +109,17 @@ async def rollback_plan(history: History, program: Program, back_to: int = 0) ->
         can += undo.can - before.can
         cannot += undo.cannot - before.cannot
         doubtful += max(undo.doubts - before.doubts, 0)
+        polls: set[tuple[str, tuple[int, ...]]] = set()
         async for version, event in _listed(history, back_to):
             if len(steps) >= STEPS_IN_PLAN:
                 break
             slot = event.slot
+            if isinstance(event, StepSucceeded) and program.is_poll(event.node) and not event.item:
+                poll = (event.node, event.iteration[:-1])
+                if poll in polls:
+                    can -= 1
+                    continue
+                polls.add(poll)
             if isinstance(event, StepStopped) and event.child and not await _has_acted(history, event.child):
                 can -= 1
                 continue

@@ -254,6 +254,18 @@ def undo_passed(state: State, e: ev.UndoPassed) -> State:
     incarnation = undo.incarnation
     if e.redone:
         return replace(state, undo=replace(undo, head=e.next, below=e.below))
+    if e.polled:
+        tries = {
+            one.slot
+            for one in undo.failed
+            if (place := Slot.parse(one.slot)).node == e.node and place.iteration[:-1] == e.iteration[:-1]
+        }
+        lowest = work.lowest if tries else min(work.lowest, e.version)
+        work = replace(work, rounds=_since(work.rounds, e.node, e.iteration), lowest=lowest)
+        if tries:
+            incarnation = numbers_with(incarnation, [(e.slot, -1)])
+        undo = replace(undo, head=e.next, below=e.below, can=undo.can - 1, work=work, incarnation=incarnation)
+        return replace(state, undo=undo)
     work = replace(work, lasting=(*work.lasting, e.slot)[:NAMED_IN_STATE], lasts=work.lasts + 1)
     if e.stands and not (e.item and work.back_to):
         work = replace(work, rounds=_since(work.rounds, e.node, e.iteration))
