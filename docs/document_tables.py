@@ -267,7 +267,15 @@ def _fields(
             yield f"`{prefix}{name}`", what, required, field["description"]
             yield from _fields(inside, schema, f"{prefix}{name}" + ("." if inside is field else "[]."))
         else:
-            yield f"`{prefix}{name}`", _value(field, schema), required, field["description"]
+            yield f"`{prefix}{name}`", _value(field, schema), required, field["description"] + _default(field)
+
+
+def _default(field: dict[str, Any]) -> str:
+    """The default as a sentence, unless it is nothing or the description has it."""
+    default = field.get("default")
+    if not default or isinstance(default, dict | list) or "ithout it" in field["description"]:
+        return ""
+    return f" Default: `{json.dumps(default) if isinstance(default, bool) else default}`."
 
 
 def _described(field: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
