@@ -218,6 +218,15 @@ FOUND = {
         outages=(Outage("dynamodb", REFUSES, 2, 62),),
         faults=(("write", 9, THROTTLE), ("write", 15, HANG), ("write", 17, FREEZE)),
     ),
+    "a worker that leaves takes back what it has asked for over a mark, and had no answer to": Schedule(
+        "thinks",
+        310130016974,
+        gap_s=60,
+        late_s=9,
+        stall_s=16,
+        budget=3,
+        faults=(("write", 12, THROTTLE), ("write", 21, LATE)),
+    ),
     "the log has the rest of what an account holds for an interrupted request, and not nothing of it": Schedule(
         "thinks",
         713170014297,

@@ -400,41 +400,26 @@ class Runner:
         Return the decision that holds then, or an empty one when more must be appended than this invocation
         has time for: rounds that run nothing.
         """
-        together, stopped = True, frozenset[str]()
+        together, run.stopped = True, frozenset()
         while True:
             self._log.check_lease(run.lease)
-            advance = await self._advance(run, together, stopped)
-            if advance.events and isinstance(advance.events[-1], ev.SagaEnded) and run.attempts.unpaid:
-                stopped = await self._stop_unneeded(run)
-                continue
+            advance = await self._advance(run, together)
             if not advance.events and not advance.more:
                 run.taken_in(advance.decision)
                 return advance.decision
             try:
                 noted = await self._append(run, advance)
             except RowsRefused as error:
-                if not together:
-                    taken = (refused_rows(one, str(error)) for one in run.outcomes[: advance.taken])
-                    run.outcomes = [*taken, *run.outcomes[advance.taken :]]
+                taken = run.outcomes[: 0 if together else advance.taken]
+                run.outcomes[: len(taken)] = [refused_rows(one, str(error)) for one in taken]
                 together = False  # so that no step pays for another one's rows
                 continue
-            if noted is None:
-                stopped = frozenset()
-            elif not (noted or advance.more):
+            if noted is False and not advance.more:
                 return advance.decision
-            elif advance.more and not run.outcomes and self._deadline.is_spent(self._p.clock.now()):
+            is_over = self._deadline.is_spent(self._p.clock.now())
+            if noted is not None and advance.more and not run.outcomes and is_over:
                 run.wants_more = True
                 return Decision()
-
-    async def _stop_unneeded(self, run: Run) -> frozenset[str]:
-        """Stop the attempts that a saga about to end no longer needs, and return their slots.
-
-        Nothing may follow an end: they report their costs before it. What stops them in this entry says of
-        those that have run until now that they may have acted.
-        """
-        slots = frozenset(run.attempts.slots)
-        run.outcomes = [*await run.attempts.cancel_all(), *run.outcomes]
-        return slots
 
     async def _append(self, run: Run, advance: Advance) -> bool | None:
         """Append the events. Return true if the entry has more than these, so that the decision may not hold.
@@ -448,11 +433,10 @@ class Runner:
         open_before, failing_before = run.history.state.open, run.history.state.failing
         run.sent = advance.taken
         if facts and not await self._log.append(run.lease, run.history, facts, advance.rows, after):
-            run.sent = 0
+            run.sent, run.stopped = 0, frozenset()
             await self._log.catch_up(run)
             return None
-        run.sent = 0
-        run.outcomes = run.outcomes[advance.taken :]
+        run.sent, run.outcomes = 0, run.outcomes[advance.taken :]
         if open_before or failing_before:
             await ResponseCanceller(self._p).left(run, open_before, facts)
             await self._mended(run, failing_before)
@@ -467,9 +451,13 @@ class Runner:
         if slots and (run.history.state.failure is None or any(map(is_undo, slots))):
             await _resolve_incidents(self._p, run, slots)
 
-    async def _advance(self, run: Run, together: bool, stopped: frozenset[str]) -> Advance:
-        """Decide from the values in memory; `stopped` slots count as running.
-        Values and answers of conditions that the decision lacks are fetched until it is complete.
+    async def _advance(self, run: Run, together: bool) -> Advance:
+        """Decide from the values in memory. Values and answers of conditions that the decision lacks are
+        fetched until it is complete.
+
+        A saga about to end stops the attempts that it no longer needs, and decides again: nothing may follow
+        an end, so they report their costs before it. They count as running in that entry, for they may have
+        acted.
         """
         if len(run.blobs) > BLOBS_KEPT:
             run.blobs.clear()
@@ -477,9 +465,13 @@ class Runner:
         if len(run.answers) > ANSWERS_KEPT:
             run.answers.clear()
         while True:
-            advance = run.advance(self._p.clock.now(), self._p.bounds, together=together, stopped=stopped)
+            advance = run.advance(self._p.clock.now(), self._p.bounds, together=together)
             if not advance.decision.is_lacking:
-                return advance
+                if advance.state.ended is None or not run.attempts.unpaid:
+                    return advance
+                run.stopped = frozenset(run.attempts.slots)
+                run.outcomes = [*await run.attempts.cancel_all(), *run.outcomes]
+                continue
             for command in advance.decision.commands:
                 if command.when == "first":
                     await self._performers[type(command)].perform(run, command)
