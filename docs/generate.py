@@ -86,7 +86,7 @@ from docs.scale_tables import (
     scale_waiting,
 )
 from docs.settings_table import parameters, settings
-from docs.transitions import find_transitions
+from docs.transitions import NONE, Transitions, find_operations, find_transitions
 from tests.architecture.law import ALLOWED
 
 ROOT = Path(__file__).parents[1]
@@ -186,6 +186,31 @@ def transitions() -> str:
         after = [(name, found.get((kind, name), frozenset())) for name in columns]
         rows.append([f"`{kind}`", *(_cell(name, becomes) for name, becomes in after)])
     return _table(("event", *columns), rows)
+
+
+def lifecycle() -> str:
+    """What a saga becomes by which event, forks aside."""
+    found = {key: after for key, after in find_transitions().items() if key[0] != "forked"}
+    return _table(("status", "becomes", "by"), _moves(found, list(STATUSES)))
+
+
+def operations() -> str:
+    """What the work at a slot becomes by which event."""
+    found = find_operations()
+    kinds = sorted({kind for _, kind in found} | {kind for after in found.values() for kind in after})
+    order = [NONE, *(kind for kind in kinds if kind != NONE)]
+    return _table(("work at a slot", "becomes", "by"), _moves(found, order, stays=True))
+
+
+def _moves(found: Transitions, order: list[str], *, stays: bool = False) -> Iterable[tuple[str, str, str]]:
+    by: dict[tuple[str, str], list[str]] = {}
+    for kind in (str(kind.__struct_config__.tag) for kind in get_args(ev.Event)):
+        for before in order:
+            for after in found.get((kind, before), ()):
+                by.setdefault((before, after), []).append(f"`{kind}`")
+    for before, after in sorted(by, key=lambda move: tuple(map(order.index, move))):
+        if stays or before != after:
+            yield before, "stays" if before == after else f"**{after}**", ", ".join(by[before, after])
 
 
 def _cell(before: str, after: frozenset[str]) -> str:
@@ -300,6 +325,8 @@ PARTS: Mapping[str, Callable[[], str]] = {
         statuses,
         api_statuses,
         transitions,
+        lifecycle,
+        operations,
         entry,
         rooms,
         rules,
