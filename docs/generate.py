@@ -113,19 +113,19 @@ FILES: Mapping[Path, Callable[[], str]] = {ROOT / "docs/workflow.schema.json": s
 COMMAND = "python -m docs.generate"
 
 STATUSES = {
-    "pending": "started, and its first entry not written yet",
+    "pending": "started; entry 1 is not written yet",
     "running": "something is ready, runs, or is about to end",
-    "waiting": "every token waits: for a time, a signal, a child or its next attempt",
+    "waiting": "every token waits: for a time, a signal, a child, or the next attempt",
     "parked": "a person has to decide; the reason says about what, and a question to operators how",
-    "completed": "no token is in flight; the output is the saga's result",
-    "failed": "a step failed and nothing runs any more",
-    "cancelled": "a caller cancelled it and nothing runs any more",
-    "suspended": "as waiting, and a question waits for its answer: of a node, or about a step that failed",
-    "paused": "held back by a person",
+    "completed": "no token is left; the output is the saga's result",
+    "failed": "a step failed and nothing runs",
+    "cancelled": "a caller cancelled it and nothing runs",
+    "suspended": "as waiting, and a question is open: of a node, or about a failed step",
+    "paused": "a person holds it back",
     "reflecting": "a tool's schema changed under a running saga",
-    "rolled_back": "what it had done is undone; `error` says why",
-    "compensating": "it takes back what it has done, before it ends",
-    "rollback_failed": "something could not be undone; `undo` says what, and another rollback takes it up again",
+    "rolled_back": "its effects are undone; `error` says why",
+    "compensating": "it undoes its effects before it ends",
+    "rollback_failed": "an effect could not be undone; `undo` names it, and another rollback tries it again",
 }
 
 
