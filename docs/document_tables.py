@@ -13,7 +13,7 @@ from typing import Any
 from baton.core.documents.nodes.base import COMMON, NodeDocument
 from baton.core.documents.nodes.registry import NODE_TYPES
 from baton.core.documents.schema import document_schema
-from baton.core.documents.yaml_text import write_yaml
+from baton.core.documents.text import write_yaml
 from baton.core.effects.risk import DEFAULT_RULES, above_in_words
 
 # What the table says of the values of a shared definition.

@@ -90,7 +90,7 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     # Who speaks in a message to a model.
     "testing/models.py": {"tool"},
     # The word of another engine for all nodes.
-    "core/documents/compile/checks/expressions.py": {"task"},
+    "core/documents/compile/expressions.py": {"task"},
     # The field that names a graph of the document; the graph of a version.
     "core/documents/compile/__init__.py": {"graph"},
     "web/handlers.py": {"graph"},
@@ -98,7 +98,7 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     # The definition of any JSON value.
     "core/documents/parts/fields.py": {"value"},
     # A tool: of a policy, of a hint, of an event, in a list of tools; a part of an example.
-    "builder/failing.py": {"tool"},
+    "builder/control.py": {"tool"},
     "testing/result.py": {"tool", "workflow", "fail"},
     "cli/deployment/catalog.py": {"tool", "workflow"},
     "core/documents/models.py": {"workflow", "graph", "tool"},

@@ -23,7 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     "core/failures/matrix.py": set(STRATEGIES),
     "core/failures/failover.py": {"replan"},
     # The fields `retry` and `replan` of documents, and their examples.
-    "builder/failing.py": {*_FIELD, "escalate"},
+    "builder/control.py": {*_FIELD, "escalate"},
     "builder/workflow.py": {*_FIELD, *_REPLAN, "fail", "escalate"},
     "cli/text/graph.py": _REPLAN,
     "core/documents/familiar.py": {"retry", "escalate"},
@@ -38,7 +38,7 @@ ALLOWED: dict[str, set[str]] = {
     "core/failures/policy.py": {"fail"},
     "testing/result.py": {"fail"},
     # A kind of node.
-    "core/documents/nodes/fail.py": {"fail"},
+    "core/documents/nodes/end.py": {"fail"},
     "core/documents/nodes/child.py": {"retry", "replan"},
     "core/decide/failure_handling.py": {"retry"},
     "core/nodes/fail.py": {"fail"},

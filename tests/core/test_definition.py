@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from baton.core.documents.familiar import MAX_HINTS, model_around
-from baton.core.documents.nodes.node_model import BY_KEY, kind_of
-from baton.core.documents.parts.bounds import CountModel, LimitsModel
+from baton.core.documents.models import BY_KEY, NodeModel, WorkflowModel, kind_of
+from baton.core.documents.parts.control import CountModel, LimitsModel
 from baton.core.documents.parts.failing import AtMostModel, CatchModel, RetryModel, WindowModel
 from baton.core.documents.parts.people import AudienceModel
-from baton.core.documents.read import NodeModel, WorkflowModel
 from baton.core.documents.text import parse_document
 from tests.core.build import PROPERTY
 from tests.core.compiling import shape_of

@@ -15,19 +15,24 @@ from typing import Annotated, Any, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from baton.core.documents.models import WorkflowModel
+from baton.core.documents.models import KINDS, NodeModel, WorkflowModel
 from baton.core.documents.nodes.base import Words
-from baton.core.documents.nodes.node_model import KINDS, NodeModel
 from baton.core.documents.nodes.registry import NODE_TYPES
-from baton.core.documents.parts.bounds import LimitsModel
-from baton.core.documents.parts.control import BranchModel, JoinModel, LoopModel, PollModel, RuleModel
+from baton.core.documents.parts.control import (
+    BranchModel,
+    JoinModel,
+    LimitsModel,
+    LoopModel,
+    PollModel,
+    RuleModel,
+)
 from baton.core.documents.parts.failing import CatchModel, RetryModel
 from baton.core.documents.parts.fields import Defined
-from baton.core.documents.parts.naming import NODE_NAME, WORKFLOW_NAME, WORKFLOW_REFERENCE
 from baton.core.documents.parts.node import CallbackModel, MapModel, ReplanModel
 from baton.core.documents.parts.people import FAMILIAR, ApprovalModel, RiskRuleModel
 from baton.core.documents.parts.triggers import EventsModel, ScheduleModel, SignalRuleModel, StartRuleModel
 from baton.core.expressions import escape
+from baton.core.graph.graph import NODE_NAME, WORKFLOW_NAME, WORKFLOW_REFERENCE
 
 OTHER_END = "write it at the other end, as `after`; a `branch` chooses between nodes"
 *_SOME, _LAST = (f"`{key}`" for key in KINDS)

@@ -20,16 +20,15 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from baton.core.conditions.document import CONDITIONS
 from baton.core.documents.familiar import deep_copy
-from baton.core.documents.models import WorkflowModel
+from baton.core.documents.models import BY_KEY, WorkflowModel
 from baton.core.documents.nodes.base import NodeDocument
-from baton.core.documents.nodes.node_model import BY_KEY
 from baton.core.documents.nodes.own import FIELDS, OwnKind, OwnKinds
 from baton.core.documents.nodes.registry import NODE_TYPES
-from baton.core.documents.parts.bounds import LimitsModel
+from baton.core.documents.parts.control import LimitsModel
 from baton.core.documents.parts.fields import BODY, DEFINED, SHORT, TEMPLATE, TEXT, without_null
-from baton.core.documents.parts.naming import NODE_NAME
 from baton.core.failures.strategies.base import Strategy
 from baton.core.failures.strategies.registry import STRATEGIES
+from baton.core.graph.graph import NODE_NAME
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 SCHEMA_ID = "urn:baton:workflow-schema:1"

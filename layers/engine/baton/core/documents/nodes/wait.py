@@ -23,8 +23,8 @@ from baton.core.documents.parts.fields import (
     refuse,
     template,
 )
-from baton.core.documents.parts.naming import NODE_NAME
 from baton.core.expressions import parse_duration
+from baton.core.graph.graph import NODE_NAME
 from baton.errors import Problem
 
 if TYPE_CHECKING:

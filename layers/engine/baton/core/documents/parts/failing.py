@@ -1,6 +1,6 @@
 """Reactions to a failed step: the shapes of `retry`, `on_failure`, `failover` and `catch`.
 
-Their meaning is on docs/failures.md. Their form in a graph is in core/documents/compile/analysis/source.py.
+Their meaning is on docs/failures.md. Their form in a graph is in core/documents/compile/source.py.
 The compiler checks that the nodes and tools that they name exist.
 """
 
@@ -255,7 +255,7 @@ class RetryModel(Model):
 
 
 def _ladder(value: Any) -> str | list[str]:
-    """Read one word, or a list of strategies. compile/analysis/source.py
+    """Read one word, or a list of strategies. compile/source.py
     knows the strategies that a word stands for.
     """
     names = _LADDER.validate_python(_many(value))

@@ -1,7 +1,7 @@
 """Types of fields that more than one model of a document has, and how they refuse what is wrong.
 
 Names, durations, numbers, words to choose from, and the root of the models.
-What a field is for is in control.py, bounds.py and node.py; refusals are worded in documents/read.py.
+What a field is for is in control.py, failing.py and node.py; refusals are worded in documents/read.py.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from pydantic import (
 from pydantic.types import JsonValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from baton.core.documents.parts.naming import NODE_NAME, WORKFLOW_NAME, WORKFLOW_REFERENCE
 from baton.core.expressions import (
     JOIN_FIELDS,
     LONGEST_S,
@@ -40,6 +39,7 @@ from baton.core.expressions import (
     parse_duration,
     parse_time,
 )
+from baton.core.graph.graph import NODE_NAME, WORKFLOW_NAME, WORKFLOW_REFERENCE
 
 MAX_NODES = 10_000
 API_NAME = "^[a-z][a-z0-9_]{0,31}$"

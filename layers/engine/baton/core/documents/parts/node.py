@@ -13,10 +13,10 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 from pydantic.types import JsonValue
 
-from baton.core.documents.parts.bounds import Limits
 from baton.core.documents.parts.control import (
     BranchModel,
     JoinModel,
+    Limits,
     LoopModel,
     PollModel,
     Rest,
@@ -45,12 +45,11 @@ from baton.core.documents.parts.fields import (
     ref,
     refuse,
 )
-from baton.core.documents.parts.naming import NODE_NAME
 from baton.core.documents.parts.people import ApprovalModel, Text
 from baton.core.failures.alternatives import Alternative, ways_of
 from baton.core.failures.breakers import NAME_PATTERN, name_problem
 from baton.core.failures.policy import FIXED, PolicyChange, RetryChange
-from baton.core.graph.graph import CallbackTimes
+from baton.core.graph.graph import NODE_NAME, CallbackTimes
 from baton.core.models.usage import HANDOVER_MS, LONGEST_MS, MODEL, REFUSED, SHARE, SUMMARISE, model_tool
 
 MOST_AT_ONCE, AT_ONCE = 256, 40
