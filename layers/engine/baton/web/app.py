@@ -125,8 +125,9 @@ class Api:
         elif route.by_token:
             caller = await self._holder(route, path)
         elif route.is_signed:
-            return caller, await self._announced(route, path)
-        return caller, await route.handler(self._ask(route, path, caller))
+            return caller, Reply(HTTPStatus.ACCEPTED, await self._announced(route, path))
+        answer = await route.handler(self._ask(route, path, caller))
+        return caller, answer if isinstance(answer, Reply) else Reply(HTTPStatus(min(route.answers)), answer)
 
     async def _admitted(self) -> Identity:
         """Return the caller, if the rate of its tenant allows the request. Refused requests count, too."""
@@ -158,7 +159,7 @@ class Api:
         await self._limiters[route.by_token].admit(caller.tenant, len(event.body or ""))
         return replace(caller, request=asking.request)
 
-    async def _announced(self, route: Route[Any], path: dict[str, str]) -> Reply:
+    async def _announced(self, route: Route[Any], path: dict[str, str]) -> object:
         """Answer a request that must be signed. The body of an address that was refused too often is not
         read.
         """

@@ -1,26 +1,20 @@
-"""Items of the table: keys, sizes, and conversion of structs.
-The names of attributes are in items.py.
-
-No requests here; they are in the other files of this folder.
-"""
+"""Items of the table: keys, names of attributes, sizes, and conversion of structs. No requests."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from baton.adapters.aws import ConditionFailed, translated
 from baton.core.effects.rows import Row, RowRoom
 from baton.errors import CorruptLog, PoisonMessage
 from baton.ports import Head, Listed, Record, SagaRef, StoreLimits, Wake
 from baton.ports.log import pack, shard_of, unpack
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef, UniversalAttributeValueTypeDef
 
     Item: TypeAlias = dict[str, UniversalAttributeValueTypeDef]
@@ -80,7 +74,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "rule": "version of an operator's rule about the user",
     "cap": "amount that the rule allows on a day, in micro-dollars; -1: nothing; absent: the limit of all users",
     # effect
-    "about": "hash of its parameters, if the key is made of fewer",
+    "about": "hash of its parameters, if its key has fewer",
     "scope": "place of its saga in all branches, if that is not its id",
     "tool": "tool of the effect",
     "slot": "slot of the effect",
@@ -504,53 +498,3 @@ def image_wake(image: Mapping[str, Any]) -> tuple[SagaRef, Wake]:
         return saga_of(image["pk"]["S"]), msgspec.json.decode(image["wake"]["S"], type=Wake)
     except (KeyError, TypeError, ValueError) as error:
         raise PoisonMessage(f"no wake in a stream image: {error!r}") from error
-
-
-def put_new(client: DynamoDBClient, table: str, item: Item) -> bool:
-    """Put an item that has a new key. Return false, and write nothing, if an item has that key already."""
-    try:
-        with translated():
-            client.put_item(TableName=table, Item=item, ConditionExpression="attribute_not_exists(pk)")
-    except ConditionFailed:
-        return False
-    return True
-
-
-def put_version(client: DynamoDBClient, table: str, item: Item, version: int) -> StoredItem | None:
-    """Put an item whose `ver` follows the stored version; 1 is the first.
-    Return None once it is put.
-
-    Otherwise return the stored item, empty if none is stored.
-    """
-    condition = "#ver = :seen" if version > 1 else "attribute_not_exists(#pk)"
-    request: Any = {
-        "TableName": table,
-        "Item": item,
-        "ConditionExpression": condition,
-        "ExpressionAttributeNames": names_in(condition),
-        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-    }
-    if version > 1:
-        request["ExpressionAttributeValues"] = {":seen": number(version - 1)}
-    try:
-        with translated():
-            client.put_item(**request)
-    except ConditionFailed as refused:
-        return refused.item or {}
-    return None
-
-
-def query(
-    client: DynamoDBClient, table: str, request: dict[str, Any], limit: int | None = None
-) -> Iterator[StoredItem]:
-    """Yield all items that match, or the first `limit`, of any number of pages: a page ends at 1 MB."""
-    while limit is None or limit > 0:
-        if limit is not None:
-            request["Limit"] = limit
-        with translated():
-            page = client.query(TableName=table, **request)
-        yield from page["Items"]
-        if "LastEvaluatedKey" not in page:
-            return
-        request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
-        limit = None if limit is None else limit - len(page["Items"])
