@@ -54,6 +54,7 @@ from docs.document_tables import (
     replan_fields,
     risk_fields,
     schema_text,
+    shared_fields,
 )
 from docs.effect_tables import effect_doubts, key_strategies
 from docs.failure_tables import (
@@ -339,6 +340,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
         document_fields,
         escalation_fields,
         node_fields,
+        shared_fields,
         common_fields,
         branch_fields,
         loop_fields,
