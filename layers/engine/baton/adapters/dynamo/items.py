@@ -74,7 +74,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "rule": "version of an operator's rule about the user",
     "cap": "amount that the rule allows on a day, in micro-dollars; -1: nothing; absent: the limit of all users",
     # effect
-    "about": "hash of its parameters, if the key is made of fewer",
+    "about": "hash of its parameters, if its key has fewer",
     "scope": "place of its saga in all branches, if that is not its id",
     "tool": "tool of the effect",
     "slot": "slot of the effect",
