@@ -184,6 +184,8 @@ class World:
     def process(self, role: str) -> Process:
         """A process for one invocation: a warm one that idles, else a new one with a clock of its own."""
         idle = self._idle.get(role)
+        if idle and asyncio.get_running_loop().time() >= self.rolls_s:
+            idle[:] = [one for one in idle if not one.is_old]
         home = idle.pop() if idle else Environment(self._new_clock(), is_old=self._starts_old(role))
         process = Process(self, role, f"{role}-{next(self._numbers)}", home)
         self.processes[process.id] = process

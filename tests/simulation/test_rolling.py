@@ -12,13 +12,13 @@ from tests.kit.world import World
 pytestmark = pytest.mark.simulation
 
 
-@pytest.mark.parametrize("rolls_s", [4, 150])
+@pytest.mark.parametrize(("rolls_s", "is_warm"), [(4, True), (150, False)])
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_what_the_newer_release_has_written_is_left_to_it(name: str, rolls_s: int) -> None:
+def test_what_the_newer_release_has_written_is_left_to_it(name: str, rolls_s: int, is_warm: bool) -> None:
     scenario, worlds = SCENARIOS[name], list[World]()
 
     def rolling(world: World) -> None:
-        world.rolls_s = rolls_s
+        world.rolls_s, world.is_warm = rolls_s, is_warm
         worlds.append(world)
 
     found, expected = run(scenario, Plan(), rolling), undisturbed(scenario)

@@ -75,9 +75,7 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Admission of a signed-in person, with the rights of a token with the same claims. A page counts as one
-    request.
-    """
+    """Admission of a signed-in person, with the rights of a token. A page counts as one request."""
 
     engine: Engine
     config: ApiSettings

@@ -121,9 +121,7 @@ def _item(letter: Letter) -> Any:
 
 
 def _letter(item: StoredItem) -> Letter:
-    """Decode a letter.
-    One that cannot be read is shown as such, so that it can be discarded, and the others be seen.
-    """
+    """Decode a letter. One that cannot be read is shown as such, so that it can be discarded."""
     try:
         return _decode_letter(unpack(item["d"]["B"]))
     except (KeyError, ValueError, CorruptLog) as error:

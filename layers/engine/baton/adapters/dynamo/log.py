@@ -96,9 +96,7 @@ class DynamoLog(TablePort):
         self.limits = limits(shards, status_shards or shards)
 
     def table_of(self, ref: SagaRef) -> str:
-        """Return the table that a saga is in.
-        Raises `NotFound` for one of another cell, whose table this deployment does not know.
-        """
+        """Return the table of a saga. Raises `NotFound` for one of another cell."""
         if ref.cell != self._cell:
             raise NotFound(f"saga `{ref.id}` is in cell {ref.cell}, and this deployment is cell {self._cell}")
         return self._table
@@ -335,9 +333,7 @@ class DynamoLog(TablePort):
 
 
 def _as_seen(seen: Head) -> tuple[str, Item]:
-    """Return a condition that a head is unchanged:
-    every change between two takes changes one of these attributes.
-    """
+    """Return a condition that a head is unchanged: every change touches one of these attributes."""
     return unchanged_condition(
         {
             "epoch": number(seen.epoch),

@@ -306,9 +306,7 @@ class DynamoQuestions(TablePort):
 
 
 def shards_of(audience: str) -> int:
-    """Return the number of partitions of an audience: an outage can ask the people on call as often as sagas
-    start.
-    """
+    """Return the number of partitions of an audience: one outage can ask the people on call often."""
     return 1 if audience.startswith("user:") else ASK_SHARDS
 
 
