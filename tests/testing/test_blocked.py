@@ -47,7 +47,9 @@ def of(is_inside: bool = False) -> Registry:
             logger, handler = logging.getLogger("baton.worker"), Telling(logging.WARNING)
             logger.addHandler(handler)
             end = time.monotonic() + 30
-            while not TOLD.is_set():  # it computes: on a busy machine, one that waits looks like one that is frozen
+            while (
+                not TOLD.is_set()
+            ):  # it computes: on a busy machine, one that waits looks like one that is frozen
                 assert time.monotonic() < end
             logger.removeHandler(handler)
 
