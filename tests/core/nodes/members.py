@@ -69,10 +69,13 @@ def in_a_map(name: str, more: Mapping[str, Any], **each: Any) -> Node:
 
 
 def in_an_agent(name: str, more: Mapping[str, Any]) -> Node:
+    return agent_of(leaf(name, {"tool": "leaf"}), **more)
+
+
+def agent_of(*calls: Node, **more: Any) -> Node:
     turn = Node(name="a", kind="agent", tool="std.model", arguments={}, failures=ENDS_IT)
-    call = leaf(name, {"tool": "leaf"})
     parts = AgentParts(
-        turn=turn, calls=(call,), turns=9, calls_in_a_turn=9, calls_in_all=99, repeatable=("leaf",)
+        turn=turn, calls=calls, turns=9, calls_in_a_turn=9, calls_in_all=99, repeatable=("leaf",)
     )
     return Node(name="a", kind="agent", arguments={"model": "m"}, agent=parts, **more)
 
@@ -168,7 +171,9 @@ class Played(Saga):
             way = {"steps": [call, call], "why": "", "trade_offs": "", "score": 1.0}
             return replace(said, output=ev.Value(v={"alternatives": [way], "dropped": []}))
         if step.node.tool == "std.model":
-            asks = [call, call] if item == "t1" else []
+            parts = self.program.nodes["a"].agent
+            tools = [one.tool for one in parts.calls] if parts is not None and item == "t1" else []
+            asks = [{**call, "tool": tool} for tool in (tools * 2 if len(tools) == 1 else tools)]
             return replace(
                 said, output=ev.Value(v={"text": "", "calls": asks, "data": "answer", "tokens": [1, 1]})
             )
