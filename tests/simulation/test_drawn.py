@@ -227,6 +227,27 @@ FOUND = {
         budget=3,
         faults=(("write", 12, THROTTLE), ("write", 21, LATE)),
     ),
+    "nor where a signal has come before its heir": Schedule(
+        "forgets",
+        400090003575,
+        late_s=30,
+        stall_s=22,
+        start_late_s=4,
+        budget=3,
+        faults=(("write", 27, LATE), ("write", 30, FREEZE), ("write", 31, CRASH_AFTER)),
+    ),
+    "a worker whose entry lands late, and whose heir died without one, is asked what it holds": Schedule(
+        "dollars",
+        800210005824,
+        skew_ms=1000,
+        gap_s=3,
+        stall_s=22,
+        faults=(
+            *(("write", 3, LATE), ("write", 11, FREEZE), ("read", 113, CRASH_BEFORE)),
+            *(("read", 129, CRASH_BEFORE), ("read", 162, CRASH_BEFORE), ("read", 192, CRASH_BEFORE)),
+            ("message", 1, LATE),
+        ),
+    ),
     "the log has the rest of what an account holds for an interrupted request, and not nothing of it": Schedule(
         "thinks",
         713170014297,

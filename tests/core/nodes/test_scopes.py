@@ -88,7 +88,7 @@ def test_a_fork_from_any_cut_comes_to_the_same_end(scope: str, leaf: str) -> Non
         assert end_of(forked.play()) == end_of(whole), number
 
 
-@pytest.mark.parametrize(("scope", "leaf"), product(SCOPES, ACTING))
+@pytest.mark.parametrize(("scope", "leaf"), list(product(SCOPES, ACTING)))
 def test_what_members_have_done_is_undone_in_reverse_once_each(scope: str, leaf: str) -> None:
     whole = Played(undone_of(scope, leaf)).play()
     assert end_of(whole)[0] == "rolled_back"

@@ -183,9 +183,7 @@ _USER_AGENT = f"Baton Botocore/{botocore.__version__} Python/{platform.python_ve
 
 
 def _config(read_timeout_s: float) -> Config:
-    """Return a configuration without retries of botocore:
-    they would sleep inside a call and hide throttling from the runner.
-    """
+    """Return a configuration without botocore's retries, which would hide throttling from the runner."""
     return Config(
         retries={"total_max_attempts": 1, "mode": "standard"},
         connect_timeout=1,
@@ -286,7 +284,5 @@ class _Later:
 
 
 def later(create: Callable[[], C]) -> C:
-    """Return the client that `create` makes, created at its first use: for a client that a function seldom
-    needs.
-    """
+    """Return a client that `create` makes at its first use: for a function that seldom needs it."""
     return cast("C", _Later(create))

@@ -32,9 +32,7 @@ class VariableSecrets:
     """`Secrets` in environment variables."""
 
     def __init__(self, read: Callable[[str], str], name: Callable[[str], str]) -> None:
-        """Read secrets from variables. `read`: the variable for a name.
-        `name`: the name of that variable in messages.
-        """
+        """Read secrets from variables: `read` by their names, `name` for messages."""
         self.read, self.name = read, name
 
     def where(self, name: str) -> str:

@@ -23,9 +23,7 @@ _MAX_REASON = 1_000
 
 
 class SqsQueue:
-    """`Queue` on one SQS queue.
-    The tenant is the message's group, so that the queue is fair to all tenants.
-    """
+    """`Queue` on one SQS queue. The tenant is the message's group: the queue is fair to all."""
 
     def __init__(self, client: SQSClient, url: str) -> None:
         self._client = client

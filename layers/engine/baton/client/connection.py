@@ -26,9 +26,7 @@ NAME = "baton"
 
 
 def program() -> str:
-    """Return `baton` if the shell would find this program, else its path, relative if it is below this
-    directory.
-    """
+    """Return `baton` if the shell would find it, else its path, relative if below this directory."""
     own = _own()
     if own is None:
         return NAME

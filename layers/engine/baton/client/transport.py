@@ -80,9 +80,7 @@ class Transport:
         key: str | None = None,
         etag: str = "",
     ) -> ApiAnswer:
-        """Send a request and return the answer, within `TOTAL_S` including retries. `etag` is the caller's
-        version.
-        """
+        """Send a request within `TOTAL_S`, retries included. `etag` is the caller's version."""
         headers = {"Idempotency-Key": key} if key else {}
         if text is not None:
             headers["Content-Type"] = content_type
@@ -307,9 +305,7 @@ class Calls:
         return await self._named(saga, ask)
 
     async def _begun_with(self, beginning: str) -> str | None:
-        """Return the id with this beginning among the latest sagas.
-        Raises `CommandFailed` for several matches.
-        """
+        """Return the one id with this beginning among the latest sagas. Raises `CommandFailed`."""
         try:
             pages = [page async for page, _ in self._pages("/sagas", "sagas", {}, RECENT, None)]
         except CommandFailed:

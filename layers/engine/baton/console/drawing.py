@@ -80,9 +80,7 @@ class _Spot:
 
 
 def lay_out(nodes: Sequence[str], edges: Sequence[Edge], loops: Mapping[str, Sequence[str]]) -> Layout:
-    """Return the layout. `nodes` are in topological order; `loops` contains the last nodes of the loops
-    around each.
-    """
+    """Return the layout. `nodes`: in topological order. `loops`: last nodes of the loops around each."""
     forward = [
         edge for edge in edges if edge.kind != "again" and edge.sender in nodes and edge.receiver in nodes
     ]
@@ -118,9 +116,7 @@ def _top(layer: int) -> int:
 def _ways(
     edges: Sequence[Edge], spots: Mapping[str, _Spot], layers: Sequence[list[_Spot]]
 ) -> list[list[_Spot]]:
-    """Return the spots of each edge. A long edge gets a spot in every layer that it passes, unless the total
-    is too large.
-    """
+    """Return the spots of each edge: one in each layer that it passes, unless that is too many."""
     ways, left = [], MOST_BENDS
     for edge in edges:
         first, last = spots[edge.sender], spots[edge.receiver]

@@ -28,9 +28,7 @@ _SHELL: Final = (
 
 @dataclass(frozen=True)
 class Figure:
-    """One number. `needs`: true if it is about work for a person. `instead`: the reason why the number is
-    missing.
-    """
+    """One number. `needs`: it is about work for a person. `instead`: why it is missing."""
 
     name: str
     value: str
@@ -46,9 +44,7 @@ class Figure:
 
 
 async def overview(visit: Visit) -> Html:
-    """Return the page of questions, incidents, parked sagas, dead letters, today's costs, and the number of
-    running sagas.
-    """
+    """Return the page of questions, incidents, parked sagas, dead letters, costs, and running sagas."""
     figures = await asyncio.gather(
         _figure("Waiting for you", _questions(visit), "questions that you may answer", "/console/inbox"),
         _figure(
@@ -124,9 +120,7 @@ async def _letters(visit: Visit) -> str:
 
 
 async def _money(visit: Visit) -> str:
-    """Return the tenant's costs of models or, for a visitor without permission, the spending of the visitor's
-    own sagas.
-    """
+    """Return the tenant's costs of models, or the visitor's own spending without permission."""
     try:
         page = await visit.call("listCosts")
     except Forbidden:

@@ -87,9 +87,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Gantt:
-    """Chart of a saga. lanes: ordered by their first bar. critical: bars that delayed each other, by their
-    times alone, the first one first.
-    """
+    """Chart of a saga. lanes: ordered by first bar. critical: bars that delayed each other, by time."""
 
     begin: int
     end: int

@@ -69,9 +69,7 @@ def count_items(client: DynamoDBClient, table: str) -> tuple[dict[str, int], dic
 
 
 def lease_owner(client: DynamoDBClient, table: str, tenant: str, saga: str) -> str:
-    """Return the name under which a worker holds a saga's lease, empty without a holder. The log names only
-    the worker that wrote last.
-    """
+    """Return the worker that holds a saga's lease, empty without. The log names only the last writer."""
     key = {"pk": {"S": f"T#{tenant}#SAGA#{saga}"}, "sk": {"S": "HEAD"}}
     head = client.get_item(TableName=table, Key=key, ConsistentRead=True).get("Item", {})
     return head.get("owner", {}).get("S", "")

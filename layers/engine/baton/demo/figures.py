@@ -34,9 +34,7 @@ WRITES_PER_EFFECT = 2
 
 @dataclass(frozen=True, slots=True)
 class WorkFigures:
-    """Counts of work. `log_units`: write units of entries and snapshots, by their size; `effect_units`: of
-    effects.
-    """
+    """Counts of work. `log_units`: write units of entries and snapshots; `effect_units`: of effects."""
 
     steps: int
     log_units: int
@@ -96,9 +94,7 @@ class Survival:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """A question that a person approved. `runs`: number of workers that took the saga before the approval;
-    `version`: the entry that closed it.
-    """
+    """An approved question. `runs`: workers that took the saga before; `version`: the closing entry."""
 
     saga: str
     title: str
@@ -127,9 +123,7 @@ class Planning:
 
 @dataclass(frozen=True, slots=True)
 class ChangedPlans:
-    """The evening that began with words: plans that the guest `confirmed`, and arrangements `given_back`
-    because of the changed wish.
-    """
+    """The evening of words: plans `confirmed`, and arrangements `given_back` for the changed wish."""
 
     confirmed: int
     given_back: int
@@ -137,9 +131,7 @@ class ChangedPlans:
 
 @dataclass(frozen=True, slots=True)
 class UndoFigures:
-    """Rollbacks of failed sagas: their `steps`, by the logs, and the `effects` and `deposits` undone, by the
-    services' own books.
-    """
+    """Rollbacks: their `steps`, by the logs; `effects` and `deposits` undone, by the services' books."""
 
     sagas: int
     steps: int
@@ -288,9 +280,7 @@ def _ends_with_a_question(leg: Sequence[Json]) -> bool:
 
 
 def approvals_of(saga: str, log: Sequence[Json]) -> Iterator[Approval]:
-    """Yield the approved questions of a saga. Each take raises the epoch, which shows the workers that ran
-    meanwhile.
-    """
+    """Yield the approved questions of a saga. Epochs show the workers that ran meanwhile."""
     placed = [(entry, event) for entry in log for event in entry["events"]]
     asked = {e["ask"]["id"]: (entry, e["ask"]) for entry, e in placed if e["kind"] == OPENED}
     said = {event["key"]: event for _, event in placed if event["kind"] == "signal_received"}

@@ -90,9 +90,7 @@ Message = Mapping[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class _Held:
-    """A received message that waits for its group's turn. `until`: time of its return to the queue, by the
-    loop's time.
-    """
+    """A message that waits for its group's turn. `until`: its return to the queue, in loop time."""
 
     message: Message
     until: float
@@ -159,9 +157,7 @@ class SqsPoller:
         return messages
 
     async def _fair_batch(self, received: list[Message], size: int) -> Sequence[Message]:
-        """Return a fair batch of the received messages, those held back before, and those in the queue. The
-        rest is held back.
-        """
+        """Return a fair batch of received, held and queued messages. The rest is held back."""
         while len(received) < _MOST_RECEIVED and (more := await self._receive(10, waits=False)):
             received += more
         now = asyncio.get_running_loop().time()

@@ -152,9 +152,7 @@ class Project:
 
 
 def make_project(folder: Path) -> Project:
-    """Create the project in `folder`, whose name is that of the project. Raises `CannotMakeError`,
-    `SourceError`.
-    """
+    """Create the project in `folder`, named as that. Raises `CannotMakeError`, `SourceError`."""
     folder = folder.absolute() if folder.name not in ("", "..") else folder.resolve()
     _check_name(folder.name)
     _check_place(folder)

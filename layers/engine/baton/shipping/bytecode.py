@@ -148,9 +148,7 @@ def _fetch() -> None:
 
 
 def unpack(archive: Path, to: Path, sha512: str) -> None:
-    """Unpack the required files of the package, if the archive has the expected digest.
-    Raises `ProgramFailed`.
-    """
+    """Unpack the required files of the package. Raises `ProgramFailed` for another digest."""
     found = hashlib.sha512(archive.read_bytes()).hexdigest()
     if found != sha512:
         raise ProgramFailed(
@@ -186,9 +184,7 @@ _UNCHECKED_HASH: Final = (1).to_bytes(4, "little")  # PEP 552: valid, whatever t
 
 @dataclass(frozen=True)
 class Bytecode:
-    """Result of a compilation: the number of `sources` compiled, `by` which way, those that cannot be
-    compiled, and the ways that failed.
-    """
+    """Result of a compilation: `sources` compiled `by` which way, failed files, and failed ways."""
 
     sources: int
     by: str = ""

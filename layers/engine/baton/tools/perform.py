@@ -141,9 +141,7 @@ def bind(tool: Tool, arguments: Mapping[str, Any], context: StepContext) -> dict
 
 
 def plain_json(tool: Tool, value: Any) -> Any:
-    """Return the value as JSON types.
-    Refuse values that the log would change silently (NaN, a key) or cannot hold.
-    """
+    """Return the value as JSON types. Refuse what the log would change or cannot hold (NaN, a key)."""
     try:
         valid = tool.result.validator.validate_python(value)
         result = tool.result.serializer.to_python(valid, mode="json", by_alias=True)
@@ -169,9 +167,7 @@ def not_json(tool: str, error: BaseException) -> StepFailure:
 
 
 def evidence_for(error: BaseException) -> Evidence:
-    """Return the evidence of an error of a tool; for a `StepFailure`, that of the error that it was raised
-    from.
-    """
+    """Return the evidence of an error of a tool; for a `StepFailure`, that of its cause."""
     if not isinstance(error, StepFailure):
         return evidence_of(error)
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
@@ -272,9 +268,7 @@ def tenant_and_saga(context: StepContext) -> Whose:
 
 
 class Places:
-    """Bounded number of places.
-    Its methods may be called from any thread; `now` is in seconds, of one clock.
-    """
+    """Bounded number of places. Any thread may call it; `now` is in seconds, of one clock."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -284,9 +278,7 @@ class Places:
         self._wanted: dict[Whose, float] = {}
 
     def take(self, who: Whose, now: float) -> bool:
-        """Take a place.
-        Return true if one is free, and no earlier refused caller has fewer: a tenant first, then a saga.
-        """
+        """Take a free place. An earlier refused caller with fewer has priority: a tenant, then a saga."""
         with self._lock:
             self._wanted.pop(who, None)
             if self._wanted:
@@ -344,9 +336,7 @@ class ToolPerformer:
         self._watch = watch
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
-        """Return the tool's result as plain JSON types.
-        Raises `StepFailure`, `NoRoom`; cancellation passes through.
-        """
+        """Return the result as JSON types. Raises `StepFailure`, `NoRoom`; cancellation passes."""
         found = self._called.get(tool) or self._registry.get(tool)
         if found is None:
             hint = off(tool) or nearest(tool, self._registry)

@@ -51,9 +51,7 @@ class Api:
     def __init__(
         self, engine: Engine, config: ApiSettings, rates: Rates, http: HttpClient, secrets: Credentials
     ) -> None:
-        """Create the API. The console uses `http` and `secrets` to ask its issuer for the identity of a
-        visitor.
-        """
+        """Create the API. The console asks its issuer by `http` and `secrets` who a visitor is."""
         self._engine = engine
         self._config = config
         self._http, self._secrets = http, secrets
@@ -125,8 +123,9 @@ class Api:
         elif route.by_token:
             caller = await self._holder(route, path)
         elif route.is_signed:
-            return caller, await self._announced(route, path)
-        return caller, await route.handler(self._ask(route, path, caller))
+            return caller, Reply(HTTPStatus.ACCEPTED, await self._announced(route, path))
+        answer = await route.handler(self._ask(route, path, caller))
+        return caller, answer if isinstance(answer, Reply) else Reply(HTTPStatus(min(route.answers)), answer)
 
     async def _admitted(self) -> Identity:
         """Return the caller, if the rate of its tenant allows the request. Refused requests count, too."""
@@ -158,10 +157,8 @@ class Api:
         await self._limiters[route.by_token].admit(caller.tenant, len(event.body or ""))
         return replace(caller, request=asking.request)
 
-    async def _announced(self, route: Route[Any], path: dict[str, str]) -> Reply:
-        """Answer a request that must be signed. The body of an address that was refused too often is not
-        read.
-        """
+    async def _announced(self, route: Route[Any], path: dict[str, str]) -> object:
+        """Answer a request that must be signed. After many refusals, an address is not read any more."""
         http = (self._app.current_event.raw_event.get("requestContext") or {}).get("http") or {}
         address = str(http.get("sourceIp", ""))
         self._unsigned_limiter.check(address)
@@ -172,9 +169,7 @@ class Api:
             raise
 
     def _no_route(self, _: NotFoundError) -> Response[str]:
-        """Return 404, or 405 with `Allow` if the path exists with another method. The request counts against
-        the rate.
-        """
+        """Return 404, or 405 with `Allow` if another method serves the path. The request counts."""
         try:
             self._loop.run(self._admitted())
         except Unauthenticated:

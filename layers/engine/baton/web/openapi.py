@@ -197,9 +197,7 @@ def _body(route: Route[Any], config: ApiSettings) -> dict[str, Any]:
 
 
 def _statuses(route: Route[Any]) -> list[int]:
-    """Return all statuses of the route: those that its row lists, and those that follow from its other
-    fields.
-    """
+    """Return all statuses of the route: those in its row, and those that its other fields imply."""
     refusals = {400, 429, 500, 503, *route.refusals}
     if route.method == "GET":
         refusals.add(304)
@@ -303,9 +301,7 @@ def _of_structs(views: Sequence[type[View]]) -> dict[str, Any]:
 
 
 def _document() -> dict[str, Any]:
-    """Return the schema of a workflow document, with its references adapted to their place in the OpenAPI
-    document.
-    """
+    """Return the schema of a workflow document, with references for their place in this document."""
     schema = _rebased(document_schema())
     return {name: value for name, value in schema.items() if name not in ("$id", "$schema")}
 

@@ -14,7 +14,7 @@ from baton.core.expressions import nearest
 from baton.errors import NotFound, UserError
 from baton.runtime.requests.queries import MAX_LIST
 from baton.web.bodies.requests import Body
-from baton.web.replies import Ask, Reply
+from baton.web.replies import Ask
 
 _SHOWN = 40
 _DIGITS = re.compile(r"0|[1-9][0-9]{0,15}")
@@ -57,9 +57,7 @@ def whole_parameter(name: str, least: int, most: int, default: int | None, descr
 def pattern_parameter(
     name: str, pattern: str, right: str, description: str, *, example: str | None = None
 ) -> Parameter:
-    """Return a parameter for text that matches a pattern. If absent, the value is empty. `right` describes a
-    match.
-    """
+    """Return a parameter for text that matches a pattern, empty if absent. `right` describes a match."""
 
     def read(text: str) -> str:
         if not re.fullmatch(pattern, text):
@@ -75,9 +73,7 @@ def pattern_parameter(
 def word_parameter(
     name: str, values: Sequence[str], description: str, hints: Mapping[str, str] = MappingProxyType({})
 ) -> Parameter:
-    """Return a parameter for one of several words. If absent, the value is empty. `hints` maps invalid words
-    to hints.
-    """
+    """Return a parameter for one of several words, empty if absent. `hints`: by invalid word."""
 
     def read(text: str) -> str:
         if text not in values:
@@ -90,9 +86,7 @@ def word_parameter(
 
 
 def moment(name: str, description: str) -> Parameter:
-    """Return a parameter for an RFC 3339 date and time with offset, as epoch milliseconds. If absent, the
-    value is 0.
-    """
+    """Return a parameter for an RFC 3339 time with offset, in epoch milliseconds; 0 if absent."""
     return Parameter(
         name=name,
         schema={"type": "string", "format": "date-time"},
@@ -194,19 +188,19 @@ class Route(Generic[B]):
     """One method of one path.
 
     id: name of the operation in the OpenAPI document; it never changes. roles: the caller needs one of these;
-    a route without roles requires no identity. by_token: an element of BY_TOKEN if a token in the path or the
-    body identifies the tenant; such requests have a rate limit of their own. body: model of the body.
-    takes_text: the body is a document or, with `takes` (names of models by media type), another text.
-    is_signed: the handler refuses bodies without a provider's signature. most_bytes: size limit of such a
-    body. answers: names of models in bodies/ by status. refusals: statuses of the handler's own refusals,
-    without those that follow from other fields.
+    a route without roles requires no identity. handler: returns a `Reply`, or only its body where `answers`
+    has one status. by_token: an element of BY_TOKEN if a token in the path or the body identifies the tenant;
+    such requests have a rate limit of their own. body: model of the body. takes_text: the body is a document
+    or, with `takes` (names of models by media type), another text. is_signed: the handler refuses bodies
+    without a provider's signature. most_bytes: size limit of such a body. answers: names of models by status.
+    refusals: statuses of the handler's own refusals, without those that follow from other fields.
     """
 
     method: str
     path: str
     id: str
     summary: str
-    handler: Callable[[Ask[B]], Awaitable[Reply]]
+    handler: Callable[[Ask[B]], Awaitable[object]]
     roles: tuple[str, ...]
     answers: Mapping[int, str]
     parameters: tuple[Parameter, ...] = ()

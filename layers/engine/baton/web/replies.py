@@ -32,8 +32,8 @@ class Reply:
 
 def write_reply(reply: Reply) -> Response[str]:
     """Return the reply as a JSON response."""
-    headers: dict[str, str | list[str]] = dict(reply.headers)
-    return Response(reply.status.value, "application/json", msgspec.json.encode(reply.body).decode(), headers)
+    text = msgspec.json.encode(reply.body).decode()
+    return Response(reply.status.value, "application/json", text, {**reply.headers})
 
 
 def read_reply(reply: Reply, if_none_match: str) -> Response[str]:

@@ -109,7 +109,8 @@ LETTERS: tuple[Route[Any], ...] = (
         body=DiscardAllBody, answers={202: "DiscardedPage"},
     ),
     Route(
-        method="GET", path="/dead-letters/{letter}", id="showDeadLetter", handler=handlers.show_letter, roles=("operate",),
+        method="GET", path="/dead-letters/{letter}", id="showDeadLetter", roles=("operate",),
+        handler=lambda ask: ask.service.letters.show(ask.path["letter"]),
         summary="Retrieve a dead letter.",
         parameters=(_LETTER,), answers={200: "DeadLetter"},
     ),
@@ -131,23 +132,27 @@ LETTERS: tuple[Route[Any], ...] = (
 
 SCHEDULES: tuple[Route[Any], ...] = (
     Route(
-        method="GET", path="/schedules", id="listSchedules", handler=handlers.list_schedules, roles=("read",),
+        method="GET", path="/schedules", id="listSchedules", roles=("read",),
+        handler=lambda ask: ask.service.schedules.page(**ask.query),
         summary="List schedules, ordered by workflow name.",
         query=(LIMIT, CURSOR), answers={200: "SchedulePage"},
     ),
     Route(
-        method="GET", path="/schedules/{name}", id="showSchedule", handler=handlers.show_schedule, roles=("read",),
+        method="GET", path="/schedules/{name}", id="showSchedule", roles=("read",),
+        handler=lambda ask: ask.service.schedules.show(ask.path["name"]),
         summary="Retrieve the schedule of a workflow and the results of its last ticks.",
         parameters=(WORKFLOW,), answers={200: "ScheduleView"},
     ),
     Route(
-        method="POST", path="/schedules/{name}/pause", id="pauseSchedule", handler=handlers.pause_schedule,
-        roles=("operate",), summary="Pause a schedule. It starts no sagas until it is resumed. A repeated request has no effect.",
+        method="POST", path="/schedules/{name}/pause", id="pauseSchedule", roles=("operate",),
+        handler=lambda ask: ask.service.schedules.pause(ask.path["name"]),
+        summary="Pause a schedule. It starts no sagas until it is resumed. A repeated request has no effect.",
         parameters=(WORKFLOW,), answers={202: "ScheduleView"},
     ),
     Route(
-        method="POST", path="/schedules/{name}/resume", id="resumeSchedule", handler=handlers.resume_schedule,
-        roles=("operate",), summary="Resume a schedule with its next tick. A repeated request has no effect.",
+        method="POST", path="/schedules/{name}/resume", id="resumeSchedule", roles=("operate",),
+        handler=lambda ask: ask.service.schedules.resume(ask.path["name"]),
+        summary="Resume a schedule with its next tick. A repeated request has no effect.",
         parameters=(WORKFLOW,), answers={202: "ScheduleView"},
     ),
     Route(
@@ -169,7 +174,8 @@ _USER = pattern_parameter(
 
 USERS: tuple[Route[Any], ...] = (
     Route(
-        method="GET", path="/users", id="listUsers", handler=handlers.list_users, roles=("operate",),
+        method="GET", path="/users", id="listUsers", roles=("operate",),
+        handler=lambda ask: ask.service.users.page(**ask.query),
         summary="List users with today's spending and the operators' decisions about them.",
         query=(_USER, CURSOR), answers={200: "UserPage"},
     ),
@@ -286,7 +292,8 @@ _EVENTS = whole_parameter("limit", 1, MAX_EVENTS, DEFAULT_EVENTS, "Maximum numbe
 
 ROUTES: tuple[Route[Any], ...] = (
     Route(
-        method="GET", path="/health", id="health", handler=handlers.health, roles=(),
+        method="GET", path="/health", id="health", roles=(),
+        handler=lambda ask: ask.service.health(),
         summary="Check that the table responds.",
         answers={200: "Health"},
     ),
@@ -296,7 +303,8 @@ ROUTES: tuple[Route[Any], ...] = (
         answers={200: "Description"},
     ),
     Route(
-        method="GET", path="/workflows", id="listWorkflows", handler=handlers.list_workflows, roles=("read",),
+        method="GET", path="/workflows", id="listWorkflows", roles=("read",),
+        handler=lambda ask: ask.queries.workflows(**ask.query),
         summary="List workflows, ordered by name, with their newest versions.",
         query=(LIMIT, CURSOR), answers={200: "WorkflowPage"},
     ),
@@ -307,18 +315,20 @@ ROUTES: tuple[Route[Any], ...] = (
         takes_text=True, answers={201: "Registered", 200: "Registered"}, refusals=(409, 422),
     ),
     Route(
-        method="GET", path="/workflows/{name}", id="showWorkflow", handler=handlers.show_workflow, roles=("read",),
+        method="GET", path="/workflows/{name}", id="showWorkflow", roles=("read",),
+        handler=lambda ask: ask.queries.workflow(ask.path["name"]),
         summary="Retrieve the newest version of a workflow and a list of its versions.",
         parameters=(_SHOWN,), answers={200: "WorkflowWithVersions"},
     ),
     Route(
-        method="GET", path="/workflows/{name}/{version}", id="showWorkflowVersion",
-        handler=handlers.show_workflow_version, roles=("read",),
+        method="GET", path="/workflows/{name}/{version}", id="showWorkflowVersion", roles=("read",),
+        handler=lambda ask: ask.queries.workflow(ask.path["name"], str(ask.path["version"])),
         summary="Retrieve one version of a workflow.",
         parameters=(_SHOWN, _VERSION), answers={200: "Workflow"},
     ),
     Route(
-        method="GET", path="/sagas", id="listSagas", handler=handlers.list_sagas, roles=("read",),
+        method="GET", path="/sagas", id="listSagas", roles=("read",),
+        handler=lambda ask: ask.queries.sagas(**ask.query),
         summary="List sagas, ordered by latest change first.",
         query=(_STATUS, _OF_WORKFLOW, _LABEL, _SINCE, LIMIT, CURSOR), answers={200: "SagaPage"},
     ),
@@ -333,40 +343,46 @@ ROUTES: tuple[Route[Any], ...] = (
         body=IntentionBody, has_key=True, answers={201: "Intended", 200: "Intended"}, refusals=(404, 422),
     ),
     Route(
-        method="GET", path="/sagas/{saga}", id="showSaga", handler=handlers.show_saga, roles=("read",),
+        method="GET", path="/sagas/{saga}", id="showSaga", roles=("read",),
+        handler=lambda ask: ask.queries.show(ask.path["saga"]),
         summary="Retrieve the state of a saga and its result.",
         parameters=(_SAGA,), answers={200: "Saga"},
     ),
     Route(
-        method="GET", path="/sagas/{saga}/events", id="listEvents", handler=handlers.list_events, roles=("read",),
+        method="GET", path="/sagas/{saga}/events", id="listEvents", roles=("read",),
+        handler=lambda ask: ask.queries.events(ask.path["saga"], **ask.query),
         summary="List the entries of a saga's log.",
         parameters=(_SAGA,), query=(_AFTER, _EVENTS), answers={200: "EventPage"},
     ),
     Route(
-        method="GET", path="/sagas/{saga}/live", id="showLive", handler=handlers.show_live, roles=("read",),
+        method="GET", path="/sagas/{saga}/live", id="showLive", roles=("read",),
+        handler=lambda ask: ask.queries.live(ask.path["saga"]),
         summary="Retrieve the texts that the saga's models are generating. The request registers the caller "
             "as a viewer for 30 s.",
         parameters=(_SAGA,), answers={200: "LiveTexts"},
     ),
     Route(
-        method="GET", path="/sagas/{saga}/values/{digest}", id="showValue", handler=handlers.show_value, roles=("read",),
+        method="GET", path="/sagas/{saga}/values/{digest}", id="showValue", roles=("read",),
+        handler=lambda ask: ask.queries.value(ask.path["saga"], ask.path["digest"], **ask.query),
         summary="Retrieve a value that the saga's log refers to as `cas://sha256/…`. A large value is "
             "returned in parts.",
         parameters=(_SAGA, _DIGEST), query=(_FROM,), answers={200: "StoredValue"}, refusals=(413,),
     ),
     Route(
-        method="GET", path="/sagas/{saga}/cost", id="showCost", handler=handlers.show_cost, roles=("read",),
+        method="GET", path="/sagas/{saga}/cost", id="showCost", roles=("read",),
+        handler=lambda ask: ask.queries.cost(ask.path["saga"]),
         summary="Estimate the cost of a saga so far from its log.",
         parameters=(_SAGA,), answers={200: "Cost"}, refusals=(413,),
     ),
     Route(
-        method="GET", path="/sagas/{saga}/explain", id="showWay", handler=handlers.show_way, roles=("read",),
+        method="GET", path="/sagas/{saga}/explain", id="showWay", roles=("read",),
+        handler=lambda ask: ask.queries.way(ask.path["saga"], **ask.query),
         summary="List the nodes of a saga in the order in which they were settled.",
         parameters=(_SAGA,), query=(_AFTER, _STEPS), answers={200: "Way"}, refusals=(413,),
     ),
     Route(
-        method="GET", path="/sagas/{saga}/explain/{node}", id="explainNode", handler=handlers.explain_node,
-        roles=("read",),
+        method="GET", path="/sagas/{saga}/explain/{node}", id="explainNode", roles=("read",),
+        handler=lambda ask: ask.queries.explain(ask.path["saga"], ask.path["node"]),
         summary="Explain why a node ran or did not run, for each of its rounds.",
         parameters=(_SAGA, _NODE), answers={200: "Explanation"}, refusals=(413,),
     ),
@@ -436,19 +452,21 @@ ROUTES: tuple[Route[Any], ...] = (
         answers={200: "RollbackPlan", 202: "RollbackAccepted"}, refusals=(409,),
     ),
     Route(
-        method="GET", path="/questions", id="listQuestions", handler=handlers.list_questions,
-        roles=("read", "answer", "operate"),
+        method="GET", path="/questions", id="listQuestions", roles=("read", "answer", "operate"),
+        handler=lambda ask: ask.queries.questions(**ask.query),
         summary="List open questions that the caller may answer, or all of one saga, ordered by expiry, "
             "earliest first.",
         query=(_OF_SAGA, LIMIT, CURSOR), answers={200: "QuestionPage"}, refusals=(404,),
     ),
     Route(
-        method="GET", path="/incidents", id="listIncidents", handler=handlers.list_incidents, roles=("read",),
+        method="GET", path="/incidents", id="listIncidents", roles=("read",),
+        handler=lambda ask: ask.queries.incidents(**ask.query),
         summary="List incidents, newest first.",
         query=(_INCIDENTS, LIMIT, CURSOR), answers={200: "IncidentPage"},
     ),
     Route(
-        method="GET", path="/incidents/{incident}", id="showIncident", handler=handlers.show_incident, roles=("read",),
+        method="GET", path="/incidents/{incident}", id="showIncident", roles=("read",),
+        handler=lambda ask: ask.queries.incident(ask.path["incident"]),
         summary="Retrieve an incident.",
         parameters=(_INCIDENT,), answers={200: "Incident"},
     ),
@@ -460,18 +478,20 @@ ROUTES: tuple[Route[Any], ...] = (
         parameters=(_INCIDENT,), body=AcknowledgeBody, answers={202: "Incident"}, refusals=(409,),
     ),
     Route(
-        method="POST", path="/incidents/{incident}/resolve", id="resolveIncident", handler=handlers.resolve,
-        roles=("operate",),
+        method="POST", path="/incidents/{incident}/resolve", id="resolveIncident", roles=("operate",),
+        handler=lambda ask: ask.service.incidents.resolve(ask.path["incident"]),
         summary="Resolve an incident. A repeated request has no effect.",
         parameters=(_INCIDENT,), answers={202: "Incident"},
     ),
     Route(
-        method="GET", path="/breakers", id="listBreakers", handler=handlers.list_breakers, roles=("read",),
+        method="GET", path="/breakers", id="listBreakers", roles=("read",),
+        handler=lambda ask: ask.service.breakers.page(**ask.query),
         summary="List circuit breakers with recorded state, ordered by name.",
         query=(LIMIT, CURSOR), answers={200: "BreakerPage"},
     ),
     Route(
-        method="GET", path="/breakers/{breaker}", id="showBreaker", handler=handlers.show_breaker, roles=("read",),
+        method="GET", path="/breakers/{breaker}", id="showBreaker", roles=("read",),
+        handler=lambda ask: ask.service.breakers.show(ask.path["breaker"]),
         summary="Retrieve the state, the last failures and the last transitions of a circuit breaker.",
         parameters=(_BREAKER,), answers={200: "Breaker"},
     ),
@@ -481,8 +501,9 @@ ROUTES: tuple[Route[Any], ...] = (
         parameters=(_BREAKER,), body=OpenBreakerBody, answers={202: "Breaker"},
     ),
     Route(
-        method="POST", path="/breakers/{breaker}/reset", id="resetBreaker", handler=handlers.reset_breaker,
-        roles=("operate",), summary="Close a circuit breaker. It lets calls through.",
+        method="POST", path="/breakers/{breaker}/reset", id="resetBreaker", roles=("operate",),
+        handler=lambda ask: ask.service.breakers.reset(ask.path["breaker"]),
+        summary="Close a circuit breaker. It lets calls through.",
         parameters=(_BREAKER,), answers={202: "Breaker"},
     ),
     *SCHEDULES,
@@ -490,27 +511,32 @@ ROUTES: tuple[Route[Any], ...] = (
     *LETTERS,
     *USERS,
     Route(
-        method="GET", path="/costs", id="listCosts", handler=handlers.list_costs, roles=("operate",),
+        method="GET", path="/costs", id="listCosts", roles=("operate",),
+        handler=lambda ask: ask.queries.costs(**ask.query),
         summary="List the tenant's costs of models or AWS on a day, by workflow, user or model.",
         query=(_BY, _OF, _DAY, CURSOR), answers={200: "CostPage"},
     ),
     Route(
-        method="GET", path="/error-budgets", id="listErrorBudgets", handler=handlers.list_error_budgets, roles=("read",),
+        method="GET", path="/error-budgets", id="listErrorBudgets", roles=("read",),
+        handler=lambda ask: ask.queries.error_budgets(**ask.query),
         summary="List the error budgets of workflows for a day.",
         query=(_DAY, CURSOR), answers={200: "ErrorBudgetPage"},
     ),
     Route(
-        method="GET", path="/budget", id="showBudget", handler=handlers.show_budget, roles=("read",),
+        method="GET", path="/budget", id="showBudget", roles=("read",),
+        handler=lambda ask: ask.queries.budget(),
         summary="Retrieve today's spending of the caller's sagas, and its limits.",
         answers={200: "Budget"},
     ),
     Route(
-        method="GET", path="/tools", id="listTools", handler=handlers.list_tools, roles=("read",),
+        method="GET", path="/tools", id="listTools", roles=("read",),
+        handler=lambda ask: ask.queries.tools(),
         summary="List the tools that workflows can use.",
         answers={200: "Tools"},
     ),
     Route(
-        method="GET", path="/node-types", id="listNodeTypes", handler=handlers.list_node_types, roles=("read",),
+        method="GET", path="/node-types", id="listNodeTypes", roles=("read",),
+        handler=lambda ask: ask.queries.node_types(),
         summary="List the node kinds, with the JSON Schema of a workflow document.",
         answers={200: "NodeTypes"},
     ),

@@ -21,7 +21,7 @@ from baton.settings import ApiSettings
 from baton.web.bodies.requests import read_body
 from baton.web.identity import Identity, identity_of
 from baton.web.parameters import read_path, read_query
-from baton.web.replies import Ask
+from baton.web.replies import Ask, Reply
 from baton.web.routes import ROUTES
 
 _BY_ID = {route.id: route for route in ROUTES}
@@ -69,14 +69,13 @@ class Within:
             intentions=self.config.intention_workflow,
             describe=dict,
         )
-        return msgspec.to_builtins((await row.handler(ask)).body)
+        answer = await row.handler(ask)
+        return msgspec.to_builtins(answer.body if isinstance(answer, Reply) else answer)
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Admission of a signed-in person, with the rights of a token with the same claims. A page counts as one
-    request.
-    """
+    """Admission of a signed-in person, with the rights of a token. A page counts as one request."""
 
     engine: Engine
     config: ApiSettings

@@ -96,9 +96,7 @@ def news(events: Sequence[Event]) -> list[Event]:
 
 
 def _is_news(event: Event, *, asked: bool) -> bool:
-    """Return true if the event is news. `asked`: another event of the entry lists the calls that the model
-    requests.
-    """
+    """Return true if the event is news. `asked`: another event of the entry lists the model's calls."""
     kind = event.get("kind")
     if kind == _BEGAN:
         return not event.get("item")
@@ -262,6 +260,7 @@ _PLACED = frozenset(
         "again",
         "doubt",
         "redone",
+        "polled",
         "stopped",
         "way",
         "not_before",
@@ -281,6 +280,8 @@ def _step_began(event: Event) -> EventSentence:
 def _passed(event: Event) -> EventSentence:
     if event.get("redone"):
         return f"is passed, because it was done again since: {_undo_place(event)}", _PLACED
+    if event.get("polled"):
+        return f"is passed, because the last try of its poll is undone: {_undo_place(event)}", _PLACED
     return f"stays, as nothing undoes it: {_undo_place(event)}", _PLACED
 
 
@@ -348,9 +349,7 @@ _UNDO_WORDS = {
 
 
 def undo_declarations(graph: Mapping[str, Any]) -> str:
-    """Return the steps of a workflow that a rollback would undo, with their tools, and the irreversible ones.
-    Empty if nothing can be undone.
-    """
+    """Return the steps that a rollback would undo, with their tools, and the irreversible ones."""
     from baton.core.effects.toolspec import PURE
 
     nodes = graph["nodes"]
@@ -379,9 +378,7 @@ def undo_declarations(graph: Mapping[str, Any]) -> str:
 
 
 def undo_lines(saga: Mapping[str, Any]) -> list[str]:
-    """Return the undoable steps of a saga, the progress or result of a rollback, and a line for each step
-    that is not undone.
-    """
+    """Return lines about a rollback: the undoable steps, its progress or result, what stays."""
     found = saga.get("undo") or {}
     failed, doubtful = found.get("failed") or (), found.get("doubtful") or ()
     doubts = len(doubtful) + int(found.get("more_doubtful") or 0)
@@ -415,9 +412,7 @@ def _not_undone(one: Mapping[str, Any]) -> str:
 
 
 class EventWords:
-    """Memory of the people who have answered: the event that closes a question has only the key of the
-    answer.
-    """
+    """Memory of who has answered: the event that closes a question has only the answer's key."""
 
     def __init__(self) -> None:
         self._answered_by: dict[str, str] = {}

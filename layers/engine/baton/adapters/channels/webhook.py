@@ -82,9 +82,7 @@ class WebhookNotices:
 
 
 def signatures(keys: Sequence[bytes], message: str, seconds: int, body: bytes) -> str:
-    """Return a signature for each key, so that a receiver accepts the old secret or the new one during a
-    change.
-    """
+    """Return a signature for each key: receivers accept the old or the new one during a change."""
     content = b".".join((message.encode(), str(seconds).encode(), body))
     signed = (base64.b64encode(hmac.digest(key, content, "sha256")).decode() for key in keys)
     return " ".join(f"v1,{one}" for one in signed)

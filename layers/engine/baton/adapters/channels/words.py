@@ -61,9 +61,7 @@ def notice_kind(telling: Telling) -> str:
 
 
 def line(text: str, most: int) -> str:
-    """Return one printable line of a text, without characters that end or begin a header, or turn the
-    direction of reading.
-    """
+    """Return one printable line of a text, without characters that end headers or turn the text."""
     printable = "".join(character if character.isprintable() else "?" for character in text[: most + 1])
     return printable if len(printable) <= most else f"{printable[: most - 3]}..."
 

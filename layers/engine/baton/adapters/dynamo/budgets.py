@@ -17,17 +17,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from baton.adapters.aws import ConditionFailed, translated
+from baton.adapters.aws import ConditionFailed
 from baton.adapters.dynamo import items
 from baton.adapters.dynamo.items import (
     ITEM_BYTES,
     OPEN_RESERVATIONS,
     names_in,
     number,
-    put_version,
-    query,
     text_attribute,
 )
+from baton.adapters.dynamo.table import TablePort
 from baton.core.money import BLOCKED, NO_RULE, UserRule, newer_rule
 from baton.errors import CorruptLog
 from baton.ports import Account, BudgetAnswer, Drawn, Reservation, ReservationChange, Sums
@@ -59,19 +58,16 @@ _HEEDS = "(attribute_not_exists(#rule) OR #rule <= :rule)"
 _TELL, _NO_CAP = "SET #rule = :rule, #ttl = :ttl", " REMOVE #cap"
 _IS_OLDER = "attribute_not_exists(#rule) OR #rule < :rule"
 _DAY_AND_RULE = "#pk = :pk AND #sk BETWEEN :day AND :rule"
-_RULED = "#pk = :pk"
-_RULED_AFTER = f"{_RULED} AND #sk > :after"
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(UserRule).decode
 
 
-class DynamoBudgets:
+class DynamoBudgets(TablePort):
     """`Budgets` on one table."""
 
     def __init__(self, client: DynamoDBClient, table: str, most_open: int = OPEN_RESERVATIONS) -> None:
-        self._client = client
-        self._table = table
+        super().__init__(client, table)
         self._most_open = most_open
 
     def move(self, account: Account, change: ReservationChange, now: int) -> BudgetAnswer:
@@ -98,7 +94,7 @@ class DynamoBudgets:
             names["#drawn"], values[":drawn"] = "drawn", number(change.drawn)
             condition += " AND #drawn >= :drawn"
         while True:
-            is_done, item = self._update(account, update, condition, names, values)
+            is_done, item = self._try(account, update, condition, names, values)
             there = _unpacked(account, mine, item) if mine in item else None
             if is_done and len(_due(account, item, now)) + len(_stale(account, item, now)) >= _MANY_DUE:
                 self._free(account, item, now)  # those who only count are never refused, which would do it
@@ -120,17 +116,16 @@ class DynamoBudgets:
             room = "#held <= :room" + (" OR attribute_not_exists(#held)" if more <= limit else "")
             collect[":room"] = number(limit - more)
         try:
-            with translated():
-                self._client.transact_write_items(
-                    TransactItems=[
-                        {"Update": self._part(account, _SHARE, same, share)},
-                        {"Update": self._part(tenant, _COLLECT, room, collect)},
-                    ]
-                )
+            self._transact(
+                [
+                    {"Update": self._part(account, _SHARE, same, share)},
+                    {"Update": self._part(tenant, _COLLECT, room, collect)},
+                ]
+            )
             is_done = True
         except ConditionFailed:
             is_done = False
-        found = [_sums(self._get(one, consistent=True)) for one in (account, tenant)]
+        found = [_sums(self._read(one, consistent=True)) for one in (account, tenant)]
         return Drawn(is_done, *found)
 
     def _part(self, account: Account, update: str, condition: str, values: Item) -> Any:
@@ -145,47 +140,36 @@ class DynamoBudgets:
         return part | ({"ConditionExpression": condition} if condition else {})
 
     def expire(self, account: Account, now: int, holder: str = "") -> BudgetAnswer:
-        item, mine = self._get(account, consistent=True), _HELD + holder
+        item, mine = self._read(account, consistent=True), _HELD + holder
         while self._free(account, item, now):
-            item = self._get(account, consistent=True)
+            item = self._read(account, consistent=True)
         return BudgetAnswer(True, _sums(item), _unpacked(account, mine, item) if mine in item else None)
 
     def read(self, account: Account) -> Sums:
         if not account.user:
-            return _sums(self._get(account, consistent=False))
+            return _sums(self._read(account, consistent=False))
         day = items.budget_sk(account.day)
-        request = {
-            "KeyConditionExpression": _DAY_AND_RULE,
-            "ExpressionAttributeNames": names_in(_DAY_AND_RULE),
-            "ExpressionAttributeValues": {
-                ":pk": text_attribute(items.budget_pk(account.tenant, account.user)),
-                ":day": text_attribute(day),
-                ":rule": text_attribute(items.RULE),
-            },
+        values = {
+            ":pk": text_attribute(items.budget_pk(account.tenant, account.user)),
+            ":day": text_attribute(day),
+            ":rule": text_attribute(items.RULE),
         }
-        found = {item["sk"]["S"]: item for item in query(self._client, self._table, request)}
+        found = {item["sk"]["S"]: item for item in self._query(_DAY_AND_RULE, values)}
         sums = _sums(found.get(day, {}))
-        return (
-            replace(sums, rule=newer_rule(_rule(found[items.RULE]), sums.rule))
-            if items.RULE in found
-            else sums
-        )
+        if items.RULE not in found:
+            return sums
+        return replace(sums, rule=newer_rule(_rule(found[items.RULE]), sums.rule))
 
     def write_rule(self, tenant: str, user: str, rule: UserRule) -> UserRule | None:
         if rule.version == 1:
-            with translated():
-                self._client.put_item(TableName=self._table, Item=items.key(items.ruled_pk(tenant), user))
+            self._put(items.key(items.ruled_pk(tenant), user))
         item: Item = {**_rule_key(tenant, user), "ver": number(rule.version)}
         item["d"] = {"B": pack(_encode(rule), items.item_size(item) + len("d"), ITEM_BYTES)}
-        there = put_version(self._client, self._table, item, rule.version)
+        there = self._put_version(item, rule.version)
         return None if there is None else _rule(there)
 
     def read_rule(self, tenant: str, user: str) -> UserRule:
-        with translated():
-            found = self._client.get_item(
-                TableName=self._table, Key=_rule_key(tenant, user), ConsistentRead=True
-            )
-        return _rule(found.get("Item", {}))
+        return _rule(self._get(_rule_key(tenant, user)))
 
     def tell_rule(self, account: Account, rule: UserRule) -> None:
         cap = BLOCKED if rule.is_blocked else rule.limit
@@ -193,19 +177,10 @@ class DynamoBudgets:
         values = {":rule": number(rule.version), ":ttl": number(_ttl(account))}
         values |= {":cap": number(cap)} if cap is not None else {}
         # Refused: it says this one already, or a later one.
-        self._update(account, update, _IS_OLDER, names_in(update, _IS_OLDER), values)
+        self._try(account, update, _IS_OLDER, names_in(update, _IS_OLDER), values)
 
     def ruled(self, tenant: str, after: str = "", limit: int = 100) -> Sequence[str]:
-        condition = _RULED_AFTER if after else _RULED
-        request = {
-            "KeyConditionExpression": condition,
-            "ExpressionAttributeNames": names_in(condition),
-            "ExpressionAttributeValues": {
-                ":pk": text_attribute(items.ruled_pk(tenant)),
-                **({":after": text_attribute(after)} if after else {}),
-            },
-        }
-        return [item["sk"]["S"] for item in query(self._client, self._table, request, limit)]
+        return self._sort_keys(items.ruled_pk(tenant), after, limit)
 
     def _free(self, account: Account, item: StoredItem, now: int) -> bool:
         """Free reservations past their time, unless others have. False when there was nothing to free."""
@@ -227,38 +202,21 @@ class DynamoBudgets:
         update += "".join(f", #r{n} = :f{n}" for n in range(len(due)))
         update += f" REMOVE {', '.join([*marked][len(due) :])}" if stale else ""
         condition = " AND ".join(f"#r{n} = :r{n}" for n in range(len(marked)))
-        self._update(account, update, condition, names_in(sums) | marked, values)
+        self._try(account, update, condition, names_in(sums) | marked, values)
         return True
 
-    def _get(self, account: Account, *, consistent: bool) -> StoredItem:
-        with translated():
-            found = self._client.get_item(TableName=self._table, Key=_key(account), ConsistentRead=consistent)
-        return found.get("Item", {})
+    def _read(self, account: Account, *, consistent: bool) -> StoredItem:
+        return self._get(_key(account), is_consistent=consistent)
 
-    def _update(
-        self,
-        account: Account,
-        update: str,
-        condition: str,
-        names: Mapping[str, str],
-        values: Mapping[str, Any],
+    def _try(
+        self, account: Account, update: str, condition: str, names: Mapping[str, str], values: Item
     ) -> tuple[bool, StoredItem]:
         """Update an item. Return true if the condition held, and the item as it is then."""
+        both = {"ReturnValues": "ALL_NEW", "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
         try:
-            with translated():
-                done = self._client.update_item(
-                    TableName=self._table,
-                    Key=_key(account),
-                    ReturnValues="ALL_NEW",
-                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
-                    UpdateExpression=update,
-                    ConditionExpression=condition,
-                    ExpressionAttributeNames=names,
-                    ExpressionAttributeValues=values,
-                )
+            return True, self._update(_key(account), update, condition, values, names=names, **both)
         except ConditionFailed as refused:
             return False, refused.item
-        return True, done["Attributes"]
 
 
 def _key(account: Account) -> Item:

@@ -2,78 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from baton.adapters.aws import ConditionFailed, translated
+from baton.adapters.aws import ConditionFailed
 from baton.adapters.dynamo import items
-from baton.adapters.dynamo.items import attribute, names_in, number, put_new, query, text_attribute
+from baton.adapters.dynamo.items import attribute, number, text_attribute
+from baton.adapters.dynamo.table import TablePort
 from baton.errors import CorruptLog
 from baton.ports import Definition
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-
     from baton.adapters.dynamo.items import Item, StoredItem
 
-_ALL_OF = "#pk = :pk"
-_ABOVE = "#pk = :pk AND #sk > :after"
 
-
-class DynamoDefinitions:
+class DynamoDefinitions(TablePort):
     """`Definitions` on one table."""
-
-    def __init__(self, client: DynamoDBClient, table: str) -> None:
-        self._client = client
-        self._table = table
 
     def put(self, definition: Definition) -> bool:
         # The name first: a crash in between leaves a name without a version, which the next try mends.
         # The other order would leave a workflow that no list shows.
-        put_new(self._client, self._table, items.key(items.names_pk(definition.tenant), definition.name))
-        return put_new(self._client, self._table, _item(definition))
+        self._put_new(items.key(items.names_pk(definition.tenant), definition.name))
+        return self._put_new(_item(definition))
 
     def get(self, tenant: str, name: str, version: int | None = None) -> Definition | None:
         if version is None:
             return next(iter(self.versions(tenant, name, 1)), None)
-        with translated():
-            answer = self._client.get_item(
-                TableName=self._table,
-                Key=items.key(items.definition_pk(tenant, name), items.definition_sk(version)),
-                ConsistentRead=True,
-            )
-        found = answer.get("Item")
-        return None if found is None else _definition(found, tenant, name)
+        found = self._get(items.key(items.definition_pk(tenant, name), items.definition_sk(version)))
+        return _definition(found, tenant, name) if found else None
 
     def versions(self, tenant: str, name: str, limit: int) -> Sequence[Definition]:
-        found = self._query(
-            _ALL_OF, {":pk": text_attribute(items.definition_pk(tenant, name))}, limit, newest=True
-        )
+        pk = items.definition_pk(tenant, name)
+        found = self._after(pk, "", limit, ScanIndexForward=False, ConsistentRead=True)
         return [_definition(item, tenant, name) for item in found]
 
     def names(self, tenant: str, after: str = "", limit: int | None = None) -> Sequence[str]:
-        values = {":pk": text_attribute(items.names_pk(tenant))}
-        if after:
-            values[":after"] = text_attribute(after)
-        found = self._query(_ABOVE if after else _ALL_OF, values, limit)
-        return [item["sk"]["S"] for item in found]
-
-    def _query(
-        self, condition: str, values: Item, limit: int | None, *, newest: bool = False
-    ) -> Iterator[StoredItem]:
-        return query(
-            self._client,
-            self._table,
-            {
-                "KeyConditionExpression": condition,
-                "ExpressionAttributeNames": names_in(condition),
-                "ExpressionAttributeValues": values,
-                "ScanIndexForward": not newest,
-                "ConsistentRead": True,
-            },
-            limit,
-        )
+        return self._sort_keys(items.names_pk(tenant), after, limit, ConsistentRead=True)
 
 
 def _item(definition: Definition) -> Item:
@@ -125,27 +90,13 @@ _KEPT_S = 3_600
 _SPEND = "SET #ttl = :ttl ADD #spent :count"
 
 
-class DynamoRates:
+class DynamoRates(TablePort):
     """`Rates` on one table."""
 
-    def __init__(self, client: DynamoDBClient, table: str) -> None:
-        self._client = client
-        self._table = table
-
     def spend(self, tenant: str, window: int, count: int) -> int:
-        with translated():
-            answer = self._client.update_item(
-                TableName=self._table,
-                Key=items.key(items.rate_pk(tenant), items.rate_sk(window)),
-                UpdateExpression=_SPEND,
-                ExpressionAttributeNames=names_in(_SPEND),
-                ExpressionAttributeValues={
-                    ":count": number(count),
-                    ":ttl": number(window // 1_000 + _KEPT_S),
-                },
-                ReturnValues="UPDATED_OLD",
-            )
-        before = answer.get("Attributes", {})
+        values = {":count": number(count), ":ttl": number(window // 1_000 + _KEPT_S)}
+        place = items.key(items.rate_pk(tenant), items.rate_sk(window))
+        before = self._update(place, _SPEND, "", values, ReturnValues="UPDATED_OLD")
         return int(before["spent"]["N"]) if "spent" in before else 0
 
 
@@ -155,11 +106,8 @@ _EARLIER = "attribute_exists(#pk) AND (attribute_not_exists(#ver) OR #ver < :ver
 _GIVE_UP = "SET #ver = :version, #ttl = :ttl REMOVE #user"
 
 
-class DynamoSubscriptions:
+class DynamoSubscriptions(TablePort):
     """`Subscriptions` of one deployment, in its own table."""
-
-    def __init__(self, client: DynamoDBClient, table: str) -> None:
-        self._client, self._table = client, table
 
     def subscribe(self, tenant: str, type: str, workflow: str, user: str, version: int) -> None:
         item = {
@@ -167,36 +115,18 @@ class DynamoSubscriptions:
             "user": text_attribute(user),
             "ver": number(version),
         }
-        with suppress(ConditionFailed), translated():
-            self._client.put_item(
-                TableName=self._table,
-                Item=item,
-                ConditionExpression=_NOT_LATER,
-                ExpressionAttributeNames=names_in(_NOT_LATER),
-                ExpressionAttributeValues={":version": number(version)},
-            )
+        with suppress(ConditionFailed):
+            self._put(item, _NOT_LATER, {":version": number(version)})
 
     def unsubscribe(self, tenant: str, type: str, workflow: str, version: int, expires: int) -> None:
         # An update, because what it leaves refuses a subscription that lands late; and no function may delete items.
-        with suppress(ConditionFailed), translated():
-            self._client.update_item(
-                TableName=self._table,
-                Key=items.key(_pk(tenant, type), workflow),
-                UpdateExpression=_GIVE_UP,
-                ConditionExpression=_EARLIER,
-                ExpressionAttributeNames=names_in(_GIVE_UP, _EARLIER),
-                ExpressionAttributeValues={":version": number(version), ":ttl": items.ttl(expires)},
-            )
+        values = {":version": number(version), ":ttl": items.ttl(expires)}
+        with suppress(ConditionFailed):
+            self._update(items.key(_pk(tenant, type), workflow), _GIVE_UP, _EARLIER, values)
 
     def subscribed(self, tenant: str, type: str, limit: int) -> Sequence[tuple[str, str, int]]:
-        request = {
-            "KeyConditionExpression": _ALL_OF,
-            "FilterExpression": _IS_ONE,
-            "ExpressionAttributeNames": names_in(_ALL_OF, _IS_ONE),
-            "ExpressionAttributeValues": {":pk": text_attribute(_pk(tenant, type))},
-            "ConsistentRead": True,
-        }
-        found = query(self._client, self._table, request, limit)
+        pk = _pk(tenant, type)
+        found = self._after(pk, "", limit, FilterExpression=_IS_ONE, ConsistentRead=True)
         return [
             (item["sk"]["S"], item["user"]["S"], int(item["ver"]["N"]) if "ver" in item else 0)
             for item in found

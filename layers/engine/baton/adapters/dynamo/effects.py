@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from baton.adapters.aws import ConditionFailed, translated
+from baton.adapters.aws import ConditionFailed
 from baton.adapters.dynamo import items
-from baton.adapters.dynamo.items import ITEM_BYTES, names_in, number, text_attribute
+from baton.adapters.dynamo.items import ITEM_BYTES, number, text_attribute
+from baton.adapters.dynamo.table import TablePort
 from baton.errors import CorruptLog
 from baton.ports.log import pack, unpack
 from baton.ports.outside import KEYS_KEPT, Entity, Written
 from baton.ports.records import FREED, Effect
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_dynamodb.type_defs import UniversalAttributeValueTypeDef
 
     from baton.adapters.dynamo.items import Item, StoredItem
@@ -25,56 +26,24 @@ SK = "EFFECT"
 _MAY_CLAIM = "attribute_not_exists(#pk) OR #st = :freed"
 _IS_AS_SEEN = "attribute_not_exists(#pk) OR (#owner = :owner AND #st = :status)"
 # Attributes that are not there where they are empty.
-_TEXTS = {
-    "ref": "ref",
-    "code": "code",
-    "message": "message",
-    "kind": "kind",
-    "about": "about",
-    "scope": "scope",
-}
+_TEXTS = ("ref", "code", "message", "kind", "about", "scope")
 
 
-class DynamoEffects:
+class DynamoEffects(TablePort):
     """`Effects` on one table."""
 
-    def __init__(self, client: DynamoDBClient, table: str) -> None:
-        self._client = client
-        self._table = table
-
     def claim(self, effect: Effect) -> Effect | None:
-        return self._put(effect, _MAY_CLAIM, {":freed": text_attribute(FREED)})
+        there = self._put_or_read(_item(effect), _MAY_CLAIM, {":freed": text_attribute(FREED)})
+        return None if there is None else _effect(there)
 
     def change(self, seen: Effect, effect: Effect) -> Effect | None:
-        return self._put(
-            effect,
-            _IS_AS_SEEN,
-            {":owner": text_attribute(seen.owner), ":status": text_attribute(seen.status)},
-        )
-
-    def _put(self, effect: Effect, condition: str, values: dict[str, Any]) -> Effect | None:
-        try:
-            with translated():
-                self._client.put_item(
-                    TableName=self._table,
-                    Item=_item(effect),
-                    ConditionExpression=condition,
-                    ExpressionAttributeNames=names_in(condition),
-                    ExpressionAttributeValues=values,
-                    # What refused the write: as fresh as a strongly consistent read, and free.
-                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
-                )
-        except ConditionFailed as refused:
-            return _effect(refused.item)
-        return None
+        before = {":owner": text_attribute(seen.owner), ":status": text_attribute(seen.status)}
+        there = self._put_or_read(_item(effect), _IS_AS_SEEN, before)
+        return None if there is None else _effect(there)
 
     def read(self, tenant: str, key: str) -> Effect | None:
-        with translated():
-            answer = self._client.get_item(
-                TableName=self._table, Key=items.key(_pk(tenant, key), SK), ConsistentRead=True
-            )
-        found = answer.get("Item")
-        return None if found is None else _effect(found)
+        found = self._get(items.key(_pk(tenant, key), SK))
+        return _effect(found) if found else None
 
 
 def _pk(tenant: str, key: str) -> str:
@@ -94,9 +63,7 @@ def _item(effect: Effect) -> Item:
         "created": number(effect.first),
         "updated": number(effect.updated),
     }
-    item |= {
-        name: text_attribute(value) for name, field in _TEXTS.items() if (value := getattr(effect, field))
-    }
+    item |= {name: text_attribute(value) for name in _TEXTS if (value := getattr(effect, name))}
     if effect.generation:
         item["gen"] = number(effect.generation)
     if effect.shared_until:
@@ -127,7 +94,7 @@ def _effect(item: StoredItem) -> Effect:
             data=unpack(item["d"]["B"]) if "d" in item else b"",
             shared_until=int(item["shared"]["N"]) if "shared" in item else 0,
             expires=int(item["ttl"]["N"]) * 1_000 if "ttl" in item else 0,
-            **{field: item[name]["S"] for name, field in _TEXTS.items() if name in item},
+            **{name: item[name]["S"] for name in _TEXTS if name in item},
         )
     except (KeyError, ValueError, CorruptLog) as error:
         raise CorruptLog(f"effect {item.get('pk')} cannot be read: {error!r}") from error
@@ -148,12 +115,8 @@ _IS_STILL = "#ver = :ver"
 _BESIDES = 6_000  # bytes of an item besides its data: both keys, and the keys of writes
 
 
-class DynamoEntities:
+class DynamoEntities(TablePort):
     """`Entities` in one table."""
-
-    def __init__(self, client: DynamoDBClient, table: str) -> None:
-        self._client = client
-        self._table = table
 
     def put(
         self,
@@ -197,47 +160,27 @@ class DynamoEntities:
         if expected:
             values[":expected"] = number(expected)
         try:
-            with translated():
-                answer = self._client.update_item(
-                    TableName=self._table,
-                    Key=where,
-                    UpdateExpression=update,
-                    ConditionExpression=condition,
-                    ExpressionAttributeNames=names_in(update, condition),
-                    ExpressionAttributeValues=values,
-                    ReturnValues="UPDATED_NEW",
-                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
-                )
+            written = self._update(
+                where,
+                update,
+                condition,
+                values,
+                ReturnValues="UPDATED_NEW",
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+            )
         except ConditionFailed as error:
             return _as_it_stands(error.item, key)
-        written = answer["Attributes"]
         if len(written["keys"]["L"]) >= KEYS_KEPT:
             self._forget(where, written)
         return Written(version=int(written["ver"]["N"]), is_new=True, before=_before(written))
 
     def _forget(self, where: Item, written: StoredItem) -> None:
-        try:
-            with translated():
-                self._client.update_item(
-                    TableName=self._table,
-                    Key=where,
-                    UpdateExpression=_FORGET,
-                    ConditionExpression=_IS_STILL,
-                    ExpressionAttributeNames=names_in(_FORGET, _IS_STILL),
-                    ExpressionAttributeValues={
-                        ":kept": {"L": written["keys"]["L"][KEYS_KEPT // 2 :]},
-                        ":ver": written["ver"],
-                    },
-                )
-        except ConditionFailed:
-            pass  # the writer that came since does it
+        kept: Item = {":kept": {"L": written["keys"]["L"][KEYS_KEPT // 2 :]}, ":ver": written["ver"]}
+        with suppress(ConditionFailed):  # the writer that came since does it
+            self._update(where, _FORGET, _IS_STILL, kept)
 
     def get(self, tenant: str, type: str, id: str) -> Entity | None:
-        with translated():
-            answer = self._client.get_item(
-                TableName=self._table, Key=items.key(items.entity_pk(tenant, type), id), ConsistentRead=True
-            )
-        item = answer.get("Item", {})
+        item = self._get(items.key(items.entity_pk(tenant, type), id))
         if "d" not in item:
             return None
         return Entity(version=int(item["ver"]["N"]), data=msgspec.json.decode(unpack(item["d"]["B"])))

@@ -1,26 +1,20 @@
-"""Items of the table: keys, sizes, and conversion of structs.
-The names of attributes are in items.py.
-
-No requests here; they are in the other files of this folder.
-"""
+"""Items of the table: keys, names of attributes, sizes, and conversion of structs. No requests."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from baton.adapters.aws import ConditionFailed, translated
 from baton.core.effects.rows import Row, RowRoom
 from baton.errors import CorruptLog, PoisonMessage
 from baton.ports import Head, Listed, Record, SagaRef, StoreLimits, Wake
 from baton.ports.log import pack, shard_of, unpack
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef, UniversalAttributeValueTypeDef
 
     Item: TypeAlias = dict[str, UniversalAttributeValueTypeDef]
@@ -31,76 +25,76 @@ ATTRIBUTES: Mapping[str, str] = {
     "sk": "sort key",
     # head
     "wf": "workflow",
-    "gh": "hash of its graph (also of a definition)",
-    "user": "who started it",
-    "created": "when (also of a definition)",
-    "start": "entry 1, until that is known to exist",
+    "gh": "hash of its graph",
+    "user": "user who started it",
+    "created": "time of the start; of a definition, of its registration",
+    "start": "entry 1, until it is known to exist",
     "start_hash": "hash of the body that started it",
-    "st": "status, a cache (also of an effect)",
+    "st": "status, a cache; of an effect, its status",
     "st_key": "partition of StatusIndex: tenant, group of the status, shard",
-    "st_at": "sort key of StatusIndex: when the group last changed",
+    "st_at": "sort key of StatusIndex: time of the last change of group",
     "br": "branch",
     "folded": "version that the last holder had folded",
     "snap": "version of the newest snapshot; absent: none",
-    "owner": "holder of the lease; absent: free (also who claims an effect)",
+    "owner": "holder of the lease; absent: free; of an effect, holder of the claim",
     "until": "end of the lease; absent: free",
     "epoch": "number of takes",
     "nudge": "pending wake: version left for the holder; absent: none",
-    "inbox": "number of times that ends of children were announced since a holder took them in; absent: none",
+    "inbox": "number of announced ends of children since a holder took them in; absent: none",
     "due_shard": "partition of DueIndex: lane, shard",
     "due_at": "sort key of DueIndex; absent: in no index",
-    "quiet": "in lane `sweep`: when something last happened; absent: in another",
-    "timer": "in lane `sweep`: when something is due by itself; absent: nothing is, or in another",
+    "quiet": "in lane `sweep`: time of the last event; absent: another lane",
+    "timer": "in lane `sweep`: time of the next timer; absent: none, or another lane",
     "armed": "deadline of a caller about to append; absent: none",
-    "wake": "why the stream passes the item on (also of an entry)",
-    "watched": "until when a viewer watches (also where the next entry will be, in an item that has expired)",
+    "wake": "reason for the stream to pass the item on; also of an entry",
+    "watched": "end of the time for which a viewer watches; also the place of the next entry, in an expired item",
     # entry and snapshot
     "d": "the data: JSON, or zlib of it",
     # definition
     "doc": "reference of the document's blob",
-    "by": "who registered it (also who resolved an incident)",
-    "types": "types of events, two lists: that it has rules for, and that earlier versions had rules for; a third where sagas of earlier versions may wait for events: type, template of the correlation key, until when (ms); absent: none",
+    "by": "user who registered it; of an incident, the person who resolved it",
+    "types": "two lists of types of events: those that its rules name, and those that rules of earlier versions named; a third for sagas of earlier versions that may wait for events: type, template of the correlation key, end (ms); absent: none",
     # notice
-    "told": "when it was told; absent: a worker is about to send it (also, in micro-dollars, what of a user's day its tenant's counts)",
-    "at": "when the notice was made",
+    "told": "time of the sending; absent: a worker is about to send it; of a user's day, the part of the spent that its tenant counts, in micro-dollars",
+    "at": "time of the notice",
     # incident
-    "saga": "whose incident it is",
-    "node": "of which node",
+    "saga": "saga of the incident",
+    "node": "node of the incident",
     "code": "code of the failure",
-    "said": "what was told",
+    "said": "text of the incident",
     "severity": "low, medium, high or critical",
-    "resolved": "when a person did something about it (who: `by`); absent: it is open",
-    "acked": "when an operator acknowledged the incident (who: `owner`, note: `message`)",
+    "resolved": "time at which a person resolved it (`by`); absent: open",
+    "acked": "time at which an operator acknowledged it (`owner`, note: `message`)",
     # requests of a tenant in a window of time
-    "spent": "how many there were; of a user's day, what was spent, in micro-dollars",
+    "spent": "number of requests; of a user's day, micro-dollars spent",
     # a user's day; besides, r#ID an open reservation, x#ID one that was freed
-    "held": "what was spent and what is reserved together",
-    "open": "number of invocations that hold something",
-    "drawn": "what it has of its tenant's day",
+    "held": "micro-dollars spent and reserved together",
+    "open": "number of invocations that hold a reservation",
+    "drawn": "amount drawn from the tenant's day",
     "rule": "version of an operator's rule about the user",
-    "cap": "what that rule allows on a day, in micro-dollars; -1: nothing, absent: what all users may spend",
+    "cap": "amount that the rule allows on a day, in micro-dollars; -1: nothing; absent: the limit of all users",
     # effect
-    "about": "hash of its parameters, where its key is made of less",
-    "scope": "place of its saga in all branches, where that is not its id",
-    "tool": "whose effect",
-    "slot": "where in its saga",
-    "updated": "when it was last written",
+    "about": "hash of its parameters, if its key has fewer",
+    "scope": "place of its saga in all branches, if that is not its id",
+    "tool": "tool of the effect",
+    "slot": "slot of the effect",
+    "updated": "time of the last write",
     "gen": "generation of its key; absent: the first",
-    "ref": "the blob that holds what came of it",
-    "shared": "until when others than its own place are given what came of it; absent: as long as it is there",
-    "message": "why it failed (also why a channel never takes a notice)",
-    "kind": "class of that failure",
+    "ref": "blob of the result",
+    "shared": "end of the time for which other places get the result; absent: as long as the item exists",
+    "message": "message of the failure; also the reason why a channel never takes a notice",
+    "kind": "class of the failure",
     # entity and circuit breaker
-    "ver": "version: the number of its writes (also the version of a workflow that a subscription is of)",
-    "keys": "idempotency keys of its newest writes, in their order",
-    "was": "what the newest write of an entity has replaced, if that was kept",
-    "ttl": "when DynamoDB may delete the item, in epoch seconds; absent: never",
+    "ver": "version: number of writes; of a subscription, the version of the workflow",
+    "keys": "idempotency keys of its newest writes, in order",
+    "was": "data that the newest write of an entity has replaced, if kept",
+    "ttl": "time from which DynamoDB may delete the item, in epoch seconds; absent: never",
     # question
-    "ask_key": "partition of InboxIndex: tenant, shard, whom the question is for; absent: it is not open any more (also of a dead letter: tenant, status)",
-    "ask_at": "sort key of InboxIndex: when the question expires (also since when a dead letter is pending)",
-    "seq": "what a write of the question must not be below: twice the log's version, and one more once it was told (also how often a dead letter has changed)",
-    "labels": "of a head: JSON of what lists show besides; `models`: by name, tokens read and written, micro-dollars; `own`: its labels",
-    "parent": "of a head: not written yet, but projected, because a projection cannot be changed",
+    "ask_key": "partition of InboxIndex: tenant, shard, audience of the question; absent: closed; of a dead letter: tenant, status",
+    "ask_at": "sort key of InboxIndex: time at which the question expires; of a dead letter, since when it is pending",
+    "seq": "least number that a write of the question may have: twice the log's version, and one more once people were notified; of a dead letter, number of changes",
+    "labels": "of a head: JSON of other data of lists; `models`: by name, tokens read and written, micro-dollars; `own`: its labels",
+    "parent": "of a head: reserved, and projected, because a projection cannot change",
 }
 
 
@@ -129,9 +123,7 @@ def labels_text(models: Mapping[str, tuple[int, int, int]], own: Mapping[str, st
 
 
 def row_filter(equal: Mapping[str, str], own: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-    """Return the terms of a filter, and their values, for rows with these attributes (empty:
-    any) and these labels.
-    """
+    """Return a filter's terms and values, for rows with these attributes (empty: any) and labels."""
     values = {f":{name}": value for name, value in equal.items() if value}
     terms = [f"#{name[1:]} = {name}" for name in values]
     for number, (name, value) in enumerate(own.items()):
@@ -224,9 +216,7 @@ RULE = "RULE"  # beside the days of a user, behind all of them
 
 
 def ruled_pk(tenant: str) -> str:
-    """Return the partition key of the list of a tenant's users about whom an operator has decided.
-    The user is the sort key.
-    """
+    """Return the partition key of a tenant's users with an operator's rule; sort key: the user."""
     return f"T#{tenant}#RULED"
 
 
@@ -296,9 +286,7 @@ def key(pk: str, sk: str) -> Item:
 
 
 def row_item(tenant: str, row: Row) -> Item:
-    """Return the item of a tool's own row: its attributes as DynamoDB's own types,
-    so that others can query them.
-    """
+    """Return the item of a tool's own row, with DynamoDB's own types, which others can query."""
     attributes = {name: attribute(value) for name, value in row.attributes.items()}
     return {**attributes, **key(f"T#{tenant}#ROW#{row.key}", row.sort)}
 
@@ -504,53 +492,3 @@ def image_wake(image: Mapping[str, Any]) -> tuple[SagaRef, Wake]:
         return saga_of(image["pk"]["S"]), msgspec.json.decode(image["wake"]["S"], type=Wake)
     except (KeyError, TypeError, ValueError) as error:
         raise PoisonMessage(f"no wake in a stream image: {error!r}") from error
-
-
-def put_new(client: DynamoDBClient, table: str, item: Item) -> bool:
-    """Put an item that has a new key. Return false, and write nothing, if an item has that key already."""
-    try:
-        with translated():
-            client.put_item(TableName=table, Item=item, ConditionExpression="attribute_not_exists(pk)")
-    except ConditionFailed:
-        return False
-    return True
-
-
-def put_version(client: DynamoDBClient, table: str, item: Item, version: int) -> StoredItem | None:
-    """Put an item whose `ver` follows the stored version; 1 is the first.
-    Return None once it is put.
-
-    Otherwise return the stored item, empty if none is stored.
-    """
-    condition = "#ver = :seen" if version > 1 else "attribute_not_exists(#pk)"
-    request: Any = {
-        "TableName": table,
-        "Item": item,
-        "ConditionExpression": condition,
-        "ExpressionAttributeNames": names_in(condition),
-        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-    }
-    if version > 1:
-        request["ExpressionAttributeValues"] = {":seen": number(version - 1)}
-    try:
-        with translated():
-            client.put_item(**request)
-    except ConditionFailed as refused:
-        return refused.item or {}
-    return None
-
-
-def query(
-    client: DynamoDBClient, table: str, request: dict[str, Any], limit: int | None = None
-) -> Iterator[StoredItem]:
-    """Yield all items that match, or the first `limit`, of any number of pages: a page ends at 1 MB."""
-    while limit is None or limit > 0:
-        if limit is not None:
-            request["Limit"] = limit
-        with translated():
-            page = client.query(TableName=table, **request)
-        yield from page["Items"]
-        if "LastEvaluatedKey" not in page:
-            return
-        request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
-        limit = None if limit is None else limit - len(page["Items"])

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from baton.adapters.aws import ConditionFailed, translated
+from baton.adapters.aws import ConditionFailed
 from baton.adapters.clock import SystemClock
 from baton.adapters.dynamo import items
-from baton.adapters.dynamo.items import ITEM_BYTES, names_in, number, query, text_attribute
+from baton.adapters.dynamo.items import ITEM_BYTES, number, text_attribute
+from baton.adapters.dynamo.table import TablePort
 from baton.core.failures import quoted
 from baton.core.letters import PENDING, UNREADABLE, Letter
 from baton.errors import CorruptLog
@@ -43,22 +44,18 @@ _encode = msgspec.json.Encoder().encode
 _decode_letter = msgspec.json.Decoder(Letter).decode
 
 
-class DynamoLetters:
+class DynamoLetters(TablePort):
     """`Letters` of one deployment, in its own table."""
 
     def __init__(self, client: DynamoDBClient, table: str, clock: Clock = SYSTEM) -> None:
-        self._client = client
-        self._table = table
+        super().__init__(client, table)
         self._clock = clock
 
     def read(self, tenant: str, id: str) -> Letter | None:
-        with translated():
-            found = self._client.get_item(
-                TableName=self._table, Key=_letter_key(tenant, id), ConsistentRead=True
-            )
-        if "Item" not in found or is_over(items.expires(found["Item"]), self._clock.now()):
+        found = self._get(_letter_key(tenant, id))
+        if not found or is_over(items.expires(found), self._clock.now()):
             return None
-        return _letter(found["Item"])
+        return _letter(found)
 
     def write(self, letter: Letter, seen: int, wake: Wake | None = None) -> bool:
         item = _item(letter)
@@ -69,14 +66,7 @@ class DynamoLetters:
         condition = _LETTER_IS_AS_SEEN if seen else _IS_NONE
         values = {":seen": number(seen)} if seen else {":now": number(self._clock.now() // 1_000)}
         try:
-            with translated():
-                self._client.put_item(
-                    TableName=self._table,
-                    Item=item,
-                    ConditionExpression=condition,
-                    ExpressionAttributeNames=names_in(condition),
-                    ExpressionAttributeValues=values,
-                )
+            self._put(item, condition, values)
         except ConditionFailed:
             return False
         return True
@@ -85,35 +75,22 @@ class DynamoLetters:
         self, tenant: str, status: str, limit: int, after: Letter | None = None
     ) -> tuple[Sequence[Letter], bool]:
         key = text_attribute(_listed_at(tenant, status))
-        request: dict[str, Any] = {
-            "TableName": self._table,
-            "IndexName": items.INBOX_INDEX,
-            "KeyConditionExpression": _LISTED,
-            "ExpressionAttributeNames": names_in(_LISTED),
-            "ExpressionAttributeValues": {":key": key},
-            "Limit": limit,
-        }
+        options: dict[str, Any] = {"IndexName": items.INBOX_INDEX, "Limit": limit}
         if after is not None:
             # A position, not an item: it may have moved on since.
             place = {**_letter_key(tenant, after.id), "ask_key": key, "ask_at": number(after.since)}
-            request["ExclusiveStartKey"] = place
+            options["ExclusiveStartKey"] = place
         while True:
-            with translated():
-                page = self._client.query(**request)
+            page, last = self._page(_LISTED, {":key": key}, **options)
             now = self._clock.now()
-            found = [letter for letter in map(_letter, page["Items"]) if not is_over(letter.expires, now)]
-            if found or "LastEvaluatedKey" not in page:
-                return found, "LastEvaluatedKey" in page
-            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+            found = [letter for letter in map(_letter, page) if not is_over(letter.expires, now)]
+            if found or last is None:
+                return found, last is not None
+            options["ExclusiveStartKey"] = last
 
     def outstanding(self) -> Outstanding:
-        request: dict[str, Any] = {
-            "IndexName": items.DUE_INDEX,
-            "KeyConditionExpression": _DEAD,
-            "ExpressionAttributeNames": names_in(_DEAD),
-            "ExpressionAttributeValues": {":lane": text_attribute(_LANE)},
-        }
-        found = list(query(self._client, self._table, request, MOST_COUNTED))
+        lane = {":lane": text_attribute(_LANE)}
+        found = list(self._query(_DEAD, lane, MOST_COUNTED, IndexName=items.DUE_INDEX))
         return Outstanding(len(found), int(found[0]["due_at"]["N"]) if found else 0)
 
 
@@ -144,9 +121,7 @@ def _item(letter: Letter) -> Any:
 
 
 def _letter(item: StoredItem) -> Letter:
-    """Decode a letter.
-    One that cannot be read is shown as such, so that it can be discarded, and the others be seen.
-    """
+    """Decode a letter. One that cannot be read is shown as such, so that it can be discarded."""
     try:
         return _decode_letter(unpack(item["d"]["B"]))
     except (KeyError, ValueError, CorruptLog) as error:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from baton.adapters.aws import ConditionFailed, translated
+from baton.adapters.aws import ConditionFailed
 from baton.adapters.dynamo import items
-from baton.adapters.dynamo.items import names_in, number, query, saga_pk, text_attribute
+from baton.adapters.dynamo.items import number, saga_pk, text_attribute
+from baton.adapters.dynamo.table import TablePort
 from baton.ports.log import Head, LiveTexts, SagaRef, pack, unpack
 
 if TYPE_CHECKING:
@@ -34,11 +35,11 @@ _MAY_SHOW = f"#until > :now AND ({_IS_LATER})"
 _SHOW = "SET #d = :d, #epoch = :epoch, #at = :now, #ttl = :ttl"
 
 
-class DynamoLive:
-    """`Live` on one table."""
+class DynamoLive(TablePort):
+    """`Live`. `table_of` finds the table of a saga."""
 
-    def __init__(self, client: DynamoDBClient, table_of: Callable[[SagaRef], str]) -> None:
-        self._client = client
+    def __init__(self, client: DynamoDBClient, table: str, table_of: Callable[[SagaRef], str]) -> None:
+        super().__init__(client, table)
         self._table_of = table_of
 
     def watch(self, ref: SagaRef, now: int, until: int, unless: int) -> bool:
@@ -47,47 +48,43 @@ class DynamoLive:
             ":unless": number(unless),
             ":ttl": items.ttl(now + _KEPT_MS),
         }
-        return self._update(ref, items.LIVE, _WATCH, _MAY_WATCH, values)
+        return self._is_updated(ref, items.LIVE, _WATCH, _MAY_WATCH, values)
 
     def leave_word(self, head: Head, now: int, until: int) -> bool:
         if not head.owner:
-            return self._update(head.ref, items.HEAD, _LEAVE_WORD, _IS_UNTAKEN, {":until": number(until)})
+            return self._is_updated(head.ref, items.HEAD, _LEAVE_WORD, _IS_UNTAKEN, {":until": number(until)})
         newest = self._newest(head)
         if newest is None:
             return False
         version = int(newest["sk"]["S"].rpartition("#")[2]) + (not watched_until(newest))
+        # Where the next entry will be, which replaces it: it has expired by every clock, so no reader takes it for one.
+        word = {
+            **items.key(saga_pk(head.ref), items.entry_sk(head.branch, version)),
+            "watched": number(until),
+            "ttl": items.ttl(now - _LONG_AGO_MS),
+        }
         try:
-            with translated():
-                self._client.put_item(
-                    TableName=self._table_of(head.ref),
-                    # Where the next entry will be, which replaces it: it has expired by every clock, so no reader takes it for one.
-                    Item={
-                        **items.key(saga_pk(head.ref), items.entry_sk(head.branch, version)),
-                        "watched": number(until),
-                        "ttl": items.ttl(now - _LONG_AGO_MS),
-                    },
-                    ConditionExpression=_IS_FREE,
-                    ExpressionAttributeNames=names_in(_IS_FREE),
-                    ExpressionAttributeValues={":now": number(now // 1_000)},
-                )
+            self._put(word, _IS_FREE, {":now": number(now // 1_000)}, self._table_of(head.ref))
         except ConditionFailed:
             return False
         return True
 
     def _newest(self, head: Head) -> StoredItem | None:
-        request = {
-            "KeyConditionExpression": _ENTRIES,
-            "ExpressionAttributeNames": names_in(_ENTRIES, "#sk #watched"),
-            "ExpressionAttributeValues": {
-                ":pk": text_attribute(saga_pk(head.ref)),
-                ":first": text_attribute(items.entry_sk(head.branch, head.folded)),
-                ":last": text_attribute(items.entry_sk(head.branch, items.MAX_VERSION)),
-            },
-            "ProjectionExpression": "#sk, #watched",
-            "ScanIndexForward": False,
-            "ConsistentRead": True,
+        values = {
+            ":pk": text_attribute(saga_pk(head.ref)),
+            ":first": text_attribute(items.entry_sk(head.branch, head.folded)),
+            ":last": text_attribute(items.entry_sk(head.branch, items.MAX_VERSION)),
         }
-        return next(query(self._client, self._table_of(head.ref), request, 1), None)
+        found = self._query(
+            _ENTRIES,
+            values,
+            1,
+            self._table_of(head.ref),
+            ProjectionExpression="#sk, #watched",
+            ScanIndexForward=False,
+            ConsistentRead=True,
+        )
+        return next(found, None)
 
     def put_texts(self, ref: SagaRef, epoch: int, now: int, data: bytes) -> bool:
         values: Item = {
@@ -96,30 +93,19 @@ class DynamoLive:
             ":now": number(now),
             ":ttl": items.ttl(now + _KEPT_MS),
         }
-        return self._update(ref, items.LIVE, _SHOW, _MAY_SHOW, values)
+        return self._is_updated(ref, items.LIVE, _SHOW, _MAY_SHOW, values)
 
     def read(self, ref: SagaRef) -> LiveTexts | None:
-        with translated():
-            found = self._client.get_item(
-                TableName=self._table_of(ref), Key=items.key(saga_pk(ref), items.LIVE)
-            )
-        if "Item" not in found:
+        place = items.key(saga_pk(ref), items.LIVE)
+        if not (item := self._get(place, is_consistent=False, table=self._table_of(ref))):
             return None
-        item = found["Item"]
         until, epoch, at = (int(item[name]["N"]) if name in item else 0 for name in ("until", "epoch", "at"))
         return LiveTexts(until, epoch, at, unpack(item["d"]["B"]) if "d" in item else b"")
 
-    def _update(self, ref: SagaRef, sk: str, update: str, condition: str, values: Item) -> bool:
+    def _is_updated(self, ref: SagaRef, sk: str, update: str, condition: str, values: Item) -> bool:
+        place, table = items.key(saga_pk(ref), sk), self._table_of(ref)
         try:
-            with translated():
-                self._client.update_item(
-                    TableName=self._table_of(ref),
-                    Key=items.key(saga_pk(ref), sk),
-                    UpdateExpression=update,
-                    ConditionExpression=condition,
-                    ExpressionAttributeNames=names_in(update, condition),
-                    ExpressionAttributeValues=values,
-                )
+            self._update(place, update, condition, values, table=table)
         except ConditionFailed:
             return False
         return True

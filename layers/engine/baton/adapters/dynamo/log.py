@@ -1,8 +1,7 @@
 """The log on DynamoDB: every request that touches a head, an entry or a snapshot.
 
 A write is one conditional write of one item, but for an entry that comes with a tool's own rows; the
-conditions are the protocol. What items look like is in
-items.py, when a call is made is the runtime's business.
+conditions are the protocol. The form of the items is in items.py; the runtime says when a call is made.
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ from baton.adapters.dynamo.items import (
     limits,
     names_in,
     number,
-    query,
     row_filter,
     saga_pk,
     text_attribute,
     unchanged_condition,
 )
 from baton.adapters.dynamo.live import watched_until
+from baton.adapters.dynamo.table import TablePort
 from baton.core.effects.rows import Row
-from baton.errors import NotFound, RowsRefused, Throttled
+from baton.errors import NotFound, RowsRefused
 from baton.ports import (
     WORK,
     Appended,
@@ -67,8 +66,8 @@ _POSTPONE = "SET #due_at = :until"
 
 SYSTEM = SystemClock()
 
-_FREE = "attribute_not_exists(#pk) OR #ttl <= :now"
-_IS_FREE: dict[str, Any] = {"ConditionExpression": _FREE, "ExpressionAttributeNames": names_in(_FREE)}
+# A put replaces only an expired item.
+_IS_FREE = "attribute_not_exists(#pk) OR #ttl <= :now"
 
 _DUE = "#due_shard = :shard AND #due_at BETWEEN :since AND :until"
 _AT_WORK = "#st_key = :key"
@@ -76,12 +75,11 @@ _LISTED = "#st_key = :key AND #st_at >= :since"
 _BETWEEN = "#pk = :pk AND #sk BETWEEN :first AND :last"
 
 
-class DynamoLog:
+class DynamoLog(TablePort):
     """`Log` on one table. `clock`: for what expires.
 
     `shards` is the number of partitions that the due index is spread over, and the lists of each tenant
-    unless they have
-    a number of their own.
+    unless they have a number of their own.
     """
 
     def __init__(
@@ -93,16 +91,12 @@ class DynamoLog:
         cell: int = 0,
         status_shards: int | None = None,
     ) -> None:
-        self._client = client
-        self._table = table
-        self._clock = clock
-        self._cell = cell
+        super().__init__(client, table)
+        self._clock, self._cell = clock, cell
         self.limits = limits(shards, status_shards or shards)
 
     def table_of(self, ref: SagaRef) -> str:
-        """Return the table that a saga is in.
-        Raises `NotFound` for one of another cell, whose table this deployment does not know.
-        """
+        """Return the table of a saga. Raises `NotFound` for one of another cell."""
         if ref.cell != self._cell:
             raise NotFound(f"saga `{ref.id}` is in cell {ref.cell}, and this deployment is cell {self._cell}")
         return self._table
@@ -110,27 +104,16 @@ class DynamoLog:
     # -- heads
 
     def create_head(self, head: Head) -> Head | None:
-        try:
-            with translated():
-                self._client.put_item(
-                    TableName=self.table_of(head.ref),
-                    Item=items.head_item(head, self.limits),
-                    **self._is_free(),
-                    # The item that refused the write: as fresh as a strongly consistent read, and free.
-                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
-                )
-        except ConditionFailed as refused:
-            return items.head_of(refused.item)
-        return None
+        there = self._put_or_read(
+            items.head_item(head, self.limits), _IS_FREE, self._now(), self.table_of(head.ref)
+        )
+        return None if there is None else items.head_of(there)
 
     def read_head(self, ref: SagaRef) -> Head | None:
-        with translated():
-            found = self._client.get_item(
-                TableName=self.table_of(ref), Key=items.key(saga_pk(ref), items.HEAD), ConsistentRead=True
-            )
-        if "Item" not in found or is_over(items.expires(found["Item"]), self._clock.now()):
+        found = self._get(items.key(saga_pk(ref), items.HEAD), table=self.table_of(ref))
+        if not found or is_over(items.expires(found), self._clock.now()):
             return None
-        return items.head_of(found["Item"])
+        return items.head_of(found)
 
     def take(
         self, ref: SagaRef, owner: str, until: int, epoch: int, due_at: int, stays: bool = False
@@ -147,12 +130,12 @@ class DynamoLog:
         else:
             update, condition = _TAKE.format(_BECOMES_DUE), _MAY_TAKE
             values[":lane"] = self._lane(ref, WORK)
-        before = self._update(ref, update, condition, values)
+        before = self._change(ref, update, condition, values)
         return None if before is None else items.head_of(before)
 
     def leave_wake(self, ref: SagaRef, owner: str, epoch: int, version: int) -> bool:
         values = {":owner": text_attribute(owner), ":epoch": number(epoch), ":version": number(version)}
-        return self._update(ref, _NUDGE, _MAY_NUDGE, values) is not None
+        return self._change(ref, _NUDGE, _MAY_NUDGE, values) is not None
 
     def release(self, ref: SagaRef, owner: str, epoch: int, release: Release) -> bool:
         changes: dict[str, Any] = {
@@ -186,7 +169,7 @@ class DynamoLog:
         is_same, seen = unchanged_condition(same)
         condition = f"{_MAY_RELEASE} AND {is_same}"
         values |= seen | {":owner": text_attribute(owner), ":epoch": number(epoch)}
-        return self._update(ref, update, condition, values) is not None
+        return self._change(ref, update, condition, values) is not None
 
     def arm(self, seen: Head, until: int) -> bool:
         condition, values = _as_seen(seen)
@@ -195,71 +178,55 @@ class DynamoLog:
         if seen.due_at is None or seen.due_at > until:
             update += ", #due_shard = :lane, #due_at = :until"
             values |= {":lane": self._lane(seen.ref, WORK), ":until": number(until)}
-        return self._update(seen.ref, update, condition, values) is not None
+        return self._change(seen.ref, update, condition, values) is not None
 
     def defer(self, seen: Head, due_at: int, lane: str) -> bool:
         condition, values = _as_seen(seen)
         values |= {":lane": self._lane(seen.ref, lane), ":due_at": number(due_at)}
-        return self._update(seen.ref, _DEFER, condition, values) is not None
+        return self._change(seen.ref, _DEFER, condition, values) is not None
 
     def postpone(self, ref: SagaRef, now: int, until: int) -> bool:
         values = {":now": number(now), ":until": number(until)}
-        return self._update(ref, _POSTPONE, _MAY_POSTPONE, values) is not None
+        return self._change(ref, _POSTPONE, _MAY_POSTPONE, values) is not None
 
     def _lane(self, ref: SagaRef, lane: str) -> Any:
         return text_attribute(items.due_shard(lane, shard_of(ref.id, self.limits.due_shards)))
 
-    def _update(
-        self, ref: SagaRef, update: str, condition: str, values: Mapping[str, Any]
-    ) -> StoredItem | None:
+    def _change(self, ref: SagaRef, update: str, condition: str, values: Item) -> StoredItem | None:
         """Return the head as it was before the update, or None when the condition did not hold."""
+        place = items.key(saga_pk(ref), items.HEAD)
         try:
-            with translated():
-                done = self._client.update_item(
-                    TableName=self.table_of(ref),
-                    Key=items.key(saga_pk(ref), items.HEAD),
-                    UpdateExpression=update,
-                    ConditionExpression=condition,
-                    ExpressionAttributeNames=names_in(update, condition),
-                    ExpressionAttributeValues=values,
-                    ReturnValues="ALL_OLD",
-                )
+            return self._update(
+                place, update, condition, values, table=self.table_of(ref), ReturnValues="ALL_OLD"
+            )
         except ConditionFailed:
             return None
-        return done["Attributes"]
 
     # -- entries and snapshots
 
     def append(self, ref: SagaRef, record: Record, wake: Wake | None = None) -> Appended | None:
-        sk = items.entry_sk(record.branch, record.version)
-        item = items.record_item(ref, sk, record, wake)
+        item = items.record_item(ref, items.entry_sk(record.branch, record.version), record, wake)
         try:
-            with translated():
-                done = self._client.put_item(
-                    TableName=self.table_of(ref),
-                    Item=item,
-                    **self._is_free(),
-                    ReturnValues="ALL_OLD",  # free, and empty unless a viewer has left word there
-                )
+            # What it replaces is free, and empty unless a viewer has left word there.
+            before = self._put(item, _IS_FREE, self._now(), self.table_of(ref), ReturnValues="ALL_OLD")
         except ConditionFailed:
             return None
-        return Appended(watched_until(done.get("Attributes", {})))
+        return Appended(watched_until(before))
 
     def append_with_rows(
         self, ref: SagaRef, record: Record, rows: Sequence[Row], wake: Wake | None = None
     ) -> bool:
         table = self.table_of(ref)
-        sk = items.entry_sk(record.branch, record.version)
-        entry = items.record_item(ref, sk, record, wake)
+        entry: dict[str, Any] = {
+            "Item": items.record_item(ref, items.entry_sk(record.branch, record.version), record, wake),
+            "ConditionExpression": _IS_FREE,
+            "ExpressionAttributeNames": names_in(_IS_FREE),
+            "ExpressionAttributeValues": self._now(),
+        }
         last = {(row.key, row.sort): row for row in rows}  # a transaction may name an item only once
-        puts = [
-            {"Put": {"TableName": table, "Item": items.row_item(ref.tenant, row)}} for row in last.values()
-        ]
-        first = {"Put": {"TableName": table, "Item": entry, **self._is_free()}}
-        request: Any = [first, *puts]
+        puts = [entry, *({"Item": items.row_item(ref.tenant, row)} for row in last.values())]
         try:
-            with translated(invalid=RowsRefused):
-                self._client.transact_write_items(TransactItems=request)
+            self._transact([{"Put": {"TableName": table, **put}} for put in puts], RowsRefused)
         except ConditionFailed:
             return False
         return True
@@ -272,9 +239,8 @@ class DynamoLog:
         return [record for record in found if not is_over(record.expires, now)]
 
     def put_snapshot(self, ref: SagaRef, record: Record) -> None:
-        item = items.record_item(ref, items.snapshot_sk(record.branch, record.version), record)
-        with translated():
-            self._client.put_item(TableName=self.table_of(ref), Item=item)
+        sk = items.snapshot_sk(record.branch, record.version)
+        self._put(items.record_item(ref, sk, record), table=self.table_of(ref))
 
     def read_snapshot(self, ref: SagaRef, branch: int, at_most: int) -> Record | None:
         first, last = items.snapshot_sk(branch, 0), items.snapshot_sk(branch, at_most)
@@ -283,29 +249,19 @@ class DynamoLog:
             return None
         return items.record_of(newest)
 
-    def _is_free(self) -> Any:
-        """Return the condition that a put replaces only an expired item."""
-        return _IS_FREE | {"ExpressionAttributeValues": {":now": number(self._clock.now() // 1_000)}}
+    def _now(self) -> Item:
+        return {":now": number(self._clock.now() // 1_000)}
 
     def _between(
         self, ref: SagaRef, first: str, last: str, limit: int | None, *, forward: bool
     ) -> Iterator[StoredItem]:
-        return query(
-            self._client,
-            self.table_of(ref),
-            {
-                "KeyConditionExpression": _BETWEEN,
-                "ExpressionAttributeNames": names_in(_BETWEEN),
-                "ExpressionAttributeValues": {
-                    ":pk": text_attribute(saga_pk(ref)),
-                    ":first": text_attribute(first),
-                    ":last": text_attribute(last),
-                },
-                "ScanIndexForward": forward,
-                "ConsistentRead": True,
-            },
-            limit,
-        )
+        values = {
+            ":pk": text_attribute(saga_pk(ref)),
+            ":first": text_attribute(first),
+            ":last": text_attribute(last),
+        }
+        table = self.table_of(ref)
+        return self._query(_BETWEEN, values, limit, table, ScanIndexForward=forward, ConsistentRead=True)
 
     # -- the due index
 
@@ -313,37 +269,37 @@ class DynamoLog:
         self, lane: str, shard: int, since: int, until: int, limit: int, after: Due | None = None
     ) -> Sequence[Due]:
         key = text_attribute(items.due_shard(lane, shard))
-        request: dict[str, Any] = {
-            "IndexName": items.DUE_INDEX,
-            "KeyConditionExpression": _DUE,
-            "ExpressionAttributeNames": names_in(_DUE),
-            "ExpressionAttributeValues": {":shard": key, ":since": number(since), ":until": number(until)},
-        }
+        values = {":shard": key, ":since": number(since), ":until": number(until)}
+        options: dict[str, Any] = {"IndexName": items.DUE_INDEX}
         if after is not None:
             # A position, not an item: it may have moved on since.
             place = {"due_shard": key, "due_at": number(after[1])}
-            request["ExclusiveStartKey"] = {**items.key(saga_pk(after[0]), items.HEAD), **place}
-        found = query(self._client, self._table, request, limit)
+            options["ExclusiveStartKey"] = {**items.key(saga_pk(after[0]), items.HEAD), **place}
+        found = self._query(_DUE, values, limit, **options)
         return [(items.saga_of(item["pk"]["S"]), int(item["due_at"]["N"])) for item in found]
 
     # -- the status index
 
     def at_work(self, tenant: str, shard: int, most: int) -> int:
-        request: dict[str, Any] = {
-            "IndexName": items.STATUS_INDEX,
-            "KeyConditionExpression": _AT_WORK,
-            "ExpressionAttributeNames": names_in(_AT_WORK),
-            "ExpressionAttributeValues": {":key": text_attribute(items.status_key(tenant, "open", shard))},
-            "Select": "COUNT",
-        }
+        values = {":key": text_attribute(items.status_key(tenant, "open", shard))}
+        options: dict[str, Any] = {}
         found = 0
         while found < most:
             with translated():
-                page = self._client.query(TableName=self._table, Limit=most - found, **request)
+                page = self._client.query(
+                    TableName=self._table,
+                    IndexName=items.STATUS_INDEX,
+                    KeyConditionExpression=_AT_WORK,
+                    ExpressionAttributeNames=names_in(_AT_WORK),
+                    ExpressionAttributeValues=values,
+                    Select="COUNT",
+                    Limit=most - found,
+                    **options,
+                )
             found += page["Count"]
             if "LastEvaluatedKey" not in page:
                 break
-            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+            options["ExclusiveStartKey"] = page["LastEvaluatedKey"]
         return found
 
     def listed(
@@ -360,39 +316,24 @@ class DynamoLog:
         after: Place | None = None,
     ) -> tuple[Sequence[Listed], Place | None]:
         key = text_attribute(items.status_key(tenant, group, shard))
-        terms, values = row_filter({"wf": workflow, "st": status}, labels)
-        request: dict[str, Any] = {
-            "IndexName": items.STATUS_INDEX,
-            "KeyConditionExpression": _LISTED,
-            "ExpressionAttributeNames": names_in(_LISTED, *terms),
-            "ExpressionAttributeValues": {":key": key, ":since": number(since)}
-            | {name: text_attribute(value) for name, value in values.items()},
-            "ScanIndexForward": False,
-            "Limit": limit,
-        }
-        if terms:
-            request["FilterExpression"] = " AND ".join(terms)
+        terms, wanted = row_filter({"wf": workflow, "st": status}, labels)
+        values = {":key": key, ":since": number(since)}
+        values |= {name: text_attribute(value) for name, value in wanted.items()}
+        options: dict[str, Any] = {"FilterExpression": " AND ".join(terms)} if terms else {}
         if after is not None:
             # A position, not an item: it may have moved on since.
-            pk = saga_pk(SagaRef(tenant, after[1]))
-            request["ExclusiveStartKey"] = {
-                **items.key(pk, items.HEAD),
-                "st_key": key,
-                "st_at": number(after[0]),
-            }
-        with translated():
-            page = self._client.query(TableName=self._table, **request)
-        last = page.get("LastEvaluatedKey")
-        place = None if last is None else (int(last["st_at"]["N"]), items.saga_of(last["pk"]["S"]).id)
+            place = items.key(saga_pk(SagaRef(tenant, after[1])), items.HEAD)
+            options["ExclusiveStartKey"] = {**place, "st_key": key, "st_at": number(after[0])}
+        found, last = self._page(
+            _LISTED, values, IndexName=items.STATUS_INDEX, ScanIndexForward=False, Limit=limit, **options
+        )
         now = self._clock.now()
-        rows = [item for item in page["Items"] if not is_over(items.expires(item), now)]
-        return [items.listed_of(item) for item in rows], place
+        rows = [items.listed_of(item) for item in found if not is_over(items.expires(item), now)]
+        return rows, None if last is None else (int(last["st_at"]["N"]), items.saga_of(last["pk"]["S"]).id)
 
 
 def _as_seen(seen: Head) -> tuple[str, Item]:
-    """Return a condition that a head is unchanged:
-    every change between two takes changes one of these attributes.
-    """
+    """Return a condition that a head is unchanged: every change touches one of these attributes."""
     return unchanged_condition(
         {
             "epoch": number(seen.epoch),
@@ -405,53 +346,30 @@ def _as_seen(seen: Head) -> tuple[str, Item]:
     )
 
 
-_AT_ONCE = 25  # puts of one request
 _INBOX_IS_DUE = "attribute_exists(#due_at)"
 _ANNOUNCE = "ADD #inbox :one"
-_WINDOW = "#pk = :pk"
 
 
-class DynamoInbox:
+class DynamoInbox(TablePort):
     """`Inbox` on one table."""
-
-    def __init__(self, client: DynamoDBClient, table: str) -> None:
-        self._client = client
-        self._table = table
 
     def leave(self, reports: Sequence[Report], until: int) -> None:
         # A request may name an item only once.
-        new = list({_place(one): _item(one, until) for one in reports}.values())
-        for first in range(0, len(new), _AT_ONCE):
-            part: Any = [{"PutRequest": {"Item": item}} for item in new[first : first + _AT_ONCE]]
-            with translated():
-                done = self._client.batch_write_item(RequestItems={self._table: part})
-            if done.get("UnprocessedItems"):
-                raise Throttled("not all of a batch was put")  # what was is put again
+        self._put_all(list({_place(one): _item(one, until) for one in reports}.values()))
 
     def announce(self, parent: SagaRef) -> bool:
+        place = items.key(saga_pk(parent), items.HEAD)
         try:
-            with translated():
-                done = self._client.update_item(
-                    TableName=self._table,
-                    Key=items.key(saga_pk(parent), items.HEAD),
-                    UpdateExpression=_ANNOUNCE,
-                    ConditionExpression=_INBOX_IS_DUE,
-                    ExpressionAttributeNames=names_in(_ANNOUNCE, _INBOX_IS_DUE),
-                    ExpressionAttributeValues={":one": number(1)},
-                    ReturnValues="ALL_OLD",
-                )
+            before = self._update(
+                place, _ANNOUNCE, _INBOX_IS_DUE, {":one": number(1)}, ReturnValues="ALL_OLD"
+            )
         except ConditionFailed:
             return False
-        return "owner" not in done["Attributes"]
+        return "owner" not in before
 
     def read(self, parent: SagaRef, window: int) -> Sequence[Report]:
-        request = {
-            "KeyConditionExpression": _WINDOW,
-            "ExpressionAttributeNames": names_in(_WINDOW),
-            "ExpressionAttributeValues": {":pk": text_attribute(items.inbox_pk(parent, window))},
-            "ConsistentRead": True,
-        }
-        places = (item["sk"]["S"].rpartition("#") for item in query(self._client, self._table, request))
+        found = self._sort_keys(items.inbox_pk(parent, window), "", None, ConsistentRead=True)
+        places = (place.rpartition("#") for place in found)
         return [Report(parent, window, slot, child) for slot, _, child in places]
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from baton.adapters.aws import translated
 from baton.adapters.dynamo import items
-from baton.adapters.dynamo.items import ITEM_BYTES, names_in, number, put_version, query, text_attribute
+from baton.adapters.dynamo.items import ITEM_BYTES, number, text_attribute
+from baton.adapters.dynamo.table import TablePort
 from baton.core.failures import quoted
 from baton.core.failures.breakers import CLOSED, OPEN, Breaker, Move
 from baton.core.schedules import ScheduleRecord
@@ -23,45 +23,30 @@ if TYPE_CHECKING:
     from baton.adapters.dynamo.items import Item, StoredItem
 
 KEPT_MS = 30 * 86_400_000
-_OF_TENANT = "#pk = :pk"
-_AFTER = f"{_OF_TENANT} AND #sk > :after"
 
 _encode = msgspec.json.Encoder().encode
 _decode_breaker = msgspec.json.Decoder(Breaker).decode
 
 
-class DynamoBreakers:
+class DynamoBreakers(TablePort):
     """`Breakers` on one table."""
 
-    def __init__(self, client: DynamoDBClient, table: str) -> None:
-        self._client = client
-        self._table = table
-
     def read_breaker(self, tenant: str, target: str) -> Breaker | None:
-        with translated():
-            answer = self._client.get_item(TableName=self._table, Key=items.key(_pk(tenant), target))
-        return breaker_of(answer["Item"]) if "Item" in answer else None
+        found = self._get(items.key(_pk(tenant), target), is_consistent=False)
+        return breaker_of(found) if found else None
 
     def write_breaker(self, tenant: str, target: str, breaker: Breaker, now: int) -> Breaker | None:
         item: Item = {**items.key(_pk(tenant), target), "ver": number(breaker.version)}
         if breaker.state != OPEN or breaker.until:
             item["ttl"] = items.ttl(now + KEPT_MS)
         item["d"] = {"B": pack(_encode(breaker), items.item_size(item) + len("d"), ITEM_BYTES)}
-        there = put_version(self._client, self._table, item, breaker.version)
+        there = self._put_version(item, breaker.version)
         if there is None:
             return None
         return breaker_of(there) if there else Breaker()
 
     def all(self, tenant: str, after: str = "", limit: int = 100) -> Sequence[tuple[str, Breaker]]:
-        condition = _AFTER if after else _OF_TENANT
-        values = {":pk": text_attribute(_pk(tenant)), **({":after": text_attribute(after)} if after else {})}
-        request = {
-            "KeyConditionExpression": condition,
-            "ExpressionAttributeNames": names_in(condition),
-            "ExpressionAttributeValues": values,
-        }
-        found = query(self._client, self._table, request, limit)
-        return [(item["sk"]["S"], _shown(item)) for item in found]
+        return [(item["sk"]["S"], _shown(item)) for item in self._after(_pk(tenant), after, limit)]
 
 
 def _pk(tenant: str) -> str:
@@ -88,35 +73,27 @@ def breaker_of(item: StoredItem) -> Breaker:
         raise CorruptLog(f"breaker {item.get('sk')} cannot be read: {error!r}") from error
 
 
-_NAMES = "#pk = :pk"
-_NAMES_AFTER = f"{_NAMES} AND #sk > :after"
-
 _decode_schedule = msgspec.json.Decoder(ScheduleRecord).decode
 
 
-class DynamoSchedules:
+class DynamoSchedules(TablePort):
     """`Schedules` of one deployment, in its own table. `shards`: of the due index."""
 
     def __init__(self, client: DynamoDBClient, table: str, shards: int) -> None:
-        self._client, self._table, self._shards = client, table, shards
+        super().__init__(client, table)
+        self._shards = shards
 
     def read_schedule(self, tenant: str, workflow: str) -> ScheduleRecord | None:
         return self._read(tenant, workflow, is_consistent=True)
 
     def _read(self, tenant: str, workflow: str, *, is_consistent: bool) -> ScheduleRecord | None:
-        with translated():
-            answer = self._client.get_item(
-                TableName=self._table, Key=_schedule_key(tenant, workflow), ConsistentRead=is_consistent
-            )
-        return _record(answer["Item"]) if "Item" in answer else None
+        found = self._get(_schedule_key(tenant, workflow), is_consistent=is_consistent)
+        return _record(found) if found else None
 
     def write_schedule(self, record: ScheduleRecord) -> bool:
         if record.number == 1:
-            with translated():
-                self._client.put_item(
-                    TableName=self._table, Item=items.key(_names_pk(record.tenant), record.workflow)
-                )
-        there = put_version(self._client, self._table, self._item(record), record.number)
+            self._put(items.key(_names_pk(record.tenant), record.workflow))
+        there = self._put_version(self._item(record), record.number)
         return there is None or (bool(there) and _record(there) == record)
 
     def _item(self, record: ScheduleRecord) -> Item:
@@ -129,16 +106,7 @@ class DynamoSchedules:
         return item
 
     def listed(self, tenant: str, after: str, limit: int) -> tuple[Sequence[ScheduleRecord], str]:
-        condition = _NAMES_AFTER if after else _NAMES
-        request = {
-            "KeyConditionExpression": condition,
-            "ExpressionAttributeNames": names_in(condition),
-            "ExpressionAttributeValues": {
-                ":pk": text_attribute(_names_pk(tenant)),
-                **({":after": text_attribute(after)} if after else {}),
-            },
-        }
-        names = [item["sk"]["S"] for item in query(self._client, self._table, request, limit + 1)]
+        names = self._sort_keys(_names_pk(tenant), after, limit + 1)
         found = (self._read(tenant, name, is_consistent=False) for name in names[:limit])
         # A crash before the first write of a record leaves its name alone.
         return [one for one in found if one is not None], names[limit - 1] if len(names) > limit else ""

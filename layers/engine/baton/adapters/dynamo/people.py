@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from baton.adapters.aws import ConditionFailed, translated
+from baton.adapters.aws import ConditionFailed
 from baton.adapters.clock import SystemClock
 from baton.adapters.dynamo import items
 from baton.adapters.dynamo.items import (
     INCIDENT_SHARDS,
     ITEM_BYTES,
-    names_in,
     number,
-    put_new,
-    query,
     saga_pk,
     text_attribute,
 )
+from baton.adapters.dynamo.table import TablePort
 from baton.core.log.events import Notice
 from baton.errors import ChannelRefused, Throttled
 from baton.ports import Clock, QuestionRow, SagaRef, Spot
@@ -60,12 +59,8 @@ _FILTERS = {
 _OF_NODE = "#node = :node"
 
 
-class DynamoNoticeRecord:
+class DynamoNoticeRecord(TablePort):
     """`NoticeRecord` on one table."""
-
-    def __init__(self, client: DynamoDBClient, table: str) -> None:
-        self._client = client
-        self._table = table
 
     # -- claims
 
@@ -74,7 +69,7 @@ class DynamoNoticeRecord:
         mine: Item = {":owner": text_attribute(saga), ":until": number(now + CLAIM_MS)}
         try:
             given = {":at": number(notice.at), ":forgotten": number(now - WINDOW_MS)}
-            self._update(place, _CLAIM, mine | given, _IF_NEW)
+            self._change(place, _CLAIM, mine | given, _IF_NEW)
         except ConditionFailed as refused:
             claimed = refused.item
             if "message" in claimed:
@@ -88,7 +83,7 @@ class DynamoNoticeRecord:
                 ":before": text_attribute(claimed["owner"]["S"]),
             }
             try:
-                self._update(place, _TAKE_OVER, mine | seen, _IF_AS_SEEN)
+                self._change(place, _TAKE_OVER, mine | seen, _IF_AS_SEEN)
             except ConditionFailed as late:
                 raise Throttled(f"another saga has begun to send the notice {notice.key}") from late
             return msgspec.structs.replace(notice, at=int(claimed["at"]["N"]))
@@ -100,7 +95,7 @@ class DynamoNoticeRecord:
         values: Item = {":now": number(now), ":ttl": number(expiry)}
         if refused:
             values[":message"] = text_attribute(refused)
-        self._update(place, _REFUSED if refused else _TOLD, values, _IS_THERE)
+        self._change(place, _REFUSED if refused else _TOLD, values, _IS_THERE)
 
     # -- incidents
 
@@ -111,8 +106,8 @@ class DynamoNoticeRecord:
         found_by = items.key(items.incidents_of_pk(tenant, saga), incident.id) | {
             "node": text_attribute(incident.node)
         }
-        put_new(self._client, self._table, found_by | lasts)
-        put_new(self._client, self._table, _item(incident) | lasts)
+        self._put_new(found_by | lasts)
+        self._put_new(_item(incident) | lasts)
 
     def listed(
         self, tenant: str, *, status: str = "", limit: int, after: str = ""
@@ -131,40 +126,27 @@ class DynamoNoticeRecord:
         values: Item = {":pk": text_attribute(items.incidents_pk(tenant, shard))}
         if after:
             values[":after"] = text_attribute(after)
-        condition = _BELOW if after else _ALL_OF
-        request = {
-            "KeyConditionExpression": condition,
-            "ExpressionAttributeValues": values,
-            "ScanIndexForward": False,
-            "ConsistentRead": True,
-            "Limit": max(limit, _LOOKED_AT) if status else limit,
-        }
-        if status:
-            request["FilterExpression"] = _FILTERS[status]
-        request["ExpressionAttributeNames"] = names_in(condition, _FILTERS.get(status, ""))
-        with translated():
-            page = self._client.query(TableName=self._table, **request)  # type: ignore[arg-type]  # built in steps
-        last = page.get("LastEvaluatedKey")
-        return [_incident(tenant, item) for item in page["Items"]], last["sk"]["S"] if last else ""
+        found, last = self._page(
+            _BELOW if after else _ALL_OF,
+            values,
+            ScanIndexForward=False,
+            ConsistentRead=True,
+            Limit=max(limit, _LOOKED_AT) if status else limit,
+            **({"FilterExpression": _FILTERS[status]} if status else {}),
+        )
+        return [_incident(tenant, item) for item in found], last["sk"]["S"] if last else ""
 
     def of_saga(self, tenant: str, saga: str, node: str = "") -> Sequence[str]:
         values: Item = {":pk": text_attribute(items.incidents_of_pk(tenant, saga))}
-        request: dict[str, Any] = {"FilterExpression": _OF_NODE} if node else {}
+        options: dict[str, Any] = {}
         if node:
-            values[":node"] = text_attribute(node)
-        request |= {
-            "KeyConditionExpression": _ALL_OF,
-            "ExpressionAttributeNames": names_in(_ALL_OF, _OF_NODE if node else ""),
-            "ExpressionAttributeValues": values,
-            "ConsistentRead": True,
-        }
-        return [item["sk"]["S"] for item in query(self._client, self._table, request)]
+            values[":node"], options["FilterExpression"] = text_attribute(node), _OF_NODE
+        found = self._query(_ALL_OF, values, ConsistentRead=True, **options)
+        return [item["sk"]["S"] for item in found]
 
     def find(self, tenant: str, id: str) -> Incident | None:
-        place = items.key(items.incident_pk(tenant, id), id)
-        with translated():
-            found = self._client.get_item(TableName=self._table, Key=place, ConsistentRead=True)
-        return _incident(tenant, found["Item"]) if "Item" in found else None
+        found = self._get(items.key(items.incident_pk(tenant, id), id))
+        return _incident(tenant, found) if found else None
 
     def acknowledge(
         self, tenant: str, id: str, by: str, note: str, now: int, seen: int = 0
@@ -183,26 +165,16 @@ class DynamoNoticeRecord:
         """Return the incident after the write or, where the condition refused it, as it is stored."""
         place = items.key(items.incident_pk(tenant, id), id)
         try:
-            item = self._update(place, expression, values, condition)
+            item = self._change(place, expression, values, condition)
         except ConditionFailed as refused:
             if not refused.item:
                 return None
             item = refused.item
         return _incident(tenant, item)
 
-    def _update(self, place: Item, expression: str, values: Item, condition: str) -> StoredItem:
-        with translated():
-            answer = self._client.update_item(
-                TableName=self._table,
-                Key=place,
-                UpdateExpression=expression,
-                ConditionExpression=condition,
-                ExpressionAttributeNames=names_in(expression, condition),
-                ExpressionAttributeValues=values,
-                ReturnValues="ALL_NEW",
-                ReturnValuesOnConditionCheckFailure="ALL_OLD",
-            )
-        return answer["Attributes"]
+    def _change(self, place: Item, expression: str, values: Item, condition: str) -> StoredItem:
+        both: dict[str, Any] = {"ReturnValues": "ALL_NEW", "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+        return self._update(place, expression, condition, values, **both)
 
 
 def _item(incident: Incident) -> Item:
@@ -250,7 +222,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(QuestionRow).decode
 
 
-class DynamoQuestions:
+class DynamoQuestions(TablePort):
     """`Questions`. `table_of` finds the table of a saga; a list is of this deployment's own, `table`."""
 
     def __init__(
@@ -260,58 +232,36 @@ class DynamoQuestions:
         table_of: Callable[[SagaRef], str],
         clock: Clock = SYSTEM,
     ) -> None:
-        self._client = client
+        super().__init__(client, table)
         self._clock = clock
-        self._table = table
         self._table_of = table_of
 
     def put(self, tenant: str, row: QuestionRow, number: int, until: int) -> None:
         ref = SagaRef(tenant, row.saga)
         item = _question_item(ref, row, number, until)
-        try:
-            with translated():
-                self._client.put_item(
-                    TableName=self._table_of(ref),
-                    Item=item,
-                    ConditionExpression=_IS_LATER,
-                    ExpressionAttributeNames=names_in(_IS_LATER),
-                    ExpressionAttributeValues={":seq": item["seq"], ":now": self._now()},
-                )
-        except ConditionFailed:
-            pass  # this one lands late
+        with suppress(ConditionFailed):  # this one lands late
+            self._put(item, _IS_LATER, {":seq": item["seq"], ":now": self._now()}, self._table_of(ref))
 
     def remove(self, ref: SagaRef, ask: str, number: int, until: int) -> None:
-        try:
-            with translated():
-                self._client.update_item(
-                    TableName=self._table_of(ref),
-                    Key=items.key(saga_pk(ref), items.question_sk(ask)),
-                    UpdateExpression=_REMOVE,
-                    ConditionExpression=_IS_LATER,
-                    ExpressionAttributeNames=names_in(_REMOVE, _IS_LATER),
-                    ExpressionAttributeValues={
-                        ":seq": items.number(number),
-                        ":ttl": items.ttl(until),
-                        ":now": self._now(),
-                    },
-                )
-        except ConditionFailed:
-            pass
+        place = items.key(saga_pk(ref), items.question_sk(ask))
+        values = {":seq": items.number(number), ":ttl": items.ttl(until), ":now": self._now()}
+        with suppress(ConditionFailed):
+            self._update(place, _REMOVE, _IS_LATER, values, table=self._table_of(ref))
 
     def removed(self, ref: SagaRef, number: int) -> Collection[str]:
-        request = {
-            "KeyConditionExpression": _OF_SAGA,
-            "FilterExpression": _IS_OUT,
-            "ProjectionExpression": "#sk",
-            "ExpressionAttributeNames": names_in(_OF_SAGA, _IS_OUT),
-            "ExpressionAttributeValues": {
-                ":pk": text_attribute(saga_pk(ref)),
-                ":ask": text_attribute(items.question_sk("")),
-                ":seq": items.number(number),
-            },
-            "ConsistentRead": True,
+        values = {
+            ":pk": text_attribute(saga_pk(ref)),
+            ":ask": text_attribute(items.question_sk("")),
+            ":seq": items.number(number),
         }
-        rows = query(self._client, self._table_of(ref), request)
+        rows = self._query(
+            _OF_SAGA,
+            values,
+            table=self._table_of(ref),
+            FilterExpression=_IS_OUT,
+            ProjectionExpression="#sk",
+            ConsistentRead=True,
+        )
         return {row["sk"]["S"].removeprefix(items.question_sk("")) for row in rows}
 
     def _now(self) -> UniversalAttributeValueTypeDef:
@@ -340,33 +290,23 @@ class DynamoQuestions:
         Of rows that expire at one moment the first shard's come first.
         """
         key, since = text_attribute(items.ask_key(tenant, audience, shard)), now
-        request: dict[str, Any] = {}
+        options: dict[str, Any] = {}
         if after is not None and after[0] > now:
             at = _shard_of(audience, after[1])
             if shard == at:
                 # A position, not an item: it may have been taken out since.
                 place = items.key(saga_pk(SagaRef(tenant, after[1])), items.question_sk(after[2]))
-                request["ExclusiveStartKey"] = {**place, "ask_key": key, "ask_at": number(after[0])}
+                options["ExclusiveStartKey"] = {**place, "ask_key": key, "ask_at": number(after[0])}
             else:
                 since = after[0] if shard < at else after[0] - 1
-        with translated():
-            page = self._client.query(
-                TableName=self._table,
-                IndexName=items.INBOX_INDEX,
-                KeyConditionExpression=_ASKED,
-                ExpressionAttributeNames=names_in(_ASKED),
-                ExpressionAttributeValues={":key": key, ":now": number(since)},
-                Limit=limit,
-                **request,
-            )
-        rows = [_row(item) for item in page["Items"]]
-        return rows, "LastEvaluatedKey" not in page or not rows
+        values = {":key": key, ":now": number(since)}
+        page, last = self._page(_ASKED, values, IndexName=items.INBOX_INDEX, Limit=limit, **options)
+        rows = [_row(item) for item in page]
+        return rows, last is None or not rows
 
 
 def shards_of(audience: str) -> int:
-    """Return the number of partitions of an audience: an outage can ask the people on call as often as sagas
-    start.
-    """
+    """Return the number of partitions of an audience: one outage can ask the people on call often."""
     return 1 if audience.startswith("user:") else ASK_SHARDS
 
 

@@ -42,7 +42,7 @@ class DynamoStore:
         self.notice_record = DynamoNoticeRecord(client, table)
         self.questions = DynamoQuestions(client, table, self.log.table_of)
         self.entities = DynamoEntities(client, table)
-        self.live = DynamoLive(client, self.log.table_of)
+        self.live = DynamoLive(client, table, self.log.table_of)
 
     @cached_property
     def letters(self) -> DynamoLetters:

@@ -145,9 +145,7 @@ async def _found(api: Api, most: int, workflow: str) -> list[dict[str, Any]]:
 
 
 async def calls_of(api: Api, saga: str) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the executed pipelines that agents of a saga have requested: the node and the
-    arguments of each.
-    """
+    """Yield the pipelines that agents of a saga have had executed: the node and the arguments."""
     asked: dict[tuple[str, str, str], Mapping[str, Any]] = {}
     async for entry in api.events(saga):
         for event in entry["events"]:

@@ -445,9 +445,7 @@ def value(shared: Shared, saga: str, reference: str, as_json: bool) -> None:  # 
 
 
 async def _begun_with(api: Api, saga: str, digits: str) -> str:
-    """Return the digest in the saga's log with this beginning. Raises `CommandFailed` unless there is
-    exactly one.
-    """
+    """Return the one digest in the saga's log with this beginning. Raises `CommandFailed`."""
     begun = SCHEME + digits
     found = {
         ref.partition("@")[0]

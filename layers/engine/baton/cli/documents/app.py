@@ -133,9 +133,7 @@ def read_source(given: str, app: str) -> Source:
 
 
 def sources_of(app: ModuleType) -> list[Source]:
-    """Return all documents of an application: those in files, then those built in Python.
-    Raises `CommandFailed`.
-    """
+    """Return all documents of an application, those in files first. Raises `CommandFailed`."""
     from baton.builder.found import documents as built
     from baton.errors import UserError
 

@@ -270,9 +270,7 @@ def _compiled(
 
 
 def _on_failure(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the action after a permanent failure of a step, by graphs of a document. Its own nodes have no
-    prefix.
-    """
+    """Return the action after a permanent failure, by graphs. The document's own have no prefix."""
     usual = next((one["steps"] for one in found.values() if one["steps"]), "")
     nodes: dict[str, Any] = {}
     for graph, one in found.items():

@@ -126,9 +126,7 @@ def _list(shared: Shared, limit: int | None, as_json: bool) -> None:
 
 
 def _check(sources: list[Source], app: str, as_json: bool) -> list[Report]:
-    """Compile all documents, or report that their tools cannot be loaded and return nothing. Ends the command
-    with problems.
-    """
+    """Compile all documents, or report tools that cannot be loaded. Ends the command with problems."""
     try:
         load_app(app)
     except CommandFailed as why:
@@ -154,9 +152,7 @@ def _check(sources: list[Source], app: str, as_json: bool) -> list[Report]:
 
 
 async def _deploy(api: Api, source: Source, as_json: bool) -> CommandFailed | None:
-    """Register one document and return None, or show the refusal and return it, so that the next one can
-    follow.
-    """
+    """Register one document and return None, or show its refusal and return it."""
     try:
         answer = await register_document(api, source)
     except CommandFailed as error:

@@ -81,9 +81,7 @@ class Shared:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console of the present standard output, without markup. It has no style with NO_COLOR or
-    without a terminal.
-    """
+    """Return a console of the present standard output, without markup, styled only on a terminal."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
@@ -142,9 +140,7 @@ def progress() -> Iterator[Callable[[str], None]]:
 async def gather_pages(
     pages: AsyncIterator[tuple[list[dict[str, Any]], str | None]], one: str
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """Return all items of a list's pages, and the cursor after the last, and show their number. `one`: name
-    of an item.
-    """
+    """Return all items of a list's pages, and the last cursor, and show progress. `one`: an item's name."""
     found: list[dict[str, Any]] = []
     after: str | None = None
     with progress() as say:
@@ -169,9 +165,7 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
 def open_streams() -> None:
-    """Make standard output and error printable. Closed streams discard output, and unsupported characters
-    become `?`.
-    """
+    """Make standard output and error printable. Unsupported characters become `?`."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:

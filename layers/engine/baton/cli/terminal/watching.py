@@ -85,9 +85,7 @@ async def watch(api: Api, saga: str, every_s: float | None, *, as_json: bool) ->
 async def follow_entries(
     api: Api, saga: str, after: int, every_s: float | None, show: Callable[[Mapping[str, Any]], None]
 ) -> None:
-    """Pass every entry after a version to `show` when it is written. Raises `CommandFailed` unless the saga
-    completed.
-    """
+    """Pass each new entry to `show` once written. Raises `CommandFailed` unless the saga completed."""
     pace = Pace(every_s)
     status = etag = ""
     asked = asks = False
@@ -188,9 +186,7 @@ async def live(api: Api, saga: str, every_s: float | None, show: Callable[[Mappi
 
 
 class Writer:
-    """Printer of the new part of each answer, below the name of its node if the previous part was another
-    node's.
-    """
+    """Printer of the new part of each answer, below the name of its node where that changes."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write

@@ -393,7 +393,7 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
     if failing is not None and failing.arguments:
         arguments = {**arguments, **failing.arguments}
     digest = digest_of(builder, at, arguments) if builder.program.planned else ""
-    generation = state.undo.generation(at.slot) if state.undo.rounds or state.undo.alone else 0
+    generation = state.undo.generation(at.slot) if state.undo.incarnation else 0
     if failing is None:
         return RunStep(
             at.slot,

@@ -229,6 +229,11 @@ class Program:
             Slot.parse(slot).item
         )
 
+    def is_poll(self, name: str) -> bool:
+        """Return true for a node whose rounds are the tries of a poll: it is undone once, by its last try."""
+        node = self.nodes.get(name)
+        return node is not None and node.loop is not None and node.loop.poll is not None
+
     def readiness(self, state: State, slot: str) -> str:
         """Return the turn of a slot with tokens: WAITS, FIRES, SKIPPED or FAILS."""
         if "#" in slot:

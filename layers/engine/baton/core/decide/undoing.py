@@ -377,9 +377,17 @@ def _move(builder: DecisionBuilder) -> None:
             if not work.steps:
                 builder.note(_end(builder.state, work))
             return
-        if isinstance(event, ev.UndoStepBegan) and event.slot in work.steps:
+        if isinstance(event, ev.UndoStepBegan) and _is_under_way(builder.program, work, event):
             return
         builder.note(event)
+
+
+def _is_under_way(program: Program, work: Undoing, event: ev.UndoStepBegan) -> bool:
+    """Return true if another effect of the same slot, or of the same poll, is being undone."""
+    if event.slot in work.steps:
+        return True
+    tries = (Slot.parse(slot) for slot in work.steps) if program.is_poll(event.node) else ()
+    return any((one.node, one.iteration[:-1]) == (event.node, event.iteration[:-1]) for one in tries)
 
 
 def _next(
@@ -449,6 +457,10 @@ def _next(
         node = builder.program.nodes.get(event.node)
         stands = node is not None and node.undoes
         return ev.UndoPassed(item=event.item, tool=by.get("tool", ""), **place, stands=stands)
+    if builder.program.is_poll(event.node) and not event.item:
+        last = work.rounds.get(event.node, ())
+        if last and (last[:-1], event.iteration < last) == (event.iteration[:-1], True):
+            return ev.UndoPassed(**by, **place, polled=True)
     return ev.UndoStepBegan(item=undo_item(event.item), at=builder.now, **by, **place)
 
 

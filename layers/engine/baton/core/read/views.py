@@ -180,6 +180,7 @@ OF_UNDOING = frozenset(
             "doubts",
             "doubt",
             "redone",
+            "polled",
             "stopped",
             "nothing",
         ),

@@ -54,9 +54,7 @@ class OperationRequest(NamedTuple):
 
 
 def secrets(scheme: Scheme, credential: str) -> list[str]:
-    """Return the texts that an answer must not contain: the credential in each form in which a service may
-    repeat it.
-    """
+    """Return texts that an answer must not contain: the credential in each form it may come back in."""
     parts = [credential]
     if scheme.kind == "basic":
         parts = [_encoded(credential), credential, credential.partition(":")[2]]
@@ -81,9 +79,7 @@ def request_problems(operation: Operation, parameters: Any, body: Any) -> list[P
 
 
 def _lost_ways(operation: Operation, given: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield the problems of values that would make another path of the path.
-    A server may decode what is encoded here.
-    """
+    """Yield the problems of values that would make another path, as a server may decode them."""
     for parameter in operation.parameters:
         if parameter.place == "path":
             written = _joined(parameter, _given(parameter, given))

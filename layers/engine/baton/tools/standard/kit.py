@@ -124,9 +124,7 @@ async def exchange(
 
 
 def response_failure(host: str, answer: HttpAnswer, code: str = "") -> StepFailure:
-    """Return the failure for an answer of 300 and above:
-    its code by what the service says and by the status.
-    """
+    """Return the failure for a status from 300 on: its code by what the service says, else by that."""
     body = read_json(answer.body)
     evidence = Evidence(services=tuple(_codes(body)), status=answer.status)
     verdict = evidence.verdict(code)

@@ -255,9 +255,7 @@ def _declare_objects(registry: Registry, services: Services) -> None:
 
 
 async def _set(services: Services, where: tuple[str, str, str], data: Any, key: str, version: int) -> Written:
-    """Write or delete an entity, if it is still at a version, or is so
-    again because what was written since was taken back in this way.
-    """
+    """Write or delete an entity that is at a version, or was taken back to it in this way."""
     entities, now = services.entities, version
     while True:
         if data is _NOTHING:
