@@ -7,8 +7,10 @@ from itertools import product
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from baton.core.log import events as ev
+from baton.core.log.folding.fold import fold
 from baton.core.log.slots import Slot, slot_of
 from baton.core.log.undos import undone_item
 from baton.core.read.story import read_story
@@ -96,6 +98,19 @@ def test_what_members_have_done_is_undone_in_reverse_once_each(scope: str, leaf:
     for number in range(1, len(whole.entries)):
         crashed = Played(undone_of(scope, leaf), dies_at=number).play()
         assert (end_of(crashed)[0], set(crashed.undone)) == ("rolled_back", set(whole.undone)), number
+
+
+@pytest.mark.parametrize("leaf", ["step", "question", "child"])
+def test_a_call_of_any_kind_that_succeeds_shows_that_the_model_is_of_use(leaf: str) -> None:
+    saga = Played(program_of("agent", leaf)).play()
+    (version,) = (
+        one.version
+        for one in saga.entries
+        for event in one.events
+        if isinstance(event, ev.Gives) and event.item == "t1-0"
+    )
+    before = replace(replay(saga.entries[: version - 1]), corrections={"a": (1, 2)})
+    assert fold(before, saga.entries[version - 1]).corrections == {}
 
 
 def acted(saga: Played) -> list[str]:
