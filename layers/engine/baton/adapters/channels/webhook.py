@@ -1,4 +1,4 @@
-"""`Notices` to one address by HTTP, signed as Standard Webhooks 1.0.0 says, within the rules of every request."""
+"""`Notices` to one address by HTTP, signed as Standard Webhooks 1.0.0 says."""
 
 from __future__ import annotations
 
