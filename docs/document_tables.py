@@ -6,6 +6,7 @@ Markers and pages are in generate.py.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -87,9 +88,22 @@ def document_fields() -> str:
 
 
 def node_fields() -> str:
-    """A section for each kind of node that can be run: what it is for, an example, the fields it alone has."""
+    """A section for each kind of node that can be run: its purpose, an example, the fields it alone has."""
     schema = document_schema()
     return "\n\n".join(_section(schema, kind) for kind in NODE_TYPES if kind.runs)
+
+
+def shared_fields() -> str:
+    """The fields that several kinds of node have."""
+    schema = document_schema()
+    owners = {name: kind.kind for kind in NODE_TYPES for name in kind.own if name in _shared()}
+    return _table([row for name, kind in owners.items() for row in _alone(schema, kind, name)])
+
+
+def _shared() -> set[str]:
+    """The names of fields that more than one kind of node has."""
+    counted = Counter(name for kind in NODE_TYPES for name in kind.own)
+    return {name for name, kinds in counted.items() if kinds > 1}
 
 
 def common_fields() -> str:
@@ -203,10 +217,27 @@ def _only(owner: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _section(schema: dict[str, Any], kind: NodeDocument) -> str:
-    node = _only(schema["$defs"][kind.kind], (kind.key, *kind.own))
     example = write_yaml({"nodes": {"example": dict(kind.example)}})
-    rows = _rows(node, schema)
-    return f"### {kind.title}\n\n{kind.description}\n\n```yaml\n{example}```\n\n{rows}"
+    elsewhere = [name for name in kind.own if name in _shared()]
+    rows = _alone(
+        schema, kind.kind, kind.key, *(name for name in kind.own if name not in (*elsewhere, *COMMON))
+    )
+    also = []
+    if kind.kind == "agent":
+        known = [
+            (field.replace("model.", "agent.", 1), *rest) for field, *rest in _alone(schema, "model", "model")
+        ]
+        same = [row[0] for row in rows if row in known]
+        rows = [row for row in rows if row not in known]
+        also = [f"As of a [model](#model): {', '.join(same)}."]
+    if elsewhere:
+        also.append(f"[Shared fields](#shared-fields): {', '.join(f'`{name}`' for name in elsewhere)}.")
+    return "\n\n".join([f"### {kind.title}", kind.description, f"```yaml\n{example}```", _table(rows), *also])
+
+
+def _alone(schema: dict[str, Any], kind: str, *names: str) -> list[tuple[str, str, str, str]]:
+    """The rows of these fields of a kind, and of what is inside them."""
+    return list(_fields(_only(schema["$defs"][kind], names), schema, ""))
 
 
 def _rows(owner: dict[str, Any], schema: dict[str, Any]) -> str:
@@ -214,8 +245,9 @@ def _rows(owner: dict[str, Any], schema: dict[str, Any]) -> str:
 
 
 def _table(rows: Iterator[tuple[str, str, str, str]] | list[tuple[str, str, str, str]]) -> str:
-    lines = ["| field | value | required | meaning |", "|---|---|---|---|"]
-    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    lines = ["| field | value | meaning |", "|---|---|---|"]
+    for name, value, required, meaning in rows:
+        lines.append(f"| {name}{' (required)' if required else ''} | {value} | {meaning} |")
     return "\n".join(lines)
 
 
@@ -235,7 +267,15 @@ def _fields(
             yield f"`{prefix}{name}`", what, required, field["description"]
             yield from _fields(inside, schema, f"{prefix}{name}" + ("." if inside is field else "[]."))
         else:
-            yield f"`{prefix}{name}`", _value(field, schema), required, field["description"]
+            yield f"`{prefix}{name}`", _value(field, schema), required, field["description"] + _default(field)
+
+
+def _default(field: dict[str, Any]) -> str:
+    """The default as a sentence, unless it is nothing or the description has it."""
+    default = field.get("default")
+    if not default or isinstance(default, dict | list) or "ithout it" in field["description"]:
+        return ""
+    return f" Default: `{json.dumps(default) if isinstance(default, bool) else default}`."
 
 
 def _described(field: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:

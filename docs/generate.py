@@ -54,6 +54,7 @@ from docs.document_tables import (
     replan_fields,
     risk_fields,
     schema_text,
+    shared_fields,
 )
 from docs.effect_tables import effect_doubts, key_strategies
 from docs.failure_tables import (
@@ -86,7 +87,7 @@ from docs.scale_tables import (
     scale_waiting,
 )
 from docs.settings_table import parameters, settings
-from docs.transitions import find_transitions
+from docs.transitions import NONE, Transitions, find_operations, find_transitions
 from tests.architecture.law import ALLOWED
 
 ROOT = Path(__file__).parents[1]
@@ -113,19 +114,19 @@ FILES: Mapping[Path, Callable[[], str]] = {ROOT / "docs/workflow.schema.json": s
 COMMAND = "python -m docs.generate"
 
 STATUSES = {
-    "pending": "started, and its first entry not written yet",
+    "pending": "started; entry 1 is not written yet",
     "running": "something is ready, runs, or is about to end",
-    "waiting": "every token waits: for a time, a signal, a child or its next attempt",
+    "waiting": "every token waits: for a time, a signal, a child, or the next attempt",
     "parked": "a person has to decide; the reason says about what, and a question to operators how",
-    "completed": "no token is in flight; the output is the saga's result",
-    "failed": "a step failed and nothing runs any more",
-    "cancelled": "a caller cancelled it and nothing runs any more",
-    "suspended": "as waiting, and a question waits for its answer: of a node, or about a step that failed",
-    "paused": "held back by a person",
+    "completed": "no token is left; the output is the saga's result",
+    "failed": "a step failed and nothing runs",
+    "cancelled": "a caller cancelled it and nothing runs",
+    "suspended": "as waiting, and a question is open: of a node, or about a failed step",
+    "paused": "a person holds it back",
     "reflecting": "a tool's schema changed under a running saga",
-    "rolled_back": "what it had done is undone; `error` says why",
-    "compensating": "it takes back what it has done, before it ends",
-    "rollback_failed": "something could not be undone; `undo` says what, and another rollback takes it up again",
+    "rolled_back": "its effects are undone; `error` says why",
+    "compensating": "it undoes its effects before it ends",
+    "rollback_failed": "an effect could not be undone; `undo` names it, and another rollback tries it again",
 }
 
 
@@ -186,6 +187,31 @@ def transitions() -> str:
         after = [(name, found.get((kind, name), frozenset())) for name in columns]
         rows.append([f"`{kind}`", *(_cell(name, becomes) for name, becomes in after)])
     return _table(("event", *columns), rows)
+
+
+def lifecycle() -> str:
+    """What a saga becomes by which event, forks aside."""
+    found = {key: after for key, after in find_transitions().items() if key[0] != "forked"}
+    return _table(("status", "becomes", "by"), _moves(found, list(STATUSES)))
+
+
+def operations() -> str:
+    """What the work at a slot becomes by which event."""
+    found = find_operations()
+    kinds = sorted({kind for _, kind in found} | {kind for after in found.values() for kind in after})
+    order = [NONE, *(kind for kind in kinds if kind != NONE)]
+    return _table(("work at a slot", "becomes", "by"), _moves(found, order, stays=True))
+
+
+def _moves(found: Transitions, order: list[str], *, stays: bool = False) -> Iterable[tuple[str, str, str]]:
+    by: dict[tuple[str, str], list[str]] = {}
+    for kind in (str(kind.__struct_config__.tag) for kind in get_args(ev.Event)):
+        for before in order:
+            for after in found.get((kind, before), ()):
+                by.setdefault((before, after), []).append(f"`{kind}`")
+    for before, after in sorted(by, key=lambda move: tuple(map(order.index, move))):
+        if stays or before != after:
+            yield before, "stays" if before == after else f"**{after}**", ", ".join(by[before, after])
 
 
 def _cell(before: str, after: frozenset[str]) -> str:
@@ -300,6 +326,8 @@ PARTS: Mapping[str, Callable[[], str]] = {
         statuses,
         api_statuses,
         transitions,
+        lifecycle,
+        operations,
         entry,
         rooms,
         rules,
@@ -312,6 +340,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
         document_fields,
         escalation_fields,
         node_fields,
+        shared_fields,
         common_fields,
         branch_fields,
         loop_fields,

@@ -1,4 +1,5 @@
-"""Which event leads from which status to which: found by letting small sagas live every life they can have.
+"""Which event leads from which status to which, of a saga and of the work at a slot: found by letting small sagas live
+every life they can have.
 
 Statuses and transitions are the core's own (`status_of`, `apply`, `advance`); nothing is asserted and nothing is
 printed.
@@ -28,6 +29,7 @@ from baton.core.log.folding.forks import fork_to
 from baton.core.log.folding.received import CALLBACK, callback_of, completed_with
 from baton.core.log.folding.workflow_limits import counts_of
 from baton.core.log.questions import WHOLE, unclosed_questions
+from baton.core.log.records import About
 from baton.core.log.scopes import PLAN, is_turn, turn_item
 from baton.core.log.slots import Slot
 from baton.core.log.state import ANSWER, Held, State, status_of
@@ -97,23 +99,88 @@ Transitions = Mapping[tuple[str, str], frozenset[str]]
 """(kind of event, status before it) to the statuses after it."""
 
 
-@cache
+Found = dict[tuple[str, str], set[str]]
+
+
 def find_transitions() -> Transitions:
     """All transitions of all lives of the small sagas. The same in every run."""
-    found: dict[tuple[str, str], set[str]] = {}
-    for document in DOCUMENTS:
-        for key, after in transitions_of(document).items():
-            found.setdefault(key, set()).update(after)
-    return {key: frozenset(after) for key, after in found.items()}
+    return _all_lives()[0]
+
+
+def find_operations() -> Transitions:
+    """All transitions of the work at a slot in these lives, forks aside."""
+    return _all_lives()[1]
 
 
 def transitions_of(document: str) -> Transitions:
-    found: dict[tuple[str, str], set[str]] = {}
-    _explore(Program(compile_document(document, TOOLS), KINDS), found)
+    return _lives_of(document)[0]
+
+
+@cache
+def _all_lives() -> tuple[Transitions, Transitions]:
+    found: tuple[Found, Found] = {}, {}
+    for document in DOCUMENTS:
+        for known, more in zip(found, _lives_of(document), strict=True):
+            for key, after in more.items():
+                known.setdefault(key, set()).update(after)
+    return _frozen(found[0]), _frozen(found[1])
+
+
+def _lives_of(document: str) -> tuple[Transitions, Transitions]:
+    found, worked = Found(), Found()
+    _explore(Program(compile_document(document, TOOLS), KINDS), found, worked)
+    return _frozen(found), _frozen(worked)
+
+
+def _frozen(found: Found) -> Transitions:
     return {key: frozenset(after) for key, after in found.items()}
 
 
-def _explore(program: Program, found: dict[tuple[str, str], set[str]]) -> None:
+NONE, READY, BLOCKED, RETRIED, ASKED = (
+    "none",
+    "ready or running",
+    "blocked",
+    "failed attempt",
+    "failed, person asked",
+)
+"""The work at a slot that is no open work: none, a step, a step that a breaker or a limit of money blocks, a step that
+is tried again, and one that a person decides about.
+"""
+
+
+def work_at(state: State, slot: str) -> str:
+    """The work at a slot."""
+    if (work := state.open.get(slot)) is not None:
+        return str(work.__struct_config__.tag)
+    if slot in state.held:
+        return BLOCKED
+    if (failing := state.failing.get(slot)) is not None:
+        return RETRIED if failing.ask is None else ASKED
+    undoing = state.undo.work
+    return READY if slot in state.tokens or (undoing is not None and slot in undoing.steps) else NONE
+
+
+_PLACES = ("tokens", "open", "held", "failing")
+
+
+def _note_work(worked: Found, before: State, after: State, event: ev.Event) -> None:
+    """Note what became of the work at each slot that the event changes, and at the slot that it is about."""
+    kind, about = str(event.__struct_config__.tag), event.slot if isinstance(event, About) else ""
+    slots = {about} if about else set[str]()
+    for name in _PLACES:
+        was, becomes = getattr(before, name), getattr(after, name)
+        if was is not becomes:
+            slots |= was.keys() | becomes.keys()
+    if before.undo.work is not after.undo.work:
+        for undo in (before.undo, after.undo):
+            slots |= set() if undo.work is None else undo.work.steps.keys()
+    for slot in slots:
+        earlier, later = work_at(before, slot), work_at(after, slot)
+        if earlier != later or slot == about:
+            worked.setdefault((kind, earlier), set()).add(later)
+
+
+def _explore(program: Program, found: Found, worked: Found) -> None:
     """What has gone on from a fork comes last: most of it is as what has gone on from no fork, and is known then."""
     lives, forked = [Life(State(), {}, {})], list[Life]()
     known: set[Shape] = set()
@@ -132,7 +199,9 @@ def _explore(program: Program, found: dict[tuple[str, str], set[str]]) -> None:
             state = life.state
             before = status_of(state, program)
             for event in entry.events:
-                state = _after(life, state, entry, event)
+                earlier, state = state, _after(life, state, entry, event)
+                if not isinstance(event, ev.Forked):
+                    _note_work(worked, earlier, state, event)
                 after = status_of(state, program)
                 found.setdefault((str(event.__struct_config__.tag), before), set()).add(after)
                 before = after

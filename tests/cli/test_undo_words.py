@@ -46,6 +46,7 @@ def said(event: ev.Event, width: int | None = None) -> list[str]:
         ev.UndoStepBegan(node="pay", item="undo", at=T0, version=5, tool="trip.pay", next=2),
         ev.UndoStepBegan(node="pay", item="undo-t1-1", at=T0, version=5, tool="trip.pay", again=True),
         ev.UndoPassed(node="tell", version=3, tool="trip.mail"),
+        ev.UndoPassed(node="look", iteration=(1,), version=3, tool="trip.look", polled=True),
         ev.ChildUndone(node="a", child="k1", item="undo"),
         ev.ChildUndone(node="a", child="k1", item="undo", failure=ev.Failure("x", "no")),
         ev.StepSucceeded(node="pay", item="undo", tool="trip.refund", output=ev.Value(v=None), **DONE),

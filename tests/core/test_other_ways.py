@@ -151,7 +151,7 @@ def test_where_its_inverse_fails_the_step_keeps_no_key_by_that_and_it_is_tried_a
     say(saga, "a#undo_2", "use", output={"id": "1"})
     saga.go()
     saga.go(failed("a#undo_2", "closed", "permanent"))
-    assert (ended(saga).status, saga.state.undo.standing) == ("rollback_failed", {})
+    assert (ended(saga).status, saga.state.undo.incarnation) == ("rollback_failed", {"a/": 1})
     assert saga.state.undo.generation("a") == 1
     [one] = saga.state.undo.failed
     assert (one.left, one.tool) == (True, "back")

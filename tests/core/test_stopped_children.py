@@ -273,3 +273,40 @@ def test_it_is_said_and_explained() -> None:
     saga.go(done("y#undo"))
     undone(saga, "g", nothing=True)
     assert story(saga).places["g"].fate.startswith("nothing to undo")
+
+
+LEFT = {
+    "tried again": ("g: {workflow: other, retry: {max_attempts: 2, on: [gone]}}", "g", 1),
+    "tolerated": ("g: {workflow: other, map: {over: [1, 2], tolerated_failures: 1}}", "g#0", 1),
+    "tolerated after its tries": (
+        "g: {workflow: other, map: {over: [1, 2], tolerated_failures: 1}, retry: {max_attempts: 2, on: [gone]}}",
+        "g#0",
+        2,
+    ),
+    "caught after its tries": (
+        "g: {workflow: other, retry: {max_attempts: 2, on: [gone]}, catch: {then: c}}\n  c: {tool: t}",
+        "g",
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize("undoable", [True, False])
+@pytest.mark.parametrize("way", LEFT)
+def test_what_a_child_that_has_failed_has_left_is_in_the_list_where_its_parent_goes_on(
+    way: str, undoable: bool
+) -> None:
+    nodes, slot, tries = LEFT[way]
+    saga = begun(f"name: w\non_failure: [rollback]\nnodes:\n  {nodes}\n  y: {{tool: hold}}\n")
+    names = []
+    for _ in range(tries):
+        saga.now += 60_000
+        saga.go()
+        names.append(saga.state.children[slot].saga)
+        failure = ev.Failure("gone", "it is gone", kind="transient")
+        saga.put(
+            ev.ChildReported(slot=slot, child=names[-1], status="failed", failure=failure, undoable=undoable)
+        )
+        saga.go()
+    assert stopped(saga) == [(slot, name) for name in names if undoable]
+    assert saga.state.failure is None

@@ -338,7 +338,8 @@ def test_what_could_not_be_undone_is_set_aside_where_there_is_much_of_it_and_tak
         saga.go(failed(f"a@{number}#undo", "gone", "permanent"))
         saga.note_told()
         assert len(saga.state.undo.failed) <= 120
-    assert (report(saga).fails, len(report(saga).failed), saga.state.undo.is_crowded) == (300, 20, True)
+    assert (report(saga).fails, len(report(saga).failed), saga.state.undo.set_aside) == (300, 20, 200)
+    assert {saga.state.undo.generation(f"a@{number}") for number in range(300)} == {0}, "each keeps its key"
     assert len(encode_state(saga.state)) < 40_000
     shown = as_json(undo_view(saga.state, saga.program))
     assert shown is not None
@@ -349,16 +350,5 @@ def test_what_could_not_be_undone_is_set_aside_where_there_is_much_of_it_and_tak
         assert ready(saga.decision) == [f"a@{number}#undo"]
         saga.go(done(f"a@{number}#undo"))
     assert (report(saga), status_of(saga.state)) == (ev.Undone(done=300), "rolled_back")
-    assert saga.state.undo.is_crowded is False
-
-
-def test_of_more_slots_than_are_kept_it_is_known_that_not_all_are() -> None:
-    loop = Loop(condition=again(), max_iterations=510, back_to="a")
-    saga = Saga(program(undoable("a", loop=loop, loops=("a",)), task("z", "a")))
-    for number in range(510):
-        saga.go(done(f"a@{number}"))
-    saga.go(failed("z"))
-    for number in reversed(range(510)):
-        saga.go(failed(f"a@{number}#undo", "gone", "permanent"))
-        saga.note_told()
-    assert (len(saga.state.undo.standing), saga.state.undo.crowded) == (500, True)
+    assert saga.state.undo.set_aside == 0
+    assert {saga.state.undo.generation(f"a@{number}") for number in range(300)} == {1}

@@ -10,8 +10,9 @@ import pytest
 
 from baton.core.log import events as ev
 from baton.core.log.state import LISTS
+from baton.core.log.work import Open
 from docs import generate
-from docs.transitions import REPEATED, find_transitions, transitions_of
+from docs.transitions import REPEATED, find_operations, find_transitions, transitions_of
 from tests.docs.pages import Page
 
 # `make soak` has all.
@@ -51,6 +52,13 @@ def test_the_search_finds_every_kind_of_event() -> None:
     # A child that undoes something is in runtime/test_undoing_children.py, a hundred inverses that fail in core/test_undoing_asked.py.
     many = {"undo_set_aside", "undo_taken_up"}
     assert {kind for kind, _ in find_transitions()} == kinds - {"child_undone"} - many
+
+
+def test_the_search_opens_and_ends_every_kind_of_open_work() -> None:
+    kinds = {str(kind.__struct_config__.tag) for kind in get_args(Open)}
+    begun = {after for (_, before), found in find_operations().items() for after in found if after != before}
+    ended = {before for (_, before), found in find_operations().items() if found - {before}}
+    assert kinds <= begun & ended
 
 
 @pytest.mark.parametrize("document", SOME)

@@ -79,6 +79,33 @@ def test_a_saga_that_cannot_be_read_is_not_tried_again_every_minute(
     assert due_at > worker.engine.clock.now() + HALF_AN_HOUR
 
 
+@pytest.mark.parametrize("minutes", [0, 5, 59])
+def test_what_a_newer_version_has_just_written_is_left_to_it_without_a_letter(
+    minutes: int, worker: Worker, deployment: Deployment
+) -> None:
+    """A worker of before is still there while the newer version is deployed."""
+    begin(worker.engine, ADA, PARTY)
+    put(deployment, UNKNOWN_KIND | {"at": worker.engine.clock.now() - minutes * 60_000})
+    before = deployment.saga_items(ADA)
+    assert worker.wake(ADA) == []
+    assert deployment.dead_letters() == []
+    assert without_lease(deployment.saga_items(ADA)) == without_lease(before)
+    head, now = deployment.head(ADA), worker.engine.clock.now()
+    assert (head.owner, head.status) == ("", "running")
+    assert head.due_at is not None
+    assert max(minutes, 1) * 60_000 - 5_000 < head.due_at - now <= max(minutes, 1) * 60_000 + 5_000
+
+
+def test_an_hour_later_a_person_learns_that_no_newer_version_runs(
+    worker: Worker, deployment: Deployment
+) -> None:
+    begin(worker.engine, ADA, PARTY)
+    put(deployment, UNKNOWN_KIND | {"at": worker.engine.clock.now() - 3_601_000})
+    assert worker.wake(ADA) == []
+    ((_, reason),) = deployment.dead_letters()
+    assert "budget_reserved" in reason
+
+
 def test_a_compressed_entry_of_a_newer_format_is_refused_just_as_well(
     worker: Worker, deployment: Deployment
 ) -> None:

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast
 
+import msgspec
+
 from baton.adapters.memory.people import MemoryNotices
 from baton.core.limits import Limits
 from baton.core.log.codec import decode_entry
@@ -97,6 +99,8 @@ class Environment:
     clock: VirtualClock
     engine: Engine | None = None
     is_cold: bool = True
+    is_old: bool = False
+    """It runs the release before, which cannot read what the new one writes."""
 
 
 def _held(answer: BudgetAnswer) -> int:
@@ -223,6 +227,8 @@ class Process:
         if not passes(seconds):
             await self._travels(seconds, name, args)
         service = _service(getattr(function, "__self__", None))
+        if self.home.is_old:
+            function = cast("Callable[P, T]", self._as_old(function, str(args[0])))
         if world.outages:
             await self._outage(service, name)
         fate = world.plan.next(name, self.role == "worker")
@@ -235,6 +241,24 @@ class Process:
         if name == "expire":
             world.unexpired.discard(str(args[2]))
         return result
+
+    def _as_old(self, function: Callable[..., Any], ref: str) -> Callable[..., Any]:
+        """A read as the release before makes it: what the new one has written is of a format that it does not know."""
+        newer = self.world.newer
+
+        def read_tail(*args: Any) -> list[Record]:
+            return [
+                msgspec.structs.replace(one, data=one.data.replace(b'"format":1', b'"format":2', 1))
+                if (ref, one.version) in newer
+                else one
+                for one in function(*args)
+            ]
+
+        def read_snapshot(*args: Any) -> Record | None:
+            found = function(*args)
+            return None if found and any((ref, one) in newer for one in range(found.version + 1)) else found
+
+        return {"read_tail": read_tail, "read_snapshot": read_snapshot}.get(function.__name__, function)
 
     async def _meets(
         self, fate: str, service: str, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
@@ -326,5 +350,7 @@ class Process:
             world.given_back.add((str(args[0]), world.epochs[self.id, str(args[0])]))
         elif name in ("append", "append_with_rows") and result:
             world.written[str(args[0]), args[1].version] = asyncio.get_running_loop().time()
+            if self.role == "worker" and not self.home.is_old:
+                world.newer.add((str(args[0]), args[1].version))
         elif is_of_notices(name, args):
             world.told.note(self, name, service, args, result)

@@ -32,6 +32,7 @@ _WORLD = (
     "gap_s",
     "late_s",
     "stall_s",
+    "rolls_s",
 )
 
 
@@ -46,6 +47,7 @@ class Schedule:
     gap_s: float = 60
     late_s: float = 9
     stall_s: float = 16
+    rolls_s: float = 0
     start_late_s: float = 0
     killed_late_s: float = 0
     slow: tuple[tuple[str, float], ...] = ()
@@ -71,6 +73,7 @@ class Schedule:
             slow=draw.choice([(), (), (("append", 0.2),), (("release", 0.04),)]),
             budget=draw.choice([0, 3, 12]),
             outages=tuple(outages),
+            rolls_s=draw.choice([0, 0, 0, 20, 120]),
         )
 
     def plan(self) -> Plan:
@@ -84,7 +87,7 @@ class Schedule:
         world.reconciler_gap_s, world.late_s, world.stall_s = self.gap_s, self.late_s, self.stall_s
         world.reconciler_first_s, world.killed_late_s = self.gap_s, self.killed_late_s
         world.slow.update(self.slow)
-        world.start_late_s, world.outages = self.start_late_s, self.outages
+        world.start_late_s, world.outages, world.rolls_s = self.start_late_s, self.outages, self.rolls_s
 
     def simpler(self) -> Iterator[Schedule]:
         """Schedules with a little less in them, the most promising first."""

@@ -21,7 +21,7 @@ from baton import Context, StepFailure, tool
 from baton.core.log.events import CancelRequested, Entry, Forked, SagaEnded, StepSucceeded
 from baton.core.log.questions import TRY_AGAIN, USE, Answer
 from baton.core.log.slots import slot_of
-from baton.core.log.undos import is_undo, undone_item, undone_slot
+from baton.core.log.undos import UndoPassed, is_undo, undone_item, undone_slot
 from baton.errors import EngineFault, NotAllowedNow, UserError
 from baton.ports import Performer, SagaRef, StepContext
 from baton.tools.define import Registry, Tool
@@ -275,6 +275,8 @@ def _broken(world: World, deeds: Deeds) -> Iterator[str]:
             if report is None
             else {*(one.slot for one in report.failed), *report.lasting, *report.doubtful}
         )
+        # The tries of a poll are one act, which its last try stands for.
+        named |= {e.slot for entry in entries for e in entry.events if isinstance(e, UndoPassed) and e.polled}
         acted = _known(entries) | {slot for of, slot in deeds.lost if of == saga}
         for slot in sorted(left & acted - named):
             yield f"{saga} ended {ends[-1].status if ends else 'not'}, and still in force is {slot}"

@@ -86,6 +86,7 @@ class World:
     skew_ms: int = 0  # no two processes' clocks are further apart
     is_warm: bool = False  # whether processes come back, with what they have cached
     outages: tuple[Outage, ...] = ()
+    rolls_s: float = 0  # until then, workers of a release and of the one before take turns
     runaway: int = 2_000  # writes; several times what the longest scenario needs
     keeps_to_what_it_declares: bool = False  # no tool spends more than it says
     books: Books = field(default_factory=Books)  # of the outside services that the corpus's tools call
@@ -117,6 +118,8 @@ class World:
         self.written: dict[tuple[str, int], float] = {}
         # What accounts hold for requests of workers whose heir has looked already.
         self.held_over: dict[tuple[Account, str], int] = {}
+        self.newer: set[tuple[str, int]] = set()  # entries of the newer release, while both are there
+        self._old_workers = 0
         self.unexpired: set[str] = set()  # holders about which an heir had no answer
         self.given_back: set[tuple[str, int]] = set()
         self.stale: list[str] = []
@@ -181,10 +184,19 @@ class World:
     def process(self, role: str) -> Process:
         """A process for one invocation: a warm one that idles, else a new one with a clock of its own."""
         idle = self._idle.get(role)
-        home = idle.pop() if idle else Environment(self._new_clock())
+        if idle and asyncio.get_running_loop().time() >= self.rolls_s:
+            idle[:] = [one for one in idle if not one.is_old]
+        home = idle.pop() if idle else Environment(self._new_clock(), is_old=self._starts_old(role))
         process = Process(self, role, f"{role}-{next(self._numbers)}", home)
         self.processes[process.id] = process
         return process
+
+    def _starts_old(self, role: str) -> bool:
+        """While a release is rolled out, and perhaps back, each second new worker is of the one before."""
+        if role != "worker" or asyncio.get_running_loop().time() >= self.rolls_s:
+            return False
+        self._old_workers += 1
+        return self._old_workers % 2 == 1
 
     def _new_clock(self) -> VirtualClock:
         clock = VirtualClock()

@@ -57,3 +57,20 @@ async def test_it_is_spent_if_its_request_was_made_and_its_invocation_died() -> 
     await mine.ask(NOON, more=700, billed="a")
     desk.budgets.expire(ADA, OVER)
     assert desk.sums() == Sums(700, 700, 0)
+
+
+async def test_nor_is_one_that_was_asked_for_over_the_mark() -> None:
+    budgets = Failing()
+    desk = Desk(budgets)
+    mine = queue(desk)
+    budgets.lands_late = True
+    for _ in range(2):
+        budgets.is_down = True
+        with pytest.raises(StoreUnavailable):
+            await mine.ask(NOON, more=700, billed="a")
+        budgets.is_down = False
+        await mine.ask(NOON)
+        assert mine.is_settled
+    budgets.land()
+    budgets.expire(ADA, OVER)
+    assert desk.sums() == Sums(0, 0, 0)

@@ -230,8 +230,8 @@ def test_the_word_that_is_being_written_is_withheld_and_words_without_spaces_are
 def test_half_a_character_and_half_a_secret_are_not_shown() -> None:
     assert live_tail("good \ud83d", 100) == "good "
     secret = "sk-proj-" + "a1B2" * 12
-    assert "sk-proj" not in live_tail(f"The key is {secret[:30]}", 100)
-    assert secret not in live_tail(f"The key is {secret} and more ", 100)
+    assert "sk-proj" not in live_tail(f"Their key is {secret[:30]}", 100)
+    assert secret not in live_tail(f"Their key is {secret} and more ", 100)
     long = f"{secret} " + "x " * 5_000
     for most in range(9_990, 10_060, 7):
         assert "a1B2a1B2" not in live_tail(long, most)

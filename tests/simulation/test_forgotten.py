@@ -204,16 +204,7 @@ async def test_a_child_that_its_parent_no_longer_needs_is_not_made_to_be_cancell
 
 @pytest.mark.parametrize(
     "document",
-    [
-        INSIDE,
-        pytest.param(
-            OUTSIDE,
-            marks=pytest.mark.xfail(
-                strict=True,
-                reason="a child that is undone as a whole gets another place, and all its steps other keys",
-            ),
-        ),
-    ],
+    [INSIDE, OUTSIDE],
     ids=["in-the-saga", "in-a-child"],
 )
 async def test_what_nothing_undoes_is_not_done_again_after_a_fork(document: str) -> None:

@@ -29,7 +29,9 @@ class Telling(logging.Handler):
 
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    run("name: w\nnodes: {a: {tool: shop.waits}}", tools=of())  # else its imports may take as long as the limit
+    run(
+        "name: w\nnodes: {a: {tool: shop.waits}}", tools=of()
+    )  # else its imports may take as long as the limit
     monkeypatch.setattr(loop, "LIMIT_MS", 20)
     TOLD.clear()
 

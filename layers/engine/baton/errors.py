@@ -229,9 +229,13 @@ class MissingGraph(CorruptLog):
 
 
 class UnknownEntry(Unreadable):
-    """An entry has a kind or format that this version does not know, because a newer version wrote it."""
+    """An entry has a kind or format that this version does not know, because a newer version wrote it.
+
+    `at`: when it was written, in epoch milliseconds; 0 if that is unknown.
+    """
 
     cause = "unknown_entry"
+    at = 0
 
 
 class PoisonMessage(EngineFault):

@@ -260,6 +260,7 @@ _PLACED = frozenset(
         "again",
         "doubt",
         "redone",
+        "polled",
         "stopped",
         "way",
         "not_before",
@@ -279,6 +280,8 @@ def _step_began(event: Event) -> EventSentence:
 def _passed(event: Event) -> EventSentence:
     if event.get("redone"):
         return f"is passed, because it was done again since: {_undo_place(event)}", _PLACED
+    if event.get("polled"):
+        return f"is passed, because the last try of its poll is undone: {_undo_place(event)}", _PLACED
     return f"stays, as nothing undoes it: {_undo_place(event)}", _PLACED
 
 

@@ -1,6 +1,6 @@
 """The values that the expressions at one slot can name, and the fetches that they need.
 
-The roots of expressions are in docs/semantics.md.
+The roots of expressions are in docs/documents.md.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from baton.core.decide.context import EvaluationContext
 from baton.core.decide.decision import DecisionBuilder
 from baton.core.decide.transitions import catching_rule, is_handled, settle_failed
-from baton.core.decide.unknown_outcomes import doubt_notice, leaves_unknown, link, looks_first
+from baton.core.decide.unknown_outcomes import child_link, doubt_notice, leaves_unknown, link, looks_first
 from baton.core.expressions import ExpressionError, excess_of, iso
 from baton.core.failures import quoted
 from baton.core.failures.alternatives import Alternative
@@ -410,12 +410,14 @@ def handle(builder: DecisionBuilder, at: Activation, failure: ev.Failure) -> Non
         "tool_version": "",
         "schema_hash": "",
     }
+    left = child_link(builder.program, builder.state, at.slot)
     if events:
-        builder.note(ev.AttemptFailed(**ran))
-        for event in events:
+        for event in (*([] if left is None else [left]), ev.AttemptFailed(**ran), *events):
             builder.note(event)
         return
     failed = settle_failed(context, failure).on(ev.StepFailed(**ran))
+    if left is not None and (failed.emits or failed.is_result):  # else the saga stops, and asks the child
+        builder.note(left)
     may_undo = builder.state.undo.is_left or len(builder.state.children) > 1
     builder.note(
         replace(failed, stays=True) if may_undo and ends_without_rollback(context, failure) else failed

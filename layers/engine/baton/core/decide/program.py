@@ -216,13 +216,6 @@ class Program:
             and is_index(Slot.parse(slot).item)
         )
 
-    def doing(self, slot: str) -> Node:
-        """Return the node whose kind runs at a slot: for an item of a list, the node that runs for
-        each item.
-        """
-        node = self.nodes[Slot.parse(slot).node]
-        return node.each.do if node.each is not None and self.is_one_of_many(slot) else node
-
     def template(self, slot: str) -> Template:
         """Return the template that is rendered when a slot is ready."""
         name = Slot.parse(slot).node
@@ -235,6 +228,11 @@ class Program:
         return "#" in slot and self.kinds[self.nodes[Slot.parse(slot).node].kind].keeps_failure(
             Slot.parse(slot).item
         )
+
+    def is_poll(self, name: str) -> bool:
+        """Return true for a node whose rounds are the tries of a poll: it is undone once, by its last try."""
+        node = self.nodes.get(name)
+        return node is not None and node.loop is not None and node.loop.poll is not None
 
     def readiness(self, state: State, slot: str) -> str:
         """Return the turn of a slot with tokens: WAITS, FIRES, SKIPPED or FAILS."""

@@ -15,6 +15,7 @@ from baton.core.decide.decision import DecisionBuilder, activation
 from baton.core.decide.spending import renewed_budget
 from baton.core.decide.transitions import done, settle_failed
 from baton.core.decide.unknown_outcomes import (
+    child_link,
     doubts_of,
     failed_with_unknown_outcome,
     stands,
@@ -259,6 +260,8 @@ def fail(
         ):
             builder.note(event)
         leave(builder, at)
+    elif settled.is_result and (left := child_link(builder.program, builder.state, at.slot)) is not None:
+        builder.note(left)
     builder.note(settled)
 
 

@@ -59,7 +59,7 @@ from baton.core.log.undos import (
     undone_item,
     undone_slot,
 )
-from baton.core.nodes.base import Activation, Run, UnfitError
+from baton.core.nodes.base import Activation, UnfitError
 from baton.errors import CorruptLog
 
 """Function that asks children to stop and to undo their effects."""
@@ -222,30 +222,15 @@ def _looks(builder: DecisionBuilder) -> Decision | None:
         if not is_looked_at and not _is_unsettled(program, state, slot):
             continue
         try:
-            step = next_attempt(builder, at, _arguments_of(builder, at))
+            step = next_attempt(builder, at, builder.arguments(at))
         except LackingError as error:
             return Decision(commands=missing(error.needs, error.questions))
-        except ExpressionError:
+        except UnfitError:
             continue
         if is_looked_at:
             step = replace(step, look=True, hooks=(), failure=step.failure or STOPPED)
         run.append(step)
     return Decision(commands=next_up(one_after_a_crash(builder, run), ())) if run else None
-
-
-def _arguments_of(builder: DecisionBuilder, at: Activation) -> Any:
-    """Return the arguments. Raises `ExpressionError` if they cannot be made, `LackingError`."""
-    if not at.place.item or builder.program.is_one_of_many(at.slot):
-        return builder.context(at.slot).render(builder.program.template(at.slot))
-    # What undoes something, or finds out whether there is something to undo, is not held up by limits of money.
-    trial = DecisionBuilder(builder.program, builder.state, builder.now, builder.running, builder.found)
-    try:
-        said = builder.program.kinds[at.node.kind].begin(at, trial)
-    except UnfitError as error:
-        raise ExpressionError(error.failure.message) from error
-    if not isinstance(said, Run):
-        raise ExpressionError(f"`{at.slot}` cannot be called any more")
-    return said.arguments
 
 
 def _in_doubt(builder: DecisionBuilder) -> Iterator[ev.StepFailed]:
@@ -293,8 +278,8 @@ def kept_of(builder: DecisionBuilder, at: Activation, tool: str) -> ev.Value | N
     if undo is None or undo.keeps == ():
         return None
     try:
-        given = {**_arguments_of(builder, at), **({} if failing is None else replaced_arguments(failing))}
-    except (ExpressionError, CorruptLog):
+        given = {**builder.arguments(at), **({} if failing is None else replaced_arguments(failing))}
+    except (UnfitError, CorruptLog):
         return None
     return ev.Value(v=undo.needed(given))
 
@@ -392,9 +377,17 @@ def _move(builder: DecisionBuilder) -> None:
             if not work.steps:
                 builder.note(_end(builder.state, work))
             return
-        if isinstance(event, ev.UndoStepBegan) and event.slot in work.steps:
+        if isinstance(event, ev.UndoStepBegan) and _is_under_way(builder.program, work, event):
             return
         builder.note(event)
+
+
+def _is_under_way(program: Program, work: Undoing, event: ev.UndoStepBegan) -> bool:
+    """Return true if another effect of the same slot, or of the same poll, is being undone."""
+    if event.slot in work.steps:
+        return True
+    tries = (Slot.parse(slot) for slot in work.steps) if program.is_poll(event.node) else ()
+    return any((one.node, one.iteration[:-1]) == (event.node, event.iteration[:-1]) for one in tries)
 
 
 def _next(
@@ -464,6 +457,10 @@ def _next(
         node = builder.program.nodes.get(event.node)
         stands = node is not None and node.undoes
         return ev.UndoPassed(item=event.item, tool=by.get("tool", ""), **place, stands=stands)
+    if builder.program.is_poll(event.node) and not event.item:
+        last = work.rounds.get(event.node, ())
+        if last and (last[:-1], event.iteration < last) == (event.iteration[:-1], True):
+            return ev.UndoPassed(**by, **place, polled=True)
     return ev.UndoStepBegan(item=undo_item(event.item), at=builder.now, **by, **place)
 
 

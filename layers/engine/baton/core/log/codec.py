@@ -18,6 +18,7 @@ from baton.errors import CorruptLog, UnknownEntry
 
 class _Format(msgspec.Struct, frozen=True):
     format: int = FORMAT
+    at: int = 0
 
 
 class _Tag(msgspec.Struct, frozen=True):
@@ -62,18 +63,25 @@ def decode_entry(data: bytes) -> Entry:
     except _UNREADABLE as error:
         raise _explain(data, error) from error
     if entry.format != FORMAT:
-        raise UnknownEntry(f"an entry of format {entry.format}; this version knows format {FORMAT}")
+        raise _newer(f"an entry of format {entry.format}; this version knows format {FORMAT}", entry.at)
     return entry
+
+
+def _newer(message: str, at: int) -> UnknownEntry:
+    error = UnknownEntry(message)
+    error.at = at
+    return error
 
 
 def _explain(data: bytes, error: Exception) -> UnknownEntry | CorruptLog:
     try:
-        found = _decode_format(data).format
-        if found > FORMAT:
-            return UnknownEntry(f"an entry of format {found}; this version knows format {FORMAT}")
+        found = _decode_format(data)
+        if found.format > FORMAT:
+            return _newer(f"an entry of format {found.format}; this version knows format {FORMAT}", found.at)
         unknown = {event.kind for event in _decode_tags(data).events} - TAGS - {""}
         if unknown:
-            return UnknownEntry(f"an entry with events that this version does not know: {sorted(unknown)}")
+            text = f"an entry with events that this version does not know: {sorted(unknown)}"
+            return _newer(text, found.at)
     except _UNREADABLE:
         pass
     return CorruptLog(f"an entry does not decode: {error}")

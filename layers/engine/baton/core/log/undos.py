@@ -7,6 +7,8 @@ The events are in undos.py, their folds in folding/undo_folds.py, the decisions 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+
 import msgspec
 
 from baton.core.log.records import About, Failure, Root, Value
@@ -18,8 +20,6 @@ NAMED_IN_STATE = 20
 """Most steps of one fate that the end of an undoing names."""
 FAILED_UNDOS_PER_ENTRY = 100
 """Most steps that could not be undone in a state; further ones are set aside in the log."""
-KEYS_KEPT = 500
-"""Most slots known by name that keep their keys although other work of their nodes was undone."""
 
 
 def undo_item(item: str, left: int = 0) -> str:
@@ -149,15 +149,76 @@ class ReplacedSaga(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Keys(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """Effects of the sagas that this one replaces, undone and not undone: the undone get new keys,
-    the others keep theirs.
+    """Incarnations of the slots of the sagas that this one replaces, as the log has them.
 
-    The fields are as in `Undoable`.
+    `rounds`: by node, for each undoing, the first round that was raised. `standing` and `alone`: by slot, how
+    far it is below or above the number of its round.
     """
 
     rounds: dict[str, tuple[tuple[int, ...], ...]] = {}
     standing: dict[str, int] = {}
     alone: dict[str, int] = {}
+
+    @classmethod
+    def of(cls, incarnation: Mapping[str, int]) -> Keys | None:
+        """Return the keys of these incarnations; None if there are none."""
+        if not incarnation:
+            return None
+        above = {slot: number for slot, number in incarnation.items() if number > 0}
+        rounds: dict[str, tuple[tuple[int, ...], ...]] = {
+            slot[:-1]: ((),) * number for slot, number in above.items() if slot.endswith("/")
+        }
+        return cls(
+            rounds=rounds,
+            standing={slot: -number for slot, number in incarnation.items() if number < 0},
+            alone={slot: number for slot, number in above.items() if not slot.endswith("/")},
+        )
+
+    @property
+    def incarnation(self) -> dict[str, int]:
+        """The incarnation of each slot."""
+        undone = ((node, first) for node, firsts in self.rounds.items() for first in firsts)
+        below = ((slot, -number) for slot, number in self.standing.items())
+        raises = (one for node, first in undone for one in from_round(node, first))
+        return numbers_with({}, (*raises, *below, *self.alone.items()))
+
+
+def numbers_with(incarnation: Mapping[str, int], by: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """Return the incarnations with these numbers added to those of their slots."""
+    numbers = dict(incarnation)
+    for slot, number in by:
+        numbers[slot] = numbers.get(slot, 0) + number
+        if not numbers[slot]:
+            del numbers[slot]
+    return numbers
+
+
+def from_round(node: str, first: tuple[int, ...]) -> Iterator[tuple[str, int]]:
+    """Yield the places, with their numbers, by which the slots of a node are raised from a round on."""
+    yield f"{node}/", 1
+    for depth, number in enumerate(first):
+        yield from ((f"{slot_of(node, (*first[:depth], before))}/", -1) for before in range(number))
+
+
+def generation_of(incarnation: Mapping[str, int], slot: str) -> int:
+    """Return the number of times that the work at this slot was undone."""
+    if not incarnation:
+        return 0
+    place = Slot.parse(slot.removesuffix("/"))
+    around = [f"{slot_of(place.node, place.iteration[:depth])}/" for depth in range(len(place.iteration) + 1)]
+    return max(sum(incarnation.get(one, 0) for one in {*around, slot}), 0)
+
+
+def merged(known: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Return the incarnations by which each slot has the highest number of all."""
+    known = [one for one in known if one]
+    numbers: dict[str, int] = {}
+    for slot in sorted(
+        {slot for one in known for slot in one}, key=lambda slot: (slot[-1] != "/", len(slot), slot)
+    ):
+        if more := max(generation_of(one, slot) for one in known) - generation_of(numbers, slot):
+            numbers[slot] = more
+    return numbers
 
 
 class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -178,12 +239,12 @@ class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     work: Undoing | None = None
     failed: tuple[NotUndone, ...] = ()
     """Steps that could not be undone, the newest first."""
-    rounds: dict[str, tuple[tuple[int, ...], ...]] = {}
-    """By node, for each undoing, the first of its rounds that was undone: these rounds run anew under other
-    keys.
+    incarnation: dict[str, int] = {}
+    """By slot, the number of times that its work was undone; absent: 0.
+
+    The number of `NODE/` or `NODE@ROUND/` is that of all slots in it, and is added to theirs. A slot in it
+    that was not undone, and keeps its key, has a number below 0.
     """
-    standing: dict[str, int] = {}
-    """By slot, the number of times it was not undone when the rounds of its node were."""
     spans: tuple[tuple[int, int], ...] = ()
     """First and last versions of undone work and of its undoing: no saga goes on from there."""
     more_doubtful: int = 0
@@ -198,12 +259,6 @@ class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Entries with steps that could not be undone and had no room in `failed`, the newest first."""
     set_aside: int = 0
     """Number of steps in these entries."""
-    alone: dict[str, int] = {}
-    """By slot of an item, the number of times it was undone while others of its round were not, because they
-    came before the target version.
-    """
-    crowded: bool = False
-    """True if more slots keep their keys than `standing` and `alone` have room for."""
     redone: dict[str, int] = {}
     """Slots of steps in doubt that run again since a fork, with its cut: people are not asked about their
     earlier effects.
@@ -238,13 +293,6 @@ class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return tuple(dict.fromkeys(named)) if self.ways else named
 
     @property
-    def is_crowded(self) -> bool:
-        """True if the state does not know every step that keeps its key: no saga then goes on from an earlier
-        version.
-        """
-        return self.crowded or bool(self.set_aside)
-
-    @property
     def is_left(self) -> bool:
         """True if a step is left to undo, or to ask a person about."""
         return bool(self.can or self.doubts or self.failed or self.set_aside)
@@ -257,10 +305,7 @@ class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     def generation(self, slot: str) -> int:
         """Return the number of times that the work at this slot was undone."""
-        place = Slot.parse(slot)
-        undone = sum(first <= place.iteration for first in self.rounds.get(place.node, ()))
-        whole = max(undone - self.standing.get(slot, 0), 0) if undone else 0
-        return whole + self.alone.get(slot, 0)
+        return generation_of(self.incarnation, slot)
 
 
 class UndoBegan(Root, frozen=True, tag="undo_began", omit_defaults=True, kw_only=True):
@@ -323,7 +368,7 @@ class UndoPassed(About, frozen=True, tag="undo_passed", omit_defaults=True, kw_o
 
     `next` and `below` are as those of a step that is undone. `stands`: other work of its node can be undone,
     and this step keeps its key all the same. `redone`: the step was in doubt, and ran again since: nothing is
-    left to undo.
+    left to undo. `polled`: it is a try of a poll whose last try was undone.
     """
 
     version: int
@@ -333,6 +378,7 @@ class UndoPassed(About, frozen=True, tag="undo_passed", omit_defaults=True, kw_o
     below: int = -1
     stands: bool = False
     redone: bool = False
+    polled: bool = False
 
 
 class UndoSetAside(Root, frozen=True, tag="undo_set_aside", omit_defaults=True, kw_only=True):

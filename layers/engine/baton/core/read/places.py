@@ -280,10 +280,10 @@ def skipped_handlers(places: Mapping[str, Place], slots: Iterable[str]) -> tuple
     return tuple(dict.fromkeys(place.node for place in found))
 
 
-def wait_reason(program: Program, place: Place) -> str:
+def wait_reason(place: Place) -> str:
     """Return the words for the wait of a node."""
     assert place.opened is not None, "it has begun"
-    return program.kinds[program.doing(place.slot).kind].words(place.opened) + asked_since(place.moves)
+    return place.opened.words + asked_since(place.moves)
 
 
 def held_for(event: ev.StepHeld) -> str:
@@ -342,13 +342,17 @@ def see_undo_event(story: StoryPlaces, event: Seen, when: Moment) -> None:
         _begin(story, event, when)
     elif isinstance(event, ev.UndoPassed | ev.StepStopped):
         if (place := story.places.get(event.slot)) is not None:
-            place.fate = STAYS if isinstance(event, ev.UndoPassed) else _stopped(event)
+            place.fate = _passed(event) if isinstance(event, ev.UndoPassed) else _stopped(event)
     else:
         became = FAILED if event.failure else SKIPPED if event.nothing else RAN
         settle_undo(story, event, became, event.failure, when)
         undone = _undone(story, event)
         if event.nothing and undone is not None:
             undone.fate = NOTHING
+
+
+def _passed(event: ev.UndoPassed) -> str:
+    return "it is undone with the last try of its poll" if event.polled else STAYS
 
 
 def _stopped(event: ev.StepStopped) -> str:

@@ -383,11 +383,12 @@ class Run(Struct):
     has polled work elsewhere (core/decide/context.py). `found`: these, for the next decision. `heard`: the
     count of the inbox that was taken in. `looked_at`: when the head was read last. `looks_at`: when it must
     be read again; None while no child is open. `outcomes`: those that the log does not have yet, with the
-    costs of stopped steps. `sent`: the number of them in the entry that is being appended. `cancelled`:
-    children that this invocation has asked to stop, and true if they must undo their steps. `handlers`:
-    failure handlers that it has started, or why one cannot be. `put_off`: until when children wait because
-    their tenant has no room, or those before a fork have not ended. `wants_more`: a step is ready that only
-    another invocation has time for. `began`: by slot, the version of the log at which its last attempt
+    costs of stopped steps. `sent`: the number of them in the entry that is being appended. `stopped`: slots
+    stopped for the end that it decides now, which may have acted. `cancelled`: children that this invocation
+    has asked to stop, and true if they must undo their steps. `handlers`: failure handlers that it has
+    started, or why one cannot be. `put_off`: until when children wait because their tenant has no room, or
+    those before a fork have not ended. `wants_more`: a step is ready that only another invocation has time
+    for. `began`: by slot, the version of the log at which its last attempt
     began. `notices`: its notifier, once it has had a notice.
     """
 
@@ -408,6 +409,7 @@ class Run(Struct):
     looks_at: int | None = None
     outcomes: list[Outcome] = field(default_factory=list)
     sent: int = 0
+    stopped: frozenset[str] = frozenset()
     cancelled: set[tuple[str, bool]] = field(default_factory=set)
     handlers: dict[str, ev.Failure | None] = field(default_factory=dict)
     put_off: int | None = None
@@ -481,12 +483,11 @@ class Run(Struct):
         *,
         together: bool,
         size: int | None = None,
-        stopped: frozenset[str] = frozenset(),
     ) -> Advance:
         """Decide from the values in memory.
-        With a `size`, use the first outcomes only; the others, and the `stopped` slots, count as running.
+        With a `size`, use the first outcomes only; the others, and the slots just stopped, count as running.
         """
-        busy = stopped if size is None else stopped.union(one.slot for one in self.outcomes[size:])
+        busy = self.stopped if size is None else {*self.stopped, *(one.slot for one in self.outcomes[size:])}
         return advance(
             self.program,
             self.history.state,

@@ -256,7 +256,7 @@ class AccountQueue:
         uncounted = self.uncounted - (back := self._back - self._returned)
         amount = self._amount + sum(wish.more for wish in wishes)
         is_idle = not (amount or uncounted or back)
-        if is_idle and before is not None and before.is_mark:
+        if is_idle and before is not None and before.is_mark and not self._is_unsure:
             return None
         if is_idle and before is None and not self._is_haunted:
             before = next((one.change.after for one in self._possible.values()), None)  # it may be there

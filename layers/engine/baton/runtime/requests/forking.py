@@ -15,10 +15,10 @@ from baton.core.log.events import (
     Reversible,
     StepFailed,
     StepStopped,
+    StepSucceeded,
 )
 from baton.core.log.folding.forks import lineage_to
 from baton.core.log.folding.workflow_limits import too_old
-from baton.core.log.slots import Slot
 from baton.core.log.state import FORK_KEY, State, status_of
 from baton.core.log.undos import NAMED_IN_STATE, Undoable
 from baton.errors import KeyReused, NotAllowedNow, NotFound, UserError
@@ -62,7 +62,7 @@ async def _check_cut(history: History, cut: int) -> None:
     at_cut = await history.state_at(cut)
     is_undone = at_cut.undo.work is not None or (at_cut.cancel is not None and at_cut.cancel.undo)
     undo = history.state.undo
-    if undo.spans or undo.is_crowded or undo.failed or undo.ways or is_undone:
+    if undo.spans or undo.set_aside or undo.failed or undo.ways or is_undone:
         check_cut(history.state, at_cut)
     if at_cut.ended is not None:
         raise UserError(f"version {cut} is the end of its branch; the last to go on from is {cut - 1}")
@@ -109,10 +109,17 @@ async def rollback_plan(history: History, program: Program, back_to: int = 0) ->
         can += undo.can - before.can
         cannot += undo.cannot - before.cannot
         doubtful += max(undo.doubts - before.doubts, 0)
+        polls: set[tuple[str, tuple[int, ...]]] = set()
         async for version, event in _listed(history, back_to):
             if len(steps) >= STEPS_IN_PLAN:
                 break
             slot = event.slot
+            if isinstance(event, StepSucceeded) and program.is_poll(event.node) and not event.item:
+                poll = (event.node, event.iteration[:-1])
+                if poll in polls:
+                    can -= 1
+                    continue
+                polls.add(poll)
             if isinstance(event, StepStopped) and event.child and not await _has_acted(history, event.child):
                 can -= 1
                 continue
@@ -256,13 +263,13 @@ def check_cut(state: State, at_cut: State) -> None:
     undone.
     """
     cut = at_cut.version
-    if state.undo.is_crowded:
+    if state.undo.set_aside:
         raise UserError(
             "so many steps of it could not be undone that it is not known of each whether its effect still stands; "
             "roll it back again, or start another saga"
         )
     check_unsure(state.undo)
-    if any(one not in at_cut.undo.ways and _is_undone(state.undo, one[0]) for one in state.undo.ways):
+    if any(one not in at_cut.undo.ways and state.undo.generation(one[0]) for one in state.undo.ways):
         slot, tool, _ = state.undo.ways[0]
         raise UserError(
             f"`{tool}` at `{slot}` may have happened, and other work of `{slot}` is undone: roll the saga back as a whole first"
@@ -311,11 +318,6 @@ def check_unsure(undo: Undoable) -> None:
             raise UserError(
                 f"it is not known whether something that `{one.slot}` has tried first still stands; roll the saga back again, which asks about it"
             )
-
-
-def _is_undone(undo: Undoable, slot: str) -> bool:
-    place = Slot.parse(slot)
-    return any(first <= place.iteration for first in undo.rounds.get(place.node, ()))
 
 
 def _is_asked(state: State) -> bool:

@@ -20,7 +20,7 @@ from baton.core.log.events import CancelRequested, ChildReported
 from baton.core.log.records import Child, SharedLimit
 from baton.core.log.slots import Slot
 from baton.core.log.state import Origin, State
-from baton.core.log.undos import Keys, ReplacedSaga, Undoable
+from baton.core.log.undos import Keys, ReplacedSaga, merged
 from baton.errors import NotAllowedNow, TooLarge
 from baton.ports import SagaRef
 from baton.runtime.invocation.context import InvocationContext
@@ -62,8 +62,8 @@ class Children:
         may still undo its effects. With `cancel`, its first entry has this, too: it runs nothing.
         """
         self._check_depth(state)
-        scope = _scope(state, slot)
-        left = await self._left_to(parent, state, child.saga, scope)
+        left = await self._left_to(parent, state, child.saga)
+        scope = _scope(state, slot) if left is None else left.scope or _scope(state, slot)
         if waits and left is not None and left.unsettled:
             return False
         definition, target = await self._catalog.startable(parent.tenant, child.workflow, state.origin.graph)
@@ -104,12 +104,12 @@ class Children:
         )
         return True
 
-    async def _left_to(self, parent: SagaRef, state: State, saga: str, scope: str) -> EarlierChildren | None:
+    async def _left_to(self, parent: SagaRef, state: State, saga: str) -> EarlierChildren | None:
         """Return the remains of the child in its place before a fork. Raises `UserError`."""
         if not (state.lineage.branch or state.origin.before):
             return None
 
-        return await left_to(self._context, parent, state.origin, saga, scope)
+        return await left_to(self._context, parent, state.origin, saga)
 
     def _check_depth(self, state: State) -> None:
         if state.origin.depth >= self._limits.nesting_depth:
@@ -126,7 +126,7 @@ class Children:
         definition, target = await self._catalog.startable(failed.tenant, child.workflow, origin.graph)
         own, outer = split(child.workflow, child.input.v)
         scope = f"{origin.scope or origin.saga}/failure-handler"
-        left = await self._left_to(failed, state, child.saga, scope)
+        left = await self._left_to(failed, state, child.saga)
         program = await self._catalog.program(failed.tenant, origin.graph)
         await self._starter.start(
             StartRequest(
@@ -171,13 +171,9 @@ class Children:
 
 
 def _scope(state: State, slot: str) -> str:
-    """Return the child's place in the sagas above it: a new one for each try,
-    and once the child's work was undone.
-    """
-    generation = state.undo.generation(slot)
-    again = f"~{generation}" if generation else ""
+    """Return the child's place in the sagas above it: a new one for each try."""
     failing = state.failing.get(slot)
-    again += f"!{failing.attempts + 1}" if failing is not None else ""
+    again = f"!{failing.attempts + 1}" if failing is not None else ""
     return f"{state.origin.scope or state.origin.saga}/{slot}{again}"
 
 
@@ -215,22 +211,23 @@ def report_of(child: State, slot: str) -> ChildReported | None:
 
 class EarlierChildren(Struct, frozen=True, kw_only=True):
     """Remains of the earlier children.
-    `unsettled`: one of them that has not ended, and may still undo its steps.
+    `scope`: their place in the sagas above. `unsettled`: one of them that has not ended, and may still undo
+    its steps.
     """
 
+    scope: str = ""
     before: tuple[ReplacedSaga, ...] = ()
     keys: Keys | None = None
     unsettled: str = ""
 
 
-async def left_to(
-    context: InvocationContext, parent: SagaRef, origin: Origin, saga: str, scope: str
-) -> EarlierChildren:
-    """Return the remains for the child `saga`, whose place in the sagas above it is `scope`.
+async def left_to(context: InvocationContext, parent: SagaRef, origin: Origin, saga: str) -> EarlierChildren:
+    """Return the remains for the child `saga`. It has the place of the newest child before it.
 
     Raises `NotAllowedNow` if it is not known that the results of the earlier child still stand.
     """
     earlier: dict[str, State] = {}
+    scope = ""
     for known in _candidates(origin, saga):
         ref = SagaRef(parent.tenant, known)
         head = await context.call(context.log.read_head, ref)
@@ -241,38 +238,19 @@ async def left_to(
         state = history.state
         if state.origin.scope.endswith("/"):
             continue  # it was made only to be found cancelled, and has no place
-        if state.version and state.origin.scope != scope:
-            break  # what it had done was undone by its parent: all is done anew
+        if state.version and state.origin.scope != (scope or state.origin.scope):
+            break  # earlier versions moved a child whose parent had undone it: the keys of this one are others
+        scope = scope or state.origin.scope
         _check(state, known)
         earlier[known] = state
     if not earlier:
         return EarlierChildren()
     newest, state = next(iter(earlier.items()))
     return EarlierChildren(
+        scope=scope,
         before=(ReplacedSaga(newest, state.lineage.branch), *state.origin.before),
-        keys=_keys([one.undo for one in earlier.values()]),
+        keys=Keys.of(merged(one.undo.incarnation for one in earlier.values())),
         unsettled=next((known for known, one in earlier.items() if _may_undo(one)), ""),
-    )
-
-
-def _keys(undone: Sequence[Undoable]) -> Keys | None:
-    """Return the steps that act again after all the earlier children, the newest first; None: none.
-
-    An earlier one may have been undone since: for each node, the step that was undone most often counts.
-    """
-    if not any(one.rounds or one.alone for one in undone):
-        return None
-    nodes = {node for one in undone for node in one.rounds}
-    of = {node: max(undone, key=lambda one: len(one.rounds.get(node, ()))) for node in nodes}
-    standing = {
-        slot: often
-        for one in undone
-        for slot, often in one.standing.items()
-        if of.get(Slot.parse(slot).node, one) is one
-    }
-    alone = {slot: max(one.alone.get(slot, 0) for one in undone) for one in undone for slot in one.alone}
-    return Keys(
-        rounds={node: of[node].rounds[node] for node in sorted(nodes)}, standing=standing, alone=alone
     )
 
 
@@ -303,7 +281,7 @@ def _check(state: State, saga: str) -> None:
             f"it is not known whether `{unclear.slot}` of the earlier child {saga} is undone ({unclear.code}: {unclear.message[:200]}); "
             f"`baton rollback {saga}` tries it again or asks about it, then fork again"
         )
-    if state.undo.is_crowded:
+    if state.undo.set_aside:
         raise NotAllowedNow(
             f"so many steps of the earlier child {saga} could not be undone that it is not known of each whether its effect still stands; "
             f"`baton rollback {saga}` tries them again"

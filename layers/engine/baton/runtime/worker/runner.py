@@ -7,6 +7,7 @@ core/decide/decide.py's. A stale runner stops itself: past its lease it appends 
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,7 @@ from baton.core.log.slots import Slot
 from baton.core.log.state import FAULT, Failing
 from baton.core.log.undos import is_undo, undone_slot
 from baton.core.on_demand import OnDemand
-from baton.errors import CorruptLog, EngineFault, RowsRefused, Unreadable
+from baton.errors import CorruptLog, EngineFault, RowsRefused, UnknownEntry, Unreadable
 from baton.ports import Head, Message, SagaRef
 from baton.runtime.engine.parts import InvocationScope
 from baton.runtime.engine.run import (
@@ -88,12 +89,11 @@ class Loader:
         self._p.durations.learn(history.state.origin.graph, entries)
         if lease.dead is not None and history.owes_death:
             # Before the entry: a worker that stood still meanwhile learns from the entry that it is too late.
-            silent = _silent_deaths(lease.dead, entries)
-            left = await self._left_by(lease.dead, silent, entries, history, program)
+            left = await self._left_by(lease.dead, entries, history, program)
             while (news := await self._record_death(lease, history, left)) is not None:
-                # An entry of the dead worker may have landed late: it says itself what those before it left.
-                silent = silent if history.state.epoch < lease.dead.epoch else ()
-                left = await self._left_by(lease.dead, silent, news or entries, history, program)
+                # An entry of a dead worker may have landed late: it says itself what those before it left.
+                entries = (*entries, *news)
+                left = await self._left_by(lease.dead, entries, history, program)
             history.owes_death = False
         await self._check_money(lease, history, program)
         return program
@@ -109,19 +109,14 @@ class Loader:
             await self._log.news(lease, history)
 
     async def _left_by(
-        self,
-        dead: Head,
-        silent: Sequence[str],
-        entries: Sequence[ev.Entry],
-        history: History,
-        program: Program,
+        self, dead: Head, entries: Sequence[ev.Entry], history: History, program: Program
     ) -> Left:
-        """Free what the dead worker and the `silent` ones before it held, and return what they left."""
+        """Free what the dead worker and silent ones before it held, and return what they left."""
         return await self._p.ledger.revived(
             history.state,
             program.graph,
             dead.until,
-            (dead.owner, *silent),
+            (dead.owner, *_silent_deaths(dead, entries)),
             _logged_by(dead, entries),
             shares=program.shares,
         )
@@ -163,26 +158,29 @@ def _silent_deaths(dead: Head, entries: Sequence[ev.Entry]) -> tuple[str, ...]:
 
 
 def _logged_by(dead: Head, entries: Sequence[ev.Entry]) -> dict[str, dict[str, int]]:
-    """Return, by its worker and by slot, the costs in the log of steps that wait or were cut off.
+    """Return, by worker and by slot, the costs in the log of steps that wait or were cut off.
 
-    The worker began none of them again: they wait for a callback, or its last entry says that its time was
-    over, or that it could not go on. Its accounts may still hold the most for these steps, if they gave it no
-    answer: the log needs only the rest of that.
+    Their workers began none of them again: a step waits for a callback, or the last entry of a worker says
+    that its time was over, or that it could not go on. Their accounts may still hold the most for these
+    steps, if they gave no answer: the log needs only the rest of that.
     """
-    newest = entries[-1] if entries else None
-    if newest is None or (newest.invocation == dead.owner and newest.epoch != dead.epoch):
-        return {}
-    costs = dict[str, int]()
+    costs = defaultdict[str, dict[str, int]](dict)
+    last = None
     for entry in entries:
-        for one in entry.events if entry.invocation == newest.invocation else ():
+        last = entry if entry.epoch else last
+        for one in entry.events:
             if isinstance(one, ev.CallbackOpened):
-                costs[one.slot] = one.cost
+                costs[entry.invocation][one.slot] = one.cost
             elif isinstance(one, ev.AttemptFailed):
-                costs.pop(one.slot, None)
-    for one in newest.events:
+                for by_slot in costs.values():
+                    by_slot.pop(one.slot, None)
+    if last is None or (last.invocation == dead.owner and last.epoch != dead.epoch):
+        return costs
+    mine = costs[last.invocation]
+    for one in last.events:
         if isinstance(one, ev.StepInterrupted) and one.why in ("", FAULT):  # else it may have gone on
-            costs[one.slot] = costs.get(one.slot, 0) + one.cost
-    return {newest.invocation: costs}
+            mine[one.slot] = mine.get(one.slot, 0) + one.cost
+    return costs
 
 
 logger = logging.getLogger("baton.worker")
@@ -312,11 +310,11 @@ class Runner:
         Raises the error that stopped the engine: an `EngineFault`, or a defect. The lease is then given back,
         so that it does not look as if one of the saga's steps had killed its worker.
         """
-        ref, limits = SagaRef.parse(message.saga), self._p.limits
+        ref = SagaRef.parse(message.saga)
         try:
             lease = await self._p.leases.acquire(ref, message, alone=alone)
         except EngineFault:
-            await self._faults.give_up(ref, limits.fault_pause_ms)
+            await self._faults.give_up(ref, self._p.limits.fault_pause_ms)
             raise
         if isinstance(lease, str):
             return lease
@@ -334,11 +332,10 @@ class Runner:
         except Superseded:
             return SUPERSEDED
         except Exception as error:
-            is_unreadable = isinstance(error, Unreadable)
             if run is not None:  # else it was its own log that could not be read
                 await self._faults.rescue(run)
             await attempts.cancel_all()
-            pause = limits.unreadable_pause_ms if is_unreadable else limits.fault_pause_ms
+            pause = self._pause_after(error, history.state.last_at)
             await self._faults.give_up(ref, pause, lease if run is None else run.lease, history)
             raise
         finally:
@@ -347,6 +344,19 @@ class Runner:
             self._p.drop(ref)
             await attempts.cancel_all()
             await self._p.drain(ref)
+
+    def _pause_after(self, error: Exception, last_at: int) -> int:
+        """Return the pause of a saga after an error, in milliseconds.
+
+        A saga that a newer version has written comes again while that is deployed: soon, then after as long
+        as its entry is old.
+        """
+        limits = self._p.limits
+        if isinstance(error, UnknownEntry):
+            error.at = error.at or last_at
+            age = self._p.clock.now() - error.at
+            return min(max(age, limits.fault_pause_ms), limits.unreadable_pause_ms)
+        return limits.unreadable_pause_ms if isinstance(error, Unreadable) else limits.fault_pause_ms
 
     async def _carry(self, run: Run) -> str:
         """Record, perform and wait until nothing is left to do here and the lease is given back."""
@@ -400,41 +410,26 @@ class Runner:
         Return the decision that holds then, or an empty one when more must be appended than this invocation
         has time for: rounds that run nothing.
         """
-        together, stopped = True, frozenset[str]()
+        together, run.stopped = True, frozenset()
         while True:
             self._log.check_lease(run.lease)
-            advance = await self._advance(run, together, stopped)
-            if advance.events and isinstance(advance.events[-1], ev.SagaEnded) and run.attempts.unpaid:
-                stopped = await self._stop_unneeded(run)
-                continue
+            advance = await self._advance(run, together)
             if not advance.events and not advance.more:
                 run.taken_in(advance.decision)
                 return advance.decision
             try:
                 noted = await self._append(run, advance)
             except RowsRefused as error:
-                if not together:
-                    taken = (refused_rows(one, str(error)) for one in run.outcomes[: advance.taken])
-                    run.outcomes = [*taken, *run.outcomes[advance.taken :]]
+                taken = run.outcomes[: 0 if together else advance.taken]
+                run.outcomes[: len(taken)] = [refused_rows(one, str(error)) for one in taken]
                 together = False  # so that no step pays for another one's rows
                 continue
-            if noted is None:
-                stopped = frozenset()
-            elif not (noted or advance.more):
+            if noted is False and not advance.more:
                 return advance.decision
-            elif advance.more and not run.outcomes and self._deadline.is_spent(self._p.clock.now()):
+            is_over = self._deadline.is_spent(self._p.clock.now())
+            if noted is not None and advance.more and not run.outcomes and is_over:
                 run.wants_more = True
                 return Decision()
-
-    async def _stop_unneeded(self, run: Run) -> frozenset[str]:
-        """Stop the attempts that a saga about to end no longer needs, and return their slots.
-
-        Nothing may follow an end: they report their costs before it. What stops them in this entry says of
-        those that have run until now that they may have acted.
-        """
-        slots = frozenset(run.attempts.slots)
-        run.outcomes = [*await run.attempts.cancel_all(), *run.outcomes]
-        return slots
 
     async def _append(self, run: Run, advance: Advance) -> bool | None:
         """Append the events. Return true if the entry has more than these, so that the decision may not hold.
@@ -448,11 +443,10 @@ class Runner:
         open_before, failing_before = run.history.state.open, run.history.state.failing
         run.sent = advance.taken
         if facts and not await self._log.append(run.lease, run.history, facts, advance.rows, after):
-            run.sent = 0
+            run.sent, run.stopped = 0, frozenset()
             await self._log.catch_up(run)
             return None
-        run.sent = 0
-        run.outcomes = run.outcomes[advance.taken :]
+        run.sent, run.outcomes = 0, run.outcomes[advance.taken :]
         if open_before or failing_before:
             await ResponseCanceller(self._p).left(run, open_before, facts)
             await self._mended(run, failing_before)
@@ -467,9 +461,13 @@ class Runner:
         if slots and (run.history.state.failure is None or any(map(is_undo, slots))):
             await _resolve_incidents(self._p, run, slots)
 
-    async def _advance(self, run: Run, together: bool, stopped: frozenset[str]) -> Advance:
-        """Decide from the values in memory; `stopped` slots count as running.
-        Values and answers of conditions that the decision lacks are fetched until it is complete.
+    async def _advance(self, run: Run, together: bool) -> Advance:
+        """Decide from the values in memory. Values and answers of conditions that the decision lacks are
+        fetched until it is complete.
+
+        A saga about to end stops the attempts that it no longer needs, and decides again: nothing may follow
+        an end, so they report their costs before it. They count as running in that entry, for they may have
+        acted.
         """
         if len(run.blobs) > BLOBS_KEPT:
             run.blobs.clear()
@@ -477,9 +475,13 @@ class Runner:
         if len(run.answers) > ANSWERS_KEPT:
             run.answers.clear()
         while True:
-            advance = run.advance(self._p.clock.now(), self._p.bounds, together=together, stopped=stopped)
+            advance = run.advance(self._p.clock.now(), self._p.bounds, together=together)
             if not advance.decision.is_lacking:
-                return advance
+                if advance.state.ended is None or not run.attempts.unpaid:
+                    return advance
+                run.stopped = frozenset(run.attempts.slots)
+                run.outcomes = [*await run.attempts.cancel_all(), *run.outcomes]
+                continue
             for command in advance.decision.commands:
                 if command.when == "first":
                     await self._performers[type(command)].perform(run, command)

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from baton.core.limits import Limits
 from baton.core.on_demand import OnDemand
-from baton.errors import EngineFault, PoisonMessage, Unreadable
+from baton.errors import EngineFault, PoisonMessage, UnknownEntry, Unreadable
 from baton.ports import DeadLetters, DeadMessageCause, Invoker, Message, Offload, Queue, SagaRef
 from baton.runtime.engine.parts import Engine, InvocationScope
 from baton.runtime.invocation.context import Invocation, YieldRequest, read_message
@@ -153,6 +153,9 @@ class Worker:
             if ending == EXPIRED:
                 await scope.call(self._invoker.invoke, [message])
         except Unreadable as error:
+            if self._is_of_a_deployment(error):
+                logger.warning("left to the newer version: %s", error, extra={"saga": message.saga})
+                return _Verdict.DONE
             logger.exception("saga left as it was", extra={"saga": message.saga})
             body = msgspec.json.encode(message).decode()
             cause = DeadMessageCause(
@@ -169,6 +172,14 @@ class Worker:
             return _Verdict.AGAIN
         logger.info("saga %s", ending, extra={"saga": message.saga, "ending": ending})
         return _Verdict.HELD if ending in (HELD, WAKE_LEFT) else _Verdict.DONE
+
+    def _is_of_a_deployment(self, error: Unreadable) -> bool:
+        """Return true if a newer version, which is being deployed, wrote an entry a short time ago. The saga
+        comes again by itself.
+        """
+        if not isinstance(error, UnknownEntry):
+            return False
+        return self._engine.clock.now() - error.at < self._engine.limits.unreadable_pause_ms
 
     async def _carry(self, scope: InvocationScope, runner: Runner, message: Message, *, alone: bool) -> str:
         ref = SagaRef.parse(message.saga)

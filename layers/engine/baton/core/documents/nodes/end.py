@@ -15,12 +15,11 @@ if TYPE_CHECKING:
 
 
 class EndModel(Model):
-    """The end of the saga as completed: `{}` for one without a result."""
+    """`{}`, or an object with the result."""
 
     result: Value = Field(
         default=None,
-        description="The saga's result, in place of the document's `output`: any JSON value, with expressions. Without it "
-        "the result is null.",
+        description="The saga's result, in place of the document's `output`. Without it, the result is null.",
         examples=[{"table": "${ctx.hold.output}"}],
     )
 
@@ -30,8 +29,8 @@ class End(NodeDocument):
     key = "end"
     title = "End"
     description = (
-        "Completes the saga at once, with this result. What still runs is stopped, children are cancelled, and waits and "
-        "questions are dropped. Nothing comes after it."
+        "Completes the saga at once with this result. Running steps are stopped, children "
+        "cancelled, waits and questions dropped. No node can come after it."
     )
     icon = "■"
     outline = ("([", "])")

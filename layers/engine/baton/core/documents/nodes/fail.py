@@ -18,20 +18,22 @@ if TYPE_CHECKING:
 
 
 class FailModel(Model):
-    """Reason of the failure of the saga: a code for programs, and a message for people."""
+    """Code and message of the failure."""
 
     code: Annotated[Code, schema_reference("code")] = Field(
-        description="The code that the saga fails with: one of the engine's, or one of your own.",
+        description="Code: one of the engine's, or your own.",
         examples=["out_of_stock"],
     )
     message: Annotated[str, schema_reference("failMessage")] = Field(
-        description="Message for people: a text, with expressions. Secrets in it are masked.",
+        description="Message for people. Secrets in it are masked.",
         examples=["${ctx.find.output.name} is sold out"],
     )
     class_: Annotated[Class | None, Given, schema_reference("failClass")] = Field(
         default=None,
         alias="class",
-        description="The class of the failure. Without it that of the code, and `permanent` for a code of your own.",
+        description=(
+            "Class of the failure. Without it, the class of the code, or `permanent` for your own code."
+        ),
         examples=["permanent"],
     )
 
@@ -41,8 +43,8 @@ class Fail(NodeDocument):
     key = "fail"
     title = "Fail"
     description = (
-        "Ends the saga as failed, with this code and message. Nothing is tried again, and no person is asked: the author "
-        "has decided. Nothing comes after it."
+        "Fails the saga with this code and message. There are no retries and no questions. No "
+        "node can come after it."
     )
     icon = "✗"
     outline = ("([", "])")

@@ -61,9 +61,7 @@ class OptionModel(Model):
         default=None, description="Consequence of choosing this option."
     )
     default: StrictBool = Field(default=False, description="Taken when the question expires. At most one is.")
-    destructive: StrictBool = Field(
-        default=False, description="Marks an option that cannot be undone; people are shown the mark."
-    )
+    destructive: StrictBool = Field(default=False, description="Marks an option that cannot be undone.")
 
 
 class TakeoverModel(Model):
@@ -89,7 +87,10 @@ class HumanModel(Model):
         one_of_schema(*TYPES),
     ] = Field(
         default=None,
-        description="Without it, `options`, `schema` or `takeover` say which; else it is an approval.",
+        description=(
+            "Type of the question. Without it, `options`, `schema` or `takeover` decides; else it is "
+            "an approval."
+        ),
     )
     title: Text = Field(description="The question in a line.")
     message: Annotated[Text | None, Given] = Field(
@@ -97,7 +98,7 @@ class HumanModel(Model):
     )
     details: Value = Field(
         default=None,
-        description="The same as data, for a page to show.",
+        description="Information as data, for a page to show.",
     )
     options: Annotated[list[OptionModel] | None, Given] = Field(
         default=None,
@@ -129,7 +130,7 @@ class HumanModel(Model):
         one_of(*SEVERITIES),
         Given,
         one_of_schema(*SEVERITIES),
-    ] = Field(default=None, description="Risk that depends on the answer. People are shown it.")
+    ] = Field(default=None, description="Risk that depends on the answer; it is shown to people.")
     escalate: Annotated[list[EscalationModel] | None, Given] = Field(
         default=None,
         description=MEANWHILE,
@@ -157,8 +158,8 @@ class Human(NodeDocument):
     key = "human"
     title = "Question"
     description = (
-        "Asks a person and waits for the answer; no invocation runs meanwhile. Its output says what was answered, by whom "
-        "and when. What is rejected fails with `rejected`."
+        "Asks a person and waits for the answer. No invocation runs meanwhile. The output has "
+        "the answer, the person and the time. A rejected approval fails with `rejected`."
     )
     icon = "?"
     outline = ("[/", "\\]")

@@ -22,8 +22,8 @@ class SubGraph(Child):
     key = "graph"
     title = "Named graph"
     description = (
-        "Runs a graph that the document has under `graphs`, as a saga of its own, and waits for its end. Its output is the "
-        "result of the graph. It can have what a child workflow can have; without `with` or `input` its input is that of this saga."
+        "Runs a graph of the document as a child saga and waits for its end. The output is the "
+        "graph's result. Without `with` or `input`, its input is that of this saga."
     )
     icon = "▣"
     example: ClassVar[Mapping[str, Any]] = {"map": "${input.cities}", "graph": "visit"}
@@ -35,7 +35,7 @@ class SubGraph(Child):
         Annotated[NodeName | None, Given],
         Field(
             default=None,
-            description="The name of a graph under `graphs` of this document.",
+            description="Name of a graph under `graphs`.",
             examples=["visit"],
         ),
     )

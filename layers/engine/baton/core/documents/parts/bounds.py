@@ -122,34 +122,33 @@ class LimitsModel(Model):
 
     fan_out: Annotated[CountModel | None, Given] = Field(
         default=None,
-        description="Number of nodes to which one node may send on at once: any node of the saga, or this one.",
+        description="Number of nodes that one node starts at once.",
         examples=[20],
     )
     hops: Annotated[CountModel | None, Given] = Field(
         default=None,
-        description="Number of runs of nodes, each round of a loop counted: of all nodes of the saga together, or of this one.",
+        description="Number of runs, each round of a loop counted.",
         examples=[100, {"max": 100, "then": "throttle"}],
     )
     wall_time: Annotated[TimeModel | None, Given] = Field(
         default=None,
-        description="The longest time: of the saga, from its start to its end, or of one run of this node, its "
-        "waiting included.",
+        description="Longest time of the saga, or of one run of this node, waiting included.",
         examples=["2h"],
     )
     bytes: Annotated[BytesModel | None, Given] = Field(
         default=None,
-        description="Bytes of outputs: of all nodes of the saga together, or of all runs of this one.",
+        description="Bytes of outputs.",
         examples=[{"max": 1_000_000, "then": "summarise"}],
     )
     cost: Annotated[CostModel | None, Given] = Field(
         default=None,
         alias="cost_usd",
-        description="US dollars, to a millionth: for the whole saga, or for all runs of this node.",
+        description="US dollars, to a millionth.",
         examples=[1.5],
     )
     tokens: Annotated[CountModel | None, Given] = Field(
         default=None,
-        description="Tokens that models read and write: for the whole saga, or for all runs of this node.",
+        description="Tokens that models read and write.",
         examples=[20_000],
     )
 
@@ -166,11 +165,11 @@ Limits = Annotated[dict[str, LimitModel], BeforeValidator(_limits), Given, schem
 
 
 class GuardrailsModel(Model):
-    """Tools that the saga may run and transitions that it may take, whatever decides them."""
+    """Tools that the saga may run, and transitions that it may take."""
 
     allowed_tools: Annotated[ToolPatterns | None, Given] = Field(
         default=None,
-        description="The only tools that may run, by name; `*` stands for any text. Without it, all tools.",
+        description="Names of the only tools that may run; `*` stands for any text. Without it, all tools.",
         examples=[["table.search", "books.*"]],
     )
     allowed_transitions: dict[NodeName, Annotated[Allowed, Given]] = Field(

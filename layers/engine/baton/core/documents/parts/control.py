@@ -40,10 +40,10 @@ class RuleModel(Model):
 
     if_: Condition = Field(
         alias="if",
-        description="Condition under which the saga takes this rule.",
+        description="Condition of the rule.",
         examples=["output.score >= 80"],
     )
-    then: Targets = Field(description="The node, or nodes, to go on to.", examples=["book", ["book", "tell"]])
+    then: Targets = Field(description="Nodes to continue with.", examples=["book", ["book", "tell"]])
 
 
 def _some(value: Any) -> Any:
@@ -53,7 +53,7 @@ def _some(value: Any) -> Any:
 
 
 class BranchModel(Model):
-    """Choice of the next nodes from those it names, by the first of its `rules` that holds or by `choose`."""
+    """Choice of the next nodes, by `rules` or `choose`."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -70,25 +70,26 @@ class BranchModel(Model):
 
     rules: Annotated[list[RuleModel], BeforeValidator(_some), Given] = Field(
         default_factory=list,
-        description="Asked in their order: the first whose condition holds says where to go on.",
+        description="Rules in order. The first whose condition is true applies.",
         examples=[[{"if": "output.score >= 80", "then": "book"}]],
         json_schema_extra={"minItems": 1},
     )
     choose: Annotated[Choose | None, Given] = Field(
         default=None,
-        description="In place of rules: an expression whose value is the name of the next node, or a list of names. "
-        "With null and with an empty list, `default` is taken.",
+        description=(
+            "Instead of rules: an expression that gives the name of the next node, or a list of "
+            "names. Null and an empty list choose `default`."
+        ),
         examples=["output.next", "${ctx.plan.output.steps}"],
     )
     among: Annotated[Targets, Given] = Field(
         default_factory=list,
-        description="All nodes that `choose` may name. With any other name the node fails.",
+        description="All nodes that `choose` may name. Another name fails the node.",
         examples=[["book", "search"]],
     )
     default: Annotated[Targets, Given] = Field(
         default_factory=list,
-        description="The node, or nodes, to go on to when no rule holds. Without it, then none of those that the "
-        "branch names.",
+        description="Nodes to continue with if no rule is true. Without it, none of the branch's nodes.",
         examples=["give_up"],
     )
 
@@ -126,12 +127,12 @@ class PauseModel(Model):
     short: ClassVar[str] = "first"
 
     first: Annotated[int | str, BeforeValidator(_first), schema_reference("waitDuration")] = Field(
-        description="The first pause: a duration, or a text with expressions that gives one.",
+        description="First pause.",
         examples=["10m", "${output.retry_in}s"],
     )
     factor: Annotated[float | None, BeforeValidator(_factor), Given, schema_reference("factor")] = Field(
         default=None,
-        description="Factor by which each further pause is longer than the one before. Without it, 1.",
+        description="Factor from one pause to the next. Without it, 1.",
     )
     most: Annotated[Duration | None, Given] = Field(
         default=None, description="The longest pause. Without it, an hour.", examples=["10m"]
@@ -145,35 +146,37 @@ class PauseModel(Model):
 
 
 class LoopModel(Model):
-    """Loop, written at its last node: the condition of another round, and the limits."""
+    """Loop that ends at this node."""
 
     while_: Condition = Field(
         alias="while",
-        description="Condition under which another round begins.",
+        description="Condition for another round.",
         examples=["output.score < 80", "loop.iteration < 3"],
     )
     max_iterations: Annotated[
         int, between(1, MAX_ITERATIONS), Given, between_schema(1, MAX_ITERATIONS)
-    ] = Field(default=100, description="Number of rounds that the loop may have, the first one counted. Without it, 100.", examples=[5])  # fmt: skip
+    ] = Field(default=100, description="Largest number of rounds, including the first. Without it, 100.", examples=[5])  # fmt: skip
     back_to: Annotated[str | None, Given, schema_reference("nodeName")] = Field(
         default=None,
-        description="The first node of the loop: an earlier one. Without it the loop is this node alone.",
+        description="First node of the loop: an earlier one. Without it, the loop is this node alone.",
         examples=["draft"],
     )
     break_path: Annotated[Targets, Given] = Field(
         default_factory=list,
-        description="The node, or nodes, to go on to when the loop ends because its condition does not hold.",
+        description="Nodes to continue with when the condition is false.",
         examples=["publish"],
     )
     timeout_path: Annotated[Targets, Given] = Field(
         default_factory=list,
-        description="The node, or nodes, to go on to when the rounds are used up, in place of all others. Without it "
-        "the node then fails.",
+        description=(
+            "Nodes to continue with, in place of all others, after the last round. Without it, the "
+            "node fails."
+        ),
         examples=["ask_a_person"],
     )
     pause: Annotated[PauseModel | None, Given] = Field(
         default=None,
-        description="The time between the end of a round and the next one. Nothing runs meanwhile. The first round has none before it.",
+        description="Time between two rounds.",
         examples=["10m", "${output.retry_in}s", {"first": "5s", "factor": 2, "most": "10m"}],
     )
     initial: Annotated[Value | None, Given] = Field(
@@ -184,22 +187,22 @@ class LoopModel(Model):
 
 
 class PollModel(Model):
-    """Poll: the tool is called again, after a pause, until a condition on its answer holds."""
+    """The tool is called again, after a pause, until a condition on its answer is true."""
 
     until: Condition = Field(
-        description="Condition on the answer. Once it holds, the answer is the node's output.",
+        description="Condition on the answer. When it is true, the answer is the output.",
         examples=["output.ready"],
     )
     every: PauseModel = Field(
-        description="The time from an answer to the next try. Nothing runs meanwhile.",
+        description="Time from an answer to the next try.",
         examples=["10m", "${output.retry_in}s", {"first": "5s", "factor": 2, "most": "10m"}],
     )
     tries: Annotated[
         int, between(1, MAX_ITERATIONS), Given, between_schema(1, MAX_ITERATIONS)
-    ] = Field(default=100, description="Number of times that the tool is asked, the first time counted. Then the node fails. Without it, 100.", examples=[50])  # fmt: skip
+    ] = Field(default=100, description="Largest number of tries, including the first. The node then fails. Without it, 100.", examples=[50])  # fmt: skip
     within: Annotated[Duration | None, Given] = Field(
         default=None,
-        description="Time for which the tool is asked, from the first try on. The last try is made at its end; after that the node fails.",
+        description="Longest time from the first try. The last try starts at its end; the node then fails.",
         examples=["8h"],
     )
     initial: Annotated[Value | None, Given] = Field(
@@ -263,26 +266,29 @@ class Share:
 
 
 class JoinModel(Share, Model):
-    """Condition for a node with several nodes before it to start."""
+    """Number of nodes before this one that it waits for, and failures that it tolerates."""
 
     short: ClassVar[str] = "wait_for"
 
     wait_for: WaitFor = Field(
         default="all",
-        description="`all`: until all nodes before it have ended. `any`: until the first has. A number: until so many "
-        "have.",
+        description="Number of nodes to wait for: `all`, `any` (one), or a number.",
         examples=["any", 2],
     )
     tolerated: Tolerated = Field(
         default=None,
         alias="tolerated_failures",
-        description="Number of the nodes before it that may fail, or a share of them, rounded down. Without "
-        "it, a failure of one fails the saga.",
+        description=(
+            "Number of nodes before it that may fail, or a share of them, rounded down. Without it, "
+            "a failure fails the saga."
+        ),
         examples=[1, "25%"],
     )
     rest: Rest = Field(
         default="cancel",
-        description="Action on work that is still under way for this node alone when the node need not wait "
-        "any longer: the work is stopped (`cancel`), or comes to its end (`run`).",
+        description=(
+            "Nodes that lead only to this one and are not done when it starts are stopped (`cancel`) "
+            "or finish (`run`)."
+        ),
         examples=["run"],
     )

@@ -300,7 +300,7 @@ _CATCH = _object(
             "Further condition; `last_error` is the failure.",
             examples=["last_error.attempt > 2"],
         ),
-        "then": _ref("targets", "The node, or nodes, to go on to.", examples=["tell"]),
+        "then": _ref("targets", "Nodes to continue with.", examples=["tell"]),
     },
     ("then",),
 )

@@ -115,9 +115,7 @@ def _undoable(before: Undoable, at_cut: Undoable, cut: int, waiting: Collection[
     they are `waiting` at the cut, are met again.
     """
     doubtful, unsure = at_cut.doubtful, at_cut.unsure
-    if not (
-        before.rounds or before.alone or before.standing or before.spans or at_cut.stays or doubtful or unsure
-    ):
+    if not (before.incarnation or before.spans or at_cut.stays or doubtful or unsure):
         return at_cut
     anew = {slot: cut for slot in unsure if slot in waiting}
     return replace(
@@ -129,9 +127,7 @@ def _undoable(before: Undoable, at_cut: Undoable, cut: int, waiting: Collection[
         doubts=at_cut.doubts - len(anew),
         redone={**at_cut.redone, **anew},
         failed=tuple(one for one in before.failed if one.version <= cut and not at_cut.has(one)),
-        rounds=before.rounds,
-        standing=before.standing,
-        alone=before.alone,
+        incarnation=before.incarnation,
         spans=before.spans,
     )
 

@@ -14,12 +14,13 @@ from baton.core.log.questions import TRY_AGAIN, USE
 from baton.core.log.slots import Slot
 from baton.core.log.state import UNKNOWN_OUTCOME, Failing, State, clear_open_work, with_progress, without
 from baton.core.log.undos import (
-    KEYS_KEPT,
     NAMED_IN_STATE,
     Keys,
     NotUndone,
     Undoable,
     Undoing,
+    from_round,
+    numbers_with,
     undo_item,
     undoes_left_call,
     undone_slot,
@@ -28,7 +29,7 @@ from baton.core.log.undos import (
 
 def with_keys(keys: Keys) -> Undoable:
     """Return the undoable effects of a saga with the keys of those that were in its place before it."""
-    return Undoable(rounds=keys.rounds, standing=keys.standing, alone=keys.alone)
+    return Undoable(incarnation=keys.incarnation)
 
 
 def link_undoable(state: State, e: ev.StepSucceeded | ev.ChildClosed | ev.StepStopped) -> State:
@@ -250,16 +251,27 @@ def undo_passed(state: State, e: ev.UndoPassed) -> State:
     undo, work = state.undo, state.undo.work
     if work is None or undo.head != e.version or (undo.below >= 0 and e.index >= undo.below):
         return state
-    slot, standing = e.slot, undo.standing
+    incarnation = undo.incarnation
     if e.redone:
         return replace(state, undo=replace(undo, head=e.next, below=e.below))
-    work = replace(work, lasting=(*work.lasting, slot)[:NAMED_IN_STATE], lasts=work.lasts + 1)
+    if e.polled:
+        tries = {
+            one.slot
+            for one in undo.failed
+            if (place := Slot.parse(one.slot)).node == e.node and place.iteration[:-1] == e.iteration[:-1]
+        }
+        lowest = work.lowest if tries else min(work.lowest, e.version)
+        work = replace(work, rounds=_since(work.rounds, e.node, e.iteration), lowest=lowest)
+        if tries:
+            incarnation = numbers_with(incarnation, [(e.slot, -1)])
+        undo = replace(undo, head=e.next, below=e.below, can=undo.can - 1, work=work, incarnation=incarnation)
+        return replace(state, undo=undo)
+    work = replace(work, lasting=(*work.lasting, e.slot)[:NAMED_IN_STATE], lasts=work.lasts + 1)
     if e.stands and not (e.item and work.back_to):
         work = replace(work, rounds=_since(work.rounds, e.node, e.iteration))
-        undo = replace(undo, crowded=_crowded(undo, slot))
-        standing = _kept(standing, slot)
+        incarnation = numbers_with(incarnation, [(e.slot, -1)])
     cannot = max(undo.cannot - 1, 0)
-    undo = replace(undo, head=e.next, below=e.below, cannot=cannot, work=work, standing=standing)
+    undo = replace(undo, head=e.next, below=e.below, cannot=cannot, work=work, incarnation=incarnation)
     return replace(state, undo=undo)
 
 
@@ -269,18 +281,6 @@ Rounds = dict[str, tuple[int, ...]]
 def _since(rounds: Rounds, node: str, iteration: tuple[int, ...]) -> Rounds:
     """Record that the undoing comes to this round of the node."""
     return {**rounds, node: min(iteration, rounds.get(node, iteration))}
-
-
-def _kept(standing: dict[str, int], slot: str) -> dict[str, int]:
-    """Record that the slot is not undone when the rounds of its node are: it keeps its key."""
-    if slot not in standing and len(standing) >= KEYS_KEPT:
-        return standing
-    return {**standing, slot: standing.get(slot, 0) + 1}
-
-
-def _crowded(undo: Undoable, slot: str) -> bool:
-    """Return true if no room is left to record that the slot keeps its key."""
-    return undo.crowded or (slot not in undo.standing and len(undo.standing) >= KEYS_KEPT)
 
 
 def undone(state: State, slot: str, failure: ev.Failure | None = None) -> State:
@@ -293,20 +293,18 @@ def undone(state: State, slot: str, failure: ev.Failure | None = None) -> State:
     is_alone = is_item and work.back_to > 0
     if not step.again and not is_alone:
         rounds = _since(rounds, place.node, place.iteration)
-    standing, failed, crowded, alone = undo.standing, undo.failed, undo.crowded, undo.alone
+    incarnation, failed = undo.incarnation, undo.failed
     if failure is None:
         lowest = min(step.version, work.lowest or step.version)
         work = replace(work, done=work.done + 1, rounds=rounds, lowest=lowest)
-        if step.again and was in standing and not is_left:
-            left = standing[was] - 1
-            standing = {**standing, was: left} if left else without(standing, (was,))
-        elif is_alone or (step.again and is_item):
-            crowded = crowded or (was not in alone and len(alone) >= KEYS_KEPT)
-            alone = _kept(alone, was)
+        if is_alone or (step.again and not is_left):
+            incarnation = numbers_with(incarnation, [(was, 1)])
     else:
         work = replace(work, rounds=rounds)
         if not step.again and not is_alone and not is_left:
-            standing, crowded = _kept(standing, was), _crowded(undo, was)
+            incarnation = numbers_with(
+                incarnation, [(was, -1)]
+            )  # its round is raised, and it keeps its number
         told = NotUndone(
             slot=was,
             version=step.version,
@@ -322,8 +320,7 @@ def undone(state: State, slot: str, failure: ev.Failure | None = None) -> State:
             and (failure.says_nothing or failure.code == UNKNOWN_OUTCOME),
         )
         failed = (*failed, told)
-    kept = {"standing": standing, "crowded": crowded, "alone": alone}
-    return _gone(state, slot, work=work, failed=failed, **kept)
+    return _gone(state, slot, work=work, failed=failed, incarnation=incarnation)
 
 
 def child_undone(state: State, e: ev.ChildUndone) -> State:
@@ -345,19 +342,15 @@ def after_undoing(state: State) -> State:
     """
     undo, work = state.undo, state.undo.work
     assert work is not None, "the caller has looked"
-    standing, crowded = undo.standing, undo.crowded
-    for slot in (*undo.doubtful, *undo.unsure):
-        place = Slot.parse(slot)
-        if place.node in work.rounds and work.rounds[place.node] <= place.iteration:
-            crowded = _crowded(replace(undo, standing=standing, crowded=crowded), slot)
-            standing = _kept(standing, slot)
-    rounds = {
-        **undo.rounds,
-        **{node: (*undo.rounds.get(node, ()), first) for node, first in work.rounds.items()},
-    }
+    raises = [one for node, first in work.rounds.items() for one in from_round(node, first)]
+    keeps = [
+        (slot, -1)
+        for slot in (*undo.doubtful, *undo.unsure)
+        if (place := Slot.parse(slot)).node in work.rounds and work.rounds[place.node] <= place.iteration
+    ]
+    incarnation = numbers_with(undo.incarnation, (*raises, *keeps))
     spans = (*undo.spans, (work.lowest, work.first)) if work.lowest else undo.spans
-    undo = replace(undo, work=None, rounds=rounds, standing=standing, spans=spans, crowded=crowded)
-    return replace(state, undo=undo)
+    return replace(state, undo=replace(undo, work=None, incarnation=incarnation, spans=spans))
 
 
 __all__ = [

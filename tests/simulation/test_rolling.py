@@ -1,0 +1,28 @@
+"""A release is rolled out, and perhaps back, while sagas run: workers of both take turns, and all ends as without it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kit.faults import Plan
+from tests.kit.schedule import SCENARIOS, undisturbed
+from tests.kit.verdict import run
+from tests.kit.world import World
+
+pytestmark = pytest.mark.simulation
+
+
+@pytest.mark.parametrize(("rolls_s", "is_warm"), [(4, True), (150, False)])
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_what_the_newer_release_has_written_is_left_to_it(name: str, rolls_s: int, is_warm: bool) -> None:
+    scenario, worlds = SCENARIOS[name], list[World]()
+
+    def rolling(world: World) -> None:
+        world.rolls_s, world.is_warm = rolls_s, is_warm
+        worlds.append(world)
+
+    found, expected = run(scenario, Plan(), rolling), undisturbed(scenario)
+    assert found.broken == ()
+    assert scenario.has_open_end or found.result == expected.result
+    assert "revived" not in found.kinds - expected.kinds, "nothing has died"
+    assert worlds[0].dead_letters.letters == []
