@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from msgspec.structs import replace
 
 from baton.core.decide.context import NOTHING
 from baton.core.decide.decision import DecisionBuilder
 from baton.core.decide.program import Program
-from baton.core.decide.undoing import _arguments_of
 from baton.core.documents.compile import compile_document
-from baton.core.expressions import ExpressionError
 from baton.core.failures.policy import ANY, FAIL, PolicyChange, RetryChange
 from baton.core.graph.graph import Undo
 from baton.core.log import events as ev
@@ -21,7 +18,7 @@ from baton.core.log.folding.undo_folds import undone
 from baton.core.log.slots import Slot
 from baton.core.log.state import UNKNOWN_OUTCOME
 from baton.core.log.undos import NotUndone, Undoing, UndoStep
-from baton.core.nodes.base import Activation, Kind, Next, NodeContext, UnfitError
+from baton.core.nodes.base import Activation, UnfitError
 from baton.core.nodes.registry import KINDS
 from tests.core.asked import steps_of
 from tests.core.build import Saga, done, failed, program, ready, task, tool_spec
@@ -172,20 +169,12 @@ def test_a_call_of_an_agent_that_was_cut_off_is_made_again_with_its_own_argument
     assert [(step.slot, step.arguments) for step in steps_of(saga.decision)] == [(slot, {"n": 7})]
 
 
-class _Unfit(Kind):
-    def begin(self, at: Activation, context: NodeContext) -> Next | None:
-        raise UnfitError(ev.Failure("input_unbound", "it is not there"))
-
-
 def test_what_cannot_be_called_any_more_has_no_arguments(says: Says) -> None:
     saga = with_a_call()
     at = Activation("a#t1-0", saga.program.nodes["a"], Slot.parse("a#t1-0"))
     builder = DecisionBuilder(saga.program, saga.state, saga.now, (), NOTHING)
-    with says.raised(ExpressionError):
-        _arguments_of(builder, at)
-    builder.program = Program(saga.program.graph, {**KINDS, "agent": _Unfit()})
-    with pytest.raises(ExpressionError, match="it is not there"):
-        _arguments_of(builder, at)
+    with says.raised(UnfitError):
+        builder.arguments(at)
 
 
 def test_arguments_that_cannot_be_made_once_more_are_not_kept() -> None:

@@ -225,7 +225,8 @@ def in_order(entries: list[Entry]) -> Iterator[str]:  # noqa: C901  one rule for
             elif isinstance(event, QuestionClosed) and event.action == TRY_AGAIN:
                 settled.add(event.slot)
             elif isinstance(event, UndoPassed) and event.polled:
-                open_ = [one for one in open_ if one[0] != event.version]
+                its = slot_of(event.node, event.iteration, undo_item(event.item))
+                open_ = [one for one in open_ if one[:2] != (event.version, its)]
             elif isinstance(event, UndoPassed) and event.redone:
                 settled.add(slot_of(event.node, event.iteration, undo_item(event.item)))
             elif isinstance(event, SagaEnded) and event.status == "rolled_back" and event.undone is not None:

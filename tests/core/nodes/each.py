@@ -67,12 +67,6 @@ class EachKind(Kind):
     def node_view(self, node: Node) -> dict[str, Any]:
         return {"items": node.value}
 
-    def open_view(self, node: Node, work: Open) -> dict[str, Any]:
-        return {"signal": work.signal}
-
-    def words(self, event: ev.Opens) -> str:
-        return f"the word of `{event.item}`"
-
 
 KINDS_AND_EACH = {**KINDS, "each": EachKind()}
 

@@ -114,10 +114,10 @@ def test_a_call_that_a_person_has_to_approve_holds_only_itself(
         Outcome(slot="a#t1-0", attempt=1, started_at=T0, ended_at=T0, why=APPROVAL, request=request),
         running=["a#t1-1"],
     )
-    work, kind = saga.state.open["a#t1-0"], saga.program.kinds["agent"]
-    assert (kind.word(work), "ask" in kind.open_view(pay.node, work)) == ("asking", True)
+    work = saga.state.open["a#t1-0"]
+    assert (work.word, "ask" in work.view(None)) == ("asking", True)
     opened = next(event for event in saga.entries[-1].events if isinstance(event, ev.QuestionOpened))
-    says(kind.words(opened))
+    says(opened.words)
     saga.go(outcome("a#t1-1", 1))
     assert status_of(saga.state, saga.program) == "suspended"
     assert work.ask is not None
@@ -280,10 +280,10 @@ def test_what_is_shown_of_it(says: Says) -> None:
     node, kind = saga.program.nodes["a"], saga.program.kinds["agent"]
     assert kind.node_view(node) == {"model": "m", "tools": ["look", "pay", "roll"], "turns": 20}
     work = at_work(saga)
-    assert kind.open_view(node, work) == {"turn": 1, "calls": 0, "tokens": 0}
-    assert kind.word(work) == "running"
+    assert work.view(None) == {"turn": 1, "calls": 0, "tokens": 0}
+    assert work.word == "running"
     began = next(event for event in saga.entries[-1].events if isinstance(event, ev.AgentBegan))
-    says(kind.words(began))
+    says(began.words)
 
 
 def model_saga() -> Saga:

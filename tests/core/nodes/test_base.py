@@ -8,7 +8,7 @@ import pytest
 
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
-from baton.core.log.records import Child
+from baton.core.log.records import Child, Work
 from baton.core.log.slots import Slot
 from baton.core.log.work import Wait
 from baton.core.nodes.base import Activation, Kind
@@ -23,8 +23,7 @@ def test_a_kind_opens_and_shows_nothing_of_its_own() -> None:
     assert kind.says(ev.TurnBegan(node="a", turn=1)) == ("", "")
     assert kind.template(NODE) == {"x": 1}
     assert (kind.resume(AT, work, DESK), kind.gather(AT, {"i": None}, DESK)) == (None, None)
-    assert (kind.node_view(NODE), kind.open_view(NODE, work)) == ({}, {})
-    assert kind.words(ev.WaitOpened(node="a")) == ""
+    assert (kind.node_view(NODE), kind.gives(AT, DESK)) == ({}, None)
 
 
 def test_a_kind_says_what_it_does() -> None:
@@ -34,6 +33,10 @@ def test_a_kind_says_what_it_does() -> None:
         Kind().returned(AT, "0.a.1", {})
     with pytest.raises(NotImplementedError):
         ev.Opens(node="a").work()
+    with pytest.raises(NotImplementedError):
+        _ = ev.Opens(node="a").words
+    with pytest.raises(NotImplementedError):
+        Work().view(None)
 
 
 def test_a_wait_hears_of_no_child_and_a_child_of_no_signal() -> None:

@@ -254,15 +254,15 @@ def test_the_timeout_of_a_callback_without_heartbeats_is_its_due_time(says: Says
     kind = saga.program.kinds["task"]
     node = saga.program.nodes["a"]
     assert kind.node_view(node) == {"callback": {"timeout_ms": 2 * HOUR, "heartbeat_ms": None}}
-    assert (kind.open_view(node, work(saga))["heartbeat_by"], kind.word(work(saga))) == (None, "waiting")
-    says(kind.words(last(saga, ev.CallbackOpened)))
+    assert (work(saga).view(None)["heartbeat_by"], work(saga).word) == (None, "waiting")
+    says(last(saga, ev.CallbackOpened).words)
 
 
 def test_what_is_shown_of_a_callback_says_since_when_until_when_and_when_it_was_heard(says: Says) -> None:
     saga = handing()
     saga.go(after_ms=MINUTE)
     beat(saga)
-    shown = saga.program.kinds["task"].open_view(saga.program.nodes["a"], work(saga))
+    shown = work(saga).view(None)
     assert shown == {
         "callback": "0.a.1",
         "since": "2023-11-14T22:13:20.000Z",
@@ -270,7 +270,7 @@ def test_what_is_shown_of_a_callback_says_since_when_until_when_and_when_it_was_
         "heard_at": "2023-11-14T22:14:20.000Z",
         "heartbeat_by": "2023-11-14T22:19:20.000Z",
     }
-    says(saga.program.kinds["task"].words(last(saga, ev.CallbackOpened)))
+    says(last(saga, ev.CallbackOpened).words)
 
 
 def test_the_graph_has_the_times_and_a_plain_task_has_none() -> None:
@@ -280,19 +280,6 @@ def test_the_graph_has_the_times_and_a_plain_task_has_none() -> None:
     assert (times.timeout_ms, times.heartbeat_ms) == (HOUR, 5 * MINUTE)
     assert program.nodes["then"].callback is None
     assert program.kinds["task"].node_view(program.nodes["then"]) == {}
-    assert program.kinds["task"].words(
-        ev.CallbackOpened(
-            node="a",
-            callback="c",
-            until=1,
-            attempt=1,
-            started_at=0,
-            ended_at=0,
-            tool="t",
-            tool_version="",
-            schema_hash="",
-        )
-    )
     assert TOOLS["mute"].sees_key is False
 
 

@@ -147,11 +147,11 @@ def test_what_is_shown_of_it() -> None:
     saga = broken()
     kind, node = saga.program.kinds["task"], saga.program.nodes["a"]
     work = at_work(saga)
-    assert kind.word(work) == "running"
-    assert kind.open_view(node, work)["alternative"] is None
+    assert work.word == "running"
+    assert work.view(None)["alternative"] is None
     assert kind.node_view(node)["replan"] == {"model": "m", "tools": ["look", "other", "roll", "third"]}
     opened = next(event for event in saga.entries[-1].events if isinstance(event, ev.ReplanBegan))
-    assert "a model" in kind.words(opened)
+    assert "a model" in opened.words
     assert (work.signal, work.due, work.orphan, work.ask, work.hears("x")) == ("", None, None, None, False)
 
 

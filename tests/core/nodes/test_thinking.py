@@ -8,10 +8,9 @@ from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.log.events import CallbackOpened
 from baton.core.log.records import Response
-from baton.core.log.work import Callback
 from baton.core.models.usage import Usage
 from baton.core.nodes.registry import KINDS
-from baton.core.nodes.task import FIRST_MS, TaskKind, in_words, next_look
+from baton.core.nodes.task import FIRST_MS, TaskKind, next_look
 from baton.core.read.metrics import Figures
 from tests.core.build import Saga, ready
 from tests.core.nodes.handing import HOUR, TOOLS, handed, last, say, work
@@ -65,8 +64,8 @@ def test_what_a_summary_before_it_has_used_is_in_the_sums_of_models_and_in_the_m
 
 
 def test_what_it_waits_for_is_named(says: Says) -> None:
-    waits = Callback(id="1.a.1", since=0, until=HOUR, response=Response(id="resp_1", model="m"))
-    says(in_words(waits))
+    opened = last(thinking(), CallbackOpened)
+    says(replace(opened, until=HOUR, response=Response(id="resp_1", model="m")).words)
 
 
 def test_a_task_is_whole_unless_a_model_puts_something_else_in_its_place() -> None:

@@ -230,6 +230,7 @@ def test_it_is_drawn_and_its_items_are_shown() -> None:
         "label": "item `a`",
         "state": "waiting",
         "signal": "a",
+        "until": None,
     }
     assert status_of(saga.state, saga.program) == "waiting"
 
@@ -251,7 +252,7 @@ def test_it_is_explained() -> None:
         "m#a": False,
         "m#b": True,
     }
-    assert any("the word of `a`" in one["text"] for one in as_json(way(story(saga), 0, 10, ROOM))["open"])
+    assert any("the signal `a`" in one["text"] for one in as_json(way(story(saga), 0, 10, ROOM))["open"])
     saga.signal("a", 1)
     saga.go()
     assert [one["became"] for one in as_json(way(story(saga), 0, 10, ROOM))["steps"]] == [

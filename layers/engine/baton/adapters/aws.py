@@ -54,10 +54,7 @@ class _Files(JSONFileLoader):
 
 
 class ServiceModels(Loader):
-    """Loader of the descriptions of the services it is made for, where botocore's own loader has them.
-
-    That one lists the folder of every service there is, twice, to find out whether one of them exists.
-    """
+    """Loader of the descriptions of these services: botocore's own lists every service's folder, twice."""
 
     def __init__(self, *services: str) -> None:
         super().__init__(file_loader=_Files())
@@ -69,10 +66,7 @@ class ServiceModels(Loader):
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """Keep the garbage collector off: a description is ten thousand objects that all stay.
-
-    With the collector on, it looks at them again and again while they become more.
-    """
+    """Keep the garbage collector off while ten thousand objects are made that all stay."""
     if not gc.isenabled():
         yield
         return
@@ -84,22 +78,12 @@ def without_garbage_collection() -> Iterator[None]:
 
 
 # Answers that say: nothing was done, come back later.
-_THROTTLED = frozenset(
-    {
-        "ConditionalRequestConflict",
-        "LimitExceededException",
-        "OverLimit",
-        "ProvisionedThroughputExceededException",
-        "RequestLimitExceeded",
-        "RequestThrottled",
-        "RequestThrottledException",
-        "SlowDown",
-        "Throttling",
-        "ThrottlingException",
-        "TooManyRequestsException",
-        "TransactionConflictException",
-    }
-)
+_THROTTLED = frozenset({
+    "ConditionalRequestConflict", "LimitExceededException", "OverLimit",
+    "ProvisionedThroughputExceededException", "RequestLimitExceeded", "RequestThrottled",
+    "RequestThrottledException", "SlowDown", "Throttling", "ThrottlingException",
+    "TooManyRequestsException", "TransactionConflictException",
+})  # fmt: skip
 # DynamoDB's, and S3's. Of two conditional puts of an object at once S3 refuses one with a conflict, and it may come
 # again: it is throttled.
 _CONDITION_FAILED = frozenset({"ConditionalCheckFailedException", "PreconditionFailed"})
@@ -183,9 +167,7 @@ _USER_AGENT = f"Baton Botocore/{botocore.__version__} Python/{platform.python_ve
 
 
 def _config(read_timeout_s: float) -> Config:
-    """Return a configuration without retries of botocore:
-    they would sleep inside a call and hide throttling from the runner.
-    """
+    """Return a configuration without botocore's retries, which would hide throttling from the runner."""
     return Config(
         retries={"total_max_attempts": 1, "mode": "standard"},
         connect_timeout=1,
@@ -286,7 +268,5 @@ class _Later:
 
 
 def later(create: Callable[[], C]) -> C:
-    """Return the client that `create` makes, created at its first use: for a client that a function seldom
-    needs.
-    """
+    """Return a client that `create` makes at its first use: for a function that seldom needs it."""
     return cast("C", _Later(create))

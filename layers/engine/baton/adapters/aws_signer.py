@@ -25,9 +25,7 @@ class Signer:
     """Signer of one caller's requests to one region. Credentials that can expire are renewed when they do."""
 
     def __init__(self, region: str = "") -> None:
-        """Sign for `region`; empty means the region of the environment or the profile.
-        Raises `Unauthenticated`.
-        """
+        """Sign for `region`, empty: that of the environment or profile. Raises `Unauthenticated`."""
         try:
             session = Session()
             # What the shell says of a session of this process is the shell's business: AWS_PROFILE and the

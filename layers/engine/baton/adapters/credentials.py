@@ -32,9 +32,7 @@ class VariableSecrets:
     """`Secrets` in environment variables."""
 
     def __init__(self, read: Callable[[str], str], name: Callable[[str], str]) -> None:
-        """Read secrets from variables. `read`: the variable for a name.
-        `name`: the name of that variable in messages.
-        """
+        """Read secrets from variables: `read` by their names, `name` for messages."""
         self.read, self.name = read, name
 
     def where(self, name: str) -> str:
@@ -72,8 +70,7 @@ class Credentials:
         if not found and not is_optional:
             where = self._secrets.where(name)
             raise StepFailure(
-                "missing_credentials",
-                f"{self._what} `{name}` has no credential; it belongs into {where}",
+                "missing_credentials", f"{self._what} `{name}` has no credential; it belongs into {where}"
             )
         if found.startswith("{") or any(not "!" <= character <= "~" for character in found):
             where = self._secrets.where(name)

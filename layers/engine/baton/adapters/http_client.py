@@ -27,9 +27,7 @@ class LazyHttpClient:
         self._opened: HttpClient | None = None
 
     async def aclose(self) -> None:
-        """Close the connections of this event loop.
-        A process that lives as long as its loop need not call it.
-        """
+        """Close this event loop's connections. A process that lives no longer than its loop need not."""
         if self._opened is not None:
             await self._opened.aclose()
 

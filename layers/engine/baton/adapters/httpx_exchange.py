@@ -34,9 +34,7 @@ class Body:
     """Collector of the bytes of one answer. `most` bounds them as received, and as decoded."""
 
     def __init__(self, encoding: str, most: int, host: str) -> None:
-        """Prepare for a body with this `content-encoding`.
-        Raises `StepFailure` for an encoding that is not decoded here.
-        """
+        """Prepare for a body. Raises `StepFailure` for an encoding that is not decoded here."""
         names = [name.strip() for name in encoding.lower().split(",")]
         coded = [name for name in names if name not in ("", "identity")]
         if len(coded) > 1 or not _FORMATS.keys() >= set(coded):
@@ -202,9 +200,7 @@ class HttpxClient:
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """Create the TLS context once for a process:
-    reading the certificates of all authorities takes its time.
-    """
+    """Create the TLS context once: reading the certificates of all authorities takes its time."""
     return httpx.create_ssl_context()
 
 

@@ -105,9 +105,7 @@ def _library() -> ModuleType:
 
 
 def _program(package: str | None) -> Path | None:
-    """Return the package's program, which a layer has beside the package;
-    None leaves the search to the package.
-    """
+    """Return the package's program, as a layer has it; None leaves the search to the package."""
     beside = Path(package or "").parents[1] / "bin" / "monty"
     return beside if beside.is_file() else None
 

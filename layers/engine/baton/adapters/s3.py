@@ -53,9 +53,7 @@ def _parsed(ref: str) -> re.Match[str]:
 
 
 def _key(tenant: str, ref: re.Match[str]) -> str:
-    """Return the key of the object.
-    It begins with the number of days after which the object expires: a lifecycle rule knows a prefix.
-    """
+    """Return the key of the object. It begins with its days, for which there is a lifecycle rule."""
     name = f"T/{tenant}/sha256/{ref[1]}"
     return f"{ref[3]}/{ref[4]}/{name}" if ref[2] else name
 
@@ -89,9 +87,7 @@ class S3Objects:
         return StoredObject(ref=f"s3://{self._bucket}/{place}", sha256=digest, size=len(data), is_new=is_new)
 
     def _writer_of(self, place: str) -> str:
-        """Return the idempotency key of the call that wrote an object; empty where it has none,
-        or is gone.
-        """
+        """Return the idempotency key of the call that wrote an object; empty without one."""
         try:
             with translated():
                 return self._client.head_object(Bucket=self._bucket, Key=place)["Metadata"].get(_BY, "")

@@ -138,9 +138,7 @@ class Tracer:
 
     @contextmanager
     def span(self, traceparent: str, kind: int, said: Attributes, of: str) -> Iterator[None]:
-        """Record a span named by its operation and its subject `of`; `said` may grow until the end.
-        Without a trace, record none.
-        """
+        """Record a span of an operation on `of`; `said` may grow. Without a trace, record none."""
         parent, started, error = parent_of(traceparent), self._clock.now(), ""
         try:
             yield
@@ -169,16 +167,12 @@ class Tracer:
 
 
 class TracedModels:
-    """`Models`: a span of the kind `client` for each request but those in the background, whose end no worker
-    sees.
-    """
+    """`Models`: a span of the kind `client` for each request that is not in the background."""
 
     def __init__(
         self, models: Models, provider_of: Callable[[str], tuple[Provider, str]], tracer: Tracer
     ) -> None:
-        """Trace the requests to models.
-        `provider_of`: the provider of a model by its name here, and the name that it has there.
-        """
+        """Trace the requests to models. `provider_of`: provider of a model, and its name there."""
         self._models, self._provider_of, self._tracer = models, provider_of, tracer
 
     def price(self, model: str) -> Price | None:

@@ -82,9 +82,7 @@ class LetterCalls(Calls):
         return await self._letter("GET", path_of(_NAME, letter), None)
 
     async def redrive(self, letter: str, *, force: bool = False) -> dict[str, Any]:
-        """Call `POST /dead-letters/{id}/redrive`; repeating
-        it changes nothing until the letter dies again.
-        """
+        """Call `POST /dead-letters/{id}/redrive`; repeated, it does nothing until the letter dies again."""
         return await self._letter("POST", path_of(_NAME, letter, "redrive"), {"force": force})
 
     async def redrive_all(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,9 +110,7 @@ class EventCalls(Calls):
     """Calls of an `Api` for events from outside."""
 
     async def send_events(self, events: Any) -> dict[str, Any]:
-        """Call `POST /events` with an event or a list of events.
-        Baton does not repeat the effects of a repeated event.
-        """
+        """Call `POST /events` with an event or a list. A repeated event has no effect."""
         kind = _MANY if isinstance(events, list) else _ONE
         text = json.dumps(events, ensure_ascii=False)
         answer = await self._transport.ask("POST", "/events", text=text, content_type=kind)
@@ -178,9 +174,7 @@ class SagaCalls(Calls):
         labels: Mapping[str, str] | None = None,
         correlation_key: str = "",
     ) -> dict[str, Any]:
-        """Call `POST /sagas`.
-        With a `correlation_key`, no idempotency key is sent: the workflow has one saga for the key.
-        """
+        """Call `POST /sagas`. A workflow has one saga for a `correlation_key`, so no other key is sent."""
         body = {"workflow": workflow, "input": given, **({"labels": dict(labels)} if labels else {})}
         if correlation_key:
             return await self._send("/sagas", {**body, "correlation_key": correlation_key}, key=key or "")
@@ -195,9 +189,7 @@ class SagaCalls(Calls):
         return await self._get_of(saga, has="status")
 
     async def show_changed(self, saga: str, etag: str) -> tuple[dict[str, Any] | None, str]:
-        """Call `GET /sagas/{id}` and return it if it differs from the version of `etag`, else None;
-        and the ETag for the next call.
-        """
+        """Call `GET /sagas/{id}`. Return it if it differs from `etag`, else None; and the next ETag."""
         answer = await self._of(saga, "GET", etag=etag)
         return answer.document and self._shaped(answer.document, "status"), answer.etag
 
@@ -222,9 +214,7 @@ class SagaCalls(Calls):
     async def events_changed(
         self, saga: str, after: int, etag: str
     ) -> tuple[list[dict[str, Any]], str, bool]:
-        """Return one page after a version: its entries, its ETag, and true if more follow. Unchanged: no
-        entries.
-        """
+        """Return the entries of one page, none if unchanged, its ETag, and true if more follow."""
         query = {"limit": str(EVENTS), "after": str(after)}
         answer = await self._of(saga, "GET", "events", query=query, etag=etag)
         page = {"entries": []} if answer.document is None else self._shaped(answer.document, "entries")
@@ -280,9 +270,7 @@ class SagaCalls(Calls):
         key: str | None = None,
         failure: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """Call `POST /sagas/{id}/signals/{name}` with a payload, or with a failure (`code`,
-        `message`) in its place.
-        """
+        """Call `POST /sagas/{id}/signals/{name}` with a payload or a failure (`code`, `message`)."""
         body = {"payload": payload} if failure is None else {"failure": dict(failure)}
         return await self._send_to(saga, "signals", name, body=body, key=key or new_key())
 
@@ -410,6 +398,4 @@ class Api(
     UserCalls,
     WorkflowCalls,
 ):
-    """Client of one API for one caller. Each call raises `Failed`, which determines the exit status of the
-    command.
-    """
+    """Client of one API for one caller. Each call raises `Failed`, which sets the exit status."""

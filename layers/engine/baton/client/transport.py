@@ -80,9 +80,7 @@ class Transport:
         key: str | None = None,
         etag: str = "",
     ) -> ApiAnswer:
-        """Send a request and return the answer, within `TOTAL_S` including retries. `etag` is the caller's
-        version.
-        """
+        """Send a request within `TOTAL_S`, retries included. `etag` is the caller's version."""
         headers = {"Idempotency-Key": key} if key else {}
         if text is not None:
             headers["Content-Type"] = content_type
@@ -135,11 +133,7 @@ class Transport:
 
 
 def glance(connection: Connection, path: str) -> Any:
-    """Return the answer of a path within `GLANCE_S`, else None. Never raises.
-
-    The request runs in a thread that does not delay the end of the command, because name resolution or the
-    search for credentials can block.
-    """
+    """Return the answer of a path within `GLANCE_S`, else None, from a thread that delays no end."""
     found: list[Any] = []
 
     def look() -> None:
@@ -269,10 +263,7 @@ _TOO_SHORT = f"The beginning of an id names a saga if it has at least {SHORTEST}
 
 
 class Calls:
-    """Calls to one API for one caller.
-
-    Each call raises `CommandFailed` with the exit status of the command.
-    """
+    """Calls to one API for one caller. Each raises `CommandFailed` with the command's exit status."""
 
     def __init__(self, connection: Connection, *, connections: int = 16) -> None:
         self._url = connection.url
@@ -307,9 +298,7 @@ class Calls:
         return await self._named(saga, ask)
 
     async def _begun_with(self, beginning: str) -> str | None:
-        """Return the id with this beginning among the latest sagas.
-        Raises `CommandFailed` for several matches.
-        """
+        """Return the one id with this beginning among the latest sagas. Raises `CommandFailed`."""
         try:
             pages = [page async for page, _ in self._pages("/sagas", "sagas", {}, RECENT, None)]
         except CommandFailed:

@@ -292,9 +292,7 @@ class Kind:
 def possible_actions(
     deeds: Sequence[Deed], at: str, name: str, view: Mapping[str, Any], visit: Visit
 ) -> list[Any]:
-    """Return the actions that this person can take on this thing now: deeds with the values of their fields,
-    and their commands.
-    """
+    """Return the actions that this person can take on this thing now, with fields and commands."""
     found = []
     for deed in deeds:
         if deed.role not in visit.call.roles or not deed.fits(view):

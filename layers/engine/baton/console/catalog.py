@@ -37,9 +37,7 @@ async def workflows(visit: Visit) -> Html:
 
 
 async def workflow(visit: Visit) -> Html:
-    """Return the page of the newest version, or another: its graph, its nodes, its document, and the number
-    of its sagas that require attention.
-    """
+    """Return the page of a version, the newest by default: its graph, nodes, document, and open work."""
     name, version = visit.path["name"], visit.path.get("version", "")
     newest = await visit.call("showWorkflow", {"name": name})
     found = newest
@@ -64,9 +62,7 @@ async def workflow(visit: Visit) -> Html:
 
 
 def _named(workflow: str, version: str, graph: dict[str, Any]) -> dict[str, Any]:
-    """Return a graph that the document names: the address of its page, and its drawing with links to that
-    page.
-    """
+    """Return a graph that the document names: its page, and its drawing with links to that page."""
     name = inner_name(workflow, graph["name"])
     page = f"/console/workflows/{part(name)}" + (f"/{part(version)}" if version else "")
     return {
@@ -126,9 +122,7 @@ def _pick(rows: list[Any], field: str, name: str, what: str) -> Any:
 
 
 async def error_budgets(visit: Visit) -> Html:
-    """Return the page of the day's ended sagas by workflow: one page of the API's sums, and the next on
-    demand.
-    """
+    """Return the page of the day's ended sagas by workflow: one page of the API, the next on demand."""
     kept, query = chosen_filters(visit, "day")
     page = await visit.call("listErrorBudgets", query=query)
     day = str(page["day"])

@@ -31,9 +31,7 @@ class Stored:
 
 @dataclass(slots=True)
 class Called:
-    """A call that the model requested. result: None until it is available. failure, repeats: in its place,
-    the call whose result it got.
-    """
+    """Call that the model requested. failure, repeats: in place of a result, which is None until then."""
 
     tool: str
     arguments: Any
@@ -46,11 +44,7 @@ class Called:
 
 @dataclass(slots=True)
 class ConversationTurn:
-    """A turn. heard: messages from outside before it.
-
-    Tokens are those of all its requests. version: of the entry with the answer, 0 before it. moved: the last
-    entry about the turn itself.
-    """
+    """A turn. heard: messages before it. version: of its answer's entry, or 0. moved: its last entry."""
 
     node: str
     round: str
@@ -71,9 +65,7 @@ class ConversationTurn:
 
 @dataclass(slots=True)
 class Talk:
-    """One run of an agent. given: its model, instructions and prompt, empty if its beginning is not among the
-    entries.
-    """
+    """One run of an agent. given: model, instructions and prompt, empty if its beginning is missing."""
 
     node: str
     round: str
@@ -88,9 +80,7 @@ class Talk:
 
 @dataclass(slots=True)
 class _Reader:
-    """Reader of events. values: stored values that were read, by digest. news: payloads of
-    signals, by key.
-    """
+    """Reader of events. values: stored values that were read. news: payloads of signals, by key."""
 
     values: Mapping[str, Any]
     news: dict[str, Any] = field(default_factory=dict)
@@ -111,9 +101,7 @@ def talks_of(
     *,
     is_part: bool = False,
 ) -> list[Talk]:
-    """Return the talks in the order in which agents began. is_part: the beginnings may be in
-    earlier entries.
-    """
+    """Return the talks in the order of their beginnings, which earlier entries may have if `is_part`."""
     found: dict[tuple[str, str], Talk] = {}
     reader = _Reader(values)
     for entry in entries:
@@ -234,9 +222,7 @@ _CUTS: Final = (4_000, 1_500, 600, 250, 100)  # characters of each text
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """Entries after `low` up to `high`, of a log of `whole` entries. is_new: the newest turn is
-    shown first.
-    """
+    """Entries above `low` up to `high`, of a log of `whole`. is_new: the newest turn is first."""
 
     low: int
     high: int
@@ -278,9 +264,7 @@ class _Window:
 
 
 async def conversations(visit: Visit) -> Answer:
-    """Return the page of the conversations of agents and models: newest first while the saga runs, else from
-    the beginning.
-    """
+    """Return the page of conversations: newest first while the saga runs, else from the beginning."""
     saga = visit.path["saga"]
     view = await visit.call("showSaga", {"saga": saga})
     window: _Window | None = _chosen(visit, view)

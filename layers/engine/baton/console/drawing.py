@@ -80,9 +80,7 @@ class _Spot:
 
 
 def lay_out(nodes: Sequence[str], edges: Sequence[Edge], loops: Mapping[str, Sequence[str]]) -> Layout:
-    """Return the layout. `nodes` are in topological order; `loops` contains the last nodes of the loops
-    around each.
-    """
+    """Return the layout. `nodes`: in topological order. `loops`: last nodes of the loops around each."""
     forward = [
         edge for edge in edges if edge.kind != "again" and edge.sender in nodes and edge.receiver in nodes
     ]
@@ -118,9 +116,7 @@ def _top(layer: int) -> int:
 def _ways(
     edges: Sequence[Edge], spots: Mapping[str, _Spot], layers: Sequence[list[_Spot]]
 ) -> list[list[_Spot]]:
-    """Return the spots of each edge. A long edge gets a spot in every layer that it passes, unless the total
-    is too large.
-    """
+    """Return the spots of each edge: one in each layer that it passes, unless that is too many."""
     ways, left = [], MOST_BENDS
     for edge in edges:
         first, last = spots[edge.sender], spots[edge.receiver]
@@ -244,7 +240,7 @@ class Became:
 
 
 def became(view: Mapping[str, Any], way: Mapping[str, Any] | None) -> dict[str, Became]:
-    """Return the current or last state of each known node."""
+    """Return the current or last state of each known node; `asking` where one of its items asks a person."""
     found: dict[str, Became] = {}
     done, failed = Counter[str](), Counter[str]()
     for step in way["steps"] if way else ():
@@ -255,6 +251,8 @@ def became(view: Mapping[str, Any], way: Mapping[str, Any] | None) -> dict[str, 
             done[step["node"]] += 1
             failed[step["node"]] += step["became"] == "failed"
     for active in view["active"]:
+        if active.get("item") and active["state"] != "asking":
+            continue  # its node says that it runs; a person is asked wherever the question is
         before = found.get(active["node"])
         found[active["node"]] = Became(
             str(active["state"]), before.version if before else 0, before.rounds if before else 1

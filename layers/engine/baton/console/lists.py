@@ -24,9 +24,7 @@ _SIDE_BY_SIDE: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Many:
-    """An action on many sagas. fits: returns true if a row of the list accepts it. unfit: reason why another
-    does not.
-    """
+    """An action on many sagas. fits: true for a row that accepts it. unfit: why another does not."""
 
     action: Action
     status: str
@@ -146,9 +144,7 @@ async def _selected(visit: Visit, sagas: Sequence[str]) -> list[Any]:
 
 
 async def _matching(many: Many, visit: Visit) -> tuple[list[Any], int, bool, str]:
-    """Return the first sagas that a filter matches, their number as far as counted, true if there are more,
-    and the next cursor.
-    """
+    """Return the first matching sagas, their number if counted, true if there are more, the cursor."""
     wanted = _wanted(many, visit)
     cursor = {"cursor": visit.query["cursor"]} if visit.query.get("cursor") else {}
     rows, after = list[Any](), None

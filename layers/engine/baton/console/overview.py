@@ -28,9 +28,7 @@ _SHELL: Final = (
 
 @dataclass(frozen=True)
 class Figure:
-    """One number. `needs`: true if it is about work for a person. `instead`: the reason why the number is
-    missing.
-    """
+    """One number. `needs`: it is about work for a person. `instead`: why it is missing."""
 
     name: str
     value: str
@@ -46,9 +44,7 @@ class Figure:
 
 
 async def overview(visit: Visit) -> Html:
-    """Return the page of questions, incidents, parked sagas, dead letters, today's costs, and the number of
-    running sagas.
-    """
+    """Return the page of questions, incidents, parked sagas, dead letters, costs, and running sagas."""
     figures = await asyncio.gather(
         _figure("Waiting for you", _questions(visit), "questions that you may answer", "/console/inbox"),
         _figure(
@@ -124,9 +120,7 @@ async def _letters(visit: Visit) -> str:
 
 
 async def _money(visit: Visit) -> str:
-    """Return the tenant's costs of models or, for a visitor without permission, the spending of the visitor's
-    own sagas.
-    """
+    """Return the tenant's costs of models, or the visitor's own spending without permission."""
     try:
         page = await visit.call("listCosts")
     except Forbidden:
@@ -178,11 +172,7 @@ async def money(visit: Visit) -> Html:
 async def _costs(
     visit: Visit, by: str, of: str, day: str
 ) -> tuple[list[dict[str, Any]], str | None, str, list[str]]:
-    """Return the sums of a few pages, most expensive first, with the next cursor, the day, and the omitted
-    sagas.
-
-    Only one page is read if the logs of its sagas are read, because a request has no time for more.
-    """
+    """Return sums by cost, next cursor, day, and omitted sagas: of one page only if it reads their logs."""
     sums: dict[str, dict[str, Any]] = {}
     query = {"by": by} | ({"day": day} if day else {}) | ({"of": of} if of == AWS else {})
     if visit.query.get("cursor"):

@@ -71,9 +71,7 @@ def render(template: str, data: Mapping[str, Any]) -> str:
 
 
 def live_part(html: str) -> str:
-    """Return the part of a page that renews itself. It stands between two comments, which no text of a user
-    can contain.
-    """
+    """Return the part of a page that renews itself, between comments that no text can contain."""
     return html.partition(_BEGIN)[2].partition(_END)[0]
 
 
@@ -209,9 +207,7 @@ _KEY = "Idempotency-Key: $(uuidgen)"
 def commands(
     api: str, path: str, baton: Sequence[str], body: Mapping[str, Any] | None = None, *, has_key: bool = False
 ) -> str:
-    """Return the commands, one per line. The token is the reader's own, and each run of a command makes a new
-    idempotency key.
-    """
+    """Return the commands, one per line. Each run makes a new idempotency key."""
     curl = ["curl", f"{api}{path}", "-H", _AUTHORIZED]
     if body is not None:
         curl[1:1] = ["-X", "POST"]

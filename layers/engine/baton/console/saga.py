@@ -28,9 +28,7 @@ ZOOMS: Final = {FIT: "As wide as the page", "50": "50 %", "100": "100 %", "150":
 
 
 async def workflow_of(visit: Visit, view: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the version of the workflow whose graph the saga runs, or None if it is not among the newest
-    hundred.
-    """
+    """Return the version whose graph the saga runs, None if it is not among the newest hundred."""
     name = str(view["workflow"]).partition("@")[0]
     try:
         newest: dict[str, Any] = await visit.call("showWorkflow", {"name": name})
@@ -151,9 +149,7 @@ async def cost(visit: Visit) -> Html:
 
 
 async def log(visit: Visit) -> Answer:
-    """Return a page of the log: a line for each event, with its data. An open page receives the entries that
-    it lacks.
-    """
+    """Return a page of the log, a line for each event. An open page receives what it lacks."""
     saga, after = visit.path["saga"], visit.query.get("after", "0")
     has = _TAG.fullmatch(visit.seen)
     last = has["last"] if has and has["after"] == after else ""
@@ -189,9 +185,7 @@ async def log(visit: Visit) -> Answer:
 def _fitting(
     entries: Sequence[Mapping[str, Any]],
 ) -> list[tuple[Mapping[str, Any], list[tuple[Any, str, str]], int]]:
-    """Return the entries that fit a page, at least one: its events, each with its sentence and its data, and
-    the number of omitted ones.
-    """
+    """Return the entries that fit a page, at least one, and the number of omitted ones."""
     said, room, found = EventWords(), _ROOM, list[tuple[Mapping[str, Any], list[tuple[Any, str, str]], int]]()
     for one in entries:
         events = list[tuple[Any, str, str]]()

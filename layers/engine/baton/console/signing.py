@@ -58,9 +58,7 @@ class Issuer:
             raise Unauthenticated(f"the console cannot read its client secret: {failure}") from failure
 
     async def address(self, *, redirect: str, state: str, nonce: str, challenge: str) -> str:
-        """Return the address at which a person signs in. Raises `Unauthenticated` if the issuer does not
-        answer.
-        """
+        """Return the address of the sign-in. Raises `Unauthenticated` if the issuer is silent."""
         asked = {
             "response_type": "code",
             "client_id": self._client,
@@ -216,8 +214,7 @@ class Signing:
                 f"the claims {', '.join(self._kept)} have more than a cookie holds; give this user fewer groups"
             )
         return _away(
-            begun["to"],
-            [_cookie(event, SESSION, sealed, SESSION_MS), _cookie(event, SIGNING_IN, "", 0)],
+            begun["to"], [_cookie(event, SESSION, sealed, SESSION_MS), _cookie(event, SIGNING_IN, "", 0)]
         )
 
     async def _out(self, event: Mapping[str, Any]) -> dict[str, Any]:
@@ -229,9 +226,7 @@ class Signing:
 
 
 def _inside(there: str) -> str:
-    """Return the address if it is a page of the console, else the first page. Browsers must not take the
-    address for another host.
-    """
+    """Return the address if it is a page of the console, else the first page: no other host."""
     is_ours = there == ROOT or there.startswith((f"{ROOT}/", f"{ROOT}?"))
     return quote(there, safe="/?&=%:.~_-") if is_ours and "\\" not in there and "//" not in there else ROOT
 

@@ -141,9 +141,7 @@ _HTML: Final = "text/html; charset=utf-8"
 
 
 class CallsFor(Protocol):
-    """Factory of the calls of one visit, for the person whom the claims name. Raises `Unauthenticated`,
-    `TooManyRequests`.
-    """
+    """Factory of the calls of one visitor. Raises `Unauthenticated`, `TooManyRequests`."""
 
     async def __call__(self, claims: Mapping[str, Any], event: Mapping[str, Any]) -> Calls: ...
 

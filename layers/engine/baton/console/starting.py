@@ -31,10 +31,7 @@ class _Sent:
 
 
 async def form(visit: Visit) -> Html:
-    """Return the empty form with the defaults of the schema, or with `example` a valid value.
-
-    Its commands start a saga with a valid value, because the content of an empty form is invalid.
-    """
+    """Return the empty form, or with `example` a valid value, which the commands have in any case."""
     if graph_name(visit.path["name"]):
         return _of_graph(visit.path["name"])
     workflow = await _workflow(visit)
@@ -91,9 +88,7 @@ def _of_graph(name: str) -> Html:
 
 
 async def _workflow(visit: Visit) -> Any:
-    """Return the newest version, or the one of the path. Raises `Forbidden` before a person fills in the form
-    in vain.
-    """
+    """Return a version, or the newest. Raises `Forbidden` before a person fills in the form."""
     if "run" not in visit.call.roles:
         have = ", ".join(f"`{role}`" for role in sorted(visit.call.roles)) or "none"
         raise Forbidden(f"to start a saga needs the role `run`; your sign-in has {have}")
@@ -123,9 +118,7 @@ def _checked(schema: Any, body: Mapping[str, Any]) -> Sequence[Problem]:
 
 
 def _started(workflow: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the workflows and graphs of its document that the nodes start, which may call tools
-    of their own.
-    """
+    """Yield the workflows and graphs that the nodes start, which may call tools of their own."""
     for node in workflow["nodes"]:
         if name := node.get("workflow"):
             yield name.partition("@")[0]
@@ -150,9 +143,7 @@ def _page(
     is_checked: bool = False,
     is_empty: bool = False,
 ) -> Html:
-    """Return the page. sent: input of the commands; None: there are none. is_empty: the input is
-    an example.
-    """
+    """Return the page. sent: input of the commands; None: there are none. is_empty: an example."""
     schema = workflow["input"]
     fields = fields_of(schema, form, problems, root=_ROOT, label="Input", required=schema is not None)
     beside = {name: [one.message for one in problems if _place(one) == f"/{name}"] for name in _OTHERS}

@@ -21,9 +21,7 @@ SESSION, SIGNING_IN = "session", "signing-in"
 
 
 class Seal:
-    """Signature of values with a secret. Each purpose has its own key, so a value for one purpose is invalid
-    for others.
-    """
+    """Signature of values with a secret. Each purpose has its own key and accepts no other's values."""
 
     def __init__(self, secret: str) -> None:
         self._secret = secret.encode()
@@ -230,9 +228,7 @@ def is_secure(event: Mapping[str, Any]) -> bool:
 
 
 def cookie_name(event: Mapping[str, Any], purpose: str) -> str:
-    """Return the name of a cookie, with a prefix that makes the browser accept it from this very host over
-    TLS only.
-    """
+    """Return the name of a cookie that the browser accepts from this host over TLS only."""
     return f"__Host-baton-{purpose}" if is_secure(event) else f"baton-{purpose}"
 
 

@@ -93,9 +93,7 @@ CASES = (
 
 @dataclass(frozen=True, slots=True)
 class CaseOutcome:
-    """Result of a case. `attempts`: those of steps that failed at least once; `trace`: the W3C id of the
-    saga's trace.
-    """
+    """Result of a case. `attempts`: of steps that failed at least once. `trace`: W3C id."""
 
     case: Case
     saga: str

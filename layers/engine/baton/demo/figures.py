@@ -1,7 +1,4 @@
-"""Computation of the figures of the final table from the evidence.
-
-promises.py checks the figures; report.py shows them.
-"""
+"""Computation of the figures from the evidence. promises.py checks them; report.py shows them."""
 
 from __future__ import annotations
 
@@ -34,9 +31,7 @@ WRITES_PER_EFFECT = 2
 
 @dataclass(frozen=True, slots=True)
 class WorkFigures:
-    """Counts of work. `log_units`: write units of entries and snapshots, by their size; `effect_units`: of
-    effects.
-    """
+    """Counts of work. `log_units`: write units of entries and snapshots; `effect_units`: of effects."""
 
     steps: int
     log_units: int
@@ -85,10 +80,7 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Survival:
-    """One kill, and the sagas that the dead invocation held, each with its revival time in ms.
-
-    The revival time runs from the end of the dead invocation's lease to the entry that revived the saga.
-    """
+    """One kill, and its sagas with the ms from the end of the lease to the entry that revived each."""
 
     kill: Kill
     revived: dict[str, int]
@@ -96,9 +88,7 @@ class Survival:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """A question that a person approved. `runs`: number of workers that took the saga before the approval;
-    `version`: the entry that closed it.
-    """
+    """An approved question. `runs`: workers that took the saga before; `version`: the closing entry."""
 
     saga: str
     title: str
@@ -110,10 +100,7 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Planning:
-    """Work of agents, by the logs: recorded turns, requested calls, those of them that failed or repeated an
-    earlier one, and tokens and dollars of all answers. `requests` and `answers` are from the provider's own
-    book.
-    """
+    """Work of agents: turns, calls and costs by the logs; `requests` and `answers` by the provider's book."""
 
     turns: int
     calls: int
@@ -127,9 +114,7 @@ class Planning:
 
 @dataclass(frozen=True, slots=True)
 class ChangedPlans:
-    """The evening that began with words: plans that the guest `confirmed`, and arrangements `given_back`
-    because of the changed wish.
-    """
+    """The evening of words: plans `confirmed`, and arrangements `given_back` for the changed wish."""
 
     confirmed: int
     given_back: int
@@ -137,9 +122,7 @@ class ChangedPlans:
 
 @dataclass(frozen=True, slots=True)
 class UndoFigures:
-    """Rollbacks of failed sagas: their `steps`, by the logs, and the `effects` and `deposits` undone, by the
-    services' own books.
-    """
+    """Rollbacks: their `steps`, by the logs; `effects` and `deposits` undone, by the services' books."""
 
     sagas: int
     steps: int
@@ -288,9 +271,7 @@ def _ends_with_a_question(leg: Sequence[Json]) -> bool:
 
 
 def approvals_of(saga: str, log: Sequence[Json]) -> Iterator[Approval]:
-    """Yield the approved questions of a saga. Each take raises the epoch, which shows the workers that ran
-    meanwhile.
-    """
+    """Yield the approved questions of a saga. Epochs show the workers that ran meanwhile."""
     placed = [(entry, event) for entry in log for event in entry["events"]]
     asked = {e["ask"]["id"]: (entry, e["ask"]) for entry, e in placed if e["kind"] == OPENED}
     said = {event["key"]: event for _, event in placed if event["kind"] == "signal_received"}
@@ -370,11 +351,7 @@ def survivals_of(course: Course, logs: Mapping[str, Sequence[Json]]) -> list[Sur
 
 
 def looked_up_of(book: Json) -> tuple[int, int]:
-    """Return the number of payments that a worker verified before paying (again), and the number of those
-    that had been made.
-
-    Both requests of a step have its idempotency key, although this service does not use it.
-    """
+    """Return the number of payments verified before paying (again), and of those found made."""
     of = {request["n"]: request["key"] for request in book["requests"]}
     paid = {of[effect["request"]] for effect in book["effects"] if effect["kind"] == PAYMENT}
     looked = {request["key"] for request in book["requests"] if request["operation"] == LOOKED_UP}

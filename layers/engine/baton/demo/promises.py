@@ -121,9 +121,7 @@ def _doubts_looked_up(evidence: Evidence, figures: Figures) -> Iterator[str]:
 
 
 def _was_called_off(evidence: Evidence, saga: str) -> bool:
-    """Return true if the saga was cancelled, or is a child of the guest's evening that the changed wish
-    cancelled.
-    """
+    """Return true if the saga was cancelled, itself or with the guest's evening."""
     ended = [event for event in events_of(evidence.logs.get(saga, ())) if event["kind"] == "saga_ended"]
     return any(event["status"] == "cancelled" for event in ended)
 
@@ -136,9 +134,7 @@ def _failures_retried(evidence: Evidence, figures: Figures) -> Iterator[str]:
 
 
 def _asked_first(evidence: Evidence, figures: Figures) -> Iterator[str]:
-    """Check that the large party's saga asked one question, was approved, and did nothing before, by its log
-    and by the books.
-    """
+    """Check that the large party's saga did nothing before its one question was approved."""
     asking = evidence.course.asking
     if (figures.questions, len(figures.approvals)) != (1, 1):
         opened = f"{counted(figures.questions, 'question')} {_were(figures.questions)} opened"
@@ -168,9 +164,7 @@ def _planned(evidence: Evidence, figures: Figures) -> Iterator[str]:
 
 
 def _changed(evidence: Evidence, figures: Figures) -> Iterator[str]:
-    """Check that the guest's evening asked before it acted, heard the changed wish, and in the end has the
-    wish fulfilled once.
-    """
+    """Check that the guest's evening asked first, and fulfilled the changed wish once."""
     course = evidence.course
     for saga in evidence.sagas:
         if saga["id"] == course.planning:
@@ -193,9 +187,7 @@ def _changed(evidence: Evidence, figures: Figures) -> Iterator[str]:
 
 
 def _undone(evidence: Evidence, figures: Figures) -> Iterator[str]:
-    """Check that the rolled-back evening had paid for a table, and has nothing left, by its own report and by
-    the books.
-    """
+    """Check that the rolled-back evening had paid, and has nothing left, by its report and the books."""
     falling = evidence.course.falling
     if not falling:
         yield "no evening fell through"
@@ -216,9 +208,7 @@ def _undone(evidence: Evidence, figures: Figures) -> Iterator[str]:
 
 
 def _paid_once(evidence: Evidence, figures: Figures) -> Iterator[str]:
-    """Check that a logged answer was not requested again, and that only requests of killed workers were
-    repeated.
-    """
+    """Check that a logged answer was not requested again: only a killed worker repeats."""
     requests = [request for book in evidence.models for request in book["requests"]]
     for saga, log in evidence.logs.items():
         again = 0

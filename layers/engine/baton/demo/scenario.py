@@ -18,11 +18,7 @@ from baton.words.text import span
 
 
 class Approver:
-    """A person who approves the first question `thinks_s` seconds after seeing it, so that its saga visibly
-    waits.
-
-    `api` is signed in as another person than the one who started the sagas.
-    """
+    """A person other than the starter, who approves the first question `thinks_s` seconds after seeing it."""
 
     def __init__(self, api: Api, say: Callable[[str], None], course: Course, thinks_s: float) -> None:
         self._api = api
@@ -228,25 +224,19 @@ class Scenario:
             self._latest[saga] = seen
 
     async def _kill_all(self) -> None:
-        """Kill workers in parallel to the polling of sagas: an answer is late by seconds, and polling all
-        sagas may take longer.
-        """
+        """Kill workers beside the polling of sagas, whose answers may be late by seconds."""
         while self._to_kill:
             await self._kill_one()
             await asyncio.sleep(self._plan.tick_s)
 
     async def _change_wish(self) -> None:
-        """Send the guest's changed wish in time: after the table is held and before the end of the evening's
-        booking.
-        """
+        """Send the guest's changed wish between the held table and the end of the booking."""
         while not self.course.changed_ms:
             await self._guest.change(self._latest[self.course.planning])
             await asyncio.sleep(self._plan.tick_s * ASK_TICKS)
 
     async def _kill_one(self) -> None:
-        """Send SIGKILL to a worker at the worst moment: after the effect of a service, before the worker
-        knows of it.
-        """
+        """Kill a worker at the worst moment: after a service's effect, before the worker knows of it."""
         if not self._busy():
             return
         for effect in await self._books.unanswered():
@@ -298,9 +288,7 @@ class Scenario:
                 return
 
     async def _cancelled(self, saga: str) -> bool:
-        """Cancel a saga when enough of its steps are completed. Return true if that was so before
-        it ended.
-        """
+        """Cancel a saga once enough steps are completed. Return true if that was before its end."""
         while (seen := await self._api.show(saga))["status"] not in FINISHED:
             if seen["status"] == "running" and int(seen.get("steps") or 0) >= self._plan.cancel_after_steps:
                 try:

@@ -151,9 +151,7 @@ class _Descriptions(Loader):
 
 @functools.cache
 def _session() -> Session:
-    """Return the session shared by all runs of a program. It caches service descriptions, which are slow to
-    read.
-    """
+    """Return the session shared by all runs of a program, with the service descriptions it has read."""
     session = Session()
     session.register_component("data_loader", _Descriptions())
     session.set_credentials(CREDENTIALS["AWS_ACCESS_KEY_ID"], CREDENTIALS["AWS_SECRET_ACCESS_KEY"])
@@ -210,9 +208,7 @@ class Aws:
 
 @contextlib.contextmanager
 def keeping(folder: Path) -> Iterator[None]:
-    """Hold the data folder. Raises `LocalRunError` if it cannot be created, or if another run holds it. A
-    dead run holds nothing.
-    """
+    """Hold the data folder. Raises `LocalRunError` if it cannot be made or a live run holds it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / "lock").open("a")

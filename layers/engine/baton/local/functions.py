@@ -58,9 +58,7 @@ def variables_of(shell: Mapping[str, str]) -> dict[str, str]:
 
 
 def meant_for(declared: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """Return those of the variables for all functions that one function needs: a credential only if its
-    environment declares the variable.
-    """
+    """Return the variables that one function needs: a credential only if its environment names it."""
     others = tuple(begins for variable, begins in _KEYS.items() if variable not in declared)
     return {name: value for name, value in given.items() if not name.startswith(others)}
 
@@ -75,9 +73,7 @@ BUILD = "BATON_BUILD"
 
 
 def build_of(layers: Iterable[Path]) -> str:
-    """Return the time of the last change to a file of the layers. It identifies their code, as versions do on
-    AWS.
-    """
+    """Return the time of the last change to a layer's file, which identifies their code."""
     return str(max((_changed(layer) for layer in layers), default=0) // 1_000_000)
 
 
@@ -93,9 +89,7 @@ def _changed(folder: Path) -> int:
 
 
 def aws_environment(endpoint: str, lambda_endpoint: str, key: str) -> dict[str, str]:
-    """Return the variables with which any boto3 client uses this local run. key: its access key id, which
-    invocations require.
-    """
+    """Return the variables with which any boto3 client uses this run. key: its access key id."""
     return {
         **CREDENTIALS,
         "AWS_ACCESS_KEY_ID": key,
@@ -136,9 +130,7 @@ _CREDENTIAL = re.compile(r"AWS4-HMAC-SHA256 Credential=([A-Za-z0-9]{1,128})/")
 
 
 def local_key(folder: Path) -> str:
-    """Return the access key id of the runs that share a folder. It is created once, in a file that only its
-    owner can read.
-    """
+    """Return the access key id of the runs that share a folder, from a file that its owner can read."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / FILE
     try:
@@ -337,23 +329,17 @@ class Lambdas:
         }
 
     async def warm(self) -> None:
-        """Start one process of every function. Raises `LocalRunError` for the first that cannot
-        be imported.
-        """
+        """Start one process of every function. Raises `LocalRunError` for one that cannot be imported."""
         await asyncio.gather(*(pool.warm() for pool in self.pools.values()))
 
     async def replace(self) -> None:
-        """Start new processes with the present code; working ones end after their invocation. Raises as
-        `warm` does.
-        """
+        """Start processes with the present code; busy ones end afterwards. Raises as `warm` does."""
         for pool in self.pools.values():
             pool.retire()
         await self.warm()
 
     def find(self, reference: str) -> Pool:
-        """Return a function by logical id, name, or ARN with or without a qualifier. Raises
-        `LocalRunError`.
-        """
+        """Return a function by logical id, name or ARN, qualified or not. Raises `LocalRunError`."""
         for logical_id, pool in self.pools.items():
             function = pool.function
             if reference in (logical_id, function.name) or f"{reference}:".startswith(f"{function.arn}:"):
@@ -368,9 +354,7 @@ class Lambdas:
         return await self.find(reference).invoke(json.dumps(event).encode(), trigger)
 
     def submit(self, reference: str, event: bytes) -> str:
-        """Invoke a function asynchronously (`Event`), with the retries of the template, and return the
-        request id.
-        """
+        """Invoke a function asynchronously, with the template's retries. Return the request id."""
         pool, request_id = self.find(reference), str(uuid.uuid4())
         self._events.start(self._run_event(pool, event, request_id))
         return request_id

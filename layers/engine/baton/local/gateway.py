@@ -204,9 +204,7 @@ _ASK_AGAIN_S = 10.0
 
 
 class Refused(Exception):
-    """Refusal of a request. `status` is 401 for a missing or invalid token, 403 for a token without the
-    scope.
-    """
+    """Refusal of a request: 401 for a missing or invalid token, 403 for one without the scope."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)

@@ -203,9 +203,7 @@ class Children:
         self.kill(process.pid)
 
     def kill(self, pid: int) -> None:
-        """Send SIGKILL to a child and everything it started (it leads their group). A missing process is
-        ignored.
-        """
+        """Send SIGKILL to a child and all it started (it leads their group), if it is there."""
         # macOS answers EPERM, not ESRCH, for a group of which only a zombie is left.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGKILL)
@@ -240,9 +238,7 @@ def peak_memory_mb(pid: int) -> int:
 
 
 def bind(port: int, what: str) -> socket.socket:
-    """Return a listening loopback socket. Port 0 selects a free one. Raises `LocalRunError` if the port is
-    taken.
-    """
+    """Return a listening loopback socket; port 0: a free one. Raises `LocalRunError` if it is taken."""
     # asyncio switches Nagle's algorithm off only for what it is told is TCP; with it each answer takes 40 ms more.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -352,9 +348,7 @@ def _is_here(address: str, port: int = 0) -> bool:
 
 
 def guard_application(application: Application, port: int, *, programs_only: bool) -> Application:
-    """Return the ASGI application behind the check of callers. Cross-origin headers of the application are
-    removed.
-    """
+    """Return the application behind the check of callers, without cross-origin headers of its own."""
 
     async def guard(scope: Scope, receive: Any, send: Any) -> None:
         why = ""

@@ -30,9 +30,7 @@ _QUEUE_SKIPPED = {"QueueName", "Tags", "RedrivePolicy"}
 
 
 def provision(template: Template, resolver: Resolver, aws: Aws) -> None:
-    """Create the resources in one blocking pass. Raises `TemplateProblem` with the logical id of the failed
-    resource.
-    """
+    """Create the resources in one pass. Raises `TemplateProblem` with the failed one's logical id."""
     makers: dict[str, Callable[[str, Resolver, Aws], None]] = {
         "AWS::DynamoDB::Table": _table,
         "AWS::SQS::Queue": _queue,

@@ -1,8 +1,4 @@
-"""The local run as one object: it starts everything the template declares, and stops it again.
-
-This module contains only the order of starting and stopping, and the operations for callers. Each part has a
-file of its own.
-"""
+"""The local run as one object: it starts all that the template declares, in order, and stops it."""
 
 from __future__ import annotations
 
@@ -151,9 +147,7 @@ class LocalRun:
         await self._lambdas.replace()
 
     async def invoke(self, function: str, payload: Any) -> Any:
-        """Invoke a function directly and return the parsed answer. Raises `FunctionError` if the function
-        fails.
-        """
+        """Invoke a function and return the parsed answer. Raises `FunctionError` if it fails."""
         result = await self._lambdas.invoke(function, payload, "invoke")
         if not result.ok:
             raise FunctionError(function, result.document())
@@ -265,9 +259,7 @@ class LocalRun:
         await server.start()
 
     def _sources(self, declared: Stack, aws: Aws) -> list[Callable[[], Coroutine[Any, Any, None]]]:
-        """Return the pollers of all event sources. All are created before polling starts, so that a fault in
-        one starts none.
-        """
+        """Return the pollers of all event sources, none of which starts if one is faulty."""
         works: list[Callable[[], Any]] = []
         starters = {m.arn: machine_starter(m, self._lambdas) for m in declared.machines}
         for schedule in declared.schedules:

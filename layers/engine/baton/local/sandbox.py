@@ -28,9 +28,7 @@ class NextInvocation:
 
 
 class Runtime(Protocol):
-    """The process behind one listener. The last three methods return False for a request of
-    another process.
-    """
+    """Process behind one listener. The last three methods return False for another's request."""
 
     async def next(self) -> NextInvocation: ...
 
@@ -42,9 +40,7 @@ class Runtime(Protocol):
 
 
 async def listen(runtime: Runtime) -> tuple[asyncio.Server, str]:
-    """Return the listener, and its address for AWS_LAMBDA_RUNTIME_API. asyncio disables Nagle's algorithm
-    itself.
-    """
+    """Return the listener, and its address for AWS_LAMBDA_RUNTIME_API. Nagle's algorithm is off."""
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -120,9 +116,7 @@ class InvocationResult:
         return self.outcome == "ok"
 
     def document(self) -> Any:
-        """Return the parsed payload, or None for an answer
-        that is not JSON (awslambdaric lets bytes pass).
-        """
+        """Return the parsed payload, or None if it is not JSON: awslambdaric lets bytes pass."""
         try:
             return json.loads(self.payload)
         except ValueError:

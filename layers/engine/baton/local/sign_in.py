@@ -54,9 +54,7 @@ class _Code:
 
 
 class SignIn:
-    """Pages of the sign-in. token: signs a token for a user of a tenant with roles, groups, and further
-    claims.
-    """
+    """Pages of the sign-in. token: signs a token for a user with roles, groups, further claims."""
 
     def __init__(self, token: Callable[..., str], client: str, user: str, tenant: str) -> None:
         self.secret = secrets.token_urlsafe(32)

@@ -443,9 +443,7 @@ class Authorizer:
 
 @dataclass(frozen=True)
 class Route:
-    """A route. `method` may be ANY; `path` is a pattern with {name} and {name+}; the default route has
-    neither.
-    """
+    """Route with a `method` or ANY, and a `path` with {name} and {name+}. The default has neither."""
 
     key: str
     function: str
@@ -464,9 +462,7 @@ class Route:
 
 @dataclass(frozen=True)
 class HttpApi:
-    """The HTTP API. `rate` (per second) and `burst` are those of the stage, 0 for none; `throttles` are those
-    of single routes.
-    """
+    """The HTTP API. `rate` (per second) and `burst`: 0 for none. `throttles`: by route."""
 
     logical_id: str
     routes: tuple[Route, ...]
@@ -476,9 +472,7 @@ class HttpApi:
 
 
 def read_http_api(stack: Stack, resolver: Resolver) -> HttpApi | None:
-    """Return the template's HTTP API, or None. Raises `TemplateProblem`; several are not
-    supported locally.
-    """
+    """Return the template's HTTP API, or None. Raises `TemplateProblem`, also for several."""
     apis = stack.present("AWS::ApiGatewayV2::Api")
     if len(apis) > 1:
         raise TemplateProblem(apis[1], f"one HTTP API can be run locally, and {apis[0]} is one already")

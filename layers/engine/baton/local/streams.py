@@ -70,9 +70,7 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
 
 
 class BatchRunner:
-    """Runner of batches. It calls `set_aside(shard, records, condition, request_id, attempts)` for every
-    abandoned batch.
-    """
+    """Runner of batches, which calls `set_aside(…)` for every abandoned batch."""
 
     def __init__(
         self,
@@ -126,9 +124,7 @@ class BatchRunner:
             await self._sleep(min(_FIRST_PAUSE_S * 2 ** (attempts - 1), _LONGEST_PAUSE_S))
 
     def _progress(self, result: InvocationResult, batch: Sequence[Record]) -> tuple[int, bool]:
-        """Return the number of completed records from the front, and true if the answer is about the whole
-        batch.
-        """
+        """Return the number of completed records, and true if the answer is about the whole batch."""
         if not result.ok:
             return 0, True
         numbers = [sequence_of(record) for record in batch]
@@ -166,9 +162,7 @@ class StreamPoller:
         self._tasks = Tasks(source.logical_id)
 
     async def run(self) -> None:
-        """Run until cancelled. A shard waits for its parent, so that the order per item holds
-        across splits.
-        """
+        """Run until cancelled. A shard waits for its parent: the order per item holds across splits."""
         start = self._source.start
         try:
             while True:
@@ -253,9 +247,7 @@ class StreamPoller:
         return records, here
 
     async def _deliver(self, shard_id: str, records: Sequence[Record]) -> None:
-        """Deliver in order within a lane. The lanes of ParallelizationFactor keep items of one
-        key together.
-        """
+        """Deliver in order within a lane. ParallelizationFactor keeps items of one key together."""
         lanes: dict[int, list[Record]] = {}
         for record in records:
             if self._source.filters.match(record):

@@ -69,9 +69,7 @@ class Template:
 
 
 def load(path: Path, parameters: Mapping[str, Any]) -> Template:
-    """Read and expand the template. Raises `LocalRunError` for a file that is missing, malformed or not valid
-    SAM.
-    """
+    """Read and expand the template. Raises `LocalRunError` if it is missing or not valid SAM."""
     return Template(path, _expand(path, _read(path), parameters))
 
 
@@ -88,9 +86,7 @@ def parse(text: str) -> Any:
 
 @cache
 def _loader() -> Any:
-    """Return libyaml's loader if PyYAML has it: reading the template in pure Python takes most of
-    the start.
-    """
+    """Return libyaml's loader if PyYAML has it: pure Python takes most of the start."""
     from samtranslator.yaml_helper import (  # type: ignore[import-untyped]  # has no stubs
         intrinsics_multi_constructor,
     )
@@ -167,11 +163,7 @@ _ARNS = {
     "AWS::Scheduler::Schedule": "arn:aws:scheduler:{region}:{account}:schedule/default/{name}",
     "AWS::StepFunctions::StateMachine": "arn:aws:states:{region}:{account}:stateMachine:{name}",
 }
-_REFERENCE_IS_ARN = {
-    "AWS::Lambda::LayerVersion",
-    "AWS::SNS::Topic",
-    "AWS::StepFunctions::StateMachine",
-}
+_REFERENCE_IS_ARN = {"AWS::Lambda::LayerVersion", "AWS::SNS::Topic", "AWS::StepFunctions::StateMachine"}
 
 
 def naming_properties(kind: str) -> tuple[str, ...]:

@@ -51,9 +51,7 @@ class TaskFailed(Exception):
 
 
 class Interpreter:
-    """A state machine. `functions` are those its tasks invoke. Raises `AslProblem` for unsupported
-    definitions.
-    """
+    """A state machine. `functions`: those its tasks invoke. Raises `AslProblem` if unsupported."""
 
     def __init__(
         self,
@@ -158,9 +156,7 @@ def _matches(names: Sequence[str], error: str) -> bool:
 
 
 def _given(template: Mapping[str, Any] | None, data: Any, item: Any) -> Any:
-    """Return the input made by Parameters or an ItemSelector from the state's input. Without either, return
-    the item.
-    """
+    """Return the input that Parameters or an ItemSelector make of the state's, else the item."""
     if template is None:
         return item
     return {
@@ -187,9 +183,7 @@ def _value(source: str, data: Any, item: Any) -> Any:
 
 
 def _checked_machine(machine: Any, where: str) -> Iterator[str]:
-    """Yield the functions that the tasks invoke. Raises `AslProblem`; `where` is the path to the machine
-    inside a Map.
-    """
+    """Yield the functions that tasks invoke. Raises `AslProblem`; `where`: the path inside a Map."""
     if not isinstance(machine, dict) or not isinstance(machine.get("States"), dict):
         raise AslProblem(f"{where or 'the definition'}: has no States")
     _known(machine, _MACHINE, where or "the definition")
@@ -260,9 +254,7 @@ Start = Callable[[Any], Coroutine[Any, Any, None]]
 
 
 def task_invoker(lambdas: Lambdas, trigger: Trigger = "schedule") -> Callable[[str, Any], Awaitable[Any]]:
-    """Return the invoker of Task states. It returns the result, or raises `TaskFailed` with the name of Step
-    Functions.
-    """
+    """Return the invoker of Task states. It raises `TaskFailed` with the name of Step Functions."""
 
     async def invoke(reference: str, event: Any) -> Any:
         try:
@@ -279,9 +271,7 @@ def task_invoker(lambdas: Lambdas, trigger: Trigger = "schedule") -> Callable[[s
 
 
 def machine_starter(machine: StateMachine, lambdas: Lambdas) -> Start:
-    """Return a starter that runs one execution to its end. A failure is logged, because no caller waits for
-    the result.
-    """
+    """Return a starter that runs one execution to its end, and logs its failure."""
     try:
         interpreter = Interpreter(machine.definition, task_invoker(lambdas), express=machine.express)
     except AslProblem as error:
@@ -305,9 +295,7 @@ def machine_starter(machine: StateMachine, lambdas: Lambdas) -> Start:
 
 
 def starter_of(schedule: Schedule, machines: Mapping[str, Start], lambdas: Lambdas) -> Start:
-    """Return the starter of the schedule's target. Raises `TemplateProblem` for a target not supported
-    locally.
-    """
+    """Return the starter of the schedule's target. Raises `TemplateProblem` if unsupported here."""
     if schedule.target_arn in machines:
         return machines[schedule.target_arn]
     try:
@@ -417,9 +405,7 @@ class EventBus:
 
 
 def refusal_of(event: Mapping[str, Any]) -> str:
-    """Return the error code with which EventBridge refuses an entry that the embedded AWS accepts, empty for
-    none.
-    """
+    """Return EventBridge's error code for an entry that the embedded AWS accepts, empty for none."""
     if not event["source"] or not event["detail-type"]:
         return "InvalidArgument: Source and DetailType are required"
     if not isinstance(event["detail"], dict):

@@ -16,9 +16,7 @@ from baton.core.money import NO_RULE, UserRule
 
 
 class Account(msgspec.Struct, frozen=True):
-    """Account of one user for one day; `day` counts UTC days since 1970.
-    An empty `user` means the whole tenant.
-    """
+    """Account of one user for a day; `day`: UTC days since 1970. An empty `user`: the whole tenant."""
 
     tenant: str
     user: str
@@ -53,9 +51,7 @@ class Reservation(msgspec.Struct, frozen=True):
 
     @property
     def is_mark(self) -> bool:
-        """True if the reservation is a mark: its holder leaves it,
-        so that no reservation that arrives later takes anything.
-        """
+        """True if it is a mark: its holder leaves it, so that no late reservation takes anything."""
         return self.number < 0
 
 
@@ -118,9 +114,7 @@ def _is_open(one: Reservation | None) -> bool:
 
 
 class BudgetAnswer(msgspec.Struct, frozen=True):
-    """Outcome of a request.
-    `is_done`: it made its change; `sums` and `there`: the account and the holder's reservation now.
-    """
+    """Outcome of a request. `is_done`: it made its change; `sums`, `there`: account, reservation now."""
 
     is_done: bool
     sums: Sums
@@ -128,9 +122,7 @@ class BudgetAnswer(msgspec.Struct, frozen=True):
 
 
 class Drawn(msgspec.Struct, frozen=True):
-    """Outcome of moving money between a tenant's day and a user's.
-    `is_done`: it was moved; `user` and `tenant`: both accounts now.
-    """
+    """Outcome of moving money. `is_done`: it was moved; `user` and `tenant`: both accounts now."""
 
     is_done: bool
     user: Sums
@@ -169,9 +161,7 @@ class Budgets(Protocol):
         ...
 
     def read(self, account: Account) -> Sums:
-        """Return the sums and the rule about the user, eventually consistent; zeros for an account without
-        spending.
-        """
+        """Return the sums and the user's rule, eventually consistent; zeros without spending."""
         ...
 
     def write_rule(self, tenant: str, user: str, rule: UserRule) -> UserRule | None:
@@ -187,13 +177,9 @@ class Budgets(Protocol):
         ...
 
     def tell_rule(self, account: Account, rule: UserRule) -> None:
-        """Copy the rule to the account of a day, unless that has a later one.
-        Each change with a limit heeds it from then on.
-        """
+        """Copy the rule to a day's account, unless it has a later one. Changes with a limit heed it."""
         ...
 
     def ruled(self, tenant: str, after: str = "", limit: int = 100) -> Sequence[str]:
-        """Return the users with a rule, or with a rule being written, in the order of their names, eventually
-        consistent.
-        """
+        """Return the users with a rule, even one being written, by name, eventually consistent."""
         ...

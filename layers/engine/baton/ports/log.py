@@ -259,9 +259,7 @@ class Log(Protocol):
         ...
 
     def defer(self, seen: Head, due_at: int, lane: str) -> bool:
-        """Postpone the due time of a head, into a lane, unless the head changed since `seen`.
-        Nothing else changes.
-        """
+        """Postpone the due time of a head, into a lane, unless the head changed since `seen`."""
         ...
 
     def postpone(self, ref: SagaRef, now: int, until: int) -> bool:
@@ -287,9 +285,7 @@ class Log(Protocol):
         ...
 
     def read_tail(self, ref: SagaRef, branch: int, after: int, limit: int | None = None) -> Sequence[Record]:
-        """Return the entries of a branch with versions above `after`, in order, strongly consistent.
-        Return at most `limit` of them if it is set.
-        """
+        """Return a branch's entries above `after`, at most `limit`, in order, strongly consistent."""
         ...
 
     def put_snapshot(self, ref: SagaRef, record: Record) -> None:
@@ -312,9 +308,7 @@ class Log(Protocol):
         ...
 
     def at_work(self, tenant: str, shard: int, most: int) -> int:
-        """Count a tenant's sagas in a shard that neither wait nor have ended, up to `most`.
-        Eventually consistent.
-        """
+        """Count a tenant's sagas in a shard that are at work, up to `most`, eventually consistent."""
         ...
 
     def listed(
@@ -403,9 +397,7 @@ class Blobs(Protocol):
     """
 
     def put(self, tenant: str, data: bytes, period: str = "") -> str:
-        """Store the bytes and return their reference.
-        Storing the same bytes again in a period only renews their age.
-        """
+        """Store the bytes and return their reference. The same bytes again only renew their age."""
         ...
 
     def get(self, tenant: str, ref: str) -> bytes:
@@ -414,9 +406,7 @@ class Blobs(Protocol):
 
 
 class LiveTexts(msgspec.Struct, frozen=True):
-    """Texts of models under way.
-    The worker of this `epoch` of the lease wrote `data` `at` that time; viewers watch `until`.
-    """
+    """Texts of models under way: `data`, written `at` a time in `epoch`; viewers watch `until`."""
 
     until: int
     epoch: int = 0
@@ -428,9 +418,7 @@ class Live(Protocol):
     """Items of viewers and of the texts that they watch."""
 
     def watch(self, ref: SagaRef, now: int, until: int, unless: int) -> bool:
-        """Record that a viewer watches until then.
-        Return false, and write nothing, if one has done so until `unless` or later.
-        """
+        """Record a viewer until then. Return false, writing nothing, if one is known until `unless`."""
         ...
 
     def leave_word(self, head: Head, now: int, until: int) -> bool:
@@ -443,9 +431,7 @@ class Live(Protocol):
         ...
 
     def put_texts(self, ref: SagaRef, epoch: int, now: int, data: bytes) -> bool:
-        """Replace the texts.
-        Return false, and write nothing, if no viewer watches now or a later write was first.
-        """
+        """Replace the texts. Return false, writing nothing, without a viewer or after a later write."""
         ...
 
     def read(self, ref: SagaRef) -> LiveTexts | None:

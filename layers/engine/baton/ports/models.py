@@ -19,9 +19,7 @@ STOP, CALLS, LENGTH = "stop", "calls", "length"
 
 
 class ModelCall(msgspec.Struct, frozen=True, kw_only=True):
-    """Call of a tool that a model asks for.
-    `arguments` is the JSON text as the model wrote it, valid or not.
-    """
+    """Call of a tool that a model asks for. `arguments`: JSON text as the model wrote it, valid or not."""
 
     id: str
     name: str
@@ -37,9 +35,7 @@ class ToolOffer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Draft:
-    """Partial answer for viewers; `read` returns its text so far.
-    The adapter sets `read`, and keeps no copy for it.
-    """
+    """Partial answer for viewers; `read`, which the adapter sets, returns its text so far."""
 
     __slots__ = ("read",)
 
@@ -92,9 +88,7 @@ class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelFailure(StepFailure):
-    """Failure of a request that the model has answered: it is billed.
-    `usage`: the tokens used, if the provider reports them.
-    """
+    """Failure of a billed request, which the model has answered. `usage`: tokens, if reported."""
 
     def __init__(self, code: str, message: str, usage: Usage | None) -> None:
         super().__init__(code, message, happened=True)
@@ -165,7 +159,5 @@ class Spans(Protocol):
     def note(self, span: Span) -> None: ...
 
     async def flush(self, within_ms: int) -> None:
-        """Send the buffered spans; those that the receiver does not take in this time are lost.
-        Raises nothing.
-        """
+        """Send the buffered spans; what the receiver does not take in time is lost. Raises nothing."""
         ...

@@ -16,9 +16,7 @@ class Breakers(Protocol):
     """Records of breakers, one for each tenant and target."""
 
     def read_breaker(self, tenant: str, target: str) -> Breaker | None:
-        """Return the record, eventually consistent; None if none was written for this target, or the last one
-        has expired.
-        """
+        """Return the record, eventually consistent; None if there is none, or it has expired."""
         ...
 
     def write_breaker(self, tenant: str, target: str, breaker: Breaker, now: int) -> Breaker | None:
@@ -30,9 +28,7 @@ class Breakers(Protocol):
         ...
 
     def all(self, tenant: str, after: str = "", limit: int = 100) -> Sequence[tuple[str, Breaker]]:
-        """Return the records of a tenant with their targets, in the order of the targets, eventually
-        consistent.
-        """
+        """Return a tenant's records with their targets, by target, eventually consistent."""
         ...
 
 
@@ -41,18 +37,14 @@ MOST_COUNTED = 1_000
 
 
 class Outstanding(msgspec.Struct, frozen=True):
-    """Pending letters of all tenants: their number, at most MOST_COUNTED, and the time of the oldest (epoch
-    ms; 0: none).
-    """
+    """Pending letters of all tenants: number, at most MOST_COUNTED; time of the oldest (ms; 0: none)."""
 
     count: int = 0
     oldest: int = 0
 
 
 class DeadQueue(Protocol):
-    """Queue of messages that a function could not handle.
-    A message that is received and not deleted comes back after a while.
-    """
+    """Queue of messages that a function could not handle. What is not deleted comes back."""
 
     def count(self) -> int:
         """Return the approximate number of messages that could be received."""
@@ -63,9 +55,7 @@ class DeadQueue(Protocol):
         ...
 
     def delete(self, receipts: Sequence[str]) -> None:
-        """Delete messages that were received, at most ten.
-        One that is not deleted comes back; one that is gone is no error.
-        """
+        """Delete received messages, at most ten. What stays comes back; a missing one is no error."""
         ...
 
 

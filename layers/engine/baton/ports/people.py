@@ -87,9 +87,7 @@ class Telling(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Notices(Protocol):
-    """Channel that sends notices to people.
-    First sends and repetitions are decided in runtime/people/notices.py.
-    """
+    """Channel that sends notices to people. runtime/people/notices.py decides on repetitions."""
 
     @property
     def name(self) -> str:
@@ -124,9 +122,7 @@ class Incidents(Protocol):
         ...
 
     def of_saga(self, tenant: str, saga: str, node: str = "") -> Sequence[str]:
-        """Return the ids of the incidents of a saga, or of one of its nodes, the oldest first; resolved ones
-        included.
-        """
+        """Return the ids of incidents of a saga, or of its node, oldest first, resolved ones too."""
         ...
 
     def find(self, tenant: str, id: str) -> Incident | None:
@@ -146,9 +142,7 @@ class Incidents(Protocol):
         ...
 
     def resolve(self, tenant: str, id: str, by: str, now: int) -> Incident | None:
-        """Resolve an incident for `by`.
-        Return it as it is now, None if it does not exist. A resolved incident stays as it was.
-        """
+        """Resolve an open incident for `by`. Return it as it is now, None if it does not exist."""
         ...
 
 
@@ -169,9 +163,7 @@ class NoticeRecord(Incidents, Protocol):
         ...
 
     def open(self, tenant: str, saga: str, notice: Notice, expires: int = 0) -> None:
-        """Keep the incident of a notice until `expires`, when its saga does; 0: for ever.
-        The same notice again changes nothing.
-        """
+        """Keep a notice's incident until `expires` (0: for ever). The same notice again changes nothing."""
         ...
 
 
@@ -224,9 +216,7 @@ class Questions(Protocol):
         ...
 
     def removed(self, ref: SagaRef, number: int) -> Collection[str]:
-        """Return the questions of a saga whose rows were removed with this number or a higher one, strongly
-        consistent.
-        """
+        """Return the questions removed with this number or a higher one, strongly consistent."""
         ...
 
     def listed(

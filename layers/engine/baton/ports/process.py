@@ -28,9 +28,7 @@ class Clock(Protocol):
 
 
 class Meter(Protocol):
-    """Monotonic clock: unlike `Clock`, it cannot be set.
-    Both values are in milliseconds since some moment.
-    """
+    """Monotonic clock: unlike `Clock`, it cannot be set. In milliseconds since some moment."""
 
     def passed(self) -> int:
         """Return the elapsed time."""
@@ -66,9 +64,7 @@ class Offload(Protocol):
 
 
 class Blocked(NamedTuple):
-    """Time for which a tool (empty: other code) held the event loop while an attempt ran.
-    `is_own`: that very attempt held it.
-    """
+    """Time that a tool (empty: other code) held the loop during an attempt. `is_own`: that attempt."""
 
     tool: str
     ms: int
@@ -121,9 +117,7 @@ class StepContext(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Performer(Protocol):
-    """Performer of one tool.
-    Raises `StepFailure` for a failure of the step, or `NoRoom`; cancellable at any await.
-    """
+    """Performer of one tool. Raises `StepFailure` or `NoRoom`; cancellable at any await."""
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any: ...
 
@@ -132,9 +126,7 @@ class Watch(Protocol):
     """Watchdog outside the event loop that detects and reports `async` tools that block it."""
 
     def over(self, tool: str, context: StepContext) -> AbstractContextManager[None]:
-        """Watch the loop while a call of an `async` tool is in this context; `context.blocked` gets the
-        findings.
-        """
+        """Watch the loop while an `async` tool runs in this context; `context.blocked` gets findings."""
         ...
 
     def rest(self) -> None:
@@ -143,9 +135,7 @@ class Watch(Protocol):
 
 
 class Sandbox(Protocol):
-    """Sandbox for the code of Python conditions.
-    Each evaluation has a process of its own with hard limits.
-    """
+    """Sandbox for the code of Python conditions, with a process and hard limits for each run."""
 
     async def answer(self, question: SandboxQuestion) -> SandboxAnswer:
         """Return an answer for any code; no process of it is left afterwards.
@@ -217,9 +207,7 @@ class Queue(Protocol):
         ...
 
     def backlog(self) -> int:
-        """Return the approximate number of messages that could be received now, and wait because no worker is
-        free.
-        """
+        """Return about how many messages could be received now, and wait for a free worker."""
         ...
 
 

@@ -29,9 +29,7 @@ class Store(Protocol):
 
     @property
     def cell(self) -> int:
-        """Number of this deployment among several that share the load of a service; the ids of its sagas
-        begin with it. 0: the only one.
-        """
+        """Number of this deployment of several, with which its sagas' ids begin. 0: the only one."""
         ...
 
     @property

@@ -40,8 +40,7 @@ def compile_downloaded(folder: Path) -> str:
     kept = cache() / "python"
     try:
         run_program(
-            [uv(), "python", "install", "--no-bin", "--install-dir", kept, LAMBDA.python],
-            _DOWNLOAD_LIMIT_S,
+            [uv(), "python", "install", "--no-bin", "--install-dir", kept, LAMBDA.python], _DOWNLOAD_LIMIT_S
         )
         return _compile(next(_downloaded()), folder)
     except StopIteration:
@@ -148,9 +147,7 @@ def _fetch() -> None:
 
 
 def unpack(archive: Path, to: Path, sha512: str) -> None:
-    """Unpack the required files of the package, if the archive has the expected digest.
-    Raises `ProgramFailed`.
-    """
+    """Unpack the required files of the package. Raises `ProgramFailed` for another digest."""
     found = hashlib.sha512(archive.read_bytes()).hexdigest()
     if found != sha512:
         raise ProgramFailed(
@@ -186,9 +183,7 @@ _UNCHECKED_HASH: Final = (1).to_bytes(4, "little")  # PEP 552: valid, whatever t
 
 @dataclass(frozen=True)
 class Bytecode:
-    """Result of a compilation: the number of `sources` compiled, `by` which way, those that cannot be
-    compiled, and the ways that failed.
-    """
+    """Result of a compilation: `sources` compiled `by` which way, failed files, and failed ways."""
 
     sources: int
     by: str = ""

@@ -22,9 +22,7 @@ class BuildFailed(BatonError):
 
 
 class ProgramFailed(BatonError):
-    """Error of a program that is missing, too slow or unsuccessful. The message contains the end of its
-    output.
-    """
+    """Error of a program that is missing, too slow or unsuccessful, with the end of its output."""
 
 
 def run_program(command: Sequence[str | Path], seconds: float, folder: Path | None = None) -> str:
@@ -111,9 +109,7 @@ _PROGRAMS: Final = frozenset({"monty"})
 
 
 def build_engine(target: Path) -> None:
-    """Copy the engine of this interpreter, without the packages that run only locally, and its dependencies.
-    Raises `BuildFailed`.
-    """
+    """Copy the engine without its local packages, and its dependencies. Raises `BuildFailed`."""
     target.mkdir(parents=True, exist_ok=True)
     _install(target, PINS, "--no-deps")
     package = Path(baton.__file__).parent
@@ -128,9 +124,7 @@ def build_engine(target: Path) -> None:
 
 
 def write_prices(package: Path) -> None:
-    """Write the prices of models to a file, because the library with the prices is not shipped. Raises
-    `BuildFailed`.
-    """
+    """Write the prices of models to a file: their library is not shipped. Raises `BuildFailed`."""
     from baton.adapters.models.prices import FILE, write
 
     try:
@@ -141,9 +135,7 @@ def write_prices(package: Path) -> None:
 
 
 def build_app(source: Path, target: Path) -> None:
-    """Copy modules and packages of a folder, and install its requirements.txt in the engine's versions.
-    Raises `BuildFailed`.
-    """
+    """Copy a folder, and install its requirements.txt in the engine's versions. Raises `BuildFailed`."""
     target.mkdir(parents=True, exist_ok=True)
     requirements = source / REQUIREMENTS
     if requirements.is_file() and requirements.read_text("utf-8").strip():

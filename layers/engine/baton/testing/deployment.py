@@ -119,18 +119,14 @@ class EngineDefect(Exception):
 
 
 class _Performer(ToolPerformer):
-    """Performer that runs plain functions in place, one after another, so that a debugger can
-    stop in them.
-    """
+    """Performer that runs plain functions in place, one by one, so that a debugger can stop in them."""
 
     def __init__(self, registry: Registry, loop: VirtualLoop, watch: Watch) -> None:
         super().__init__(registry, watch=watch)
         self._loop = loop
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
-        """Perform a call as deployed. An exception that ends the test (`pytest.fail`, `pytest.skip`, Ctrl-C)
-        is no failure of the step.
-        """
+        """Perform a call. What ends the test (`pytest.fail`, Ctrl-C) is no failure of the step."""
         try:
             return await super().perform(tool, arguments, context)
         except StepFailure as failure:
@@ -204,9 +200,7 @@ class Deployment:
         return Service(self._engine, self._caller(), self._clock.now() + REQUEST)
 
     def post(self, saga: str, signals: Sequence[TimedSignal]) -> None:
-        """Send signals at their times to each saga that has not ended and that waits, or will wait, for one
-        of the name.
-        """
+        """Send signals at their times to each open saga that waits, or will, for one of the name."""
 
         async def send(signal: TimedSignal, key: str) -> None:
             def is_taken(program: Program) -> bool:
@@ -418,10 +412,7 @@ class Deployment:
     def _caller(self) -> Caller:
         # An operator: a test answers incidents, too.
         return Caller(
-            tenant=self._tenant,
-            user=self._user,
-            request=self._name("api"),
-            roles=frozenset({OPERATORS}),
+            tenant=self._tenant, user=self._user, request=self._name("api"), roles=frozenset({OPERATORS})
         )
 
     def _name(self, role: str) -> str:

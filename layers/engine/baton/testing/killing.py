@@ -1,8 +1,4 @@
-"""Death of a worker at a step that a test chooses: its process ends, with all that ran in it.
-
-Further effects of the dead worker are suppressed. The engine handles the death; deployment.py delivers the
-wakes of the dead worker again.
-"""
+"""Death of a worker at a step that a test chooses, with all effects to come. deployment.py delivers again."""
 
 from __future__ import annotations
 
@@ -23,15 +19,11 @@ Moments = Mapping[str, str | Sequence[str]]
 
 
 class Killed(BaseException):
-    """Exception for the death of a process. Code of the process must not catch it, so it is no ordinary
-    exception.
-    """
+    """Death of a process. Code of the process must not catch it: it is no ordinary exception."""
 
 
 class Kills:
-    """Calls of a node's own tool at which a worker dies: by node or `NODE@ROUND`, the moments of its next
-    calls.
-    """
+    """Calls of a node's own tool at which a worker dies: by node or `NODE@ROUND`, the moments."""
 
     def __init__(self, moments: Mapping[str, Sequence[str]], tools: Mapping[str, Collection[str]]) -> None:
         self._left = {place: list(its) for place, its in moments.items()}
@@ -56,9 +48,7 @@ class Kills:
         await self._process.die()
 
     async def live(self, work: Callable[[Offload], Coroutine[Any, Any, T]]) -> T | None:
-        """Return the result of a process's work, which makes its port calls by an `Offload`, or None if the
-        process died.
-        """
+        """Return the result of a process's work, whose port calls use an `Offload`; None if it died."""
         before = asyncio.all_tasks()
         self._process = process = _Process()
         task = asyncio.create_task(work(process.offload))

@@ -1,7 +1,7 @@
 """Virtual time: an event loop whose clock jumps to the next timer instead of waiting for it.
 
-It waits for real only while a tool or a model waits for something real: a socket, a
-process, or a thread (loop.py). Clock and randomness over it are the same in every run.
+It waits for real only while a tool or a model waits for something real: a socket, a process, or a thread.
+Clock and randomness over it are the same in every run.
 """
 
 from __future__ import annotations
@@ -66,9 +66,7 @@ def _place(frame: FrameType | None) -> _Place:
 
 
 def _is_woken(frame: FrameType) -> bool | None:
-    """Return true if a thread that waits for work, or without a limit for another thread, is to go on.
-    None for any other.
-    """
+    """Return true if a thread that waits for work or another thread is to go on, None for others."""
     name, file, names = frame.f_code.co_name, frame.f_code.co_filename.replace("\\", "/"), frame.f_locals
     if name == "_worker" and file.endswith(_POOL):
         return not names["work_queue"].empty()
@@ -323,9 +321,7 @@ class LoopBlocked(Exception):
 
 
 class Blockers:
-    """Watchdog of a run that collects blocked loops.
-    Tools are watched; what plain functions and the engine do in the loop counts for nothing.
-    """
+    """Watchdog of a run that collects blocked loops. Only the loop of tools is watched."""
 
     def __init__(self, tell: Callable[[BlockedLoop], None]) -> None:
         self._tell = tell

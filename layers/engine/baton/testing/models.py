@@ -1,7 +1,4 @@
-"""Models of a test, whose answers come from a function, from a list, or from calls of every tool.
-
-No provider is asked, and any model has a price. The results of turns are in result.py.
-"""
+"""Models of a test, answering by function, by list, or by calls of every tool. Any has a price."""
 
 from __future__ import annotations
 
@@ -48,9 +45,7 @@ def call(tool: str, /, **arguments: Any) -> ScriptedCall:
 
 
 class _InTurn:
-    """Script that gives one answer after the other. A request repeated after its worker died gets the same
-    answer.
-    """
+    """Script of one answer after the other. A request of a worker that died gets the same again."""
 
     def __init__(self, node: str, answers: Sequence[Any]) -> None:
         self._node, self._answers = node, answers
@@ -148,9 +143,7 @@ class ScriptedModels:
         self._handed: dict[str, ModelRequest] = {}
 
     def read(self, models: Any, nodes: Mapping[str, Collection[str]]) -> None:
-        """Read the scripts. Raises `ValueError` for nodes that ask a model and have no script. `nodes`: the
-        tools that each may call.
-        """
+        """Read the scripts. Raises `ValueError` for nodes without one. `nodes`: the tools of each."""
         asking = sorted(node for node, tools in nodes.items() if MODEL in tools)
         if isinstance(models, Mapping):
             for node in models:
@@ -261,9 +254,7 @@ def _takes_one(function: Callable[..., Any]) -> bool:
 
 
 def _answer(node: str, said: Any, request: ModelRequest, names: Mapping[str, str]) -> ModelAnswer:
-    """Return a script's answer as the port specifies. Raises its `StepFailure`, or `ValueError` for an
-    invalid answer.
-    """
+    """Return a script's answer. Raises its `StepFailure`, or `ValueError` for an invalid answer."""
     if isinstance(said, BaseException):
         raise said
     if isinstance(said, ModelAnswer):
@@ -305,9 +296,7 @@ def _json(node: str, value: Any) -> str:
 
 
 def _name(node: str, tool: str, request: ModelRequest, names: Mapping[str, str]) -> str:
-    """Return the name under which a tool is offered. Raises `ValueError` for others, so that a misspelt call
-    does not pass.
-    """
+    """Return the name under which a tool is offered. Raises `ValueError` for a misspelt one."""
     offered = [offer.name for offer in request.tools]
     name = tool if tool in offered else wire_names([tool])[tool]
     if name not in offered or (name != tool and f"{name}_2" in offered):

@@ -101,9 +101,7 @@ Plans = Mapping[str, Sequence[Elsewhere]]
 
 
 def plans_of(given: Mapping[str, Any]) -> dict[str, list[Elsewhere]]:
-    """Return the result of each handover, by node. Further handovers repeat the last result. Raises
-    `ValueError`.
-    """
+    """Return the result of each handover, by node; the last one repeats. Raises `ValueError`."""
     found = {node: given[node] if _is_list(given[node]) else [given[node]] for node in given}
     plans = {
         node: [one if isinstance(one, Elsewhere) else Elsewhere(output=one) for one in several]
@@ -216,9 +214,7 @@ class Post:
         self._task = asyncio.create_task(self._run())
 
     def next_moment(self) -> int | None:
-        """Return the time of the next signal, in epoch ms.
-        Raises the error with which the last one was refused.
-        """
+        """Return the time of the next signal, in epoch ms. Raises the last one's refusal."""
         if self._task.done():
             self._task.result()
         return self._begin + self.ahead[0].after_ms if self.ahead else None

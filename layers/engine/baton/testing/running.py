@@ -250,9 +250,7 @@ async def _register(
 
 
 def _nodes_of(graph: Graph) -> list[Node]:
-    """Return the nodes of the graph, of the graphs that it names, and one that stands for its failure
-    handler.
-    """
+    """Return the nodes of the graph, of the graphs that it names, and of its failure handler."""
     nodes = [node for one in (graph, *graph.graphs.values()) for node in one.work]
     if graph.handler is None:
         return nodes
@@ -261,9 +259,7 @@ def _nodes_of(graph: Graph) -> list[Node]:
 
 
 def _check_names(what: str, said: Iterable[str], known: Collection[str]) -> None:
-    """Raise `ValueError` for an unknown name: a misspelt signal would never arrive, and the test
-    would pass.
-    """
+    """Raise `ValueError` for an unknown name: a misspelt signal would not arrive, unnoticed."""
     for name in said:
         if name not in known:
             hint = nearest(name, known) or f"there are: {', '.join(sorted(known))}"
@@ -273,9 +269,7 @@ def _check_names(what: str, said: Iterable[str], known: Collection[str]) -> None
 def _check_actions(
     answered: Mapping[str, Sequence[Mapping[str, Any] | None]], steps: Collection[str]
 ) -> None:
-    """Raise `ValueError` for an invalid answer about a step. The API validates answers to a node's own
-    question.
-    """
+    """Raise `ValueError` for an invalid answer about a step. The API checks those to a node."""
     known = (*ACTIONS, APPROVE, REJECT)
     for node, said in ((node, one) for node, each in answered.items() for one in each):
         if said is not None and node in steps and said["action"] not in known:

@@ -58,9 +58,7 @@ class Abilities:
     def fields(
         self, name: str, effect: str, schema: dict[str, Any], hints: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Return the fields of the `ToolSpec`. `schema` is that of the parameters, `hints` their types.
-        Raises `ValueError`.
-        """
+        """Return the fields of the `ToolSpec`. `schema`, `hints`: of the parameters. Raises `ValueError`."""
         takes = schema.get("properties", {})
         carries_out = _carries_out(self.carries_out)
         if carries_out and effect == ONCE:

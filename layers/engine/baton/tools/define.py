@@ -50,14 +50,10 @@ _EXPONENT = "([eE][+-]?[0-9]+)?"
 
 
 class JsonSchemas(GenerateJsonSchema):
-    """Generator of JSON Schemas for the parameters and results of tools,
-    and for the types in a `Workflow`.
-    """
+    """Generator of JSON Schemas of parameters and results of tools, and of types in a `Workflow`."""
 
     def decimal_schema(self, schema: Any) -> dict[str, Any]:
-        """Return the schema of a `Decimal`: a decimal text; as input, a number too.
-        Pydantic's own pattern uses look-ahead.
-        """
+        """Return the schema of a `Decimal`: a text; as input, a number too. Pydantic's own has look-ahead."""
         found: dict[str, Any] = super().decimal_schema(schema)
         text = {"type": "string", "pattern": _pattern(schema, is_signed=not self._is_input_from_zero(schema))}
         kinds = found.get("anyOf")
@@ -128,9 +124,7 @@ class Tool:
 
     @property
     def needs_process(self) -> bool:
-        """True if only the end of its process stops it, and it must be stopped: a plain function with
-        effects.
-        """
+        """True if only the end of its process stops it: a plain function with effects."""
         return not self.is_async and self.spec.effect != "pure"
 
 
@@ -440,9 +434,7 @@ def _keys_may_meet(part: Mapping[str, Any]) -> bool:
 
 
 def modules_of(module: str) -> Iterator[ModuleType]:
-    """Import the app and, if it is a package, every module in it whose name does not begin with `_`;
-    yield each.
-    """
+    """Import the app and, of a package, each module whose name does not begin with `_`; yield each."""
     app = importlib.import_module(module)
     yield app
     for inner in pkgutil.iter_modules(getattr(app, "__path__", ()), f"{module}."):
@@ -509,12 +501,7 @@ def _kind_origin(model: type[BaseModel]) -> str:
 
 
 def pipeline(
-    name: str,
-    says: str,
-    steps: Sequence[Any],
-    *,
-    inputs: Sequence[str],
-    registry: Registry | None = None,
+    name: str, says: str, steps: Sequence[Any], *, inputs: Sequence[str], registry: Registry | None = None
 ) -> None:
     """Declare the tool `name`, which does these steps of `std.pipeline` with the `data` that it is called
     with.

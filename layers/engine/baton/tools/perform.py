@@ -141,9 +141,7 @@ def bind(tool: Tool, arguments: Mapping[str, Any], context: StepContext) -> dict
 
 
 def plain_json(tool: Tool, value: Any) -> Any:
-    """Return the value as JSON types.
-    Refuse values that the log would change silently (NaN, a key) or cannot hold.
-    """
+    """Return the value as JSON types. Refuse what the log would change or cannot hold (NaN, a key)."""
     try:
         valid = tool.result.validator.validate_python(value)
         result = tool.result.serializer.to_python(valid, mode="json", by_alias=True)
@@ -169,9 +167,7 @@ def not_json(tool: str, error: BaseException) -> StepFailure:
 
 
 def evidence_for(error: BaseException) -> Evidence:
-    """Return the evidence of an error of a tool; for a `StepFailure`, that of the error that it was raised
-    from.
-    """
+    """Return the evidence of an error of a tool; for a `StepFailure`, that of its cause."""
     if not isinstance(error, StepFailure):
         return evidence_of(error)
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
@@ -214,10 +210,7 @@ def tool_failure(error: BaseException, tool: Tool, evidence: Evidence | None = N
 
 
 def _place(error: BaseException, tool: Tool) -> str:
-    """Return the innermost line of the tool's own package; empty for the engine's own tools.
-
-    The file is named by its module, so that no directory of a machine gets into a log.
-    """
+    """Return the innermost line of the tool's own package, by module: no directory gets into a log."""
     package = str(getattr(tool.function, "__module__", "")).partition(".")[0]
     place, at = "", error.__traceback__
     while at is not None:
@@ -272,9 +265,7 @@ def tenant_and_saga(context: StepContext) -> Whose:
 
 
 class Places:
-    """Bounded number of places.
-    Its methods may be called from any thread; `now` is in seconds, of one clock.
-    """
+    """Bounded number of places. Any thread may call it; `now` is in seconds, of one clock."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -284,9 +275,7 @@ class Places:
         self._wanted: dict[Whose, float] = {}
 
     def take(self, who: Whose, now: float) -> bool:
-        """Take a place.
-        Return true if one is free, and no earlier refused caller has fewer: a tenant first, then a saga.
-        """
+        """Take a free place. An earlier refused caller with fewer has priority: a tenant, then a saga."""
         with self._lock:
             self._wanted.pop(who, None)
             if self._wanted:
@@ -344,9 +333,7 @@ class ToolPerformer:
         self._watch = watch
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
-        """Return the tool's result as plain JSON types.
-        Raises `StepFailure`, `NoRoom`; cancellation passes through.
-        """
+        """Return the result as JSON types. Raises `StepFailure`, `NoRoom`; cancellation passes."""
         found = self._called.get(tool) or self._registry.get(tool)
         if found is None:
             hint = off(tool) or nearest(tool, self._registry)
@@ -399,11 +386,7 @@ class _Threads:
 async def _in_thread(
     function: Callable[..., Any], call: Mapping[str, Any], threads: _Threads, who: Whose
 ) -> Any:
-    """Return the result of a plain function, from a thread of its own.
-
-    No pool and no queue: waiting for a place would count as the step's own time. A runner that finds no
-    place gets `NoRoom` and asks again.
-    """
+    """Return the result from a thread of its own. No queue: waiting would count as the step's time."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Any] = loop.create_future()
 

@@ -51,9 +51,7 @@ class Api:
     def __init__(
         self, engine: Engine, config: ApiSettings, rates: Rates, http: HttpClient, secrets: Credentials
     ) -> None:
-        """Create the API. The console uses `http` and `secrets` to ask its issuer for the identity of a
-        visitor.
-        """
+        """Create the API. The console asks its issuer by `http` and `secrets` who a visitor is."""
         self._engine = engine
         self._config = config
         self._http, self._secrets = http, secrets
@@ -160,9 +158,7 @@ class Api:
         return replace(caller, request=asking.request)
 
     async def _announced(self, route: Route[Any], path: dict[str, str]) -> object:
-        """Answer a request that must be signed. The body of an address that was refused too often is not
-        read.
-        """
+        """Answer a request that must be signed. After many refusals, an address is not read any more."""
         http = (self._app.current_event.raw_event.get("requestContext") or {}).get("http") or {}
         address = str(http.get("sourceIp", ""))
         self._unsigned_limiter.check(address)
@@ -173,9 +169,7 @@ class Api:
             raise
 
     def _no_route(self, _: NotFoundError) -> Response[str]:
-        """Return 404, or 405 with `Allow` if the path exists with another method. The request counts against
-        the rate.
-        """
+        """Return 404, or 405 with `Allow` if another method serves the path. The request counts."""
         try:
             self._loop.run(self._admitted())
         except Unauthenticated:

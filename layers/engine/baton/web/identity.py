@@ -27,9 +27,7 @@ _SESSION = re.compile(r"(arn:[\w-]+:sts::[0-9]+:(?:assumed-role/[^/]+|federated-
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A caller and its roles. `source` names the origin of the roles, for the refusal of a caller who lacks
-    one.
-    """
+    """A caller and its roles. `source` names where the roles come from, for a refusal."""
 
     caller: Caller
     roles: frozenset[str]
@@ -98,9 +96,7 @@ def _is(pattern: re.Pattern[str], value: object) -> bool:
 
 
 def _roles(claims: Mapping[str, Any], config: ApiSettings, authorization: str) -> tuple[frozenset[str], str]:
-    """Return the roles of a token and their origin. Unknown role names are ignored; they belong to other
-    programs.
-    """
+    """Return the roles of a token and their origin. Role names of other programs are ignored."""
     given = claims.get(config.roles_claim)
     source = f"the token's claim `{config.roles_claim}`"
     if given is None:
@@ -112,9 +108,7 @@ def _roles(claims: Mapping[str, Any], config: ApiSettings, authorization: str) -
 
 
 def _words(given: object, claim: str, authorization: str) -> Iterator[str]:
-    """Yield the words of a claim: the space-separated words of a text, as OAuth scopes, or the values of a
-    list.
-    """
+    """Yield the words of a claim: a text separated by spaces, as OAuth scopes, or a list."""
     if isinstance(given, str):
         given = _listed(given, claim, authorization) if given.startswith("[") else given.split()
     for word in given if isinstance(given, list | tuple) else ():
@@ -151,9 +145,7 @@ _OTHERS = ""
 
 
 class UnsignedRequestLimiter:
-    """Counts of refusals by address. Counting by profile would let a caller without a secret block a
-    provider.
-    """
+    """Counts of refusals by address. By profile, a caller without a secret could block a provider."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -1,8 +1,4 @@
-"""OpenAPI 3.1 document of the API, generated from the route table and the models of bodies and answers.
-
-Import this module only when a caller requests the document. tests/e2e/test_openapi.py tests the document
-against the running API with a fuzzer.
-"""
+"""OpenAPI 3.1 document of the API, from routes and models. Import it only when a caller requests it."""
 
 from __future__ import annotations
 
@@ -51,7 +47,7 @@ _ANSWERS: dict[str, Any] = {
         for file in _FILES
         for name, one in vars(file).items()
         if getattr(one, "__module__", "") == file.__name__
-    },
+    }
 }
 _REF = "#/components/schemas/"
 _JSON, _YAML = "application/json", "application/yaml"
@@ -197,9 +193,7 @@ def _body(route: Route[Any], config: ApiSettings) -> dict[str, Any]:
 
 
 def _statuses(route: Route[Any]) -> list[int]:
-    """Return all statuses of the route: those that its row lists, and those that follow from its other
-    fields.
-    """
+    """Return all statuses of the route: those in its row, and those that its other fields imply."""
     refusals = {400, 429, 500, 503, *route.refusals}
     if route.method == "GET":
         refusals.add(304)
@@ -303,9 +297,7 @@ def _of_structs(views: Sequence[type[View]]) -> dict[str, Any]:
 
 
 def _document() -> dict[str, Any]:
-    """Return the schema of a workflow document, with its references adapted to their place in the OpenAPI
-    document.
-    """
+    """Return the schema of a workflow document, with references for their place in this document."""
     schema = _rebased(document_schema())
     return {name: value for name, value in schema.items() if name not in ("$id", "$schema")}
 

@@ -26,10 +26,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A parameter in a path or a query.
-
-    `read` converts the text to a value. It raises `ValueError` with a description of valid text.
-    """
+    """A parameter. `read` converts the text. It raises `ValueError` with a description of valid text."""
 
     name: str
     schema: Mapping[str, Any]
@@ -57,9 +54,7 @@ def whole_parameter(name: str, least: int, most: int, default: int | None, descr
 def pattern_parameter(
     name: str, pattern: str, right: str, description: str, *, example: str | None = None
 ) -> Parameter:
-    """Return a parameter for text that matches a pattern. If absent, the value is empty. `right` describes a
-    match.
-    """
+    """Return a parameter for text that matches a pattern, empty if absent. `right` describes a match."""
 
     def read(text: str) -> str:
         if not re.fullmatch(pattern, text):
@@ -75,9 +70,7 @@ def pattern_parameter(
 def word_parameter(
     name: str, values: Sequence[str], description: str, hints: Mapping[str, str] = MappingProxyType({})
 ) -> Parameter:
-    """Return a parameter for one of several words. If absent, the value is empty. `hints` maps invalid words
-    to hints.
-    """
+    """Return a parameter for one of several words, empty if absent. `hints`: by invalid word."""
 
     def read(text: str) -> str:
         if text not in values:
@@ -90,9 +83,7 @@ def word_parameter(
 
 
 def moment(name: str, description: str) -> Parameter:
-    """Return a parameter for an RFC 3339 date and time with offset, as epoch milliseconds. If absent, the
-    value is 0.
-    """
+    """Return a parameter for an RFC 3339 time with offset, in epoch milliseconds; 0 if absent."""
     return Parameter(
         name=name,
         schema={"type": "string", "format": "date-time"},

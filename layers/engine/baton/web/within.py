@@ -1,7 +1,4 @@
-"""Calls of the API's routes by the console's pages, with the same table, roles and checks, but without HTTP.
-
-The first request for a page imports this module; see `Api._site` in app.py.
-"""
+"""Calls of the API's routes by the console's pages, without HTTP: same table, roles and checks."""
 
 from __future__ import annotations
 
@@ -75,9 +72,7 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Admission of a signed-in person, with the rights of a token with the same claims. A page counts as one
-    request.
-    """
+    """Admission of a signed-in person, with the rights of a token. A page counts as one request."""
 
     engine: Engine
     config: ApiSettings

@@ -96,9 +96,7 @@ def news(events: Sequence[Event]) -> list[Event]:
 
 
 def _is_news(event: Event, *, asked: bool) -> bool:
-    """Return true if the event is news. `asked`: another event of the entry lists the calls that the model
-    requests.
-    """
+    """Return true if the event is news. `asked`: another event of the entry lists the model's calls."""
     kind = event.get("kind")
     if kind == _BEGAN:
         return not event.get("item")
@@ -351,9 +349,7 @@ _UNDO_WORDS = {
 
 
 def undo_declarations(graph: Mapping[str, Any]) -> str:
-    """Return the steps of a workflow that a rollback would undo, with their tools, and the irreversible ones.
-    Empty if nothing can be undone.
-    """
+    """Return the steps that a rollback would undo, with their tools, and the irreversible ones."""
     from baton.core.effects.toolspec import PURE
 
     nodes = graph["nodes"]
@@ -382,9 +378,7 @@ def undo_declarations(graph: Mapping[str, Any]) -> str:
 
 
 def undo_lines(saga: Mapping[str, Any]) -> list[str]:
-    """Return the undoable steps of a saga, the progress or result of a rollback, and a line for each step
-    that is not undone.
-    """
+    """Return lines about a rollback: the undoable steps, its progress or result, what stays."""
     found = saga.get("undo") or {}
     failed, doubtful = found.get("failed") or (), found.get("doubtful") or ()
     doubts = len(doubtful) + int(found.get("more_doubtful") or 0)
@@ -418,9 +412,7 @@ def _not_undone(one: Mapping[str, Any]) -> str:
 
 
 class EventWords:
-    """Memory of the people who have answered: the event that closes a question has only the key of the
-    answer.
-    """
+    """Memory of who has answered: the event that closes a question has only the answer's key."""
 
     def __init__(self) -> None:
         self._answered_by: dict[str, str] = {}
@@ -539,10 +531,7 @@ def _handed_over(event: Event) -> EventSentence:
     every = f", heard of every {span(beat)} at least" if beat else ""
     known, whom = {"callback", "until", "heartbeat_ms"}, ""
     if response := event.get("response"):  # what was held counts until its answer is there
-        known, whom = (
-            known | {"response", "assumed", "skew_ms"},
-            f" as {response['id']},",
-        )
+        known, whom = (known | {"response", "assumed", "skew_ms"}, f" as {response['id']},")
     return f"handed over{whom} until {_moment(event.get('until'))}{every}", frozenset(known)
 
 

@@ -97,9 +97,7 @@ def course(foretold: Mapping[str, Any]) -> list[str]:
 
 
 def attempts(by_class: Mapping[str, Any]) -> list[str]:
-    """Return the attempts of a failed step by class of failure and the extent of the rollback, with a line
-    for each node that differs.
-    """
+    """Return the attempts by class of failure, the rollback, and a line for each node that differs."""
     alike: dict[str, list[str]] = {}
     for name, found in by_class["nodes"].items():
         alike.setdefault(_attempts(found), []).append(f"`{name}`")

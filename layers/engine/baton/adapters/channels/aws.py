@@ -56,9 +56,7 @@ class EventNotices:
 
 
 def cloud_event(telling: Telling) -> dict[str, Any]:
-    """Return the notice as a CloudEvent.
-    Source and id together identify an event; the id stays the same when it is sent again.
-    """
+    """Return the notice as a CloudEvent, whose source and id are the same when it is sent again."""
     return {
         "specversion": "1.0",
         "id": id_of(telling, EventNotices.name),
@@ -89,9 +87,7 @@ _HEADERS = {"Auto-Submitted": "auto-generated"}
 
 
 class MailNotices:
-    """`Notices` from one sender.
-    `users`, `groups`: patterns of addresses with `{name}` in them; empty: no mail to these.
-    """
+    """`Notices` from one sender. `users`, `groups`: patterns of addresses with `{name}`, or empty."""
 
     name = "mail"
 

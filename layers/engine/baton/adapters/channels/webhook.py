@@ -1,9 +1,4 @@
-"""`Notices` to one address by HTTP, signed as the Standard Webhooks specification 1.0.0 says
-(standardwebhooks.com).
-
-The request goes out under the rules of every other
-(adapters/httpx_exchange.py): allow-listed hosts, no redirects, a total time.
-"""
+"""`Notices` to one address by HTTP, signed as Standard Webhooks 1.0.0 says."""
 
 from __future__ import annotations
 
@@ -82,9 +77,7 @@ class WebhookNotices:
 
 
 def signatures(keys: Sequence[bytes], message: str, seconds: int, body: bytes) -> str:
-    """Return a signature for each key, so that a receiver accepts the old secret or the new one during a
-    change.
-    """
+    """Return a signature for each key: receivers accept the old or the new one during a change."""
     content = b".".join((message.encode(), str(seconds).encode(), body))
     signed = (base64.b64encode(hmac.digest(key, content, "sha256")).decode() for key in keys)
     return " ".join(f"v1,{one}" for one in signed)

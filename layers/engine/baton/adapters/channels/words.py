@@ -61,9 +61,7 @@ def notice_kind(telling: Telling) -> str:
 
 
 def line(text: str, most: int) -> str:
-    """Return one printable line of a text, without characters that end or begin a header, or turn the
-    direction of reading.
-    """
+    """Return one printable line of a text, without characters that end headers or turn the text."""
     printable = "".join(character if character.isprintable() else "?" for character in text[: most + 1])
     return printable if len(printable) <= most else f"{printable[: most - 3]}..."
 
@@ -126,10 +124,7 @@ def _offer(option: str | Option) -> str:
 
 
 def notice_data(telling: Telling, *, linked: bool = False) -> dict[str, Any]:
-    """Return the facts, the message, and the question as far as a program needs it to show and answer it.
-
-    `linked`: with the link that answers it. That is for one receiver, never for all who listen.
-    """
+    """Return facts, message and question, for programs. `linked`: with the link, for one receiver only."""
     data: dict[str, Any] = {**facts_of(telling), "message": telling.notice.message[:_MOST_MESSAGE]}
     if telling.ask is not None:
         data["question"] = _question(telling.ask)

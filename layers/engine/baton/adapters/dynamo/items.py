@@ -74,7 +74,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "rule": "version of an operator's rule about the user",
     "cap": "amount that the rule allows on a day, in micro-dollars; -1: nothing; absent: the limit of all users",
     # effect
-    "about": "hash of its parameters, if the key is made of fewer",
+    "about": "hash of its parameters, if its key has fewer",
     "scope": "place of its saga in all branches, if that is not its id",
     "tool": "tool of the effect",
     "slot": "slot of the effect",
@@ -123,9 +123,7 @@ def labels_text(models: Mapping[str, tuple[int, int, int]], own: Mapping[str, st
 
 
 def row_filter(equal: Mapping[str, str], own: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-    """Return the terms of a filter, and their values, for rows with these attributes (empty:
-    any) and these labels.
-    """
+    """Return a filter's terms and values, for rows with these attributes (empty: any) and labels."""
     values = {f":{name}": value for name, value in equal.items() if value}
     terms = [f"#{name[1:]} = {name}" for name in values]
     for number, (name, value) in enumerate(own.items()):
@@ -218,9 +216,7 @@ RULE = "RULE"  # beside the days of a user, behind all of them
 
 
 def ruled_pk(tenant: str) -> str:
-    """Return the partition key of the list of a tenant's users about whom an operator has decided.
-    The user is the sort key.
-    """
+    """Return the partition key of a tenant's users with an operator's rule; sort key: the user."""
     return f"T#{tenant}#RULED"
 
 
@@ -290,9 +286,7 @@ def key(pk: str, sk: str) -> Item:
 
 
 def row_item(tenant: str, row: Row) -> Item:
-    """Return the item of a tool's own row: its attributes as DynamoDB's own types,
-    so that others can query them.
-    """
+    """Return the item of a tool's own row, with DynamoDB's own types, which others can query."""
     attributes = {name: attribute(value) for name, value in row.attributes.items()}
     return {**attributes, **key(f"T#{tenant}#ROW#{row.key}", row.sort)}
 

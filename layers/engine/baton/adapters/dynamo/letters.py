@@ -1,8 +1,7 @@
 """`Letters` on DynamoDB: an item beside each saga's log, found by its tenant and status in InboxIndex.
 
-While a letter is pending, DueIndex has it in a lane of its own, which is
-how the reconciler finds the letters of all tenants. A redrive writes `wake`
-into the letter of a saga, so that the stream carries it as any other wake.
+DueIndex has a pending letter in a lane of its own, where the reconciler finds those of all tenants. A redrive
+writes `wake` into a saga's letter, so that the stream carries it as any other wake.
 """
 
 from __future__ import annotations
@@ -121,9 +120,7 @@ def _item(letter: Letter) -> Any:
 
 
 def _letter(item: StoredItem) -> Letter:
-    """Decode a letter.
-    One that cannot be read is shown as such, so that it can be discarded, and the others be seen.
-    """
+    """Decode a letter. One that cannot be read is shown as such, so that it can be discarded."""
     try:
         return _decode_letter(unpack(item["d"]["B"]))
     except (KeyError, ValueError, CorruptLog) as error:

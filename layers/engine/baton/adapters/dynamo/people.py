@@ -11,13 +11,7 @@ import msgspec
 from baton.adapters.aws import ConditionFailed
 from baton.adapters.clock import SystemClock
 from baton.adapters.dynamo import items
-from baton.adapters.dynamo.items import (
-    INCIDENT_SHARDS,
-    ITEM_BYTES,
-    number,
-    saga_pk,
-    text_attribute,
-)
+from baton.adapters.dynamo.items import INCIDENT_SHARDS, ITEM_BYTES, number, saga_pk, text_attribute
 from baton.adapters.dynamo.table import TablePort
 from baton.core.log.events import Notice
 from baton.errors import ChannelRefused, Throttled
@@ -226,11 +220,7 @@ class DynamoQuestions(TablePort):
     """`Questions`. `table_of` finds the table of a saga; a list is of this deployment's own, `table`."""
 
     def __init__(
-        self,
-        client: DynamoDBClient,
-        table: str,
-        table_of: Callable[[SagaRef], str],
-        clock: Clock = SYSTEM,
+        self, client: DynamoDBClient, table: str, table_of: Callable[[SagaRef], str], clock: Clock = SYSTEM
     ) -> None:
         super().__init__(client, table)
         self._clock = clock
@@ -306,9 +296,7 @@ class DynamoQuestions(TablePort):
 
 
 def shards_of(audience: str) -> int:
-    """Return the number of partitions of an audience: an outage can ask the people on call as often as sagas
-    start.
-    """
+    """Return the number of partitions of an audience: one outage can ask the people on call often."""
     return 1 if audience.startswith("user:") else ASK_SHARDS
 
 

@@ -102,9 +102,7 @@ class MemoryNoticeRecord:
 
 
 class MemoryNotices:
-    """`Notices` that sends nothing.
-    `told` holds what was to be sent; `fails` raises what goes wrong before it is.
-    """
+    """`Notices` that sends nothing: `told` collects them, and `fails` raises before one is sent."""
 
     def __init__(self, name: str = "memory", fails: Callable[[Telling], None] | None = None) -> None:
         self._name, self.fails = name, fails
@@ -129,9 +127,7 @@ class MemoryNotices:
 
 
 class MemoryQuestions:
-    """`Questions` in memory; one lock makes every call atomic.
-    `puts` and `removals` count the calls that would cost a write.
-    """
+    """`Questions` in memory, each call atomic. `puts`, `removals`: calls that would cost a write."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,8 +1,4 @@
-"""The store in memory: every port without AWS, for unit tests, the
-simulation and a deployment in one process.
-
-It keeps what the ports promise and nothing beyond that; one lock per port makes every call atomic.
-"""
+"""The store in memory: every port without AWS, for tests and for a deployment in one process."""
 
 from __future__ import annotations
 
@@ -89,9 +85,7 @@ class _Item:
 
 
 class MemoryBudgets:
-    """`Budgets` in memory; one lock makes every call atomic.
-    `calls` counts the calls that would cost a request.
-    """
+    """`Budgets` in memory, each call atomic. `calls`: those that would cost a request."""
 
     def __init__(self, most_open: int = OPEN_RESERVATIONS) -> None:
         self._most_open = most_open
@@ -214,9 +208,7 @@ class MemoryDefinitions:
 
 
 class MemoryRates:
-    """`Rates` in memory: sums by tenant, of the newest window.
-    `calls` counts the calls that would cost a request.
-    """
+    """`Rates` in memory, of the newest window. `calls`: those that would cost a request."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -376,9 +368,7 @@ class MemorySchedules:
 
 
 class MemorySubscriptions:
-    """(User, version) by tenant, type and workflow, without a user once it
-    was given up; one lock makes every call atomic.
-    """
+    """(User, version) by tenant, type and workflow, without a user once given up."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -29,9 +29,7 @@ _DETAILS: Final = (
 
 
 class UsageCounts:
-    """Token counts of one answer.
-    A stream may report them several times, as sums so far or in part: the highest counts.
-    """
+    """Token counts of one answer. Of several reports, as sums or in part, the highest counts."""
 
     def __init__(self) -> None:
         self._figures: dict[str, int] = {}
@@ -52,10 +50,7 @@ class UsageCounts:
         return any(map(self._of, ("total_tokens", *_INPUT, *_OUTPUT)))
 
     def usage(self, model: str, read: int, written: int, *, is_empty: bool = False) -> Usage:
-        """Return the usage of a request of up to `read` tokens whose answer has up to `written`.
-
-        `is_empty`: the request has no answer.
-        """
+        """Return the usage, at most `read` and `written` tokens. `is_empty`: the request has no answer."""
         if not self.is_said:
             return most_used(model, read, written)
         given, output, total = self._input(), max(map(self._of, _OUTPUT)), self._of("total_tokens")
@@ -145,9 +140,7 @@ class _Begun:
         return len(self.name.encode()) + len("".join(self.arguments).encode())
 
     def is_other(self, call: _Call) -> bool:
-        """Return true if a part of the same index begins another call: some providers give each of several
-        calls the index 0.
-        """
+        """Return true if a part begins another call: some providers give each the index 0."""
         said = call.function or _Function()
         if not said.name or not self.name:
             return False  # only the first part of a call has its name
@@ -169,9 +162,7 @@ class AnswerCollector:
     """Collector of the parts of one answer."""
 
     def __init__(self, host: str, body: Mapping[str, Any], most_input: int = 0) -> None:
-        """Collect an answer. `host`: for messages. `body`: of the request.
-        `most_input`: tokens that it reads, for providers that do not count.
-        """
+        """Collect an answer to `body`. `host`: for messages. `most_input`: tokens, if uncounted."""
         self._host, self._body, self._most_input = host, body, most_input
         self._id = self._model = self._finish = ""
         self._text: list[str] = []
@@ -199,9 +190,7 @@ class AnswerCollector:
         return "".join(self._text)
 
     def answer(self) -> ModelAnswer:
-        """Return the whole answer.
-        Raises `StepFailure` if the provider has filtered it, the model has refused, or it has no end.
-        """
+        """Return the whole answer. Raises `StepFailure` if it is filtered, refused, or has no end."""
         if self._finish == "content_filter":
             raise self._refused(f"{self._host} has filtered the answer")
         if self._refusal:
@@ -215,12 +204,7 @@ class AnswerCollector:
         if finish != LENGTH:  # some providers say `stop` with calls, or the other way round
             finish = CALLS if calls else STOP
         return ModelAnswer(
-            text=self.text(),
-            calls=calls,
-            finish=finish,
-            usage=self.usage(),
-            model=self._model,
-            id=self._id,
+            text=self.text(), calls=calls, finish=finish, usage=self.usage(), model=self._model, id=self._id
         )
 
     def usage(self) -> Usage:
@@ -261,9 +245,7 @@ class AnswerCollector:
             self._size += len(begun.arguments[-1])
 
     def _begun(self, index: int, call: _Call) -> _Begun:
-        """Return the call that a part belongs to: of several with its index the one with its id,
-        else the last.
-        """
+        """Return the call that a part belongs to: that of its index with its id, else the last."""
         there = [one for one in self._calls if one.index == index]
         begun = next((one for one in there if call.id and one.id == call.id), there[-1] if there else None)
         if begun is not None and not begun.is_other(call):
@@ -295,10 +277,7 @@ _SAYS: Final = ("message", "detail", "msg")
 
 
 async def as_stream(parts: AsyncIterable[bytes], host: str) -> AsyncIterator[bytes]:
-    """Yield the bytes of an answer as those of a stream: JSON that came whole is a stream of one part.
-
-    Raises `StepFailure` for a page and for any other text: no model has answered.
-    """
+    """Yield the bytes of an answer as a stream, if need be of one part. Raises `StepFailure` for others."""
     begin, source = b"", aiter(parts)
     async for part in source:
         begin += part

@@ -184,9 +184,7 @@ class DeployedModels:
         return self._prices.of(profile, name, self._clock.now())
 
     async def aclose(self) -> None:
-        """Close the connections of this event loop.
-        A process that lives as long as its loop need not call it.
-        """
+        """Close this event loop's connections. A process that lives no longer than its loop need not."""
         if self._exchange is not None:
             await self._exchange.aclose()
 

@@ -1,8 +1,7 @@
-"""One exchange with a provider by the `openai` client: the only file that imports it, besides
-openai_exchange.py.
+"""One exchange with a provider by the `openai` client, which only this file imports.
 
-Answers come as streams and are bounded in bytes; their end in time is deployed.py's. What is sent and where
-to is held to one origin and a few headers below the client, whatever the client adds or follows.
+Answers are streams of bounded size; deployed.py bounds their time. Requests are held to one origin and a few
+headers below the client, whatever the client adds or follows.
 """
 
 from __future__ import annotations
@@ -159,9 +158,7 @@ for _name in ("openai", "httpx2", "httpcore2"):
 
 
 class OpenAIExchange:
-    """Client of a process for the chat completions API.
-    Connections belong to an event loop, so a new loop has new ones.
-    """
+    """Client of the chat completions API. Connections belong to an event loop: a new one has new ones."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -234,9 +231,7 @@ class OpenAIExchange:
             raise failure from None
 
     async def aclose(self) -> None:
-        """Close the connections of this event loop.
-        A process that lives as long as its loop need not call it.
-        """
+        """Close this event loop's connections. A process that lives no longer than its loop need not."""
         if self._loop is asyncio.get_running_loop():
             for opened in self._clients.values():
                 await opened.close()
@@ -273,9 +268,7 @@ def _headers(credential: str, key: str) -> dict[str, Any]:
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """Create the TLS context once for a process:
-    reading the certificates of all authorities takes its time.
-    """
+    """Create the TLS context once: reading the certificates of all authorities takes its time."""
     return httpx2.create_ssl_context()
 
 

@@ -48,9 +48,7 @@ class NamePattern(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class DatedPrice(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Price that is valid from a day on (ISO 8601), or between two times of each day (UTC,
-    milliseconds since midnight).
-    """
+    """Price valid from a day on (ISO 8601), or between two times of a day (UTC, ms since midnight)."""
 
     price: Price
     since: str = ""

@@ -37,9 +37,7 @@ class Profiles:
     """Profiles of a deployment."""
 
     def __init__(self, text: str, plain: Collection[str] = ()) -> None:
-        """Read the profiles. `plain`: hosts that are called without TLS, besides loopback; `*` is any.
-        Raises `ValueError`.
-        """
+        """Read the profiles. `plain`: hosts called without TLS, or `*`. Raises `ValueError`."""
         self._named: Mapping[str, Profile] = {
             profile.name: profile for profile in (_read(entry, plain) for entry in reversed(text.split()))
         }

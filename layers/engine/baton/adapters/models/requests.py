@@ -24,9 +24,7 @@ _ENFORCED: Final = frozenset({
 
 
 def body_of(request: ModelRequest, model: str) -> dict[str, Any]:
-    """Return the body of a request.
-    The part that the requests of one conversation share comes first, so that their bytes begin alike.
-    """
+    """Return the body. What the requests of one conversation share comes first, byte for byte."""
     body: dict[str, Any] = {"model": model, "stream": True, "stream_options": {"include_usage": True}}
     if request.tools:
         body["tools"] = [
@@ -257,9 +255,7 @@ class _Event(msgspec.Struct):
 
 
 def is_signed(headers: Mapping[str, str], body: bytes, secret: str, now: int) -> bool:
-    """Return true if the signature is by this secret, and at most five minutes from now.
-    Names of headers are in small letters.
-    """
+    """Return true if the signature is by this secret, within five minutes. `headers`: in lower case."""
     named, at = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
     if not (at.isascii() and at.isdecimal() and len(at) <= 12 and abs(now - int(at) * 1_000) <= TOLERANCE_MS):
         return False

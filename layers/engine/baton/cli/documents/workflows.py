@@ -14,10 +14,11 @@ from baton.cli.documents.check import Report, children_first, compile_locally, d
 from baton.cli.terminal.completion import complete_workflows, documents_argument
 from baton.cli.terminal.shared import (
     Shared,
-    console,
     gather_pages,
     json_option,
     print_json,
+    print_lines,
+    print_more,
     print_table,
     progress,
     terminal_width,
@@ -103,8 +104,7 @@ def workflows(
         print_table(workflow_table(found))
         if len(found.get("versions", ())) > 1:
             click.echo()
-            for line in version_rows(found["versions"], terminal_width()):
-                console().print(line)
+            print_lines(version_rows(found["versions"], terminal_width()))
         click.echo()
         for text in drawing(found):
             click.echo(f"  {text}")
@@ -117,18 +117,14 @@ def _list(shared: Shared, limit: int | None, as_json: bool) -> None:
         return
     from baton.cli.text.tables import version_rows
 
-    for line in version_rows(found, terminal_width()):
-        console().print(line)
+    print_lines(version_rows(found, terminal_width()))
     if not found:
         click.echo("no workflows yet", err=True)
-    if after:
-        click.echo("There are more: --limit N or --all.", err=True)
+    print_more(after)
 
 
 def _check(sources: list[Source], app: str, as_json: bool) -> list[Report]:
-    """Compile all documents, or report that their tools cannot be loaded and return nothing. Ends the command
-    with problems.
-    """
+    """Compile all documents, or report tools that cannot be loaded. Ends the command with problems."""
     try:
         load_app(app)
     except CommandFailed as why:
@@ -154,9 +150,7 @@ def _check(sources: list[Source], app: str, as_json: bool) -> list[Report]:
 
 
 async def _deploy(api: Api, source: Source, as_json: bool) -> CommandFailed | None:
-    """Register one document and return None, or show the refusal and return it, so that the next one can
-    follow.
-    """
+    """Register one document and return None, or show its refusal and return it."""
     try:
         answer = await register_document(api, source)
     except CommandFailed as error:
@@ -202,10 +196,7 @@ def check_documents(
 
 
 async def take_up(api: Api, sources: Sequence[Source], app: str) -> str:
-    """Register the valid documents, print the faults of the others, and return a summary line.
-
-    Raises `CommandFailed` if the API cannot be reached.
-    """
+    """Register valid documents, print the faults of others, return a summary. Raises `CommandFailed`."""
     reports = {report.file: report for report in compile_locally(sources, app)}
     named = {file: (report.name, report.starts) for file, report in reports.items() if report.name}
     new, refused = [], []

@@ -150,9 +150,7 @@ async def _with_everything(options: Options, console: Console, local: LocalRun, 
 
 
 async def _register(api: Api, root: Path) -> int:
-    """Register the workflows, and return the number of steps of the first, the most frequent one, without
-    failures.
-    """
+    """Register the workflows. Return the number of steps that the first one has without failures."""
     found = {path.stem: read_file(path) for path in documents(load_app("sagas", root))}
     for name in WORKFLOWS:
         await register_document(api, found[name])
@@ -160,9 +158,7 @@ async def _register(api: Api, root: Path) -> int:
 
 
 def as_planned(nodes: Mapping[str, Any]) -> int:
-    """Return the number of nodes that run without failures: all but those that a `catch` leads to, and their
-    successors.
-    """
+    """Return the number of nodes that run without failures: those that no `catch` leads to."""
     others = {name for node in nodes.values() for name in _caught(node.get("catch", ()))}
     for name, node in nodes.items():
         after = node.get("after", ())

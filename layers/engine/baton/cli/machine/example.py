@@ -48,9 +48,7 @@ class _Service:
 
 
 class Services:
-    """The services of one run. Entering starts them, and leaving ends them. `parameters` contains the
-    addresses.
-    """
+    """The services of one run. Entering starts them, leaving ends them. `parameters`: addresses."""
 
     def __init__(
         self,

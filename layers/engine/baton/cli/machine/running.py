@@ -52,9 +52,7 @@ class Trial:
 
 
 async def to_try(api: Api, names: Sequence[str]) -> Trial | None:
-    """Return the first workflow for which an input can be made, else the first one, or None without
-    workflows.
-    """
+    """Return the first workflow for which an input can be made, else the first one, or None."""
     first: Trial | None = None
     for name in sorted(names, key=lambda name: name != FIRST):
         schema = (await api.workflow(name))["input"]
@@ -82,9 +80,7 @@ class Bus:
         return cls(list(parameters["EventSources"]), str(tenant), str(parameters["EventSourceBus"]))
 
     def entry(self) -> str:
-        """Return a request of PutEvents for the first source that everyone may use; sources of AWS are
-        refused.
-        """
+        """Return a request of PutEvents for the first source that is not one of AWS."""
         source = next((source for source in self.sources if not source.startswith("aws.")), "SOURCE")
         entry = {"Source": source, "DetailType": "TYPE", "Detail": "{}", "EventBusName": self.name}
         return json.dumps({"Entries": [entry]})
@@ -164,9 +160,7 @@ class Running:
 
 
 def farewell(data: Path | None) -> tuple[str, str]:
-    """Return the messages about the remaining work of a stop and the storage of sagas. `data` is their
-    folder, if any.
-    """
+    """Return the messages about work that remains after a stop. `data`: the folder of kept sagas."""
     if data is None:
         sagas = f"The sagas are forgotten; to keep them the next time: {command_line('up --data DIR')}"
     else:
@@ -186,9 +180,7 @@ Files = Mapping[Path, tuple[int, int]]
 
 
 def files_of(folders: Iterable[Path]) -> Files:
-    """Return time and size of every file below the folders, except for hidden files, bytecode, and editors'
-    copies.
-    """
+    """Return time and size of every file below the folders, but for bytecode and editors' copies."""
     found = {}
     for folder in folders:
         for place, names, files in os.walk(folder):
@@ -388,9 +380,7 @@ def _say_what_a_bus_does_not_hand_on(stack: contextlib.AsyncExitStack) -> None:
 
 
 def _removal_of(run_dir: Path) -> Callable[[type[BaseException] | None, object, object], None]:
-    """Return a function that removes the logs of a run that its user ended, or that a refused document ended.
-    Other failures need them.
-    """
+    """Return a function that removes the logs of a run that did not fail, or had a refused document."""
 
     def remove(kind: type[BaseException] | None, error: object, _trace: object) -> None:
         is_refused = isinstance(error, CommandFailed) and error.exit_code == REFUSED

@@ -48,9 +48,7 @@ def completion(shell: str) -> None:
 def _complete(
     path: str, offered: Callable[[Any], list[CompletionItem]]
 ) -> Callable[..., list[CompletionItem]]:
-    """Return a completer: `offered` returns the items of the answer at `path`, filtered by the typed
-    beginning.
-    """
+    """Return a completer: `offered` gives the items of the answer at `path` that begin as typed."""
 
     def complete(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
         answer = _ask(context, path)
@@ -89,12 +87,10 @@ complete_workflows = _complete(
     lambda answer: [_item(found["name"], f"version {found['version']}") for found in answer["workflows"]],
 )
 complete_tools = _complete(
-    "/tools",
-    lambda answer: [_item(tool["name"], tool.get("description") or "") for tool in answer["tools"]],
+    "/tools", lambda answer: [_item(tool["name"], tool.get("description") or "") for tool in answer["tools"]]
 )
 complete_kinds = _complete(
-    "/node-types",
-    lambda answer: [_item(node["kind"], node["description"]) for node in answer["node_types"]],
+    "/node-types", lambda answer: [_item(node["kind"], node["description"]) for node in answer["node_types"]]
 )
 
 
@@ -114,9 +110,7 @@ def _complete_documents(_: click.Context, __: click.Parameter, incomplete: str) 
 
 
 def complete_actions(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete actions of an answer. Ids of questions are left to `baton show`: they are long, and mostly
-    there is one.
-    """
+    """Complete actions of an answer. The ids of questions, which are long, are left to `baton show`."""
     return [
         CompletionItem(action, help=about)
         for action, about in ANSWERS.items()

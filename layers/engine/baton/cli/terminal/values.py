@@ -76,9 +76,7 @@ def _unread(file: Path, error: OSError | UnicodeDecodeError) -> str:
 
 
 def _meant(given: str, option: str) -> str:
-    """Return the shell form of invalid JSON that resembles valid input: a file, a bare word, or a mapping of
-    YAML or Python.
-    """
+    """Return the shell form of invalid JSON that looks like a file, a word, or YAML or Python."""
     if len(given) > _GUESSED or not given:
         return ""
     if Path(given).suffix in (".json", ".yaml", ".yml") or Path(given).is_file():

@@ -27,10 +27,7 @@ _TAKES_UP = frozenset({"resumed", "forked", "limit_reached", "cancel_requested"}
 
 
 class Pace:
-    """Pauses between two requests: fixed if given, else from one second up to fifteen while nothing changes.
-
-    A saga may wait for days, and watching it should not load its API.
-    """
+    """Pauses between two requests: fixed if given, else up to fifteen seconds while nothing changes."""
 
     def __init__(self, every_s: float | None) -> None:
         self._every = every_s
@@ -85,9 +82,7 @@ async def watch(api: Api, saga: str, every_s: float | None, *, as_json: bool) ->
 async def follow_entries(
     api: Api, saga: str, after: int, every_s: float | None, show: Callable[[Mapping[str, Any]], None]
 ) -> None:
-    """Pass every entry after a version to `show` when it is written. Raises `CommandFailed` unless the saga
-    completed.
-    """
+    """Pass each new entry to `show` once written. Raises `CommandFailed` unless the saga completed."""
     pace = Pace(every_s)
     status = etag = ""
     asked = asks = False
@@ -188,9 +183,7 @@ async def live(api: Api, saga: str, every_s: float | None, show: Callable[[Mappi
 
 
 class Writer:
-    """Printer of the new part of each answer, below the name of its node if the previous part was another
-    node's.
-    """
+    """Printer of the new part of each answer, below the name of its node where that changes."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write

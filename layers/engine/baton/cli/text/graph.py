@@ -61,9 +61,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class DrawnPart:
-    """A separate part of the drawing: the nodes of a document, without a name, or those of a graph that it
-    names.
-    """
+    """A separate part of the drawing: a document's nodes, or those of a graph that it names."""
 
     name: str
     boxes: Sequence[Box]
@@ -114,9 +112,7 @@ def draw(boxes: Sequence[Box], width: int = WIDTH, *, plain: bool = False) -> li
 
 
 def layers(boxes: Iterable[Box]) -> dict[str, int]:
-    """Return the layer of each node, counted from 1: the longest path to it from a node without
-    predecessors.
-    """
+    """Return the layer of each node, counted from 1: the longest path to it from a first node."""
     found: dict[str, int] = {}
     for box in boxes:
         found[box.name] = 1 + max((found[name] for name in box.before), default=0)
@@ -175,9 +171,7 @@ class _Lanes:
         return self._rows
 
     def _ready(self) -> int | None:
-        """Return the leftmost lane whose unit can be drawn, so that a chain is finished before the next one
-        begins.
-        """
+        """Return the leftmost lane whose unit can be drawn: a chain is finished before the next."""
         return next((c for c, unit in enumerate(self._lanes) if unit is not None and not unit.open), None)
 
     def _free(self, from_: int) -> int:
@@ -339,9 +333,7 @@ _ARROWS = {
 
 
 def mermaid(shape: GraphShape) -> str:
-    """Return all parts in the Mermaid language. A named graph is a subgraph, with dotted lines from the nodes
-    that start it.
-    """
+    """Return all parts in the Mermaid language. Dotted lines lead to named graphs, the subgraphs."""
     first, *named = shape.parts
     frames = {part.name: f"g{index}" for index, part in enumerate(named)}
     lines = ["flowchart TD", *_chart(first.boxes, "n", frames)]
@@ -374,9 +366,7 @@ def _chart(boxes: Sequence[Box], prefix: str, frames: Mapping[str, str]) -> list
 
 
 def shape_of(workflow: Mapping[str, Any]) -> GraphShape:
-    """Return the graph of `GET /workflows/{name}`, the graphs that its document names, and its failure
-    handler.
-    """
+    """Return the graph of `GET /workflows/{name}`, the graphs that it names, and its failure handler."""
     parts = [DrawnPart("", boxes(workflow))]
     parts += [DrawnPart(plain(str(one["name"])), boxes(one)) for one in workflow.get("graphs", ())]
     handler = workflow.get("failure_handler") or {}

@@ -27,9 +27,7 @@ from baton.words.text import clock, counted, course, epoch_ms, one_line, plain, 
 
 
 def question_lines(saga: Mapping[str, Any], now: int) -> list[str]:
-    """Return the lines of a question: its age, the possible answers, its expiry, its audience, and the result
-    without an answer.
-    """
+    """Return the lines of a question: age, answers, expiry, audience, and the result without an answer."""
     return [line for question in saga.get("questions") or () for line in _lines(question, now)]
 
 
@@ -212,30 +210,11 @@ COLOURS = {
     "running": "cyan",
 }
 # What the line says already, or what only a program wants: `--json` has everything.
-_QUIET = frozenset(
-    [
-        "kind",
-        "node",
-        "iteration",
-        "emits",
-        "drops",
-        "carry",
-        "forget",
-        "keep",
-        "counts",
-        "tool_version",
-        "schema_hash",
-        "graph",
-        "tenant",
-        "saga",
-        "at",
-        "started_at",
-        "ended_at",
-        "due_at",
-        "ends_by",
-        "expires",
-    ]
-)
+_QUIET = frozenset([
+    "kind", "node", "iteration", "emits", "drops", "carry", "forget", "keep", "counts", "tool_version",
+    "schema_hash", "graph", "tenant", "saga", "at", "started_at", "ended_at", "due_at", "ends_by",
+    "expires",
+])  # fmt: skip
 
 _INDENT = 9
 _LABELS = 14  # columns left of what is said
@@ -370,10 +349,7 @@ def _name(place: Mapping[str, Any]) -> str:
 
 
 class EventLines:
-    """The log, a line per event, with a rule where another invocation continues.
-
-    width: of the terminal; details that exceed it are on lines of their own. None: one line of any length.
-    """
+    """The log, a line per event, under a rule for each invocation. `width`: of the terminal, None: any."""
 
     def __init__(self, width: int | None = None) -> None:
         self._invocation: str | None = None
@@ -442,9 +418,7 @@ def _event_head(entry: Mapping[str, Any], event: Mapping[str, Any]) -> Text:
 
 
 def _details(event: Mapping[str, Any], said: EventSentence | None) -> list[str]:
-    """Return the details of an event: its sentence, if any, and the fields that the sentence does not
-    contain.
-    """
+    """Return the details of an event: its sentence, if any, and the fields that are not in it."""
     sentence, known = said or ("", frozenset())
     started, ended = epoch_ms(event.get("started_at")), epoch_ms(event.get("ended_at"))
     parts = [sentence] if sentence else []
@@ -574,9 +548,7 @@ _SPOKEN = {True: "taken", False: "not taken", None: "not known yet"}
 
 
 def step_lines(steps: Iterable[Mapping[str, Any]], width: int | None = None) -> Iterator[Text]:
-    """Yield the steps of `GET /sagas/{id}/explain`. `width`: of the terminal; the excess is on further lines.
-    None: one line each.
-    """
+    """Yield the steps of `GET /sagas/{id}/explain`, each within `width`; None: on one line."""
     for step in steps:
         yield from _explained_step(step, width)
 

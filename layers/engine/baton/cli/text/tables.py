@@ -1,8 +1,4 @@
-"""Lists and facts as text for people: sagas, costs, workflows, tools.
-
-Pure functions from documents to rich text. Outside of a terminal, a row is one line of any width, because
-lists are mostly searched, or read for an id to copy.
-"""
+"""Lists and facts as rich text. Outside of a terminal, a row is one line, to search it or copy from it."""
 
 from __future__ import annotations
 
@@ -27,9 +23,7 @@ SHORT = 8  # characters of a shortened id, at least
 def rows(
     header: Sequence[str], cells: Iterable[Sequence[str]], *, right: frozenset[int] = frozenset()
 ) -> Iterator[Text]:
-    """Yield aligned columns below their header, with `right` ones to the right. A status has its colour.
-    Empty lists yield nothing.
-    """
+    """Yield aligned columns below their header, `right` ones to the right. Empty lists yield nothing."""
     lines = [[plain(cell) for cell in row] for row in cells]
     if not lines:
         return
@@ -43,9 +37,7 @@ def rows(
 
 
 def saga_rows(sagas: Sequence[Mapping[str, Any]], width: int | None = None) -> Iterator[Text]:
-    """Yield the rows of `GET /sagas`. Rows that are too wide have short ids, then no start, then
-    cut cells.
-    """
+    """Yield the rows of `GET /sagas`. Too wide, they have short ids, then no start, then cut cells."""
     columns = {
         "id": [str(saga["id"]) for saga in sagas],
         "workflow": [str(saga["workflow"]) for saga in sagas],
@@ -94,9 +86,7 @@ def _over(columns: Mapping[str, Sequence[str]], width: int) -> int:
 
 
 def short_ids(ids: Sequence[str]) -> list[str]:
-    """Return each id cut to its shortest unique beginning of `SHORT` characters or more. For a child saga,
-    the part of its ancestor is cut.
-    """
+    """Return each id cut to its shortest unique beginning, in a child's the part of its ancestor."""
     roots = {name.partition(".")[0] for name in ids}
     for length in range(SHORT, max(map(len, roots), default=0)):
         if len({root[:length] for root in roots}) == len(roots):
@@ -107,9 +97,7 @@ def short_ids(ids: Sequence[str]) -> list[str]:
 
 
 def incident_rows(incidents: Sequence[Mapping[str, Any]], width: int | None = None) -> Iterator[Text]:
-    """Yield the rows of `GET /incidents`. Rows that are too wide have short ids of sagas, and the message on
-    the next line.
-    """
+    """Yield the rows of `GET /incidents`. Too wide, they have short ids, and the message below."""
     columns = {
         "incident": [str(found["id"]) for found in incidents],
         "opened (UTC)": [_moment(found.get("opened_at")) for found in incidents],
@@ -168,9 +156,7 @@ def _audience(of: Mapping[str, Any]) -> str:
 def _with_text_below(
     columns: dict[str, list[str]], width: int | None, *, without: Sequence[str], cutting: str
 ) -> Iterator[Text]:
-    """Yield the rows. Rows that are too wide have short ids of sagas, and the text of the last column on the
-    next line.
-    """
+    """Yield the rows. Too wide, they have short ids of sagas, and the last column on the next line."""
     if width is None or _over(columns, width) <= 0:
         yield from rows(tuple(columns), zip(*columns.values(), strict=True))
         return
@@ -282,9 +268,7 @@ def day_cost_lines(found: Mapping[str, Any]) -> Iterator[Text]:
 
 
 def _model_cells(line: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    """Return the tokens that a model has read and written for a node, or an estimate for requests without
-    known tokens.
-    """
+    """Return the tokens that a model has read and written for a node, or an estimate."""
     what = f"{line['what']}, for {line['node']}" if line.get("node") else str(line["what"])
     if not line["quantity"]:
         return what, _number(line["requests"]), "requests, assumed", usd(line["usd"])

@@ -7,7 +7,7 @@ idempotent. What a later decision needs to know of it is in `FetchedValues`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeVar
 
 from msgspec import Struct
@@ -23,7 +23,7 @@ from baton.core.decide.unknown_outcomes import (
 from baton.core.effects.risk import RiskRule
 from baton.core.expressions import ExpressionError, excess_of
 from baton.core.failures.alternatives import Alternative
-from baton.core.graph.graph import Cap, Node
+from baton.core.graph.graph import INPUT, Cap, Node
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
 from baton.core.log.folding.received import PendingNotices
@@ -301,10 +301,19 @@ class DecisionBuilder(Struct):
     # ---- what a kind of node gets (core/nodes/base.py)
 
     def arguments(self, at: Activation) -> Any:
+        if at.place.item and (given := self._given(at)) is not None:
+            own = self.program.kinds[at.node.kind].template(at.node) or {}
+            return {**given, **{name: value for name, value in own.items() if value is not None}}
         try:
             return self.context(at.slot).render(self.program.template(at.slot))
         except ExpressionError as error:
             raise UnfitError(ev.failed_with("input_unbound", str(error), at.node.name)) from error
+
+    def _given(self, at: Activation) -> Mapping[str, Any] | None:
+        """Return the arguments of an item from its node, or None."""
+        if self.program.is_one_of_many(at.slot):
+            return None
+        return self.program.kinds[self.program.nodes[at.place.node].kind].gives(at, self)
 
     def value(self, at: Activation) -> ev.Value:
         return self.made(at, self.arguments(at), "is to get")
@@ -316,6 +325,8 @@ class DecisionBuilder(Struct):
         return ev.Value(v=given)
 
     def started(self, at: Activation) -> tuple[ev.Value, dict[str, ev.Value]]:
+        if at.place.item and (given := self._given(at)) is not None:
+            return self.made(at, {INPUT: given}, "is to get"), {}
         try:
             rest, passed = started(self.context(at.slot), self.program.template(at.slot))
         except ExpressionError as error:

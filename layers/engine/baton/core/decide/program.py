@@ -216,13 +216,6 @@ class Program:
             and is_index(Slot.parse(slot).item)
         )
 
-    def doing(self, slot: str) -> Node:
-        """Return the node whose kind runs at a slot: for an item of a list, the node that runs for
-        each item.
-        """
-        node = self.nodes[Slot.parse(slot).node]
-        return node.each.do if node.each is not None and self.is_one_of_many(slot) else node
-
     def template(self, slot: str) -> Template:
         """Return the template that is rendered when a slot is ready."""
         name = Slot.parse(slot).node

@@ -59,7 +59,7 @@ from baton.core.log.undos import (
     undone_item,
     undone_slot,
 )
-from baton.core.nodes.base import Activation, Run, UnfitError
+from baton.core.nodes.base import Activation, UnfitError
 from baton.errors import CorruptLog
 
 """Function that asks children to stop and to undo their effects."""
@@ -222,30 +222,15 @@ def _looks(builder: DecisionBuilder) -> Decision | None:
         if not is_looked_at and not _is_unsettled(program, state, slot):
             continue
         try:
-            step = next_attempt(builder, at, _arguments_of(builder, at))
+            step = next_attempt(builder, at, builder.arguments(at))
         except LackingError as error:
             return Decision(commands=missing(error.needs, error.questions))
-        except ExpressionError:
+        except UnfitError:
             continue
         if is_looked_at:
             step = replace(step, look=True, hooks=(), failure=step.failure or STOPPED)
         run.append(step)
     return Decision(commands=next_up(one_after_a_crash(builder, run), ())) if run else None
-
-
-def _arguments_of(builder: DecisionBuilder, at: Activation) -> Any:
-    """Return the arguments. Raises `ExpressionError` if they cannot be made, `LackingError`."""
-    if not at.place.item or builder.program.is_one_of_many(at.slot):
-        return builder.context(at.slot).render(builder.program.template(at.slot))
-    # What undoes something, or finds out whether there is something to undo, is not held up by limits of money.
-    trial = DecisionBuilder(builder.program, builder.state, builder.now, builder.running, builder.found)
-    try:
-        said = builder.program.kinds[at.node.kind].begin(at, trial)
-    except UnfitError as error:
-        raise ExpressionError(error.failure.message) from error
-    if not isinstance(said, Run):
-        raise ExpressionError(f"`{at.slot}` cannot be called any more")
-    return said.arguments
 
 
 def _in_doubt(builder: DecisionBuilder) -> Iterator[ev.StepFailed]:
@@ -293,8 +278,8 @@ def kept_of(builder: DecisionBuilder, at: Activation, tool: str) -> ev.Value | N
     if undo is None or undo.keeps == ():
         return None
     try:
-        given = {**_arguments_of(builder, at), **({} if failing is None else replaced_arguments(failing))}
-    except (ExpressionError, CorruptLog):
+        given = {**builder.arguments(at), **({} if failing is None else replaced_arguments(failing))}
+    except (UnfitError, CorruptLog):
         return None
     return ev.Value(v=undo.needed(given))
 
@@ -461,7 +446,7 @@ def _next(
         doubt = undo_doubts.why(event)
         left = bool(event.instead)
         slot = event.slot
-        if not left and version <= state.undo.redone.get(slot, -1):
+        if not left and version != state.undo.unsure.get(slot):
             return ev.UndoPassed(item=event.item, **by, **place, redone=True)
         item, way = (
             undo_item(event.item, version if left else 0),

@@ -120,8 +120,8 @@ class GraphModel(Model):
 
 
 class HandlerModel(Model):
-    """The workflow, or the graph of the document, that is started when a
-    saga of this one has failed for good, and has undone what it can.
+    """Workflow, or graph of the document, to start when a saga has failed for good and its rollback
+    has ended.
     """
 
     model_config = ConfigDict(
@@ -131,12 +131,12 @@ class HandlerModel(Model):
 
     workflow: Annotated[WorkflowReference | None, Given] = Field(
         default=None,
-        description="Name of the workflow, as of a child: `NAME` or `NAME@VERSION`. Another one than this.",
+        description="Name of another workflow: `NAME` or `NAME@VERSION`.",
         examples=["tell-the-team"],
     )
     graph: Annotated[NodeName | None, Given] = Field(
         default=None,
-        description="In its place, the name of a graph under `graphs` of this document.",
+        description="Name of a graph of this document, instead of a workflow.",
         examples=["tell"],
     )
     with_: Annotated[dict[str, Value] | None, Given] = Field(
@@ -177,30 +177,30 @@ class WorkflowModel(Model):
     schema_: str = Field(
         default="",
         alias="$schema",
-        description="Address at which an editor finds this schema. Means nothing to the engine.",
+        description="Address of this schema, for editors. The engine ignores it.",
         examples=["docs/workflow.schema.json"],
     )
     name: WorkflowName = Field(
-        description="Name of the workflow. Registering another document with this name makes a new version of it.",
+        description="Name of the workflow. Registering another document with this name creates a new version.",
         examples=["dinner"],
     )
-    description: str = Field(
-        default="", description="Purpose of the workflow. Changes nothing of how it runs."
-    )
+    description: str = Field(default="", description="Purpose of the workflow, for people.")
     owner: str = Field(
         default="",
-        description="Person or team that is responsible for the workflow. Changes nothing of how it runs.",
+        description="Person or team that is responsible for the workflow.",
         examples=["team-payments"],
     )
     metadata: dict[str, str] = Field(
         default_factory=dict,
-        description="Any texts by name, for people and other programs. They change nothing of how it runs.",
+        description="Texts by name, for people and other programs.",
         examples=[{"cost-centre": "4711"}],
     )
     input: Annotated[dict[str, JsonValue] | None, Given] = Field(
         default=None,
-        description="JSON Schema of a saga's input. Without it any input is accepted. References lead only into this "
-        "schema itself.",
+        description=(
+            "JSON Schema of a saga's input. Without it, any input is accepted. References cannot "
+            "leave this schema."
+        ),
         examples=[{"type": "object", "required": ["city"], "properties": {"city": {"type": "string"}}}],
     )
     schemas: dict[NodeName, Schema] = Field(
@@ -210,8 +210,7 @@ class WorkflowModel(Model):
     )
     timeout: Annotated[Duration | None, Given] = Field(
         default=None,
-        description="The longest time from the start of a saga to its end, after which it fails. A short way of "
-        "writing `limits.wall_time`.",
+        description="Longest time of a saga; it then fails. Short for `limits.wall_time`.",
         examples=["2h"],
     )
     limits: Limits = Field(
@@ -232,23 +231,31 @@ class WorkflowModel(Model):
     )
     failover: Failover = Field(
         default_factory=list,
-        description="Policies for all tasks, asked after a task's own.",
+        description="Policies for all tasks. A task's own policies come first.",
         examples=[[{"name": "late", "when": {"attempt": 3, "class": "transient"}, "then": "escalate"}]],
         json_schema_extra={"default": []},
     )
     replan: Annotated[ReplanModel | None, Given] = Field(
-        default=None, description="The same of all tasks without a `callback`, unless a task says otherwise."
+        default=None,
+        description=(
+            "Calls that a model suggests, for all tasks without a `callback` and without a `replan` "
+            "of their own."
+        ),
     )
     compensate: Annotated[str, one_of(SEQUENTIAL, PARALLEL, NONE), Given] = Field(
         default=SEQUENTIAL,
-        description="Order in which steps are undone: one after the other, the last first (`sequential`), or side by side (`parallel`). With `none`, nothing is undone.",
+        description=(
+            "Order in which a rollback undoes steps: one by one, the last first (`sequential`), or "
+            "at the same time (`parallel`). With `none`, nothing is undone."
+        ),
     )
     risk: Annotated[list[RiskRuleModel] | None, Given] = Field(
         default=None,
         max_length=MOST_RULES,
-        description="Rules for the risk of calls, by what their tools declare, in place of the default rules. "
-        "Of all rules that fit a call, the highest level counts. With an empty list (`[]`) every "
-        "call is low.",
+        description=(
+            "Rules for the risk of calls, in place of the default rules. The highest level that fits "
+            "a call counts. With `[]`, every call is low."
+        ),
         examples=[[{"action": "payment", "above": 200, "currency": "EUR", "level": "high"}]],
     )
     guardrails: Annotated[GuardrailsModel | None, Given] = Field(
@@ -262,7 +269,7 @@ class WorkflowModel(Model):
     )
     events: Annotated[EventsModel | None, Given] = Field(
         default=None,
-        description="Events from outside that start a saga of the workflow, or reach one that runs.",
+        description="Events from outside that start or signal sagas of the workflow.",
         examples=[{"start": [{"type": "payment.settled", "source": "shop"}]}],
     )
     nodes: dict[NodeName, NodeModel] = Field(
@@ -273,13 +280,13 @@ class WorkflowModel(Model):
     )
     graphs: dict[NodeName, GraphModel] = Field(
         default_factory=dict,
-        description="Graphs by name, which nodes run by `graph`, also once for each item of a `map`.",
+        description="Graphs by name, for nodes with `graph`.",
         examples=[{"visit": {"nodes": {"book": {"tool": "table.book", "with": {"city": "${item}"}}}}}],
         json_schema_extra={"default": {}},
     )
     output: Value = Field(
         default=None,
-        description="The saga's result, once every node has ended. Without it the result is null.",
+        description="The saga's result when it completes. Without it, the result is null.",
         examples=["${ctx.hold.output}", {"code": "${ctx.hold.output.code}"}],
     )
 

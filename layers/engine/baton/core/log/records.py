@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import msgspec
 from msgspec.structs import replace
 
+from baton.core.expressions import iso
 from baton.core.failures import quoted
 from baton.core.failures.codes import CHILD_FAILED, says_nothing
 from baton.core.log.slots import slot_of
@@ -453,6 +454,13 @@ class Work(msgspec.Struct, frozen=True):
     Each kind overrides the methods in which it differs.
     """
 
+    word: ClassVar[str] = "waiting"
+    """The word for a slot with this work."""
+
+    def view(self, schema: Any) -> dict[str, Any]:
+        """Return the fields shown of the work; `schema`: that of its node's output, or None."""
+        raise NotImplementedError
+
     @property
     def arguments(self) -> dict[str, Any]:
         """Arguments of the call that a question is about, if they are not the step's."""
@@ -532,6 +540,11 @@ class Child(Work, frozen=True, omit_defaults=True, kw_only=True, tag="child"):
     stood: int = 0
     passed: dict[str, Value] = {}  # msgspec copies it
     listed: bool = False
+    word = "child"
+
+    def view(self, schema: Any) -> dict[str, Any]:
+        shown = {"saga": self.saga} | ({"signal": self.signal} if self.signal else {})
+        return shown | ({"until": iso(self.until), "overdue": self.overdue} if self.until else {})
 
     @property
     def signal(self) -> str:

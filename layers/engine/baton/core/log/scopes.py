@@ -68,6 +68,10 @@ class Agent(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True,
     listens: str = ""
     heard: tuple[Value, ...] = ()
     failed: int = 0
+    word = "running"
+
+    def view(self, schema: Any) -> dict[str, Any]:
+        return {"turn": self.turn, "calls": self.used.calls, "tokens": self.used.tokens}
 
     def after_fork(self, before: Work | None, *, is_ending: bool, later: int = 0) -> Self:
         """Return the agent with its answers and results up to the cut; unfinished calls are repeated under
@@ -266,6 +270,12 @@ class Map(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, t
     failure: Failure | None = None
     batch: Value | None = None
     late: tuple[int, int] | None = None
+    word = "running"
+
+    def view(self, schema: Any) -> dict[str, Any]:
+        good, bad = self.late or (0, 0)
+        shown = {"items": self.size, "begun": self.begun, "failed": self.lost + len(self.failures) + bad}
+        return shown if self.late is None else {**shown, "late": True, "ended_since": good + bad}
 
     @property
     def is_late(self) -> bool:
@@ -418,6 +428,10 @@ class Replanning(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=
     alternative: int = 0
     calls: dict[str, str] = {}
     failed: Failure | None = None
+    word = "running"
+
+    def view(self, schema: Any) -> dict[str, Any]:
+        return {"alternative": self.alternative or None}
 
     def after_fork(self, before: Work | None, *, is_ending: bool, later: int = 0) -> Self:
         """Return the work with the model's answers, and with as much time left as at the cut."""

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 import msgspec
 from msgspec.structs import replace
 
+from baton.core.expressions import duration_text, iso
 from baton.core.log.records import About, Ask, Child, Gives, Response, Value, Work
 from baton.core.log.scopes import Agent, Map, Replanning
 from baton.core.models.usage import Usage
@@ -28,6 +29,10 @@ class Wait(Work, frozen=True, omit_defaults=True, tag="wait"):
     until: int | None = None
     signal: str = ""
 
+    def view(self, schema: Any) -> dict[str, Any]:
+        shown = {"signal": self.signal or None, "until": None if self.due is None else iso(self.due)}
+        return shown | {"payload": schema} if self.signal and schema is not None else shown
+
     @property
     def due(self) -> int | None:
         return self.until
@@ -42,6 +47,10 @@ class Question(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
 
     ask: Ask
     arguments: dict[str, Any] = {}
+    word = "asking"
+
+    def view(self, schema: Any) -> dict[str, Any]:
+        return {"ask": self.ask.id, "until": iso(self.ask.ends_at)}
 
     @property
     def due(self) -> int | None:
@@ -77,6 +86,16 @@ class Callback(Work, frozen=True, omit_defaults=True, kw_only=True, tag="callbac
     skew_ms: int = 0
     response: Response | None = None
     key: str = ""
+
+    def view(self, schema: Any) -> dict[str, Any]:
+        by = self.heartbeat_by
+        return {
+            "callback": self.id,
+            "since": iso(self.since),
+            "until": iso(self.until),
+            "heard_at": iso(self.heard_at) if by else None,
+            "heartbeat_by": iso(by) if by else None,
+        }
 
     @property
     def heartbeat_by(self) -> int | None:
@@ -148,6 +167,11 @@ class Opens(About, frozen=True, omit_defaults=True, kw_only=True):
         """Return the work that is open from now on."""
         raise NotImplementedError
 
+    @property
+    def words(self) -> str:
+        """Description of the event that the work waits for."""
+        raise NotImplementedError
+
 
 class WaitOpened(Opens, frozen=True, tag="wait_opened", omit_defaults=True, kw_only=True):
     """A wait node began: until a time, for a signal, or both, whichever is first.
@@ -162,6 +186,13 @@ class WaitOpened(Opens, frozen=True, tag="wait_opened", omit_defaults=True, kw_o
 
     def work(self) -> Open:
         return Wait(until=self.until, signal=self.signal)
+
+    @property
+    def words(self) -> str:
+        until = "" if self.until is None else iso(self.until)
+        if not self.signal:
+            return until
+        return f"the signal `{self.signal}`" + (f", until {until} at most" if until else "")
 
 
 class WaitClosed(Gives, frozen=True, tag="wait_closed", omit_defaults=True, kw_only=True):
@@ -183,6 +214,10 @@ class QuestionOpened(Opens, frozen=True, tag="question_opened", omit_defaults=Tr
 
     def work(self) -> Open:
         return Question(ask=self.ask, arguments=self.arguments)
+
+    @property
+    def words(self) -> str:
+        return f"an answer to the question `{self.ask.id}`, until {iso(self.ask.ends_at)} at most"
 
 
 class QuestionClosed(About, frozen=True, tag="question_closed", omit_defaults=True, kw_only=True):
@@ -257,6 +292,11 @@ class ChildOpened(Opens, frozen=True, tag="child_opened", omit_defaults=True, kw
             passed=self.passed,
         )
 
+    @property
+    def words(self) -> str:
+        until = f", until {iso(self.until)} at most" if self.until else ""
+        return f"the child saga `{self.child}`{until}"
+
 
 class CallbackOpened(Opens, frozen=True, tag="callback_opened", omit_defaults=True, kw_only=True):
     """A tool handed its work over, and returned: the attempt goes on elsewhere, until the callback or the end
@@ -299,6 +339,14 @@ class CallbackOpened(Opens, frozen=True, tag="callback_opened", omit_defaults=Tr
             skew_ms=self.skew_ms,
         )
 
+    @property
+    def words(self) -> str:
+        until = f", until {iso(self.until)} at most"
+        if self.response is not None:
+            return f"the answer of `{self.response.model}`{until}"
+        often = f", with a heartbeat every {duration_text(self.heartbeat_ms)}" if self.heartbeat_ms else ""
+        return f"the callback `{self.callback}`{until}{often}"
+
 
 class CallbackHeartbeat(About, frozen=True, tag="callback_heartbeat", omit_defaults=True, kw_only=True):
     """A sign of life of work elsewhere. It wakes no worker."""
@@ -317,6 +365,10 @@ class AgentBegan(Opens, frozen=True, tag="agent_began", omit_defaults=True, kw_o
     def work(self) -> Open:
         return Agent(given=self.given, listens=self.listens)
 
+    @property
+    def words(self) -> str:
+        return "the answer of its model"
+
 
 class MapBegan(Opens, frozen=True, tag="map_began", omit_defaults=True, kw_only=True):
     """A map began, over a list of this size."""
@@ -328,6 +380,10 @@ class MapBegan(Opens, frozen=True, tag="map_began", omit_defaults=True, kw_only=
     def work(self) -> Open:
         return Map(over=self.over, size=self.size)
 
+    @property
+    def words(self) -> str:
+        return f"its {self.size:,} items"
+
 
 class ReplanBegan(Opens, frozen=True, tag="replan_began", omit_defaults=True, kw_only=True):
     """A model is asked for alternatives to a step that has failed. After `until` no alternative begins."""
@@ -336,3 +392,7 @@ class ReplanBegan(Opens, frozen=True, tag="replan_began", omit_defaults=True, kw
 
     def work(self) -> Open:
         return Replanning(until=self.until)
+
+    @property
+    def words(self) -> str:
+        return "what a model puts in its place"

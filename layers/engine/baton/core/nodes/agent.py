@@ -30,7 +30,18 @@ from baton.core.log.scopes import (
     turn_item,
 )
 from baton.core.log.work import Open
-from baton.core.nodes.base import Activation, Done, Failed, Moved, Next, NodeContext, Opened, Run, Spread
+from baton.core.nodes.base import (
+    Activation,
+    Done,
+    Failed,
+    Moved,
+    Next,
+    NodeContext,
+    Opened,
+    Run,
+    Spread,
+    UnfitError,
+)
 from baton.core.nodes.task import TaskKind
 
 EXHAUSTED, NOT_ALLOWED, TOO_MANY = "agent_exhausted", "call_not_allowed", "too_many_calls"
@@ -70,22 +81,27 @@ class AgentKind(TaskKind):
         if not at.place.item:
             given = context.value(at)
             return Opened(ev.AgentBegan(**at.place.fields, given=given, listens=at.node.signal))
+        if not is_turn(at.place.item):
+            return super().begin(at, context)
         if at.node.agent is not None:
             work = context.state.open[at.place.owner]
             assert isinstance(work, Agent), "nothing else has items"
-            if not is_turn(at.place.item):
-                return Failed(_not_allowed(at.node.agent, work.calls[at.place.item]))
             # An answer that was refused was read and written, too.
             if spent := _exhausted("tokens", at.node.agent.tokens, work.used.tokens, at):
                 return spent
-        if not context.may_spend(at):
-            return None
-        if is_turn(at.place.item):
-            return Run({})
+        return Run({}) if context.may_spend(at) else None
+
+    def gives(self, at: Activation, context: NodeContext) -> Mapping[str, Any] | None:
+        """Return the arguments of a call. Raises `UnfitError` if the agent may not make it any more."""
+        if at.node.agent is not None:
+            work = context.state.open[at.place.owner]
+            assert isinstance(work, Agent), "nothing else has items"
+            raise UnfitError(_not_allowed(at.node.agent, work.calls[at.place.item]))
         turn, index = place_of(at.place.item)
         answer = context.state.items[at.place.child(turn_item(turn)).text]
         assert answer is not None, "its calls begin behind it"
-        return Run({**context.content(at, answer)["calls"][index]["arguments"], **(at.node.arguments or {})})
+        arguments: Mapping[str, Any] = context.content(at, answer)["calls"][index]["arguments"]
+        return arguments
 
     def resume(self, at: Activation, work: Open, context: NodeContext) -> Next | None:
         if not isinstance(work, Agent):
@@ -120,9 +136,6 @@ class AgentKind(TaskKind):
         output = ev.Value(v=answer["data"])
         return Done(ev.AgentClosed(**at.place.fields, output=output, turns=work.turn, used=used))
 
-    def word(self, work: Open) -> str:
-        return "running" if isinstance(work, Agent) else super().word(work)
-
     def node_view(self, node: Node) -> dict[str, Any]:
         parts = _parts(node)
         return {
@@ -130,14 +143,6 @@ class AgentKind(TaskKind):
             "tools": [call.tool for call in parts.calls],
             "turns": parts.turns,
         }
-
-    def open_view(self, node: Node, work: Open) -> dict[str, Any]:
-        if not isinstance(work, Agent):
-            return super().open_view(node, work)
-        return {"turn": work.turn, "calls": work.used.calls, "tokens": work.used.tokens}
-
-    def words(self, event: ev.Opens) -> str:
-        return "the answer of its model" if isinstance(event, ev.AgentBegan) else super().words(event)
 
     def label(self, work: Open | None, item: str) -> str:
         return item_words(item, work.calls.get(item, "") if isinstance(work, Agent) else "")

@@ -182,7 +182,10 @@ class NodeContext(Protocol):
         """Most bytes, as JSON, of a value that the engine makes."""
 
     def arguments(self, at: Activation) -> Any:
-        """Return the node's template with its values. Raises `UnfitError`."""
+        """Return the node's template with its values, or an item's arguments from its node: see `Kind.gives`.
+
+        Raises `UnfitError`.
+        """
 
     def value(self, at: Activation) -> ev.Value:
         """Return the same for the log: no larger than a value may be. Raises `UnfitError`."""
@@ -229,8 +232,6 @@ class Kind:
     """True if it calls tools, whose failures have retries and policies."""
     ends: ClassVar[bool] = False
     """True if the saga ends with it."""
-    active: ClassVar[str] = "waiting"
-    """The word for a slot where it has open work."""
 
     def part(self, node: Node, work: Open | None, item: str) -> Node:
         """Return the node for an item in place of the whole node; `work` is the node's own open work."""
@@ -247,6 +248,13 @@ class Kind:
     def instead(self, item: str, output: Any) -> Any:
         """Return the output of a step as this kind reads it, if a person has given it."""
         return output
+
+    def gives(self, at: Activation, context: NodeContext) -> Mapping[str, Any] | None:
+        """Return the arguments that the node gives to its item at this place; None: those of the template.
+
+        The item's own template, which is not rendered, goes before them. Raises `UnfitError`.
+        """
+        return None
 
     def template(self, node: Node) -> Any:
         """Return all templates of a node that are rendered when it is ready."""
@@ -278,18 +286,6 @@ class Kind:
     def node_view(self, node: Node) -> dict[str, Any]:
         """Return the fields shown of a node, besides those of all kinds."""
         return {}
-
-    def open_view(self, node: Node, work: Open) -> dict[str, Any]:
-        """Return the fields shown of open work."""
-        return {}
-
-    def word(self, work: Open) -> str:
-        """Return the word for a slot with this open work."""
-        return self.active
-
-    def words(self, event: ev.Opens) -> str:
-        """Return, in words, the event that the work waits for."""
-        return ""
 
     def label(self, work: Open | None, item: str) -> str:
         """Return the name of an item for people; `work` is the node's own open work."""

@@ -40,7 +40,6 @@ class ChildKind(Kind):
 
     name = "workflow"
     load = CHILD
-    active = "child"
 
     def begin(self, at: Activation, context: NodeContext) -> Next | None:
         if not context.may_spend(at):
@@ -96,17 +95,6 @@ class ChildKind(Kind):
 
     def node_view(self, node: Node) -> dict[str, Any]:
         return {"workflow": node.workflow} | ({"signal": node.signal} if node.signal else {})
-
-    def open_view(self, node: Node, work: Open) -> dict[str, Any]:
-        assert isinstance(work, Child), "nothing else is opened here"
-        shown = {"saga": work.saga} | ({"signal": work.signal} if work.signal else {})
-        return shown | ({"until": iso(work.until), "overdue": work.overdue} if work.until else {})
-
-    def words(self, event: ev.Opens) -> str:
-        assert isinstance(event, ev.ChildOpened), "nothing else is opened here"
-        return f"the child saga `{event.child}`" + (
-            f", until {iso(event.until)} at most" if event.until else ""
-        )
 
     def says(self, event: ev.Moving) -> tuple[str, str]:
         if isinstance(event, ev.ChildOverdue) and event.until:

@@ -47,7 +47,6 @@ class HumanKind(Kind):
     """
 
     name = "human"
-    active = "asking"
 
     def template(self, node: Node) -> Any:
         assert node.asks is not None, "the compiler gives it one"
@@ -90,15 +89,6 @@ class HumanKind(Kind):
         assert asks is not None, "the compiler gives it one"
         shown = {"type": asks.type, "title": asks.says["title"], "expires_ms": asks.expires_ms}
         return shown | {name: asks.says[name] for name in ("risk", "escalate") if name in asks.says}
-
-    def open_view(self, node: Node, work: Open) -> dict[str, Any]:
-        assert work.ask is not None, "nothing else is opened here"
-        return {"ask": work.ask.id, "until": iso(work.ask.ends_at)}
-
-    def words(self, event: ev.Opens) -> str:
-        ask = event.work().ask
-        assert ask is not None, "nothing else is opened here"
-        return f"an answer to the question `{ask.id}`, until {iso(ask.ends_at)} at most"
 
 
 def _question(at: Activation, context: NodeContext, said: Mapping[str, Any]) -> ev.Ask:

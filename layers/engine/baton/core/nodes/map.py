@@ -37,7 +37,6 @@ class MapKind(Kind):
 
     name = "map"
     has_attempts = True
-    active = "running"
 
     def part(self, node: Node, work: Open | None, item: str) -> Node:
         """Return the node for an item; its requests to models are checked against the limits of the whole."""
@@ -115,16 +114,6 @@ class MapKind(Kind):
         graph = graph_name(each.do.workflow)
         named = {"tool": each.do.tool, "graph": graph, "workflow": "" if graph else each.do.workflow}
         return shown | {key: value for key, value in named.items() if value}
-
-    def open_view(self, node: Node, work: Open) -> dict[str, Any]:
-        assert isinstance(work, Map), "nothing else is opened here"
-        good, bad = work.late or (0, 0)
-        shown = {"items": work.size, "begun": work.begun, "failed": work.lost + len(work.failures) + bad}
-        return shown if work.late is None else {**shown, "late": True, "ended_since": good + bad}
-
-    def words(self, event: ev.Opens) -> str:
-        assert isinstance(event, ev.MapBegan), "nothing else is opened here"
-        return f"its {event.size:,} items"
 
 
 class _Tally(Struct, frozen=True):

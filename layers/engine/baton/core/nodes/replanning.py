@@ -8,19 +8,19 @@ Nothing that a model writes is rendered: it can refer to values only by `{"$from
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 from baton.core.conditions.schema import violations
 from baton.core.failures.strategies.base import SUGGEST
-from baton.core.graph.graph import Node, ReplanParts
+from baton.core.graph.graph import Asks, Node, ReplanParts
 from baton.core.log import events as ev
 from baton.core.log.folding.workflow_limits import ASKED
-from baton.core.log.questions import DECISION, TYPES, notice_of, visible_arguments
-from baton.core.log.records import Option
+from baton.core.log.questions import DECISION, visible_arguments
 from baton.core.log.scopes import CHOICE, PLAN, Replanning, act_digest, call_place, replan_call_item
+from baton.core.log.slots import Slot
 from baton.core.log.state import UNKNOWN_OUTCOME, Failing
 from baton.core.models.messages import fill_references
 from baton.core.nodes.base import (
@@ -30,19 +30,19 @@ from baton.core.nodes.base import (
     Moved,
     Next,
     NodeContext,
-    Opened,
-    Run,
     Spread,
+    UnfitError,
     Unhelped,
 )
 
 NONE = "none"
 NOT_ALLOWED = "call_not_allowed"
-_CHOOSES_FOR_MS = 24 * 3_600_000
 
 
 def part_of(node: Node, parts: ReplanParts, work: Replanning, item: str) -> Node:
     """Return the node for an item."""
+    if item == CHOICE:
+        return Node(name=node.name, kind="human", asks=_CHOICE)
     if item == PLAN:
         asked = {name: cap for name, cap in node.limits.items() if name in ASKED}
         return replace(parts.plan, limits=asked) if asked else parts.plan
@@ -51,22 +51,25 @@ def part_of(node: Node, parts: ReplanParts, work: Replanning, item: str) -> Node
     return next((call for call in parts.calls if call.tool == tool), node)
 
 
-def begin_replan(at: Activation, context: NodeContext) -> Next | None:
-    """Begin an item of a replan: the request to the model, or a call that it suggested."""
+def given(at: Activation, context: NodeContext) -> Mapping[str, Any]:
+    """Return the arguments of an item: the request to the model, the question to the person who chooses, or a
+    call of an alternative.
+
+    Raises `UnfitError`.
+    """
+    if at.place.item == PLAN:
+        return _about(at, context)
     if at.place.item == CHOICE:
         return _choice(at, context)
-    if at.place.item == PLAN:
-        return Run({**at.node.arguments, **_about(at, context)}) if context.may_spend(at) else None
     if at.node.replan is not None:
         known = ", ".join(sorted(call.tool for call in at.node.replan.calls))
         why = f"what the model has planned is none of the tools that may be called: {known}"
-        return Failed(ev.failed_with(NOT_ALLOWED, why, at.node.name))
+        raise UnfitError(ev.failed_with(NOT_ALLOWED, why, at.node.name))
     number, step = call_place(at.place.item)
     try:
-        arguments = _arguments(at, _alternatives(at, context), number, step, context)
+        return _arguments(at, _alternatives(at, context), number, step, context)
     except ValueError as error:
-        return Failed(ev.failed_with("input_unbound", str(error), at.node.name))
-    return Run({**arguments, **(at.node.arguments or {})}) if context.may_spend(at) else None
+        raise UnfitError(ev.failed_with("input_unbound", str(error), at.node.name)) from error
 
 
 def resume_replan(at: Activation, work: Replanning, context: NodeContext) -> Next | None:
@@ -165,8 +168,8 @@ def _alternatives(at: Activation, context: NodeContext) -> Sequence[Any]:
 
 def _own(at: Activation, context: NodeContext) -> tuple[Failing, dict[str, Any]]:
     """Return the failed step, and its arguments."""
-    failing = context.state.failing[at.place.owner]
-    return failing, {**context.arguments(at), **failing.arguments}
+    failing, owner = context.state.failing[at.place.owner], Slot.parse(at.place.owner)
+    return failing, {**context.arguments(replace(at, slot=owner.text, place=owner)), **failing.arguments}
 
 
 def _arguments(
@@ -201,26 +204,22 @@ def _about(at: Activation, context: NodeContext) -> dict[str, Any]:
     }
 
 
-def _choice(at: Activation, context: NodeContext) -> Opened:
-    failing, _ = _own(at, context)
+_CHOICE = Asks(type=DECISION, says=None, expires_ms=24 * 3_600_000)
+
+
+def _choice(at: Activation, context: NodeContext) -> dict[str, Any]:
+    failure, alternatives = context.state.failing[at.place.owner].failure, _alternatives(at, context)
     options = [
-        Option(
-            id=str(number),
-            label=", then ".join(step["tool"] for step in one["steps"]),
-            description=" ".join(filter(None, (one["why"], one["trade_offs"]))),
-        )
-        for number, one in enumerate(_alternatives(at, context), 1)
+        {
+            "id": str(number),
+            "label": ", then ".join(step["tool"] for step in one["steps"]),
+            "description": " ".join(filter(None, (one["why"], one["trade_offs"]))),
+        }
+        for number, one in enumerate(alternatives, 1)
     ]
-    ask = ev.Ask(
-        id=f"{context.state.lineage.branch}.{at.slot}",
-        kind=TYPES[DECISION][0],
-        type=DECISION,
-        title=f"How else is `{at.node.name}` to be done?",
-        message=f"{failing.failure.code}: {failing.failure.message}",
-        options=(*options, Option(id=NONE, label="None of these")),
-        details={"alternatives": [visible_arguments(one) for one in _alternatives(at, context)]},
-        asked_at=context.now,
-        expires_at=context.now + _CHOOSES_FOR_MS,
-    )
-    opened = ev.QuestionOpened(**at.place.fields, ask=ask)
-    return Opened(opened, told=notice_of(context.state, at.slot, ask, context.now))
+    return {
+        "title": f"How else is `{at.node.name}` to be done?",
+        "message": f"{failure.code}: {failure.message}",
+        "options": [*options, {"id": NONE, "label": "None of these"}],
+        "details": {"alternatives": [visible_arguments(one) for one in alternatives]},
+    }

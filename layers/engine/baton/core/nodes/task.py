@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
 from baton.core.effects.toolspec import ONCE, is_for_a_person
-from baton.core.expressions import duration_text, iso
+from baton.core.expressions import duration_text
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.folding.received import callback_of, said_of
 from baton.core.log.questions import REJECTED
-from baton.core.log.scopes import CHOICE, Replanning, is_index, label_of
+from baton.core.log.scopes import Replanning, label_of
 from baton.core.log.state import UNKNOWN_OUTCOME
 from baton.core.log.work import Callback, Open
 from baton.core.nodes.base import (
@@ -82,25 +82,6 @@ def resumed_work(at: Activation, work: Callback, context: NodeContext) -> Comple
     return Completed(work.id, failure=_too_late(at.node, work))
 
 
-def callback_view(work: Callback) -> dict[str, Any]:
-    by = work.heartbeat_by
-    return {
-        "callback": work.id,
-        "since": iso(work.since),
-        "until": iso(work.until),
-        "heard_at": iso(work.heard_at) if by else None,
-        "heartbeat_by": iso(by) if by else None,
-    }
-
-
-def in_words(work: Callback) -> str:
-    """Return the event that a handed-over step waits for, in words."""
-    if work.response is not None:
-        return f"the answer of `{work.response.model}`, until {iso(work.until)} at most"
-    often = f", with a heartbeat every {duration_text(work.heartbeat_ms)}" if work.heartbeat_ms else ""
-    return f"the callback `{work.id}`, until {iso(work.until)} at most{often}"
-
-
 def callback_outcome(at: Activation, context: NodeContext) -> Completed | None:
     """Return the report of work elsewhere."""
     callback = callback_of(context.state, at.slot)
@@ -136,7 +117,6 @@ class TaskKind(Kind):
     name = "task"
     load = STEP
     has_attempts = True
-    active = "asking"
 
     def part(self, node: Node, work: Open | None, item: str) -> Node:
         if node.replan is None or not isinstance(work, Replanning):
@@ -147,13 +127,15 @@ class TaskKind(Kind):
         return bool(item)
 
     def begin(self, at: Activation, context: NodeContext) -> Next | None:
-        if at.place.item and not is_index(at.place.item):
-            return replanning.begin_replan(at, context)
         # Work that was handed over can be done before the log knows that it was: the worker died, or the tool failed after.
         if at.node.callback is not None and (said := callback_outcome(at, context)) is not None:
             return said
         arguments = context.arguments(at)
         return Run(arguments) if context.may_spend(at) else None
+
+    def gives(self, at: Activation, context: NodeContext) -> Mapping[str, Any] | None:
+        """Return the arguments of a part of a model's alternative."""
+        return replanning.given(at, context)
 
     def returned(self, at: Activation, callback: str, ran: Mapping[str, Any]) -> ev.CallbackOpened:
         times = at.node.callback
@@ -164,11 +146,6 @@ class TaskKind(Kind):
             **{**ran, "skew_ms": skew}, callback=callback, until=until, heartbeat_ms=often
         )
 
-    def word(self, work: Open) -> str:
-        if isinstance(work, Replanning):
-            return "running"
-        return "waiting" if isinstance(work, Callback) else self.active
-
     def resume(self, at: Activation, work: Open, context: NodeContext) -> Next | None:
         """Resume as any kind with a question; but an answer lets the tool act, and is no output."""
         if isinstance(work, Callback):
@@ -176,7 +153,7 @@ class TaskKind(Kind):
         if isinstance(work, Replanning):
             return replanning.resume_replan(at, work, context)
         said = _QUESTIONS.resume(at, work, context)
-        if not isinstance(said, Done) or at.place.item == CHOICE:
+        if not isinstance(said, Done):
             return said
         assert said.first is not None, "a question is closed before its node is done"
         assert work.ask is not None, "nothing else is opened here"
@@ -196,19 +173,6 @@ class TaskKind(Kind):
             plan = node.replan.plan.arguments
             view["replan"] = {"model": plan["model"], "tools": plan["tools"]}
         return view
-
-    def open_view(self, node: Node, work: Open) -> dict[str, Any]:
-        if isinstance(work, Callback):
-            return callback_view(work)
-        if isinstance(work, Replanning):
-            return {"alternative": work.alternative or None}
-        return _QUESTIONS.open_view(node, work)
-
-    def words(self, event: ev.Opens) -> str:
-        work = event.work()
-        if isinstance(work, Replanning):
-            return "what a model puts in its place"
-        return in_words(work) if isinstance(work, Callback) else _QUESTIONS.words(event)
 
     def label(self, work: Open | None, item: str) -> str:
         return label_of(item, work.calls.get(item, "") if isinstance(work, Replanning) else "")

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core.expressions import iso, parse_duration, parse_time
+from baton.core.expressions import parse_duration, parse_time
 from baton.core.failures import sanitised
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
@@ -70,18 +70,6 @@ class WaitKind(Kind):
         shown |= {"fresh": True} if node.fresh else {}
         templates = {"wait_for": node.wait_for, "wait_until": node.wait_until}
         return shown | {name: template for name, template in templates.items() if template is not None}
-
-    def open_view(self, node: Node, work: Open) -> dict[str, Any]:
-        shown = {"signal": work.signal or None, "until": None if work.due is None else iso(work.due)}
-        has_payload = work.signal and node.output_schema is not None
-        return shown | {"payload": node.output_schema} if has_payload else shown
-
-    def words(self, event: ev.Opens) -> str:
-        work = event.work()
-        until = "" if work.due is None else iso(work.due)
-        if not work.signal:
-            return until
-        return f"the signal `{work.signal}`" + (f", until {until} at most" if until else "")
 
 
 def _closed(at: Activation, by: str, output: ev.Value) -> ev.WaitClosed:

@@ -6,7 +6,7 @@ Everything that draws a workflow draws this: `baton check`, `baton workflows`, t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, get_args
 
 import msgspec
 from msgspec import Meta
@@ -20,6 +20,7 @@ from baton.core.failures.strategies.base import FailureContext, History, LadderS
 from baton.core.failures.strategies.ladder import entry_of, is_said, ladder_of
 from baton.core.failures.strategies.registry import of
 from baton.core.graph.graph import Cap, Catch, Graph, Handler, Node, Pause, graph_name
+from baton.core.log.work import Open
 from baton.core.money import MICRO
 from baton.core.nodes.base import Kinds
 from baton.core.nodes.registry import KINDS
@@ -94,7 +95,7 @@ def failure_rules(graph: Graph) -> list[str]:
 STATES: Final = dict.fromkeys(
     (
         *("joining", "waiting", "ready", "held", "retrying", "asking", "running"),
-        *(kind.active for kind in KINDS.values()),
+        *(work.word for work in get_args(Open)),
     )
 )
 """States of a node that has not ended."""

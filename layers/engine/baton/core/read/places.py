@@ -280,10 +280,10 @@ def skipped_handlers(places: Mapping[str, Place], slots: Iterable[str]) -> tuple
     return tuple(dict.fromkeys(place.node for place in found))
 
 
-def wait_reason(program: Program, place: Place) -> str:
+def wait_reason(place: Place) -> str:
     """Return the words for the wait of a node."""
     assert place.opened is not None, "it has begun"
-    return program.kinds[program.doing(place.slot).kind].words(place.opened) + asked_since(place.moves)
+    return place.opened.words + asked_since(place.moves)
 
 
 def held_for(event: ev.StepHeld) -> str:

@@ -541,7 +541,7 @@ class Reasons:
         if not place.arrivals:
             return UNREACHED
         if place.opened is not None:
-            return self._program.kinds[self._program.doing(place.slot).kind].word(place.opened.work())
+            return place.opened.work().word
         if self.at_work(place):
             return RUNNING
         if place.held is not None:
@@ -561,7 +561,7 @@ class Reasons:
         if items := self.at_work(place):
             return f"waits for {texts_in_words(items)}"
         if place.opened is not None:
-            return f"waits for {wait_reason(self._program, place)}"
+            return f"waits for {wait_reason(place)}"
         readiness = self._readiness(place)
         if readiness == PENDING:
             return f"waits for its edges from {names_in_words(self.missing(place))}"
@@ -583,7 +583,7 @@ class Reasons:
         if items := self.at_work(place):
             return f"was waiting for {texts_in_words(items)}"
         if place.opened is not None:
-            return f"was waiting for {wait_reason(self._program, place)}"
+            return f"was waiting for {wait_reason(place)}"
         if self._readiness(place) == PENDING:
             return f"was waiting for its edges from {names_in_words(self.missing(place))}"
         if place.held is not None:

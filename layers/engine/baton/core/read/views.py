@@ -501,10 +501,9 @@ def _most_steps(state: State, program: Program) -> int | None:
 def _active(state: State, program: Program, slot: str) -> ActiveNode:
     node = Slot.parse(slot).node
     what = "joining"
-    of, work = program.doing(slot), state.open.get(slot)
-    kind = program.kinds[of.kind]
+    work = state.open.get(slot)
     if state.has_begun(slot):
-        what = kind.active if work is None else kind.word(work)
+        what = "waiting" if work is None else work.word
     elif slot in state.failing and state.failing[slot].ask is not None:
         what = "asking"
     elif slot in state.held:
@@ -519,7 +518,7 @@ def _active(state: State, program: Program, slot: str) -> ActiveNode:
     if rounds := program.most_rounds(node):
         shown["most_rounds"] = rounds
     if work is not None:
-        shown |= kind.open_view(of, work)
+        shown |= work.view(program.node_at(state, slot).output_schema)
     if what == "held":
         held = state.held[slot]
         shown |= _held_view(held) | {"since": iso(held.at), "until": iso(held.until)}

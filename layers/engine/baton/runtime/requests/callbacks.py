@@ -126,7 +126,7 @@ async def _complete(
 
     def make(state: State, now: int) -> Event:
         if program is not None:
-            _check(program, callback, output)
+            _check(program, state, callback, output)
         by = request.caller.by
         return SignalReceived(name=CALLBACK, key=callback, payload=value, by=by, at=now, failure=failure)
 
@@ -177,9 +177,9 @@ def _refuse(state: State, callback: str) -> None:
         raise CallbackOver(f"this callback is over: {why}")
 
 
-def _check(program: Program, callback: str, output: Any) -> None:
+def _check(program: Program, state: State, callback: str, output: Any) -> None:
     """Raise `InvalidInput` for an invalid output: work elsewhere can still give another one."""
-    schema = program.doing(slot_in(callback)).output_schema
+    schema = program.node_at(state, slot_in(callback)).output_schema
     problems = violations(schema, output, "/output") if schema is not None else ()
     if problems:
         raise InvalidInput(f"at {problems[0].path}: {problems[0].message}", tuple(problems))

@@ -1,8 +1,4 @@
-"""Operations of an OpenAPI description (3.0 and 3.1): address, parameters, credential.
-
-A description is written by others: only references inside of it are followed, and everything is bounded.
-Schemas are in description.py.
-"""
+"""Operations of OpenAPI descriptions 3.0 and 3.1. Only inner references are followed, all is bounded."""
 
 from __future__ import annotations
 
@@ -62,9 +58,7 @@ def target(document: Any, reference: Any) -> Any:
 
 
 class Schemas:
-    """Schemas of one operation: referenced schemas become definitions beside them.
-    Raises `DescriptionError`.
-    """
+    """Schemas of one operation: referenced ones become definitions. Raises `DescriptionError`."""
 
     def __init__(self, document: Any, *, is_3_0: bool) -> None:
         self._document, self._is_3_0 = document, is_3_0
@@ -192,9 +186,7 @@ class Parameter(NamedTuple):
 
 
 class Scheme(NamedTuple):
-    """Place of a credential: `Authorization` for `bearer` and `basic`, else `name` in header, query or
-    cookie.
-    """
+    """Place of a credential: `Authorization`, or the `name` of a header, parameter or cookie."""
 
     kind: str
     name: str = ""
@@ -287,9 +279,7 @@ class Description:
     def _parameters(
         self, item: Mapping[str, Any], one: Mapping[str, Any], schemas: Schemas
     ) -> tuple[tuple[Parameter, ...], dict[str, Any]]:
-        """Return the parameters of the path, replaced by those of the operation, and the schema of their
-        arguments.
-        """
+        """Return the parameters, the operation's before the path's, and their arguments' schema."""
         found: dict[tuple[str, str], Mapping[str, Any]] = {}
         for given in (*_list(item.get("parameters")), *_list(one.get("parameters"))):
             said = resolve_references(self._document, given)
@@ -312,9 +302,7 @@ class Description:
         return tuple(parameters), whole | {"additionalProperties": False}
 
     def _server(self, item: Mapping[str, Any], one: Mapping[str, Any]) -> str:
-        """Return the server of the requests: the one that the deployment names has priority over the
-        description.
-        """
+        """Return the server of the requests: the deployment's choice before the description's."""
         if self._api.server:
             return self._api.server
         said = next((place["servers"] for place in (one, item, self._document) if place.get("servers")), None)
@@ -335,9 +323,7 @@ class Description:
         return there.partition("#")[0].partition("?")[0].rstrip("/")
 
     def _security(self, one: Mapping[str, Any]) -> tuple[Scheme | None, bool]:
-        """Return the first scheme that a single credential is enough for,
-        and true if no credential is needed.
-        """
+        """Return the first scheme of a single credential, and true if none is needed."""
         wanted = _list(one.get("security", self._document.get("security")))
         names = [list(_object(alternative)) for alternative in wanted]
         if not any(names):
@@ -386,9 +372,7 @@ def _parameter(key: str, name: str, place: str, said: Mapping[str, Any]) -> tupl
 
 
 def _body(said: Mapping[str, Any]) -> tuple[str, Any, dict[str, tuple[str, bool]]]:
-    """Return the type that a body is sent as, its schema, and how fields of a form are written.
-    JSON if there is a choice.
-    """
+    """Return the type of a body, JSON if there is a choice, its schema, and the form's styles."""
     kinds = dict(_objects(said.get("content")))
     if not kinds:
         return "", {}, {}

@@ -67,9 +67,7 @@ class Channel:
 
 
 class LogHandler(logging.Handler):
-    """Handler that sends log lines to the worker, which writes them as its own; before it has a worker, to
-    standard error.
-    """
+    """Handler that sends log lines to the worker; before it has one, to standard error."""
 
     channel: Channel | None = None
 
@@ -209,9 +207,7 @@ def main(told: str) -> None:
 
 
 def _can_fork() -> bool:
-    """Return true if forks can share the state that the import has made: threads would be missing,
-    connections shared.
-    """
+    """Return true if forks can share the state of the import: no threads, no connections."""
     if not _LINUX or threading.active_count() > 1:
         return False  # elsewhere the system's own libraries do not stand a fork
     links = [_link(entry) for entry in Path("/proc/self/fd").iterdir()]

@@ -167,9 +167,7 @@ def response_output(url: str, answer: HttpAnswer, expect: str = "auto") -> Answe
 
 
 def _joined(url: str, answer: HttpAnswer) -> str:
-    """Return the target of a redirect.
-    Raises `StepFailure` for an invalid address, and for one without TLS.
-    """
+    """Return the target of a redirect. Raises `StepFailure` for an invalid address or one without TLS."""
     try:
         there = urljoin(url, answer.headers["location"])
         safe = urlsplit(there).scheme in ("https", urlsplit(url).scheme)
@@ -191,9 +189,7 @@ def _whole(base: str, url: str) -> str:
 
 
 def headers_of(given: dict[str, str]) -> dict[str, str]:
-    """Return the headers in lower case.
-    Raises `StepFailure` for headers that change where a request goes, what it is or who sends it.
-    """
+    """Return the headers in lower case. Raises `StepFailure` for those that steer a request."""
     found = {name.lower(): value for name, value in given.items()}
     for name in found:
         if name.strip().replace("_", "-") in _NOT_YOURS or name.strip().startswith("baton-"):
@@ -253,9 +249,7 @@ NAMES: Final = ("Baton-Tenant", "Baton-Saga", "Baton-Time", "Baton-Signature")
 
 
 def signed_headers(services: Services, context: StepContext, *parts: str, content: bytes) -> dict[str, str]:
-    """Return the headers that sign a request with these parts and this content.
-    Raises `StepFailure` without a key.
-    """
+    """Return the headers that sign these parts and this content. Raises `StepFailure` without a key."""
     if not services.signing_key:
         what = "nothing to sign it with: set `SigningKey` of the deployment, and give the receiver the same"
         raise StepFailure("input_invalid", what)

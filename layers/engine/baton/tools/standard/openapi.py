@@ -188,9 +188,7 @@ def _request(
 async def _answer(
     services: Services, context: StepContext, api: NamedApi, operation: Operation, asked: OperationRequest
 ) -> Answered:
-    """Return the result of an answer.
-    Raises `StepFailure`. The credential is neither in its message nor in the result.
-    """
+    """Return the result. Raises `StepFailure`. Neither has the credential."""
     from baton.tools.openapi.requests import secrets
 
     credential = await _credential(services, api, operation)

@@ -209,9 +209,7 @@ class _Desk:
         )  # fmt: skip
 
     async def _finished(self, made: _Reservation) -> Payment:
-        """Return the payment, confirmed.
-        A service that refuses to confirm it says nothing of the money: that was moved.
-        """
+        """Return the payment, confirmed. A refused confirmation says nothing of the money: that was moved."""
         moved = made.status == EXECUTED
         try:
             return self._paid(await self._confirm(made) if moved else made)
@@ -281,9 +279,7 @@ class _Desk:
         return host_of(self._url)
 
     def _same(self, made: _Reservation, wanted: dict[str, Any]) -> None:
-        """Refuse another payment's reservation: a service
-        that gives it out is not to be trusted with money.
-        """
+        """Refuse another payment's reservation: a service that gives it out is not to be trusted."""
         if (made.amount, made.currency, made.to) != (wanted["amount"], wanted["currency"], wanted["to"]):
             what = (
                 f"{self._host} has another payment under this key: {made.amount} {made.currency} to {made.to}"

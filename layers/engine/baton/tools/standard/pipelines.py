@@ -39,9 +39,7 @@ class Pipelined(BaseModel):
 def declare(
     registry: Registry, services: Services, remember: Callable[[StepContext, Any, Mapping[str, Any]], str]
 ) -> None:
-    """Declare the pipelines.
-    `remember`: gives the name of steps that have been run, once they have one (named.py).
-    """
+    """Declare the pipelines. `remember`: gives the name of steps that were run (named.py)."""
 
     # A plain function that is pure: it runs in a thread of the worker, and so holds up no other step.
     @tool("std.pipeline", registry=registry, effect="pure")

@@ -49,9 +49,7 @@ def declare(
     beside: Callable[[], Mapping[str, ToolSpec]],
     pipelines: Callable[[StepContext], Mapping[str, Mapping[str, Any]]],
 ) -> None:
-    """Declare the search. `beside`: all tools that exist.
-    `pipelines`: those that have a name, for callers who may use them.
-    """
+    """Declare the search. `beside`: all tools. `pipelines`: those named, for callers who may use them."""
 
     @tool(SEARCH, registry=registry, effect="pure")
     def search_tools(query: Query, context: StepContext, limit: Limit = 10, among: Among = None) -> Search:
@@ -86,9 +84,7 @@ def _fit(text: str, wanted: Collection[str]) -> int:
 
 
 def _named(spec: ToolSpec, name: str, kept: Mapping[str, Any]) -> FoundTool:
-    """Return a pipeline with a name.
-    Its description has its operations and inputs, and no words of a model.
-    """
+    """Return a named pipeline. Its description has its operations and inputs, no words of a model."""
     does = ", ".join(op.removeprefix("table_") for op in kept["ops"])
     described = f'A pipeline: {does}. It takes `name`: "{name}", and as `data`: {", ".join(kept["inputs"])}.'
     return _found(spec).model_copy(update={"description": described})

@@ -186,9 +186,7 @@ class NotTaken(EngineFault):
 
 
 def cloud_event(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the EventBridge entry as a CloudEvent. An entry whose detail is a valid CloudEvent yields that
-    event.
-    """
+    """Return the EventBridge entry as a CloudEvent. A detail that is a valid CloudEvent is that event."""
     detail = entry.get("detail")
     if isinstance(detail, dict) and detail.get("specversion") == VERSION and not event_problems(detail):
         return detail

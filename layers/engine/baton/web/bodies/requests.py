@@ -63,9 +63,7 @@ class Body(BaseModel):
 
 
 def whole_number(value: Any) -> Any:
-    """Convert a float with an integral value, such as 1.0, to an integer, because JSON does not distinguish
-    them.
-    """
+    """Convert a float such as 1.0 to an integer, because JSON does not distinguish them."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -470,9 +468,7 @@ _TO_SCHEMA: dict[str, Any] = {
 
 
 def _step_or_version(given: Any) -> int | str:
-    """Return a step name, or a version as an integer. A version may be sent as text: no node name is a
-    number.
-    """
+    """Return a step name, or a version, which may be sent as text: no node name is a number."""
     if isinstance(given, str) and 0 < len(given) <= 200:
         return int(given) if given.isdecimal() else given
     if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
@@ -554,10 +550,7 @@ class UserBody(Body):
         json_schema_extra={"pattern": f"^{USER_PATTERN}$"},
     )
     note: Annotated[str, Plainly] = Field(
-        "",
-        max_length=LONGEST_NOTE,
-        description="Note for other operators.",
-        examples=["a loop of a script"],
+        "", max_length=LONGEST_NOTE, description="Note for other operators.", examples=["a loop of a script"]
     )
 
 

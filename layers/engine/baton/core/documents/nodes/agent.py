@@ -89,19 +89,21 @@ class AgentModel(Asking):
     operations: OperationsField = Field(default_factory=dict, description=OPERATIONS_SAY)
     signal: Annotated[NodeName | None, Given] = Field(
         default=None,
-        description="Signals of this name are messages of its user: it hears them with its next turn, and has another turn for "
-        "one that comes with its last answer.",
+        description="Signals of this name are messages to the agent. It reads them with its next turn.",
     )
-    turns: Annotated[int, between(1, MOST_TURNS)] = Field(default=20, description="The most turns.")
+    turns: Annotated[int, between(1, MOST_TURNS)] = Field(default=20, description="Largest number of turns.")
     calls: Annotated[int, between(1, MOST_CALLS)] = Field(
-        default=100, description="The most calls of tools in all."
+        default=100, description="Largest number of tool calls."
     )
     calls_in_a_turn: Annotated[int, between(1, MOST_CALLS_IN_A_TURN)] = Field(
-        default=16, description="The most calls that one answer may ask for; further ones are refused."
+        default=16, description="Largest number of calls in one answer; further ones are refused."
     )
     tokens: Annotated[int, between(1, MOST_TOKENS)] | None = Field(
         default=None,
-        description="The most tokens in all, of requests and answers. No request is made that could pass it.",
+        description=(
+            "Largest number of tokens of all requests and answers. A request that could exceed it is "
+            "not made."
+        ),
     )
     summarise: Annotated[SummaryModel | None, Given] = Field(
         default=None,
@@ -114,9 +116,9 @@ class Agent(AsksModel):
     key = "agent"
     title = "Agent"
     description = (
-        "Asks a model, makes the calls of tools that the answer asks for, and asks again, until an answer asks for none: that is "
-        "its output. Each turn and each call is a step: it is recorded once, and never paid for twice. A call that fails, is rejected or is not "
-        "allowed is told to the model. With `limits.cost_usd` it ends before it costs more."
+        "Asks a model, makes the tool calls in its answer, and asks again until an answer has no "
+        "call. That answer is the output. Each turn and each call is a recorded step. The model "
+        "is told of a call that fails, is rejected or is not allowed."
     )
     icon = "✦"
     outline = ("[[", "]]")

@@ -30,10 +30,10 @@ class Child(NodeDocument):
     key = "workflow"
     title = "Child workflow"
     description = (
-        "Starts a saga of another registered workflow and waits for its end, however long it takes. No "
-        "invocation of this saga runs meanwhile. Its output is the result of the child; a child that fails, fails it. With "
-        "`retry` and `on_failure` another child is started then; with `timeout` a child that lasts too long is stopped and undone; with `cancel_on` "
-        "a signal can call the child off."
+        "Starts a saga of another registered workflow and waits for its end. No invocation of "
+        "this saga runs meanwhile. The output is the child's result. If the child fails, the "
+        "node fails; `retry` and `on_failure` start another child. After `timeout`, the child is "
+        "cancelled and undone. A signal of `cancel_on` cancels it."
     )
     icon = "◆"
     outline = ('[["', '"]]')
@@ -53,8 +53,10 @@ class Child(NodeDocument):
         Annotated[WorkflowReference | None, Given],
         Field(
             default=None,
-            description="Name of the workflow to start, `NAME` for the version that is the newest when the node is "
-            "reached, or `NAME@VERSION`. This workflow itself, too, where not every saga of it comes there.",
+            description=(
+                "Name of the workflow to start: `NAME` for the newest version when the node starts, or "
+                "`NAME@VERSION`. It can be this workflow, if not every saga reaches the node."
+            ),
             examples=["delivery", "delivery@2"],
         ),
     )
@@ -175,8 +177,8 @@ class SubGraph(Child):
     key = "graph"
     title = "Named graph"
     description = (
-        "Runs a graph that the document has under `graphs`, as a saga of its own, and waits for its end. Its output is the "
-        "result of the graph. It can have what a child workflow can have; without `with` or `input` its input is that of this saga."
+        "Runs a graph of the document as a child saga and waits for its end. The output is the "
+        "graph's result. Without `with` or `input`, its input is that of this saga."
     )
     icon = "▣"
     example: ClassVar[Mapping[str, Any]] = {"map": "${input.cities}", "graph": "visit"}
@@ -188,7 +190,7 @@ class SubGraph(Child):
         Annotated[NodeName | None, Given],
         Field(
             default=None,
-            description="The name of a graph under `graphs` of this document.",
+            description="Name of a graph under `graphs`.",
             examples=["visit"],
         ),
     )

@@ -18,12 +18,11 @@ if TYPE_CHECKING:
 
 
 class EndModel(Model):
-    """The end of the saga as completed: `{}` for one without a result."""
+    """`{}`, or an object with the result."""
 
     result: Value = Field(
         default=None,
-        description="The saga's result, in place of the document's `output`: any JSON value, with expressions. Without it "
-        "the result is null.",
+        description="The saga's result, in place of the document's `output`. Without it, the result is null.",
         examples=[{"table": "${ctx.hold.output}"}],
     )
 
@@ -33,8 +32,8 @@ class End(NodeDocument):
     key = "end"
     title = "End"
     description = (
-        "Completes the saga at once, with this result. What still runs is stopped, children are cancelled, and waits and "
-        "questions are dropped. Nothing comes after it."
+        "Completes the saga at once with this result. Running steps are stopped, children "
+        "cancelled, waits and questions dropped. No node can come after it."
     )
     icon = "■"
     outline = ("([", "])")
@@ -62,20 +61,22 @@ class End(NodeDocument):
 
 
 class FailModel(Model):
-    """Reason of the failure of the saga: a code for programs, and a message for people."""
+    """Code and message of the failure."""
 
     code: Code = Field(
-        description="The code that the saga fails with: one of the engine's, or one of your own.",
+        description="Code: one of the engine's, or your own.",
         examples=["out_of_stock"],
     )
     message: Annotated[str, Defined("failMessage", {"type": "string", **ref("textValue")})] = Field(
-        description="Message for people: a text, with expressions. Secrets in it are masked.",
+        description="Message for people. Secrets in it are masked.",
         examples=["${ctx.find.output.name} is sold out"],
     )
     class_: Annotated[Class | None, Given] = Field(
         default=None,
         alias="class",
-        description="The class of the failure. Without it that of the code, and `permanent` for a code of your own.",
+        description=(
+            "Class of the failure. Without it, the class of the code, or `permanent` for your own code."
+        ),
         examples=["permanent"],
     )
 
@@ -85,8 +86,8 @@ class Fail(NodeDocument):
     key = "fail"
     title = "Fail"
     description = (
-        "Ends the saga as failed, with this code and message. Nothing is tried again, and no person is asked: the author "
-        "has decided. Nothing comes after it."
+        "Fails the saga with this code and message. There are no retries and no questions. No "
+        "node can come after it."
     )
     icon = "✗"
     outline = ("([", "])")

@@ -59,9 +59,7 @@ class OptionModel(Model):
         default=None, description="Consequence of choosing this option."
     )
     default: StrictBool = Field(default=False, description="Taken when the question expires. At most one is.")
-    destructive: StrictBool = Field(
-        default=False, description="Marks an option that cannot be undone; people are shown the mark."
-    )
+    destructive: StrictBool = Field(default=False, description="Marks an option that cannot be undone.")
 
 
 class TakeoverModel(Model):
@@ -86,7 +84,10 @@ class HumanModel(Model):
         Given,
     ] = Field(
         default=None,
-        description="Without it, `options`, `schema` or `takeover` say which; else it is an approval.",
+        description=(
+            "Type of the question. Without it, `options`, `schema` or `takeover` decides; else it is "
+            "an approval."
+        ),
     )
     title: Text = Field(description="The question in a line.")
     message: Annotated[Text | None, Given] = Field(
@@ -94,7 +95,7 @@ class HumanModel(Model):
     )
     details: Value = Field(
         default=None,
-        description="The same as data, for a page to show.",
+        description="Information as data, for a page to show.",
     )
     options: Annotated[list[OptionModel] | None, Given] = Field(
         default=None,
@@ -125,7 +126,7 @@ class HumanModel(Model):
         Literal["low", "medium", "high", "critical"] | None,
         one_of(*SEVERITIES),
         Given,
-    ] = Field(default=None, description="Risk that depends on the answer. People are shown it.")
+    ] = Field(default=None, description="Risk that depends on the answer; it is shown to people.")
     escalate: Annotated[list[EscalationModel] | None, Given] = Field(
         default=None,
         description=MEANWHILE,
@@ -153,8 +154,8 @@ class Human(NodeDocument):
     key = "human"
     title = "Question"
     description = (
-        "Asks a person and waits for the answer; no invocation runs meanwhile. Its output says what was answered, by whom "
-        "and when. What is rejected fails with `rejected`."
+        "Asks a person and waits for the answer. No invocation runs meanwhile. The output has "
+        "the answer, the person and the time. A rejected approval fails with `rejected`."
     )
     icon = "?"
     outline = ("[/", "\\]")

@@ -120,7 +120,7 @@ class AskedModel(AsksModel):
     kind = "model"
     key = "model"
     title = "Model"
-    description = "Asks a model once. Its output is the text of the answer, or with `output_schema` the JSON that it is."
+    description = "Asks a model once. The output is the text of the answer, or its JSON with `output_schema`."
     icon = "◆"
     outline = ("{{", "}}")
     own = (MAP, "timeout", *FAILING)

@@ -162,9 +162,10 @@ class Task(NodeDocument):
     key = "tool"
     title = "Task"
     description = (
-        "Runs a tool, a Python function of the application, in a worker. Its output is what the tool "
-        "returns, or its `callback` brings. What is done when an attempt fails is said by `on_failure`; an attempt cut off by the end of "
-        "an invocation is tried again."
+        "Runs a tool (a Python function of the application) in a worker. The output is the "
+        "tool's return value, or the output of its `callback`. `on_failure` decides what happens "
+        "after a failed attempt. An attempt that the end of an invocation cuts off is tried "
+        "again."
     )
     own = ("with", MAP, "timeout", "callback", *FAILING, REPLAN, COMPENSATE, APPROVAL, POLL)
     example: ClassVar[Mapping[str, Any]] = {

@@ -18,7 +18,7 @@ class ValueNode(NodeDocument):
     kind = "pass"
     key = "value"
     title = "Value"
-    description = "Gives a value made of what others gave. Nothing is started for it."
+    description = "Builds a value from other nodes' outputs. No tool runs."
     icon = "◇"
     outline = ('("', '")')
     own = (MAP,)

@@ -41,7 +41,7 @@ _TIME = {"anyOf": [{"title": "a time", "type": "string", "pattern": TIME_PATTERN
 
 
 class WaitModel(Model):
-    """Wait for a time to pass (`for`), a time to come (`until`), or a signal with an optional time limit."""
+    """A duration (`for`), a time (`until`), or a signal with an optional `timeout`."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -64,30 +64,31 @@ class WaitModel(Model):
     for_: Annotated[WaitDuration | None, Given] = Field(
         default=None,
         alias="for",
-        description="Time to wait: a duration, or a text with expressions that gives one.",
+        description="Time to wait.",
         examples=["10m", "${input.pause}"],
     )
     until: Annotated[str | None, Reads(_until, _TIME), Defined("waitTime"), Given] = Field(
         default=None,
-        description="The time to wait for, with its offset from UTC, or a text with expressions that gives one. A "
-        "time that is over ends the wait at once.",
+        description="Time to wait for, with its offset from UTC. A time in the past ends the wait at once.",
         examples=["2026-12-01T09:00:00Z", "${input.when}"],
     )
     signal: Annotated[NodeName | None, Given] = Field(
         default=None,
-        description="Wait until a signal of this name comes. One that came before is taken at once.",
+        description="Name of the signal. A signal that came before ends the wait at once.",
         examples=["approved"],
     )
     timeout: Annotated[Duration | None, Given] = Field(
         default=None,
-        description="The longest time to wait for the signal; the output is `{timed_out: true}` when it has passed, "
-        "whatever `output_schema` says. Without it the wait has no end.",
+        description="Longest time to wait for the signal. Without it, the wait has no end.",
         examples=["2d"],
     )
 
     fresh: Annotated[bool, Given] = Field(
         default=False,
-        description="Take only a signal that comes while the wait is open. Signals of its name that came before are lost: nothing takes them any more.",
+        description=(
+            "Takes only a signal that comes while the wait is open. Earlier signals of its name are "
+            "discarded."
+        ),
     )
 
     @model_validator(mode="after")
@@ -112,9 +113,9 @@ class Wait(NodeDocument):
     key = "wait"
     title = "Wait"
     description = (
-        "Waits for a time to pass or to come, or for a signal and at most a time. No invocation runs "
-        "meanwhile. Its output is the payload of the signal, or `{timed_out: true}` when the time ran out; that of a wait "
-        "for a time alone is null."
+        "Waits for a duration, a time, or a signal with an optional timeout. No invocation runs "
+        "meanwhile. The output is the payload of the signal, `{timed_out: true}` after the "
+        "timeout, or null for a duration or a time."
     )
     icon = "○"
     outline = ('(["', '"])')

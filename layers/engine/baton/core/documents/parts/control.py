@@ -45,10 +45,10 @@ class RuleModel(Model):
 
     if_: Condition = Field(
         alias="if",
-        description="Condition under which the saga takes this rule.",
+        description="Condition of the rule.",
         examples=["output.score >= 80"],
     )
-    then: Targets = Field(description="The node, or nodes, to go on to.", examples=["book", ["book", "tell"]])
+    then: Targets = Field(description="Nodes to continue with.", examples=["book", ["book", "tell"]])
 
 
 def _some(value: Any) -> Any:
@@ -58,7 +58,7 @@ def _some(value: Any) -> Any:
 
 
 class BranchModel(Model):
-    """Choice of the next nodes from those it names, by the first of its `rules` that holds or by `choose`."""
+    """Choice of the next nodes, by `rules` or `choose`."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -75,25 +75,26 @@ class BranchModel(Model):
 
     rules: Annotated[list[RuleModel], BeforeValidator(_some), Given] = Field(
         default_factory=list,
-        description="Asked in their order: the first whose condition holds says where to go on.",
+        description="Rules in order. The first whose condition is true applies.",
         examples=[[{"if": "output.score >= 80", "then": "book"}]],
         json_schema_extra={"minItems": 1},
     )
     choose: Annotated[Choose | None, Given] = Field(
         default=None,
-        description="In place of rules: an expression whose value is the name of the next node, or a list of names. "
-        "With null and with an empty list, `default` is taken.",
+        description=(
+            "Instead of rules: an expression that gives the name of the next node, or a list of "
+            "names. Null and an empty list choose `default`."
+        ),
         examples=["output.next", "${ctx.plan.output.steps}"],
     )
     among: Annotated[Targets, Given] = Field(
         default_factory=list,
-        description="All nodes that `choose` may name. With any other name the node fails.",
+        description="All nodes that `choose` may name. Another name fails the node.",
         examples=[["book", "search"]],
     )
     default: Annotated[Targets, Given] = Field(
         default_factory=list,
-        description="The node, or nodes, to go on to when no rule holds. Without it, then none of those that the "
-        "branch names.",
+        description="Nodes to continue with if no rule is true. Without it, none of the branch's nodes.",
         examples=["give_up"],
     )
 
@@ -128,12 +129,12 @@ class PauseModel(Model):
     short: ClassVar[str] = "first"
 
     first: WaitDuration = Field(
-        description="The first pause: a duration, or a text with expressions that gives one.",
+        description="First pause.",
         examples=["10m", "${output.retry_in}s"],
     )
     factor: Annotated[float | None, Reads(_factor, _FACTOR), Defined("factor"), Given] = Field(
         default=None,
-        description="Factor by which each further pause is longer than the one before. Without it, 1.",
+        description="Factor from one pause to the next. Without it, 1.",
     )
     most: Annotated[Duration | None, Given] = Field(
         default=None, description="The longest pause. Without it, an hour.", examples=["10m"]
@@ -147,35 +148,37 @@ class PauseModel(Model):
 
 
 class LoopModel(Model):
-    """Loop, written at its last node: the condition of another round, and the limits."""
+    """Loop that ends at this node."""
 
     while_: Condition = Field(
         alias="while",
-        description="Condition under which another round begins.",
+        description="Condition for another round.",
         examples=["output.score < 80", "loop.iteration < 3"],
     )
     max_iterations: Annotated[
         int, between(1, MAX_ITERATIONS), Given
-    ] = Field(default=100, description="Number of rounds that the loop may have, the first one counted. Without it, 100.", examples=[5])  # fmt: skip
+    ] = Field(default=100, description="Largest number of rounds, including the first. Without it, 100.", examples=[5])  # fmt: skip
     back_to: Annotated[str | None, Given, Defined("nodeName", {})] = Field(
         default=None,
-        description="The first node of the loop: an earlier one. Without it the loop is this node alone.",
+        description="First node of the loop: an earlier one. Without it, the loop is this node alone.",
         examples=["draft"],
     )
     break_path: Annotated[Targets, Given] = Field(
         default_factory=list,
-        description="The node, or nodes, to go on to when the loop ends because its condition does not hold.",
+        description="Nodes to continue with when the condition is false.",
         examples=["publish"],
     )
     timeout_path: Annotated[Targets, Given] = Field(
         default_factory=list,
-        description="The node, or nodes, to go on to when the rounds are used up, in place of all others. Without it "
-        "the node then fails.",
+        description=(
+            "Nodes to continue with, in place of all others, after the last round. Without it, the "
+            "node fails."
+        ),
         examples=["ask_a_person"],
     )
     pause: Annotated[PauseModel | None, Given] = Field(
         default=None,
-        description="The time between the end of a round and the next one. Nothing runs meanwhile. The first round has none before it.",
+        description="Time between two rounds.",
         examples=["10m", "${output.retry_in}s", {"first": "5s", "factor": 2, "most": "10m"}],
     )
     initial: Annotated[Value | None, Given] = Field(
@@ -186,22 +189,22 @@ class LoopModel(Model):
 
 
 class PollModel(Model):
-    """Poll: the tool is called again, after a pause, until a condition on its answer holds."""
+    """The tool is called again, after a pause, until a condition on its answer is true."""
 
     until: Condition = Field(
-        description="Condition on the answer. Once it holds, the answer is the node's output.",
+        description="Condition on the answer. When it is true, the answer is the output.",
         examples=["output.ready"],
     )
     every: PauseModel = Field(
-        description="The time from an answer to the next try. Nothing runs meanwhile.",
+        description="Time from an answer to the next try.",
         examples=["10m", "${output.retry_in}s", {"first": "5s", "factor": 2, "most": "10m"}],
     )
     tries: Annotated[
         int, between(1, MAX_ITERATIONS), Given
-    ] = Field(default=100, description="Number of times that the tool is asked, the first time counted. Then the node fails. Without it, 100.", examples=[50])  # fmt: skip
+    ] = Field(default=100, description="Largest number of tries, including the first. The node then fails. Without it, 100.", examples=[50])  # fmt: skip
     within: Annotated[Duration | None, Given] = Field(
         default=None,
-        description="Time for which the tool is asked, from the first try on. The last try is made at its end; after that the node fails.",
+        description="Longest time from the first try. The last try starts at its end; the node then fails.",
         examples=["8h"],
     )
     initial: Annotated[Value | None, Given] = Field(
@@ -265,27 +268,30 @@ class Share:
 
 
 class JoinModel(Share, Model):
-    """Condition for a node with several nodes before it to start."""
+    """Number of nodes before this one that it waits for, and failures that it tolerates."""
 
     short: ClassVar[str] = "wait_for"
 
     wait_for: WaitFor = Field(
         default="all",
-        description="`all`: until all nodes before it have ended. `any`: until the first has. A number: until so many "
-        "have.",
+        description="Number of nodes to wait for: `all`, `any` (one), or a number.",
         examples=["any", 2],
     )
     tolerated: Tolerated = Field(
         default=None,
         alias="tolerated_failures",
-        description="Number of the nodes before it that may fail, or a share of them, rounded down. Without "
-        "it, a failure of one fails the saga.",
+        description=(
+            "Number of nodes before it that may fail, or a share of them, rounded down. Without it, "
+            "a failure fails the saga."
+        ),
         examples=[1, "25%"],
     )
     rest: Rest = Field(
         default="cancel",
-        description="Action on work that is still under way for this node alone when the node need not wait "
-        "any longer: the work is stopped (`cancel`), or comes to its end (`run`).",
+        description=(
+            "Nodes that lead only to this one and are not done when it starts are stopped (`cancel`) "
+            "or finish (`run`)."
+        ),
         examples=["run"],
     )
 
@@ -378,34 +384,33 @@ class LimitsModel(Model):
 
     fan_out: Annotated[CountModel | None, Given] = Field(
         default=None,
-        description="Number of nodes to which one node may send on at once: any node of the saga, or this one.",
+        description="Number of nodes that one node starts at once.",
         examples=[20],
     )
     hops: Annotated[CountModel | None, Given] = Field(
         default=None,
-        description="Number of runs of nodes, each round of a loop counted: of all nodes of the saga together, or of this one.",
+        description="Number of runs, each round of a loop counted.",
         examples=[100, {"max": 100, "then": "throttle"}],
     )
     wall_time: Annotated[TimeModel | None, Given] = Field(
         default=None,
-        description="The longest time: of the saga, from its start to its end, or of one run of this node, its "
-        "waiting included.",
+        description="Longest time of the saga, or of one run of this node, waiting included.",
         examples=["2h"],
     )
     bytes: Annotated[BytesModel | None, Given] = Field(
         default=None,
-        description="Bytes of outputs: of all nodes of the saga together, or of all runs of this one.",
+        description="Bytes of outputs.",
         examples=[{"max": 1_000_000, "then": "summarise"}],
     )
     cost: Annotated[CostModel | None, Given] = Field(
         default=None,
         alias="cost_usd",
-        description="US dollars, to a millionth: for the whole saga, or for all runs of this node.",
+        description="US dollars, to a millionth.",
         examples=[1.5],
     )
     tokens: Annotated[CountModel | None, Given] = Field(
         default=None,
-        description="Tokens that models read and write: for the whole saga, or for all runs of this node.",
+        description="Tokens that models read and write.",
         examples=[20_000],
     )
 
@@ -424,11 +429,11 @@ Limits = Annotated[
 
 
 class GuardrailsModel(Model):
-    """Tools that the saga may run and transitions that it may take, whatever decides them."""
+    """Tools that the saga may run, and transitions that it may take."""
 
     allowed_tools: Annotated[ToolPatterns | None, Given] = Field(
         default=None,
-        description="The only tools that may run, by name; `*` stands for any text. Without it, all tools.",
+        description="Names of the only tools that may run; `*` stands for any text. Without it, all tools.",
         examples=[["table.search", "books.*"]],
     )
     allowed_transitions: dict[NodeName, Annotated[Allowed, Given]] = Field(

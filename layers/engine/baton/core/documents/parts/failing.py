@@ -568,7 +568,7 @@ class CatchModel(Model):
         description="Further condition; `last_error` is the failure.",
         examples=["last_error.attempt > 2"],
     )
-    then: Targets = Field(description="The node, or nodes, to go on to.", examples=["tell"])
+    then: Targets = Field(description="Nodes to continue with.", examples=["tell"])
 
     @property
     def fits_all(self) -> bool:
@@ -637,26 +637,29 @@ class CompensateModel(Model):
 
     tool: Annotated[str | None, Given] = Field(
         default=None,
-        description="The tool that takes it back, in place of the one that the node's own tool names; `none`: nothing does.",
+        description="Inverse, in place of the tool's own. `none`: the node is not undone.",
     )
     with_: Annotated[dict[str, Value] | None, Given] = Field(
         default=None,
         alias="with",
-        description="Arguments of the tool, in which `${step.input}` and `${step.output}` are what the node "
-        "got and gave, and `${step.key}` its idempotency key. Without it, each parameter gets the "
-        "field of the same name of the output, else of the input.",
+        description=(
+            "Arguments of the inverse. `${step.input}`, `${step.output}` and `${step.key}` are the "
+            "node's input, output and idempotency key. Without it, parameters are filled by name."
+        ),
     )
     retry: Retry = Field(
         default=None,
-        description="Retry policy, as of a node: at most 5 attempts within 10 minutes unless it says otherwise.",
+        description="Retry policy. Without it, 5 attempts within 10 minutes.",
     )
     timeout: Annotated[Duration | None, Given] = Field(
         default=None, description="The longest time for one attempt."
     )
     in_doubt: Annotated[Literal["call", "ask"] | None, Given] = Field(
         default=None,
-        description="Action where it is not known if the node has acted: `call` the tool in any case, or `ask` "
-        "a person. Without it, it is called where that [does no harm](failures.md#undoing).",
+        description=(
+            "After an unknown outcome of the node, `call` the inverse or `ask` a person. Without it, "
+            "[the engine decides](failures.md#undoing)."
+        ),
     )
 
     @model_validator(mode="after")

@@ -84,25 +84,27 @@ class MapModel(Share, Model):
     )
     concurrency: Annotated[
         int, between(1, MOST_AT_ONCE), Given
-    ] = Field(default=AT_ONCE, description=f"Number of items that are at work at the same time, at most. Without it, {AT_ONCE}.", examples=[5])  # fmt: skip
+    ] = Field(default=AT_ONCE, description=f"Largest number of items at a time. Without it, {AT_ONCE}.", examples=[5])  # fmt: skip
     wait_for: WaitFor = Field(
         default="all",
-        description="Number of items that have to succeed: `all`, `any` (one), or a number.",
+        description="Number of items that must succeed: `all`, `any` (one), or a number.",
         examples=["any", 3],
     )
     tolerated: Tolerated = Field(
         default=None,
         alias="tolerated_failures",
-        description="Number of items that may fail, or a share of them, rounded down. Without it, and with "
-        "`wait_for: all`, the first failed item fails the node.",
+        description=(
+            "Number of items that may fail, or a share of them, rounded down. Without it, the first "
+            "failed item fails a node with `wait_for: all`."
+        ),
         examples=[1, "10%"],
     )
     rest: Rest = Field(
         default="cancel",
-        description="Action on the other items once the end of the node is known: those at work are stopped "
-        "and no more begin (`cancel`), or all come to their ends (`run`). With `run` and a number "
-        "of items to wait for, the saga goes on with the last of these, and the other items run "
-        "beside what follows; otherwise all are done first.",
+        description=(
+            "Action on the other items when the outcome is known: they are stopped (`cancel`) or finish "
+            "(`run`). With `run` and a number in `wait_for`, the saga continues while they finish."
+        ),
         examples=["run"],
     )
 
@@ -125,10 +127,12 @@ class CallbackModel(Model):
 
     short: ClassVar[str] = "timeout"
 
-    timeout: Duration = Field(description="From the tool's return on. Then the attempt fails with `timeout`.")
+    timeout: Duration = Field(
+        description="Longest time after the tool's return. The attempt then fails with `timeout`."
+    )
     heartbeat: Annotated[Duration | None, Given] = Field(
         default=None,
-        description="The longest silence, at least `10s`. Then the attempt fails with `heartbeat_timeout`.",
+        description="Longest silence, at least `10s`. The attempt then fails with `heartbeat_timeout`.",
     )
 
     @model_validator(mode="after")
@@ -192,7 +196,7 @@ class PriceModel(Model):
 
 
 class SummaryModel(Model):
-    "Summary of older messages: the model that writes it, and its length."
+    """Summary of older messages: the model that writes it, and its length."""
 
     model: Annotated[ModelName | None, Given] = Field(
         default=None, description="The model; without it, the agent's own."
@@ -227,19 +231,24 @@ class Asking(Model):
         default=None, description="The most tokens of one answer, reasoning included; without it, 4,096."
     )
     temperature: Annotated[float | None, Reads(_temperature, _HEAT)] = Field(
-        default=None, description="From 0, always the likeliest word, to 2."
+        default=None, description="Randomness of the answer, from 0 to 2."
     )
     corrections: Annotated[int, between(0, MOST_CORRECTIONS)] = Field(
         default=3,
-        description="Number of times that the model is asked again after an answer that does not match `output_schema`. Then a person is asked.",
+        description=(
+            "Number of requests after answers that do not match `output_schema`. Then a person is asked."
+        ),
     )
     background: bool = Field(
         default=False,
-        description="The provider works on a request while no worker waits, if it can; the answer has an hour, or the `timeout`.",
+        description=(
+            "No worker waits for the answer, if the provider supports it. The answer may take the "
+            "`timeout`, or an hour."
+        ),
     )
     price: Annotated[PriceModel | None, Given] = Field(
         default=None,
-        description="Price of the model, where the deployment does not know it. A known price that is higher counts.",
+        description="Price of the model, if the deployment has none. The higher of the two counts.",
     )
 
 
@@ -314,7 +323,7 @@ BEST, PERSON = "best", "person"
 
 
 class ReplanModel(Model):
-    "Replan of a failed tool: a model suggests calls in its place."
+    """Replan of a failed tool: a model suggests calls in its place."""
 
     model: ModelName = Field(description="The model that is asked.")
     tools: ToolPatterns = Field(description="The tools that it may call.")
@@ -380,8 +389,7 @@ class NodeModel(Model):
     with_: dict[str, Value] = Field(
         default_factory=dict,
         alias="with",
-        description="Input of the node: the arguments of a tool, or the input of a child workflow. Without it, "
-        "an empty object.",
+        description="Arguments of the tool, or input of the child. Without it, an empty object.",
         examples=[{"city": "${input.city}", "party": 4}],
         json_schema_extra={"default": {}},
     )
@@ -392,7 +400,7 @@ class NodeModel(Model):
     )
     map: Annotated[MapModel | None, Given] = Field(
         default=None,
-        description="The node is done once for each item of a list; its output is the list of what they gave.",
+        description="Runs the node once for each item of a list. The output is the list of outputs.",
         examples=[
             "${input.guests}",
             {"over": "${input.orders}", "concurrency": 5, "tolerated_failures": "10%"},
@@ -400,19 +408,22 @@ class NodeModel(Model):
     )
     cancel_on: Annotated[NodeName | None, Given] = Field(
         default=None,
-        description="A signal of this name cancels the child. Then the output is `{cancelled: PAYLOAD, result: …}`, as far as the "
-        "child got.",
+        description=(
+            "A signal of this name cancels the child. The output is then `{cancelled: PAYLOAD, result: …}`."
+        ),
         examples=["follow_up"],
     )
     timeout: Annotated[Duration | None, Given] = Field(
         default=None,
-        description="The longest time for one attempt. Of a tool, in place of its own: at most 15 minutes, as long as an invocation "
-        "may last. Of a child workflow, any time: then it is stopped, and undoes what it has done.",
+        description=(
+            "Longest time of one attempt. For a tool, in place of its own, up to 15 minutes. For a "
+            "child, any time; it is then cancelled and undone."
+        ),
         examples=["10s"],
     )
     callback: Annotated[CallbackModel | None, Given] = Field(
         default=None,
-        description="The tool only hands its work over; `POST /callbacks/{token}` ends the node.",
+        description="The tool hands its work over, and `POST /callbacks/{token}` ends the node.",
         examples=["1h", {"timeout": "1h", "heartbeat": "5m"}],
     )
     retry: Retry = Field(
@@ -428,39 +439,43 @@ class NodeModel(Model):
     )
     failover: Failover = Field(
         default_factory=list,
-        description="Policies that are asked first, in their order: the first that fits the failure is taken.",
+        description="Policies that come before `on_failure`. The first that fits the failure applies.",
         examples=[[{"name": "full", "when": {"code": "no_tables"}, "then": {"tool": "delivery.order"}}]],
         json_schema_extra={"default": []},
     )
     breaker: Annotated[BreakerName | None, Given] = Field(
         default=None,
-        description="The name of the circuit breaker around its calls, in place of the tool's own; nodes and tools with one name share "
-        "it. `tool` is one for the tool, `host` one for the host of its argument `url`, `none` none.",
+        description=(
+            "Name of the circuit breaker, in place of the tool's own. Nodes and tools with the same "
+            "name share it. `tool` is one for the tool, `host` one for the host of the argument "
+            "`url`, `none` none."
+        ),
         examples=["payments", "host"],
     )
     replan: Annotated[ReplanModel | None, Given] = Field(
         default=None,
-        description="A model suggests calls in place of the tool, when nothing else has helped.",
+        description="A model suggests calls instead of the tool, after all other strategies of `replan`.",
         examples=[{"model": "gpt-5-mini", "tools": ["table.*"]}],
     )
     compensate: Annotated[CompensateModel | None, Given] = Field(
         default=None,
-        description="Inverse that takes back the node's work when the saga is undone. Without it, the tool's own inverse does.",
+        description="Inverse of the node, for a rollback. Without it, the tool's own inverse.",
         examples=["table.cancel", {"tool": "card.refund", "with": {"id": "${step.output.id}"}}, "none"],
     )
     requires_approval: Annotated[ApprovalModel | None, Given] = Field(
         default=None,
-        description="Approval by a person before the tool acts. Without it, the tool's own declaration decides.",
+        description=(
+            "A person approves each call before it is made. Without it, the tool's declaration decides."
+        ),
         examples=[True, {"to": {"group": "finance"}, "expires": "4h"}],
     )
     after: After = Field(
         default_factory=list,
-        description="The node, or nodes, that must have ended before this one starts. Without it the node starts when "
-        "another that names it in `branch` or `loop` goes on to it, or else with the saga.",
+        description="Nodes that must be done before this one starts.",
     )
     when: Annotated[Condition | None, Given] = Field(
         default=None,
-        description="Condition under which the node runs. If it does not hold, the node is skipped.",
+        description="Condition under which the node runs. Otherwise it is skipped.",
         examples=["input.party > 6"],
     )
     branch: Annotated[BranchModel | None, Given] = Field(
@@ -479,14 +494,14 @@ class NodeModel(Model):
     )
     catch: Catch = Field(
         default_factory=list,
-        description="Nodes to go on to when the node has failed for good, in place of all others: a node, a "
-        "list of them, or rules, of which the first that fits the failure is taken.",
+        description="Nodes to continue with when the node has failed for good: a node, a list, or rules.",
         examples=["tell", [{"code": "no_tables", "then": "waitlist"}, {"then": ["tell", "clean_up"]}]],
     )
     output_schema: SchemaOrName = Field(
         default=None,
-        description="JSON Schema of the node's output, or the name of one under `schemas`. With any other output "
-        "the node fails.",
+        description=(
+            "JSON Schema of the output, or its name under `schemas`. A node with another output fails."
+        ),
         examples=["done", {"type": "object", "required": ["score"]}],
     )
     limits: Limits = Field(
@@ -494,7 +509,7 @@ class NodeModel(Model):
         description="Limits of this node.",
         examples=[{"hops": 20, "cost_usd": 0.25}],
     )
-    description: str = Field(default="", description="Purpose of the node. Changes nothing of how it runs.")
+    description: str = Field(default="", description="Purpose of the node, for people.")
 
     @model_validator(mode="after")
     def _as_loop(self) -> NodeModel:

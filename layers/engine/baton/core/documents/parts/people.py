@@ -87,13 +87,13 @@ class EscalationModel(Model):
 
     after: Duration = Field(description="Time from the question to this action.")
     remind: Annotated[Literal[True] | None, BeforeValidator(_true), Given] = Field(
-        default=None, description="The audience is told again."
+        default=None, description="Notifies the audience again."
     )
     hand_on: Audience = Field(
-        default=None, description="New audience, which may answer from then on in place of the present one."
+        default=None, description="New audience, which is notified. The former one can no longer answer."
     )
     decide: Annotated[Text | None, Given] = Field(
-        default=None, description="The answer that closes the question: one that needs no data."
+        default=None, description="Answer that closes the question."
     )
 
     @model_validator(mode="after")
@@ -161,7 +161,7 @@ class ApprovalModel(Model):
 
     always: StrictBool = Field(
         default=True,
-        description="Before every call. With `false`, only before those that the tool's risk asks for.",
+        description="Asks before every call. With `false`, only before calls of high or critical risk.",
     )
     title: Annotated[Text | None, Given] = Field(default=None, description="The question in a line.")
     message: Annotated[Text | None, Given] = Field(
@@ -210,7 +210,7 @@ class RiskRuleModel(Model):
         str | None,
         Reads(_amount, {"type": ["number", "string"], "pattern": f"^{AMOUNT}$", "minimum": 0}),
         Given,
-    ] = Field(default=None, description="Only amounts above this one: a number, or its digits as a text.")
+    ] = Field(default=None, description="Only amounts above this one.")
     currency: Annotated[str, Reads(_currency, {"type": "string", "pattern": f"^{CURRENCY}$"}), Given] = Field(
         default=DOLLARS, description="Currency of `above`: three capital letters of ISO 4217."
     )

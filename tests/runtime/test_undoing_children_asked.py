@@ -1,0 +1,74 @@
+"""A child that is asked to undo what it has done: whenever it was asked to stop before, and what that costs its parent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from baton import Context, StepFailure, tool
+from baton.core.log.events import CancelRequested, ChildUndone, Forked
+from baton.core.log.state import State
+from baton.runtime.worker.children import _is_asked
+from baton.runtime.worker.undo_children import _next
+from tests.kit.world import World
+from tests.runtime.test_undoing import WANTED
+from tests.runtime.undoing import Ledger, add_ledger, view_of
+
+STOP = CancelRequested(reason="", by="p", at=1, grace_ms=0)
+UNDO = CancelRequested(reason="", by="p", at=1, grace_ms=0, undo=True)
+
+
+@pytest.mark.parametrize(("cancel", "is_asked"), [(None, False), (STOP, False), (UNDO, True)])
+def test_a_child_that_was_asked_to_stop_is_asked_again_to_undo(
+    cancel: CancelRequested | None, is_asked: bool
+) -> None:
+    child = State(cancel=cancel)
+    assert _is_asked(child, undo=True) is is_asked
+    assert _is_asked(child, undo=False) is (cancel is not None)
+    event: Any = _next(child, "p", "k", 7)
+    assert (event is None) is is_asked
+    assert is_asked or (isinstance(event, CancelRequested) and event.undo)
+
+
+CHILD = "name: child\nnodes: {x: {tool: dear.rent}}"
+PARENT = """
+name: w
+nodes:
+  b: {workflow: child}
+  c: {tool: trip.book, with: {what: hotel}, after: b}
+"""
+
+
+async def test_a_parent_pays_for_each_undoing_of_its_child_and_for_nothing_twice() -> None:
+    world = World.start()
+    add_ledger(world, Ledger())
+    broken = [True]
+
+    @tool("dear.rent", undo="dear.back", cost_usd="0.05", registry=world.registry)
+    async def rent(context: Context) -> None:
+        context.spend("0.05")
+
+    @tool("dear.back", effect="once", cost_usd="0.02", registry=world.registry)
+    async def back(context: Context) -> None:
+        context.spend("0.02")
+        if broken:
+            raise StepFailure("closed", "the office is closed", kind="permanent", happened=False)
+
+    world.tools = world.registry.specs()
+    await world.service().register(CHILD, json_only=False)
+    saga = (await view_of(world, PARENT))["id"]
+    spent = []
+    for _ in range(2):
+        await world.service().rollback(saga, WANTED)
+        await world.settle(3_600)
+        broken.clear()
+        view = await world.queries().show(saga)
+        spent.append((view["status"], view["spent_usd"]))
+    costs = [event.cost for event in world.events(saga) if isinstance(event, ChildUndone)]
+    assert (spent, costs) == (
+        [("rollback_failed", 0.07), ("rolled_back", 0.09)],
+        [20_000, 20_000],
+    )
+    forks = [event for event in world.events(f"{saga}.0.b") if isinstance(event, Forked)]
+    assert len(forks) == 2, "each in a branch of its own"
