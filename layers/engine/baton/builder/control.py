@@ -133,7 +133,12 @@ def _pause(made: Collector, path: str, value: Any) -> Any:
     """Write a pause: a duration, a reference or a text that yields one, or a growing pause."""
     if not isinstance(value, Mapping):
         return made.duration(path, value)
-    writers = {"first": Collector.duration, "most": Collector.duration}
+    return _by_writers(made, path, value, {"first": Collector.duration, "most": Collector.duration})
+
+
+def _by_writers(
+    made: Collector, path: str, value: Mapping[str, Any], writers: Mapping[str, Writer]
+) -> dict[str, Any]:
     return {
         key: writers.get(key, Collector.value)(made, f"{path}/{escape(key)}", item)
         for key, item in value.items()
@@ -210,11 +215,9 @@ def guardrails(made: Collector, path: str, value: Any) -> Any:
     """Write a document's `guardrails`."""
     if not isinstance(value, Mapping):
         return made.value(path, value)
-    writers = {"allowed_tools": tools_writer, "allowed_transitions": _transitions}
-    return {
-        key: writers.get(key, Collector.value)(made, f"{path}/{escape(key)}", item)
-        for key, item in value.items()
-    }
+    return _by_writers(
+        made, path, value, {"allowed_tools": tools_writer, "allowed_transitions": _transitions}
+    )
 
 
 def tools_writer(made: Collector, path: str, value: Any) -> Any:
@@ -398,19 +401,14 @@ def by_code(made: Collector, path: str, value: Any) -> Any:
     return made.members(path, value, failure_fields)
 
 
-def _tools(made: Collector, path: str, value: Any) -> Any:
-    is_list = isinstance(value, (list, tuple))
-    return list_of(Collector.tool)(made, path, value) if is_list else made.tool(path, value)
-
-
 _INSIDE: Mapping[str, Writer] = {
     "if": condition,
     "node": Collector.nodes,
-    "tool": _tools,
-    "tools": _tools,
-    "hint": _tools,
-    "hints": _tools,
-    "before_retry": _tools,
+    "tool": tools_writer,
+    "tools": tools_writer,
+    "hint": tools_writer,
+    "hints": tools_writer,
+    "before_retry": tools_writer,
     "with": Collector.value,
     "parameters": Collector.value,
 }

@@ -116,7 +116,7 @@ class ChildFields(NodeFields, total=False):
     compensate: str | None
 
 
-OF_CHILD = ("input", "cancel_on", "timeout", "retry", "on_failure", "compensate")
+OF_CHILD = ChildFields.__annotations__.keys() - NodeFields.__annotations__.keys()
 
 
 def of_child(
