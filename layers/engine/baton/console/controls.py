@@ -204,11 +204,7 @@ USER_DEEDS: Final = (
 
 
 async def users(visit: Visit, error: UserError | None = None) -> Html:
-    """Show users with their spending of today and the operators' rules; one user,
-    where the query names one.
-
-    A name may have slashes, so it stands in the query and in the fields of forms, and not in the path.
-    """
+    """Show users, their spending and rules, or the one of the query: a name may have slashes."""
     kept, query = chosen_filters(visit, "user")
     page = await visit.call("listUsers", query=query)
     view = page["users"][0] if kept and page["users"] else {}

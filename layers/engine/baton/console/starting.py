@@ -31,10 +31,7 @@ class _Sent:
 
 
 async def form(visit: Visit) -> Html:
-    """Return the empty form with the defaults of the schema, or with `example` a valid value.
-
-    Its commands start a saga with a valid value, because the content of an empty form is invalid.
-    """
+    """Return the empty form, or with `example` a valid value, which the commands have in any case."""
     if graph_name(visit.path["name"]):
         return _of_graph(visit.path["name"])
     workflow = await _workflow(visit)

@@ -1,8 +1,4 @@
-"""The local run as one object: it starts everything the template declares, and stops it again.
-
-This module contains only the order of starting and stopping, and the operations for callers. Each part has a
-file of its own.
-"""
+"""The local run as one object: it starts all that the template declares, in order, and stops it."""
 
 from __future__ import annotations
 

@@ -40,8 +40,7 @@ def compile_downloaded(folder: Path) -> str:
     kept = cache() / "python"
     try:
         run_program(
-            [uv(), "python", "install", "--no-bin", "--install-dir", kept, LAMBDA.python],
-            _DOWNLOAD_LIMIT_S,
+            [uv(), "python", "install", "--no-bin", "--install-dir", kept, LAMBDA.python], _DOWNLOAD_LIMIT_S
         )
         return _compile(next(_downloaded()), folder)
     except StopIteration:

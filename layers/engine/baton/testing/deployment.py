@@ -412,10 +412,7 @@ class Deployment:
     def _caller(self) -> Caller:
         # An operator: a test answers incidents, too.
         return Caller(
-            tenant=self._tenant,
-            user=self._user,
-            request=self._name("api"),
-            roles=frozenset({OPERATORS}),
+            tenant=self._tenant, user=self._user, request=self._name("api"), roles=frozenset({OPERATORS})
         )
 
     def _name(self, role: str) -> str:

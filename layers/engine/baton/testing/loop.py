@@ -1,7 +1,7 @@
 """Virtual time: an event loop whose clock jumps to the next timer instead of waiting for it.
 
-It waits for real only while a tool or a model waits for something real: a socket, a
-process, or a thread (loop.py). Clock and randomness over it are the same in every run.
+It waits for real only while a tool or a model waits for something real: a socket, a process, or a thread.
+Clock and randomness over it are the same in every run.
 """
 
 from __future__ import annotations

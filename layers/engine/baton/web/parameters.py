@@ -26,10 +26,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A parameter in a path or a query.
-
-    `read` converts the text to a value. It raises `ValueError` with a description of valid text.
-    """
+    """A parameter. `read` converts the text. It raises `ValueError` with a description of valid text."""
 
     name: str
     schema: Mapping[str, Any]

@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from baton.cli.deployment.people import QUESTIONS_LISTED
-from baton.cli.terminal.shared import Shared, console, gather_pages, json_option, print_json, terminal_width
-from baton.cli.terminal.values import Whole
+from baton.cli.terminal.shared import (
+    Listing,
+    Shared,
+    gather_pages,
+    json_option,
+    list_options,
+    print_json,
+    print_lines,
+    print_more,
+    terminal_width,
+)
 from baton.client.connection import command_line
 from baton.client.exits import REFUSED, USAGE, CommandFailed
 
@@ -18,18 +26,9 @@ if TYPE_CHECKING:
     from baton.client.api import Api
 
 _SHOWN = (
-    "status",
-    "saga",
-    "node",
-    "version",
-    "code",
-    "reason",
-    "source",
-    "messages",
-    "attempts",
-    "first_at",
+    "status", "saga", "node", "version", "code", "reason", "source", "messages", "attempts", "first_at",
     "last_at",
-)
+)  # fmt: skip
 _SHOWN_BELOW = ("redrives", "redrives_left", "decided_at", "decided_by", "why", "expires_at", "message")
 _saga = click.option("--saga", metavar="SAGA", help="Only that of this saga.")
 _node = click.option("--node", metavar="NODE", help="Only those about this node.")
@@ -58,17 +57,7 @@ def dlq() -> None:
 @_saga
 @_node
 @_reason
-@click.option(
-    "--limit",
-    type=Whole(min=1),
-    default=QUESTIONS_LISTED,
-    show_default=True,
-    help="At most this many dead letters.",
-)
-@click.option("--all", "everything", is_flag=True, help="All of them, however many.")
-@click.option(
-    "--cursor", metavar="CURSOR", help="Go on where an earlier list stopped: `next` of its --json answer."
-)
+@list_options("dead letters")
 @json_option
 @click.pass_obj
 def list_letters(
@@ -77,24 +66,20 @@ def list_letters(
     saga: str | None,
     node: str | None,
     reason: str | None,
-    limit: int,
-    everything: bool,
-    cursor: str | None,
+    listing: Listing,
     as_json: bool,
 ) -> None:
     """List dead letters, oldest first. With --json: {"dead_letters": […], "next": CURSOR or null}."""
     filters = {"status": status, **_wanted(saga, node, reason)}
-    most = None if everything else limit
     found, after = shared.call(
-        lambda api: gather_pages(api.dead_letters(filters, most, cursor), "dead letter")
+        lambda api: gather_pages(api.dead_letters(filters, listing.most, listing.cursor), "dead letter")
     )
     if as_json:
         print_json({"dead_letters": found, "next": after})
         return
     from baton.cli.text.tables import letter_rows
 
-    for line in letter_rows(found, terminal_width()):
-        console().print(line)
+    print_lines(letter_rows(found, terminal_width()))
     if not found:
         click.echo(f"no dead letters are {status}", err=True)
     elif status == "pending":
@@ -103,8 +88,7 @@ def list_letters(
         if not all(letter.get("saga") for letter in found):
             text = "A letter without a saga cannot be redriven. Take it off the list: "
             click.echo(text + command_line("dlq discard LETTER --reason TEXT"), err=True)
-    if after:
-        click.echo("There are more: --limit N or --all.", err=True)
+    print_more(after)
 
 
 @dlq.command("show", short_help="Show a dead letter.")

@@ -46,10 +46,7 @@ def known_workflows(sources: Sequence[Source], app: ModuleType) -> dict[str, Any
 def children_first(
     sources: Sequence[Source], started: Mapping[str, tuple[str, Sequence[str]]]
 ) -> list[Source]:
-    """Return the documents with children before their parents, otherwise in the given order.
-
-    `started`: by the name of a source, the name of its workflow and those that it starts.
-    """
+    """Return the documents, children before parents. `started`: by source, its workflow and its children."""
     by_name = {started[source.name][0]: source for source in sources if source.name in started}
     ordered: dict[str, Source] = {}
 

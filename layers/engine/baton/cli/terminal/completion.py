@@ -87,12 +87,10 @@ complete_workflows = _complete(
     lambda answer: [_item(found["name"], f"version {found['version']}") for found in answer["workflows"]],
 )
 complete_tools = _complete(
-    "/tools",
-    lambda answer: [_item(tool["name"], tool.get("description") or "") for tool in answer["tools"]],
+    "/tools", lambda answer: [_item(tool["name"], tool.get("description") or "") for tool in answer["tools"]]
 )
 complete_kinds = _complete(
-    "/node-types",
-    lambda answer: [_item(node["kind"], node["description"]) for node in answer["node_types"]],
+    "/node-types", lambda answer: [_item(node["kind"], node["description"]) for node in answer["node_types"]]
 )
 
 

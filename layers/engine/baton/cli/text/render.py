@@ -210,30 +210,11 @@ COLOURS = {
     "running": "cyan",
 }
 # What the line says already, or what only a program wants: `--json` has everything.
-_QUIET = frozenset(
-    [
-        "kind",
-        "node",
-        "iteration",
-        "emits",
-        "drops",
-        "carry",
-        "forget",
-        "keep",
-        "counts",
-        "tool_version",
-        "schema_hash",
-        "graph",
-        "tenant",
-        "saga",
-        "at",
-        "started_at",
-        "ended_at",
-        "due_at",
-        "ends_by",
-        "expires",
-    ]
-)
+_QUIET = frozenset([
+    "kind", "node", "iteration", "emits", "drops", "carry", "forget", "keep", "counts", "tool_version",
+    "schema_hash", "graph", "tenant", "saga", "at", "started_at", "ended_at", "due_at", "ends_by",
+    "expires",
+])  # fmt: skip
 
 _INDENT = 9
 _LABELS = 14  # columns left of what is said
@@ -368,10 +349,7 @@ def _name(place: Mapping[str, Any]) -> str:
 
 
 class EventLines:
-    """The log, a line per event, with a rule where another invocation continues.
-
-    width: of the terminal; details that exceed it are on lines of their own. None: one line of any length.
-    """
+    """The log, a line per event, under a rule for each invocation. `width`: of the terminal, None: any."""
 
     def __init__(self, width: int | None = None) -> None:
         self._invocation: str | None = None

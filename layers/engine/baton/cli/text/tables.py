@@ -1,8 +1,4 @@
-"""Lists and facts as text for people: sagas, costs, workflows, tools.
-
-Pure functions from documents to rich text. Outside of a terminal, a row is one line of any width, because
-lists are mostly searched, or read for an id to copy.
-"""
+"""Lists and facts as rich text. Outside of a terminal, a row is one line, to search it or copy from it."""
 
 from __future__ import annotations
 
