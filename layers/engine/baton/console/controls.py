@@ -162,10 +162,6 @@ def _named(visit: Visit) -> dict[str, Any]:
     return body | ({"note": visit.said("note")} if visit.said("note") else {})
 
 
-def _limited(visit: Visit) -> dict[str, Any]:
-    return _named(visit) | {"limit_usd": visit.said("limit_usd") or None}
-
-
 def _words(deed: str, body: Mapping[str, Any], *more: str) -> list[str]:
     return ["users", deed, body["user"], *more, *(["--note", body["note"]] if "note" in body else [])]
 
@@ -206,7 +202,7 @@ USER_DEEDS: Final = (
         role="operate",
         route="limitUser",
         inputs=(_USER, Input("limit_usd", "Dollars a day (empty: the limit of all users)"), _NOTE),
-        body=_limited,
+        body=lambda visit: _named(visit) | {"limit_usd": visit.said("limit_usd") or None},
         baton=lambda _, body: (
             _words("limit", body, str(body["limit_usd"])) if body["limit_usd"] else _words("unlimit", body)
         ),
