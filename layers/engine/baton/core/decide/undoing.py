@@ -446,7 +446,7 @@ def _next(
         doubt = undo_doubts.why(event)
         left = bool(event.instead)
         slot = event.slot
-        if not left and version <= state.undo.redone.get(slot, -1):
+        if not left and version != state.undo.unsure.get(slot):
             return ev.UndoPassed(item=event.item, **by, **place, redone=True)
         item, way = (
             undo_item(event.item, version if left else 0),

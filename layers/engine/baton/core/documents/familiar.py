@@ -220,6 +220,7 @@ WORDS: Mapping[type[BaseModel], Words] = {
         },
         said={
             "as item_name iterator var": "leave it out: the item is `${item}`, and its place in the list `${index}`",
+            "map for_each": "a map in a map is a `graph` for each item: write the inner `map` in that graph",
             "do body tool workflow with steps node processor item_processor": "write it beside `map`: the node is what is done for each item",
         },
     ),

@@ -230,7 +230,7 @@ class NodeDocument:
     def refuses(self, names: Collection[str]) -> str:
         """Return the message about fields that the node may not have."""
         if MAP in names:
-            return f"`{MAP}` goes with a `tool`, a `workflow`, a `graph`, a `value`, a `model`, an `agent`, a `human` or a `wait`"
+            return f"`{MAP}` goes with any node that does not end the saga; put this node after the one with `{MAP}`"
         if "callback" in names:
             return "`callback` goes with a `tool`: what is handed over is a tool's work"
         if "input" in names:
