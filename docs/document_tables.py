@@ -13,7 +13,7 @@ from typing import Any
 from baton.core.documents.nodes.base import COMMON, NodeDocument
 from baton.core.documents.nodes.registry import NODE_TYPES
 from baton.core.documents.schema import document_schema
-from baton.core.documents.yaml_text import write_yaml
+from baton.core.documents.text import write_yaml
 from baton.core.effects.risk import DEFAULT_RULES, above_in_words
 
 # What the table says of the values of a shared definition.
@@ -270,10 +270,11 @@ def _fields(
             choice = f"an object with {', '.join(others)} or {last}"
             yield f"`{prefix}{name}`", choice, required, field["description"]
             yield from _fields(field, schema, f"{prefix}{name}.")
-        elif "properties" in (inside := field.get("items", field)):
-            what = "an object" if inside is field else "a list of objects"
+        elif "properties" in (inside := _shown_here(field.get("items", field), schema)):
+            is_one = "items" not in field
+            what = "an object" if is_one else "a list of objects"
             yield f"`{prefix}{name}`", what, required, field["description"]
-            yield from _fields(inside, schema, f"{prefix}{name}" + ("." if inside is field else "[]."))
+            yield from _fields(inside, schema, f"{prefix}{name}" + ("." if is_one else "[]."))
         else:
             yield f"`{prefix}{name}`", _value(field, schema), required, field["description"] + _default(field)
 
@@ -294,6 +295,12 @@ def _described(field: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
     if field["$ref"].startswith("#/$defs/node."):
         return _described(referred, schema)
     return {**field, "description": referred["description"]}
+
+
+def _shown_here(field: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """A field with the definition that it refers to, if no table and no words of its own show that."""
+    name = str(field.get("$ref", "")).removeprefix("#/$defs/")
+    return field if not name or name in _SHARED else schema["$defs"][name]
 
 
 def _value(field: dict[str, Any], schema: dict[str, Any]) -> str:

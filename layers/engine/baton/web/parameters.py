@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
-from baton.core.documents.parts.naming import WORKFLOW_NAME
 from baton.core.expressions import nearest
+from baton.core.graph.graph import WORKFLOW_NAME
 from baton.errors import NotFound, UserError
 from baton.runtime.requests.queries import MAX_LIST
 from baton.web.bodies.requests import Body

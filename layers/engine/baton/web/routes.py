@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.core.documents.parts.naming import ANY_WORKFLOW_NAME
 from baton.core.failures.breakers import NAME_PATTERN as BREAKER_NAME
+from baton.core.graph.graph import ANY_WORKFLOW_NAME
 from baton.core.letters import LETTER_STATUSES
 from baton.core.log.labels import MOST, NAME, VALUE
 from baton.core.log.state import LISTS

@@ -83,7 +83,7 @@ class GraphShape:
 
 def box_kind(box: Box) -> NodeDocument:
     """Return the kind of the box, or the simplest kind for one that only a newer deployment knows."""
-    from baton.core.documents.nodes.node_model import kind_named  # pydantic is for those who draw
+    from baton.core.documents.models import kind_named  # pydantic is for those who draw
 
     return kind_named(box.kind)
 
@@ -396,7 +396,7 @@ def boxes(workflow: Mapping[str, Any]) -> list[Box]:
             back[sender] = receiver
         else:
             before.setdefault(receiver, []).append((sender, kind))
-    from baton.core.documents.nodes.node_model import kind_named  # pydantic is for those who draw
+    from baton.core.documents.models import kind_named  # pydantic is for those who draw
 
     found = []
     for node in workflow["nodes"]:

@@ -191,16 +191,12 @@ class NodeDocument:
     """The annotation and the description of `key`."""
     model: ClassVar[type[Model] | None] = None
     """The model of its value, where that is an object with keys of its own."""
-    parts: ClassVar[Mapping[str, type[Model]]] = {}
-    """The models of objects under keys of `model`, or in lists there."""
     inside: ClassVar[Words | None] = None
     """Words of other tools for the keys of `model`."""
     familiar: ClassVar[str] = ""
     """Words of other tools for `key`."""
     advice: ClassVar[Mapping[str, str]] = {}
     """Messages about words without a key, by word."""
-    definitions: ClassVar[Mapping[str, dict[str, Any]]] = {}
-    """Definitions that `field` and `model` refer to by `defined`."""
 
     @property
     def input(self) -> dict[str, Any] | None:
