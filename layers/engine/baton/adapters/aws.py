@@ -149,11 +149,7 @@ def translated(invalid: type[Exception] | None = None) -> Iterator[None]:
 
 @contextmanager
 def refusals_are_outages(for_ever: Collection[str] = ()) -> Iterator[None]:
-    """Translate errors as `translated` does, for a service whose refusals only mean that the caller must come
-    back later.
-
-    Raises `ChannelRefused` for refusals with the codes `for_ever`, which no repetition changes.
-    """
+    """Translate as `translated`, and refusals as outages. Raises `ChannelRefused` for codes `for_ever`."""
     try:
         yield
     except exceptions.ClientError as error:

@@ -318,10 +318,11 @@ class Calls:
     async def _get(self, path: str, query: Mapping[str, str] | None = None, *, has: str) -> dict[str, Any]:
         return self._shaped((await self._transport.ask("GET", path, query=query)).document or {}, has)
 
-    async def _send(self, path: str, body: Mapping[str, Any], key: str | None = None) -> dict[str, Any]:
-        return self._shaped(
-            (await self._transport.ask("POST", path, body=body, key=key)).document or {}, "id"
-        )
+    async def _send(
+        self, path: str, body: Mapping[str, Any], key: str | None = None, *, has: str = "id"
+    ) -> dict[str, Any]:
+        answer = await self._transport.ask("POST", path, body=body, key=key)
+        return self._shaped(answer.document or {}, has)
 
     def _shaped(self, document: dict[str, Any], has: str) -> dict[str, Any]:
         """Return the document, if it has the field that identifies an answer of a Baton API."""

@@ -92,11 +92,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """A worker process that received SIGKILL during `request_id`.
-
-    `effect`: the effect of a service for `saga` whose answer the worker had not received. Both are empty if
-    the kill did not hit such a moment.
-    """
+    """A worker process killed during `request_id`, after an `effect` for `saga`, or without both."""
 
     pid: int
     request_id: str

@@ -139,11 +139,7 @@ class LocalRun:
             raise LocalRunError(f"{pid} is not a process of a function")
 
     async def reload(self) -> None:
-        """Run the present code of all functions. Invocations in progress end with the code that they began
-        with.
-
-        Raises `LocalRunError` for the first function that cannot be imported.
-        """
+        """Run the present code of all functions, also after open calls. Raises `LocalRunError`."""
         await self._lambdas.replace()
 
     async def invoke(self, function: str, payload: Any) -> Any:

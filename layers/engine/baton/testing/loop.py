@@ -90,10 +90,7 @@ LAST_S = 60.0  # virtual seconds that what is cancelled at the end has
 
 
 class _Handle(asyncio.Handle):
-    """A callback without asyncio's checks for each one. `at`: when a timer is due.
-
-    It is one of asyncio's, since the engine's watch knows what holds a loop by the frame of `Handle._run`.
-    """
+    """A callback without asyncio's checks, which the watch knows by `Handle._run`. `at`: of a timer."""
 
     __slots__ = ("at",)
 

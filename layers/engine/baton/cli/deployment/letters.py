@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -142,7 +141,8 @@ def redrive(
             USAGE, "--dry-run counts what --saga, --node, --reason or --all select; with ids, leave it out"
         )
     if letters:
-        _each(shared, letters, partial(_redriven, force=force), _is_redriven, as_json=as_json)
+        says = "{id}  is redriven, {redrives_left} redrives are left"
+        _each(shared, letters, lambda api, one: api.redrive(one, force=force), says, as_json=as_json)
     else:
         body = {**wanted, "force": force}
         _matching(shared, "redrive", "redriven", body, dry_run=dry_run, yes=yes, as_json=as_json)
@@ -151,8 +151,8 @@ def redrive(
 def _each(
     shared: Shared,
     letters: tuple[str, ...],
-    do: Callable[..., Awaitable[dict[str, Any]]],
-    says: Callable[[dict[str, Any]], str],
+    do: Callable[[Api, str], Awaitable[dict[str, Any]]],
+    says: str,
     *,
     as_json: bool,
 ) -> None:
@@ -161,23 +161,15 @@ def _each(
 
     async def run(api: Api) -> None:
         for one in letters:
-            done.append(await do(api, letter=one))
+            done.append(await do(api, one))
             if not as_json:
-                click.echo(says(done[-1]))
+                click.echo(says.format_map(done[-1]))
 
     try:
         shared.call(run)
     finally:  # what was done before one is refused is said
         if as_json:
             print_json({"dead_letters": done})
-
-
-def _is_redriven(letter: dict[str, Any]) -> str:
-    return f"{letter['id']}  is redriven, {letter['redrives_left']} redrives are left"
-
-
-def _is_discarded(letter: dict[str, Any]) -> str:
-    return f"{letter['id']}  is discarded, by {letter['decided_by']}"
 
 
 def _matching(
@@ -239,18 +231,11 @@ def discard(
     if not reason and not dry_run:
         raise CommandFailed(USAGE, "why? say it with --reason")
     if letters:
-        _each(shared, letters, partial(_discarded, reason=reason or ""), _is_discarded, as_json=as_json)
+        says = "{id}  is discarded, by {decided_by}"
+        _each(shared, letters, lambda api, one: api.discard(one, reason or ""), says, as_json=as_json)
     else:
         body = {**wanted, "why": reason or "no reason given"}  # nothing is discarded where it is not
         _matching(shared, "discard", "discarded", body, dry_run=dry_run, yes=yes, as_json=as_json)
-
-
-async def _redriven(api: Api, *, letter: str, force: bool) -> dict[str, Any]:
-    return await api.redrive(letter, force=force)
-
-
-async def _discarded(api: Api, *, letter: str, reason: str) -> dict[str, Any]:
-    return await api.discard(letter, reason)
 
 
 async def _asked(api: Api, what: str, body: dict[str, Any]) -> dict[str, Any]:

@@ -33,11 +33,7 @@ _MOST_FILES = 1_000
 
 
 def known_workflows(sources: Sequence[Source], app: ModuleType) -> dict[str, Any]:
-    """Return input schemas by name for each document that is given, lies beside one, or belongs to the
-    application.
-
-    Return nothing if no document starts another workflow.
-    """
+    """Return input schemas by name, of documents given, beside one, or of the app, if any has children."""
     if not any("workflow" in source.text for source in sources):
         return {}
     return dict(_named([*_beside(sources), *_of_app(app), *sources]))

@@ -1,8 +1,4 @@
-"""Shell completion: the script, and the values of arguments.
-
-Requests for names take a second at most, and errors are silent, because nothing may be printed into a line
-that is being typed.
-"""
+"""Shell completion: the script, and values of arguments. It waits a second at most, and prints no errors."""
 
 from __future__ import annotations
 

@@ -69,11 +69,7 @@ class DrawnPart:
 
 @dataclass(frozen=True, slots=True)
 class GraphShape:
-    """A definition: its parts, the document's nodes first.
-
-    handler: the workflow or graph that handles its failure, in words. handled: the name of that graph, if it
-    is one.
-    """
+    """A definition: its parts, the document's first; in words the handler of its failure, and its graph."""
 
     parts: Sequence[DrawnPart]
     handler: str = ""

@@ -60,10 +60,7 @@ def _fitted(
     least: int | None = None,
     right: frozenset[int] = frozenset(),
 ) -> Iterator[Text]:
-    """Yield the rows. Rows that are too wide omit these columns, then have the cells of one column cut.
-
-    `least`: number of characters of that column that must remain for the others to stay.
-    """
+    """Yield the rows. Too wide ones lose columns, then cells of one are cut, to `least` characters."""
     if width is not None:
         longest = max(map(len, columns[cutting]), default=0)
         spare = 0 if least is None else max(longest - least, 0)

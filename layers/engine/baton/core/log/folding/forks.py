@@ -109,21 +109,17 @@ def without_whole_saga_stops(at_cut: State) -> State:
 
 def _undoable(before: Undoable, at_cut: Undoable, waiting: Collection[str]) -> Undoable:
     """Return the undoable effects after a fork: undone work stays undone, and the list at the cut has the
-    steps whose inverses have failed since.
-
-    Steps in doubt that run again, because they are `waiting` at the cut, are met again.
+    steps whose inverses have failed since. What nothing undoes is met again if it is `waiting` at the cut,
+    unless its step has gone on with another call.
     """
-    doubtful, unsure = at_cut.doubtful, at_cut.unsure
-    if not (before.incarnation or before.spans or at_cut.stays or doubtful or unsure):
+    if not (before.incarnation or before.spans or at_cut.stays or at_cut.doubtful):
         return at_cut
-    asked = {slot: version for slot, version in unsure.items() if slot not in waiting}
+    left = {slot for slot, _, _ in at_cut.ways}
     return replace(
         at_cut,
         work=None,
         stays=False,
-        doubtful=tuple(slot for slot in doubtful if slot not in waiting),
-        unsure=asked,
-        doubts=at_cut.doubts - len(unsure) + len(asked),
+        doubtful=tuple(slot for slot in at_cut.doubtful if slot not in waiting or slot in left),
         failed=(),
         incarnation=before.incarnation,
         spans=before.spans,

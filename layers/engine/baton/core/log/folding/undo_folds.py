@@ -33,8 +33,11 @@ def with_keys(keys: Keys) -> Undoable:
 
 
 def link_undoable(state: State, e: ev.StepSucceeded | ev.ChildClosed | ev.StepStopped) -> State:
-    """Record the step as the newest that can be undone, or as a step without an inverse."""
-    undo = state.undo
+    """Record the step as the newest that can be undone, or as a step without an inverse.
+
+    It stands for itself where its outcome was unknown before a fork.
+    """
+    undo = _known(state.undo, e.slot)
     is_lasting = not isinstance(e, ev.StepStopped) and e.lasting
     return replace(
         state,
@@ -88,7 +91,7 @@ def _left(state: State, slot: str, e: ev.StepStopped) -> State:
 
 def _unsure(state: State, slot: str, e: ev.StepFailed | ev.StepStopped) -> State:
     """Record a step that may have happened. A step that an undoing comes to is put into the list."""
-    undo = state.undo
+    undo = _known(state.undo, slot)
     if e.prior is None:
         return replace(state, undo=_named(undo, (slot,)))
     undo = replace(
@@ -99,6 +102,11 @@ def _unsure(state: State, slot: str, e: ev.StepFailed | ev.StepStopped) -> State
         unsure={**undo.unsure, slot: state.version + 1},
     )
     return replace(state, undo=undo)
+
+
+def _known(undo: Undoable, slot: str) -> Undoable:
+    """Return the effects without a step in doubt at a slot that has run again since."""
+    return _settled(undo, slot, 0) if slot in undo.unsure else undo
 
 
 def _named(undo: Undoable, slots: tuple[str, ...], more: int = 0) -> Undoable:
@@ -243,6 +251,8 @@ def undo_passed(state: State, e: ev.UndoPassed) -> State:
         return state
     incarnation = undo.incarnation
     if e.redone:
+        if undo.unsure.get(e.slot) == e.version:  # an earlier version did not ask about it
+            undo = _settled(undo, e.slot, 0)
         return replace(state, undo=replace(undo, head=e.next, below=e.below))
     if e.polled:
         tries = {
