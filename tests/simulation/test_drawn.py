@@ -248,7 +248,7 @@ FOUND = {
             ("message", 1, LATE),
         ),
     ),
-    "a person says of an inverse in doubt that nobody knows, where no person of the scenario does": Schedule(
+    "a person leaves an inverse in doubt as it is, where no person of the scenario answers": Schedule(
         "just-in-time",
         610010003501,
         gap_s=20,
