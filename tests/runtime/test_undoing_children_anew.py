@@ -234,6 +234,24 @@ async def test_a_child_keeps_the_place_that_an_earlier_version_has_given_to_the_
     assert (sorted(ledger.in_force.values()), ledger.deeds.count("pay car")) == (FULL, 1)
 
 
+async def test_what_was_undone_in_the_place_before_says_nothing_of_what_stands_in_this_one() -> None:
+    world = World.start()
+    add_ledger(world, ledger := Ledger())
+    add_door(world).is_shut = False
+    saga = await begun(world)
+    await world.service().rollback(saga, WANTED)
+    await world.settle(600)
+
+    async def moved(*_: object) -> children.EarlierChildren:
+        return children.EarlierChildren(scope=f"{saga}/b~1")
+
+    with replaced(children, "left_to", moved):  # as an earlier version did
+        await forked(world, saga, 1)
+    assert ledger.deeds.count("pay car") == 2
+    assert (await forked(world, saga, 1))["status"] == "completed"
+    assert (sorted(ledger.in_force.values()), ledger.deeds.count("pay car")) == (FULL, 2)
+
+
 async def test_a_child_that_is_made_only_to_be_cancelled_does_not_hide_the_one_before_it() -> None:
     world = World.start()
     door, paid = add_door(world), list[str]()
