@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import typing
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,7 +15,7 @@ from baton.core.failures.strategies.base import History
 from baton.core.log import events as ev
 from baton.core.log.records import Paused
 from baton.core.log.scopes import MadeCall
-from baton.core.log.snapshots import SHAPE, decode_state, encode_moved, encode_state, moved_to
+from baton.core.log.snapshots import PARTS, SHAPE, decode_state, encode_moved, encode_state, moved_to
 from baton.core.log.state import (
     FINISHED,
     WAITING,
@@ -187,3 +189,19 @@ def test_a_snapshot_that_another_version_wrote_is_refused_so_that_the_log_is_rea
     """A field that was added since would silently be its default, which is not what the log says."""
     with pytest.raises(msgspec.DecodeError):
         decode_state(data)
+
+
+def test_a_snapshot_is_known_by_every_struct_that_a_state_is_made_of() -> None:
+    """A field that is added to any of them is another shape, and the log is read once more."""
+    found: set[type] = set()
+
+    def walk(part: Any) -> None:
+        if isinstance(part, type) and issubclass(part, msgspec.Struct) and part not in found:
+            found.add(part)
+            for its in typing.get_type_hints(part).values():
+                walk(its)
+        for its in typing.get_args(part):
+            walk(its)
+
+    walk(State)
+    assert found == set(PARTS)

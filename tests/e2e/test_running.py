@@ -262,13 +262,16 @@ def test_a_saga_that_cannot_be_read_is_listed_by_the_command_line_and_goes_on_wh
     table, dynamodb = everything.run.physical["SagaTable"], everything.client("dynamodb")
 
     def spoiled() -> tuple[str, dict[str, Any]] | None:
-        """A saga with an entry of another version, and where it is; none if the saga went on before it was written."""
+        """A saga with an old entry of another version, and where it is; none if the saga went on before it was written."""
         shown = everything.wait_for(everything.start("unread"), "waiting", *FINAL)
         place = {"pk": {"S": key_of(shown["id"])}, "sk": {"S": f"LOG#0000#{shown['version'] + 1:010d}"}}
         try:
             dynamodb.put_item(
                 TableName=table,
-                Item={**place, "d": {"B": b'{"format": 9, "events": [{"node": "pause"}]}'}},
+                Item={
+                    **place,
+                    "d": {"B": b'{"format": 9, "at": 1767225600000, "events": [{"node": "pause"}]}'},
+                },
                 ConditionExpression="attribute_not_exists(pk)",
             )
         except dynamodb.exceptions.ConditionalCheckFailedException:

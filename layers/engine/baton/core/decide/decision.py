@@ -171,8 +171,8 @@ class Decision(Struct, frozen=True):
 
     record: facts to append before anything else happens. commands: actions, at most one of each kind, in the
     order in which they are performed. again: the time at which a step is tried again. due: the time at which
-    time alone changes the decision (None: never). behind: more can be decided once the earlier decisions are
-    in the log. after: the state after the facts, if known.
+    time alone changes the decision (None: never). has_more: more can be decided once the earlier decisions
+    are in the log. after: the state after the facts, if known.
     """
 
     record: tuple[ev.Event, ...] = ()

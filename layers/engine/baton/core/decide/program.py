@@ -38,7 +38,7 @@ def readiness_of(
     failed: Collection[str] = (),
     lost: Collection[str] = (),
 ) -> str:
-    """Return WAITS, FIRES, SKIPPED or FAILS.
+    """Return PENDING, READY, SKIPPED or FAILS.
 
     `arrived` maps senders to alive; `failed` are those of the dead that carry errors, `lost` those that carry
     only failures which were caught, and are not rescued here. `tails` are the nodes from which a loop comes

@@ -62,8 +62,6 @@ from baton.core.log.undos import (
 from baton.core.nodes.base import Activation, UnfitError
 from baton.errors import CorruptLog
 
-"""Function that asks children to stop and to undo their effects."""
-
 MOST_INTERRUPTIONS = 3
 """Most interruptions by the end of an invocation of an inverse, or of a step called again to find out its
 outcome, before the engine gives it up.

@@ -23,12 +23,13 @@ from baton.core.log.events import (
     Shown,
     Value,
 )
-from baton.core.log.records import Child, Escalation, Option, Paused, Takeover
+from baton.core.log.records import Child, Escalation, Option, Paused, Response, SharedLimit, Takeover
 from baton.core.log.records import Segment as Transcribed
-from baton.core.log.scopes import Agent, MadeCall, Progress, Replanning, Turn
+from baton.core.log.scopes import Agent, MadeCall, Map, Progress, Replanning, Turn
 from baton.core.log.state import (
     Counts,
     Failing,
+    Held,
     Lineage,
     Money,
     Origin,
@@ -39,7 +40,7 @@ from baton.core.log.state import (
     State,
     Used,
 )
-from baton.core.log.undos import NotUndone, Undoable, Undoing, Undone, UndoStep
+from baton.core.log.undos import NotUndone, ReplacedSaga, Undoable, Undoing, Undone, UndoStep
 from baton.core.log.work import Callback, Question, Wait
 
 
@@ -73,10 +74,11 @@ PARTS = (
         Parked,
         SagaEnded,
     ),
-    *(Failing, History, Alternative, Ask, Notice, Blamed),
-    *(Question, Option, Takeover, Escalation, Shown, Callback, Paused),
+    *(SharedLimit, ReplacedSaga),
+    *(Failing, Held, History, Alternative, Ask, Notice, Blamed),
+    *(Question, Option, Takeover, Escalation, Shown, Callback, Response, Paused),
     *(Agent, Turn, Transcribed, Progress),
-    *(Replanning, MadeCall),
+    *(Map, Replanning, MadeCall),
     *(Undoable, Undoing, UndoStep, NotUndone, Undone),
 )
 _MEANING = "parked is what does not go on"  # earlier versions kept it when a cancel or a failure came
