@@ -67,8 +67,14 @@ lint: install-dev  ## ruff: rules and format
 types: install-dev  ## mypy --strict
 	@$(BIN)/mypy
 
-# $(call pytest,tier,arguments): quiet, and leaves its counts for the summary of `make test`.
-pytest = $(BIN)/pytest -q --counts=build/test/$(1).json $(2) $(ARGS)
+# $(call run,tier,arguments): quiet, and leaves its counts for the summary of `make test`.
+run = $(BIN)/pytest -q --counts=build/test/$(1).json -o cache_dir=build/test/$(1).cache $(2) $(ARGS)
+# The same with assertions as Python has them: to rewrite all of them takes a clean clone 20 seconds, for messages that only a
+# failure needs. What has failed is run once more for its message; these tests fail again. None is tried twice, so the plugin for
+# that is left out: it takes a quarter of a millisecond for each test.
+FAILED = build/test/$(1).cache/v/cache/lastfailed
+pytest = { rm -f $(FAILED); $(call run,$(1),--assert=plain -p no:rerunfailures $(2)) || { status=$$?; test ! -s $(FAILED) || \
+	$(BIN)/pytest -q -o cache_dir=build/test/$(1).cache $(2) $(ARGS) -n 0 --no-cov --last-failed --last-failed-no-failures=none; exit $$status; }; }
 
 unit: core runtime rest  ## core (every branch), then runtime, architecture and all other fast tests
 
@@ -93,7 +99,7 @@ handlers: install-dev  ## each function against the payloads in events/
 # One browser for all of them, so never beside each other. Where it cannot be installed, they are skipped and say so.
 browser: install-dev  ## the console in Debian's chromium, as a person would
 	@mkdir -p build; command -v chromium >/dev/null || { echo "installing chromium …"; $(if $(shell command -v sudo),sudo -n) apt-get install -qq -y --no-install-recommends chromium; } >build/chromium.log 2>&1 || true
-	@$(call pytest,browser,-n 0 tests/browser)
+	@$(call run,browser,-n 0 tests/browser)
 
 screenshots: install-dev  ## the pictures of docs/img
 	@PYTHONPATH=layers/app $(BIN)/python -m tests.browser.screenshots
@@ -103,7 +109,7 @@ deploy: install-dev  ## template, permissions, layers
 
 # Real deadlines and kills on a machine that may be busy: what fails is run once more, and the output names it.
 e2e: install-dev  ## the whole deployment in processes of its own
-	@$(call pytest,e2e,-n $(E2E_JOBS) --dist loadfile --no-loadscope-reorder -m e2e --reruns 1 -raR $(LONGEST) $(E2E_FILES))
+	@$(call run,e2e,-n $(E2E_JOBS) --dist loadfile --no-loadscope-reorder -m e2e --reruns 1 -raR $(LONGEST) $(E2E_FILES))
 
 fuzz: install-dev  ## the API against its OpenAPI document, at length: make fuzz EXAMPLES=100 SEED=7
 	@BATON_FUZZ_EXAMPLES=$(or $(EXAMPLES),100) BATON_FUZZ_SEED=$(or $(SEED),1) $(BIN)/pytest -q tests/e2e/test_openapi.py

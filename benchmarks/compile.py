@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
-from baton.core.documents.yaml_text import write_yaml
+from baton.core.documents.text import write_yaml
 from baton.core.nodes.registry import KINDS
 from benchmarks.figures import Bench, Figure, Sample
 from benchmarks.stage import REGISTRY

@@ -13,7 +13,7 @@ from typing import Any
 from baton.core.documents.nodes.base import COMMON, NodeDocument
 from baton.core.documents.nodes.registry import NODE_TYPES
 from baton.core.documents.schema import document_schema
-from baton.core.documents.yaml_text import write_yaml
+from baton.core.documents.text import write_yaml
 from baton.core.effects.risk import DEFAULT_RULES, above_in_words
 
 # What the table says of the values of a shared definition.
@@ -22,11 +22,11 @@ _SHARED = {
     "modelPrice": "an object: dollars for a million tokens of `input`, of `output` and, if it differs, of `cached` input",
     "duration": "a [duration](#durations)",
     "value": "any [value](#expressions)",
-    "after": "a name of a node, or a list of such names",
-    "targets": "a name of a node, or a list of such names, each once",
-    "allowed": "a name of a node, or a list of such names, which may be empty",
-    "operations": "by API, an id or a list of them",
-    "toolPatterns": "a name of a tool with any number of `*`, or a list of such names, which may be empty",
+    "after": "a node, or a list of nodes",
+    "targets": "a node, or a list of different nodes",
+    "allowed": "a node, or a list of nodes",
+    "operations": "an object: for each API, an id or a list of ids",
+    "toolPatterns": "a pattern of tool names, or a list of patterns",
     "condition": "a [condition](#conditions)",
     "branch": "a [branch](#branch)",
     "loop": "a [loop](#loop)",
@@ -37,14 +37,14 @@ _SHARED = {
     "map": "a [map](#map)",
     "list": "a list, or one [expression](#expressions) that gives one",
     "callback": "a [callback](#callback)",
-    "catch": "[where it goes on from a failure](#catch)",
+    "catch": "a [catch](#catch)",
     "retry": "[retries](failures.md#what-a-document-can-say)",
     "onFailure": "[reactions](failures.md#what-a-document-can-say)",
     "failover": "[policies](failures.md#what-a-document-can-say)",
     "ladder": "a strategy, a list of them, `ask` or `fail`",
     "code": "a code",
-    "codes": "a code, or a list of such",
-    "failClasses": "a [class](failures.md#what-a-failure-is), or a list of such",
+    "codes": "a code, or a list of codes",
+    "failClasses": "a [class](failures.md#what-a-failure-is), or a list of classes",
     "limits": "[limits](#limits)",
     "schedule": "a [schedule](schedules.md)",
     "events": "[rules for events](events.md)",
@@ -68,11 +68,19 @@ _SHARED = {
     "timeLimit": "a [duration](#durations), or `max` and `then`",
     "approval": "`true`, or an [approval](#approvals)",
     "replan": "[what a model suggests](failures.md#suggested-by-a-model)",
-    "compensation": "a name of a tool, `none`, or [more of it](failures.md#undoing)",
-    "failureHandler": "a name of a workflow, or [more of it](failures.md#when-a-saga-has-failed)",
+    "compensation": "a name of a tool, `none`, or an [object](failures.md#undoing)",
+    "failureHandler": "a name of a workflow, or an [object](failures.md#when-a-saga-has-failed)",
     "riskRule": "[rules of risk](#approvals)",
     "escalation": "[steps](#escalation)",
     "costLimit": "a number, or `max` and `then`",
+}
+
+# What a text with one of these patterns is called.
+_NAMES = {
+    r"^[A-Za-z_][A-Za-z0-9_]{0,63}$": "name",
+    r"^[a-z][a-z0-9-]{0,63}$": "name of a workflow",
+    r"^[a-z][a-z0-9-]{0,63}(@[0-9]{1,9})?$": "name of a workflow",
+    r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$": "name of a model",
 }
 
 
@@ -262,10 +270,11 @@ def _fields(
             choice = f"an object with {', '.join(others)} or {last}"
             yield f"`{prefix}{name}`", choice, required, field["description"]
             yield from _fields(field, schema, f"{prefix}{name}.")
-        elif "properties" in (inside := field.get("items", field)):
-            what = "an object" if inside is field else "a list of objects"
+        elif "properties" in (inside := _shown_here(field.get("items", field), schema)):
+            is_one = "items" not in field
+            what = "an object" if is_one else "a list of objects"
             yield f"`{prefix}{name}`", what, required, field["description"]
-            yield from _fields(inside, schema, f"{prefix}{name}" + ("." if inside is field else "[]."))
+            yield from _fields(inside, schema, f"{prefix}{name}" + ("." if is_one else "[]."))
         else:
             yield f"`{prefix}{name}`", _value(field, schema), required, field["description"] + _default(field)
 
@@ -288,6 +297,12 @@ def _described(field: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
     return {**field, "description": referred["description"]}
 
 
+def _shown_here(field: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """A field with the definition that it refers to, if no table and no words of its own show that."""
+    name = str(field.get("$ref", "")).removeprefix("#/$defs/")
+    return field if not name or name in _SHARED else schema["$defs"][name]
+
+
 def _value(field: dict[str, Any], schema: dict[str, Any]) -> str:
     if "$ref" in field:
         return _SHARED[field["$ref"].removeprefix("#/$defs/")]
@@ -300,12 +315,15 @@ def _value(field: dict[str, Any], schema: dict[str, Any]) -> str:
     if field["type"] == "object":
         return _object_words(field, schema)
     if field["type"] == "array":
-        return f"a list of {_value(field['items'], schema)}"
+        each = _value(field["items"], schema)
+        return f"a list, each {each}" if each.startswith("a ") else f"a list of {each}"
     if field["type"] == "number":
         return f"a number from {field['minimum']:,} to {field['maximum']:,}"
     if field["type"] == "integer":
         return f"a whole number from {field['minimum']:,} to {field['maximum']:,}"
-    return f"text that matches `{field['pattern']}`" if "pattern" in field else "text"
+    if (pattern := field.get("pattern", "")) in _NAMES:
+        return f"a [{_NAMES[pattern]}](#names)"
+    return f"text that matches `{pattern}`" if pattern else "text"
 
 
 def _object_words(field: dict[str, Any], schema: dict[str, Any]) -> str:
@@ -313,12 +331,11 @@ def _object_words(field: dict[str, Any], schema: dict[str, Any]) -> str:
     if inner is None:
         return "an object"
     if "maxProperties" in field:
-        most, pattern = field["maxProperties"], schema["$defs"]["nodeName"]["pattern"]
-        return f"an object of 1 to {most:,} [nodes](#nodes); names match `{pattern}`"
+        return f"an object of 1 to {field['maxProperties']:,} [nodes](#nodes) by [name](#names)"
     what = {
         "#/$defs/value": "[values](#expressions)",
         "#/$defs/jsonSchema": "JSON Schemas; names as for nodes",
         "#/$defs/namedGraph": "[graphs](#graphs-of-a-document); names as for nodes",
-        "#/$defs/allowed": "names of nodes, or lists of them, which may be empty",
+        "#/$defs/allowed": "nodes, or lists of nodes, by node",
     }
     return f"an object of {what.get(inner.get('$ref', ''), 'texts')}"

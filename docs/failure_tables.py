@@ -26,8 +26,11 @@ from baton.core.failures.strategies.registry import END, STRATEGIES
 
 def failure_classes() -> str:
     """Every class, and the ladder that it begins with."""
-    rows = [(f"`{kind}`", says, " → ".join(DEFAULTS[kind].ladder)) for kind, says in CLASSES.items()]
-    return _table(("class", "meaning", "what is done, in this order"), rows)
+    rows = [
+        (f"`{kind}`", says, " → ".join((_done(DEFAULTS[kind])[0], *DEFAULTS[kind].ladder[1:])))
+        for kind, says in CLASSES.items()
+    ]
+    return _table(("class", "meaning", "strategies, in order"), rows)
 
 
 def failure_codes() -> str:
@@ -78,7 +81,7 @@ def failure_strategies() -> str:
     """The strategies of the ladder, and how often each is used for one step."""
     rows = [(f"`{one.name}`", one.says, str(one.most)) for one in STRATEGIES.values()]
     return _table(
-        ("strategy", "what it does", "at most, until a person decides"),
+        ("strategy", "what it does", "most times, until a person decides"),
         [*rows, (f"`{END.name}`", END.says, "")],
     )
 

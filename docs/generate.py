@@ -19,7 +19,7 @@ from baton.core.decide.decide import RULES, advance
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
-from baton.core.documents.read import MAX_NODES
+from baton.core.documents.parts.fields import MAX_NODES
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.expressions import LONGEST_MS
 from baton.core.limits import Limits

@@ -29,7 +29,7 @@ setattr(ssl, "create_default_context", cache(ssl.create_default_context))  # noq
 def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """In a fresh clone one process of xdist's after the other: what the first has compiled, the others only read."""
     is_one_of_several = hasattr(session.config, "workerinput") and not sys.dont_write_bytecode
-    if not is_one_of_several or any((TESTS / "core" / "__pycache__").glob("test_*-pytest-*.pyc")):
+    if not is_one_of_several or any((TESTS / "core" / "__pycache__").glob("test_*.pyc")):
         return (yield)
     with (TESTS / "conftest.py").open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -69,7 +69,7 @@ CORE = (
 # Folders whose files only their registry imports, besides each other: what is asked of a kind is asked there.
 BEHIND_A_REGISTRY = ("baton.core.documents.nodes", "baton.core.nodes")
 # Of such a folder, what is for all.
-FOR_ALL = frozenset({"base", "node_model", "own", "registry"})
+FOR_ALL = frozenset({"base", "own", "registry"})
 
 # Libraries that only some rooms may import.
 ONLY_IN: dict[str, frozenset[str]] = {

@@ -29,8 +29,6 @@ SHORT = {
     "adapters/clock.py": "the only file that may read the wall clock",
     "adapters/discreet.py": "every process loads it first, before anything can be logged",
     "adapters/ses_mailer.py": "a port's adapter with a client of its own",
-    "core/documents/parts/naming.py": "all functions load it, and no pydantic with it",
-    "core/documents/yaml_text.py": "loads the YAML library, which only those who write documents need",
     "core/read/day_costs.py": "the command line loads it without a library",
     "core/on_demand.py": "all rooms load modules of capabilities with it",
     "core/version.py": "the release writes it",

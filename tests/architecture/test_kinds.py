@@ -84,27 +84,25 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
         "agent",
     },
     # An argument of the step, a field of the graph.
-    "core/documents/parts/node.py": {"model", "tool"},
+    "core/documents/parts/node.py": {"model", "tool", "value"},
     "core/documents/familiar.py": {"model"},
     "cli/text/graph.py": {"model", "tool", "graph", "workflow"},
     # Who speaks in a message to a model.
     "testing/models.py": {"tool"},
     # The word of another engine for all nodes.
-    "core/documents/compile/checks/expressions.py": {"task"},
+    "core/documents/compile/expressions.py": {"task"},
     # The field that names a graph of the document; the graph of a version.
     "core/documents/compile/__init__.py": {"graph"},
     "web/handlers.py": {"graph"},
     # What a node or a failure handler starts.
     # The definition of any JSON value.
-    "core/documents/parts/failing_schema.py": {"tool", "value"},
     "core/documents/parts/fields.py": {"value"},
-    "core/documents/schema.py": {"value"},
     # A tool: of a policy, of a hint, of an event, in a list of tools; a part of an example.
-    "builder/failing.py": {"tool"},
+    "builder/control.py": {"tool"},
     "testing/result.py": {"tool", "workflow", "fail"},
     "cli/deployment/catalog.py": {"tool", "workflow"},
-    "core/documents/models.py": {"tool"},
-    "core/documents/parts/failing.py": {"workflow", "graph", "tool"},
+    "core/documents/models.py": {"workflow", "graph", "tool"},
+    "core/documents/parts/failing.py": {"tool"},
     # Fields of events: the tool of a step, the model that an answer is of.
     "words/event_words.py": {"tool", "model"},
     # The workflow of a saga, or of a request.

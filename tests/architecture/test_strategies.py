@@ -23,24 +23,22 @@ ALLOWED: dict[str, set[str]] = {
     "core/failures/matrix.py": set(STRATEGIES),
     "core/failures/failover.py": {"replan"},
     # The fields `retry` and `replan` of documents, and their examples.
-    "builder/failing.py": {*_FIELD, "escalate"},
+    "builder/control.py": {*_FIELD, "escalate"},
     "builder/workflow.py": {*_FIELD, *_REPLAN, "fail", "escalate"},
     "cli/text/graph.py": _REPLAN,
-    "core/documents/familiar.py": {*_FIELD, "escalate", *_REPLAN},
+    "core/documents/familiar.py": {"retry", "escalate"},
     "core/documents/models.py": {"retry", "escalate"},
     "core/documents/compile/tools.py": _REPLAN,
     "core/documents/nodes/base.py": {*_FIELD, *_REPLAN},
-    "core/documents/parts/failing.py": _FIELD,
-    "core/documents/parts/failing_schema.py": {"retry", "escalate"},
+    "core/documents/parts/failing.py": {*_FIELD, "escalate"},
     "client/api.py": {"rollback"},  # the route
     "core/documents/parts/node.py": {"retry", "rollback", "escalate"},
-    "core/documents/schema.py": _REPLAN,
     "core/nodes/task.py": _REPLAN,
     # A document's word for an empty end of the ladder.
     "core/failures/policy.py": {"fail"},
     "testing/result.py": {"fail"},
     # A kind of node.
-    "core/documents/nodes/fail.py": {"fail"},
+    "core/documents/nodes/end.py": {"fail"},
     "core/documents/nodes/child.py": {"retry", "replan"},
     "core/decide/failure_handling.py": {"retry"},
     "core/nodes/fail.py": {"fail"},

@@ -25,18 +25,17 @@ from baton import (
 )
 from baton import builder as room
 from baton.builder import control, workflow
-from baton.builder import failing as building
-from baton.core.documents import read
+from baton.core.documents import models
 from baton.core.documents.compile import compile_document
 from baton.core.documents.nodes.agent import AgentModel
 from baton.core.documents.nodes.base import FAILING
 from baton.core.documents.nodes.child import Child
-from baton.core.documents.nodes.end import EndModel
-from baton.core.documents.nodes.fail import FailModel
+from baton.core.documents.nodes.end import EndModel, FailModel
 from baton.core.documents.nodes.human import HumanModel
 from baton.core.documents.nodes.model import ModelModel
 from baton.core.documents.nodes.wait import WaitModel
-from baton.core.documents.parts import bounds, failing
+from baton.core.documents.parts import control as shapes
+from baton.core.documents.parts import failing
 from baton.core.documents.parts.control import PollModel
 from baton.core.documents.text import parse_document
 from baton.core.graph.graph import encode_graph
@@ -168,7 +167,7 @@ def parameters(function: Any) -> set[str]:
 
 
 def test_every_field_of_a_document_has_a_parameter() -> None:
-    head = keys(read.WorkflowModel) - {"$schema", "name", "nodes", "output", "graphs"}
+    head = keys(models.WorkflowModel) - {"$schema", "name", "nodes", "output", "graphs"}
     assert parameters(Workflow.__init__) == head
     kinds = {
         "task": "tool",
@@ -182,9 +181,9 @@ def test_every_field_of_a_document_has_a_parameter() -> None:
         "model": "model",
         "agent": "agent",
     }
-    assert set(kinds.values()) == set(read.KINDS)
+    assert set(kinds.values()) == set(models.KINDS)
     more = set(workflow.NodeFields.__annotations__)
-    own = keys(read.NodeModel) - more - {*read.KINDS, *read.KINDS_TO_COME}
+    own = keys(models.NodeModel) - more - {*models.KINDS, *models.KINDS_TO_COME}
     assert own == {
         "with",
         "input",
@@ -213,22 +212,22 @@ def test_every_field_of_a_document_has_a_parameter() -> None:
     assert parameters(Workflow.value) == {"value"}
     assert parameters(Workflow.fail) == keys(FailModel)
     assert parameters(Workflow.end) == keys(EndModel)
-    assert parameters(branch) | parameters(choose) == {*keys(read.BranchModel), "value"} - {"choose"}
-    assert parameters(rule) == keys(read.RuleModel)
-    assert parameters(loop) == keys(read.LoopModel)
+    assert parameters(branch) | parameters(choose) == {*keys(shapes.BranchModel), "value"} - {"choose"}
+    assert parameters(rule) == keys(shapes.RuleModel)
+    assert parameters(loop) == keys(shapes.LoopModel)
     assert parameters(poll) == keys(PollModel)
-    assert parameters(join) == keys(read.JoinModel)
+    assert parameters(join) == keys(shapes.JoinModel)
     assert parameters(caught) == keys(failing.CatchModel)
     for type_, model in (
-        (building.Retry, failing.RetryModel),
-        (building.Reaction, failing.ReactionModel),
-        (building.Match, failing.MatchModel),
-        (building.Action, failing.ActionModel),
-        (building.Policy, failing.PolicyModel),
+        (control.Retry, failing.RetryModel),
+        (control.Reaction, failing.ReactionModel),
+        (control.Match, failing.MatchModel),
+        (control.Action, failing.ActionModel),
+        (control.Policy, failing.PolicyModel),
     ):
         assert set(type_.__annotations__) == keys(model)
-    assert set(control.Limits.__annotations__) == keys(bounds.LimitsModel)
-    assert set(control.Guardrails.__annotations__) == keys(read.GuardrailsModel)
+    assert set(control.Limits.__annotations__) == keys(shapes.LimitsModel)
+    assert set(control.Guardrails.__annotations__) == keys(shapes.GuardrailsModel)
 
 
 def test_the_front_door_has_all_that_builds(says: Says) -> None:

@@ -18,7 +18,7 @@ from baton import Workflow
 from baton.cli.documents.app import documents as files
 from baton.core.conditions.document import read_condition
 from baton.core.documents.compile import compile_document
-from baton.core.documents.read import KINDS_TO_COME
+from baton.core.documents.models import KINDS_TO_COME
 from baton.core.documents.text import parse_document
 from baton.core.graph.graph import encode_graph, hash_of
 from baton.tools.define import REGISTRY

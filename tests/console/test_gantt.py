@@ -77,6 +77,22 @@ def test_what_ran_what_waited_and_what_was_handed_over_is_the_whole_time() -> No
     assert not found.is_idle
 
 
+def test_items_that_wait_have_bars_of_their_own_and_end_with_their_node() -> None:
+    """Of three questions of a map the first is answered, and then another ends the node."""
+
+    def item(kind: str, number: int) -> dict[str, Any]:
+        return {**about(kind, "m"), "item": str(number)}
+
+    found = of(
+        entry(1, 0, {"kind": "saga_started"}),
+        entry(2, 0, about("map_began", "m"), *(item("question_opened", number) for number in range(3))),
+        entry(3, 1_000, item("question_closed", 1)),
+        entry(4, 4_000, item("question_closed", 0), about("map_closed", "m"), END),
+    )
+    assert [(bar.begin - T, bar.end - T) for bar in found.lanes["m"]] == [(0, 1_000), (0, 4_000), (0, 4_000)]
+    assert shares(found) == {PERSON: 4_000}
+
+
 def test_a_question_about_a_failed_step_and_an_incident_are_peoples_time() -> None:
     asks = {**about("strategy_chosen", "a"), "ask": {"id": "x"}}
     found = of(

@@ -93,6 +93,15 @@ def test_names_are_shown_as_text_and_links_stay_inside() -> None:
     assert 'href="/console/sagas/s/nodes/%22%3E%3Cscript' in drawn
 
 
+def test_a_node_asks_where_an_item_of_it_asks_and_else_it_is_what_it_says_itself() -> None:
+    states = {"": "running", "0": "asking", "1": "ready"}
+    active = [
+        {"node": "m", "state": state, **({"item": item} if item else {})} for item, state in states.items()
+    ]
+    assert became({"active": active}, None)["m"].word == "asking"
+    assert became({"active": active[::2]}, None)["m"].word == "running"
+
+
 def test_a_map_is_folded_into_its_counts_and_a_graph_is_zoomed_by_its_size() -> None:
     steps = [
         *(

@@ -11,11 +11,11 @@ import msgspec
 import pytest
 
 from baton.adapters.clock import SystemClock
-from baton.adapters.memory.outside import MemoryModels
 from baton.core.models.usage import Price, Usage
 from baton.ports import StepFailure
 from baton.ports.models import CALLS, LENGTH, STOP, ModelAnswer, ModelCall, ModelRequest, Models, ToolOffer
 from examples.services.models import Refusal, Reply
+from tests.kit.memory_models import MemoryModels
 from tests.kit.provider import models, served
 
 FOREVER = 3_600.0

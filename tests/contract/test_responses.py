@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from baton.adapters.clock import SystemClock
-from baton.adapters.memory.outside import MemoryModels
 from baton.adapters.models.requests import background_body_of
 from baton.core.models.usage import Usage
 from baton.errors import Unauthenticated
@@ -29,6 +28,7 @@ from baton.ports.models import (
 )
 from examples.services.models import Refusal, Reply
 from examples.services.responses import SECRET, announcement
+from tests.kit.memory_models import MemoryModels
 from tests.kit.provider import KEY, Served, models, served
 
 USER = {"role": "user", "content": "hello"}

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from baton.core.documents.compile import compile_document
-from baton.core.documents.read import WorkflowModel, as_written, read_definition
+from baton.core.documents.models import WorkflowModel
+from baton.core.documents.read import as_written, read_definition
 from baton.core.documents.text import parse_document
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.graph.graph import Graph, Node

@@ -13,7 +13,7 @@ from baton.core.decide.decision import FetchValues, StartHandler
 from baton.core.decide.handler import takes_failure
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
-from baton.core.documents.compile.checks.notes import children_of, notes_of
+from baton.core.documents.compile.notes import children_of, notes_of
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
 from baton.core.nodes.registry import KINDS

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from baton.core.documents.compile import MAX_HINTS, compile_document
-from baton.core.documents.nodes.node_model import KINDS
+from baton.core.documents.models import KINDS
 from baton.errors import InvalidDefinition, MalformedDocument, Problem
 from tests.core.build import problems_of, tool_spec
 from tests.kit.sentences import Says

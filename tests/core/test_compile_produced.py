@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from baton.core.documents.compile.analysis.flow import in_most
+from baton.core.documents.compile.flow import in_most
 from tests.core.compiling import reads, told
 from tests.kit.sentences import Says
 

@@ -5,7 +5,6 @@ What the compiler makes of the models is in test_compile_*.py, what editors are 
 
 from __future__ import annotations
 
-import re
 from decimal import Decimal
 from typing import Any
 
@@ -14,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from baton.core.documents.familiar import BELOW, INSIDE, MAX_HINTS
-from baton.core.documents.nodes.node_model import BY_KEY, kind_of
-from baton.core.documents.parts.bounds import LimitsModel
-from baton.core.documents.read import NodeModel, WorkflowModel
+from baton.core.documents.familiar import MAX_HINTS, model_around
+from baton.core.documents.models import BY_KEY, NodeModel, WorkflowModel, kind_of
+from baton.core.documents.parts.control import CountModel, LimitsModel
+from baton.core.documents.parts.failing import AtMostModel, CatchModel, RetryModel, WindowModel
+from baton.core.documents.parts.people import AudienceModel
 from baton.core.documents.text import parse_document
 from tests.core.build import PROPERTY
 from tests.core.compiling import shape_of
@@ -204,18 +204,26 @@ def test_a_document_of_the_wrong_shape(text: str, path: str, says: Says) -> None
     assert model is not None
 
 
-def test_the_keys_of_every_object_are_known_where_it_stands() -> None:
-    known = {**INSIDE, **BELOW}
-    models: tuple[type[BaseModel], ...] = (WorkflowModel, NodeModel, *known.values())
-    for model in models:
-        for name, field in model.model_fields.items():
-            key = field.alias or name
-            parts = set(re.findall(r"\b([A-Z]\w+Model)\b", str(field.annotation))) - {
-                "NodeModel",
-                "LimitModel",
-            }
-            assert parts <= {known[key].__name__ if key in known else ""}, key
-    assert INSIDE["limits"] is LimitsModel
+@pytest.mark.parametrize(
+    ("place", "model"),
+    [
+        ("name", WorkflowModel),
+        ("limits/hops", LimitsModel),
+        ("limits/hops/max", CountModel),
+        ("on_failure/timeout/retry/base", RetryModel),
+        ("on_failure/timeout/at_most/retry", AtMostModel),
+        ("failover/0/then/with/a", BaseModel),
+        ("failover/0/when/time/0/from", WindowModel),
+        ("graphs/g/nodes/a/after", NodeModel),
+        ("nodes/a/after", NodeModel),
+        ("nodes/a/when/if", BaseModel),
+        ("nodes/a/catch/0/then", CatchModel),
+        ("nodes/a/human/to/user", AudienceModel),
+        ("nodes/a/unknown/then", BaseModel),
+    ],
+)
+def test_the_fields_of_an_object_are_known_where_it_stands(place: str, model: type[BaseModel]) -> None:
+    assert model_around([int(step) if step.isdigit() else step for step in place.split("/")]) is model
 
 
 def test_everything_is_told_at_once() -> None:

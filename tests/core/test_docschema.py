@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from baton.core.conditions.model import SCHEMA_BYTES
 from baton.core.conditions.schema import check_schema, violations
 from baton.core.documents.compile import compile_document
+from baton.core.documents.models import KINDS, KINDS_TO_COME, NodeModel
 from baton.core.documents.nodes.registry import NODE_TYPES
-from baton.core.documents.read import KINDS, KINDS_TO_COME, MAX_NODES, NodeModel
+from baton.core.documents.parts.fields import MAX_NODES
 from baton.core.documents.schema import DIALECT, document_schema, node_types
 from baton.core.documents.text import parse_document
 from baton.core.expressions import ExpressionError, compile_template, expressions_in, parse

@@ -9,9 +9,11 @@ import pytest
 from msgspec.structs import replace
 
 from baton.core.decide.decide import decide
+from baton.core.graph.graph import Cap
 from baton.core.log import events as ev
 from baton.core.log.folding.forks import fork_to, lineage_to
 from baton.core.log.state import FORK_KEY, Segment, State, status_of
+from baton.core.models.usage import Usage
 from baton.errors import CorruptLog
 from tests.core.asked import cancels_of, children_of
 from tests.core.build import (
@@ -262,3 +264,16 @@ def test_a_fork_changes_neither_of_the_states_it_is_made_of() -> None:
     fork(saga, cut=1)
     assert (before, cut) == copies
     assert State() == State(version=0)
+
+
+def test_money_and_tokens_spent_since_the_cut_stay_spent() -> None:
+    spent = {"limits": {"cost": Cap(most=900), "tokens": Cap(most=900)}}
+    saga = Saga(program(task("a", **spent), task("b", "a", **spent)))
+    used = (Usage(model="m", input=3, output=4),)
+    saga.go(replace(done("a"), cost=100, usage=used))
+    saga.go(replace(failed("b"), cost=20, usage=used))
+    before = saga.state
+    assert (before.money.spent, before.used["b"].cost, before.used["b"].tokens) == (120, 20, 7)
+    fork(saga, cut=2)
+    assert (saga.state.money.spent, saga.state.used["b"].cost, saga.state.used["b"].tokens) == (120, 20, 7)
+    assert saga.state.used["a"].cost == 100

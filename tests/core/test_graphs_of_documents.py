@@ -11,7 +11,7 @@ from baton.core.decide.context import EvaluationContext, FetchedValues, LackingE
 from baton.core.decide.decision import DecisionBuilder, StartHandler, activation
 from baton.core.decide.program import Program
 from baton.core.documents.compile import children_of, compile_document
-from baton.core.documents.nodes.subgraph import SubGraph
+from baton.core.documents.nodes.child import SubGraph
 from baton.core.expressions import compile_template, parse
 from baton.core.graph.graph import (
     Graph,

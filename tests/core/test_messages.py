@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from baton.core.documents import compile as compiler
-from baton.core.documents import parser_words as parserwords
+from baton.core.documents import text
 from baton.core.documents.familiar import WORDS, plainly
 from tests.core import messages
 from tests.kit.sentences import Says
@@ -128,13 +128,13 @@ def _lines_run(run: Callable[[], object], places: Container[tuple[str, int]]) ->
 
 def test_every_word_for_a_parsers_message_has_a_case() -> None:
     says = {one["says"] for case in CASES for one in case["told"] if "says" in one}
-    words = {message for _, message, _ in (*parserwords.OF_YAML, *parserwords.OF_JSON)}
+    words = {message for _, message, _ in (*text.OF_YAML, *text.OF_JSON)}
     assert len(words - says) == 1, "a comma before the closing bracket: said by newer parsers of JSON"
 
 
 @pytest.mark.parametrize("of", ["yaml", "json"])
 def test_what_a_parser_says_that_is_not_known_is_not_passed_on(of: str, says: Says) -> None:
-    said = parserwords.of_yaml("zzz", "", "") if of == "yaml" else parserwords.of_json("zzz")
+    said = text.of_yaml("zzz", "", "") if of == "yaml" else text.of_json("zzz")
     says(said[0])
 
 

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
+from baton.core.documents.models import NodeModel, kind_named
 from baton.core.documents.nodes.base import Compiler, NodeDocument
-from baton.core.documents.nodes.node_model import NodeModel, kind_named
 from baton.core.documents.nodes.registry import NODE_TYPES
 from tests.kit.sentences import Says
 

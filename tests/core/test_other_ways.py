@@ -155,6 +155,13 @@ def test_where_its_inverse_fails_the_step_keeps_no_key_by_that_and_it_is_tried_a
     assert saga.state.undo.generation("a") == 1
     [one] = saga.state.undo.failed
     assert (one.left, one.tool) == (True, "back")
+    saga.note_told()
+    saga.put(ev.Forked(cut=saga.state.version, branch=1, by="ada", at=saga.now, undo=True))
+    saga.go()
+    say(saga, "a#undo_2", "use", output={"id": "1"})
+    saga.go()
+    saga.go(done("a#undo_2"))
+    assert (ended(saga).status, saga.state.undo.incarnation) == ("rolled_back", {"a/": 1})
 
 
 def test_what_certainly_did_not_happen_is_not_asked_about() -> None:

@@ -310,3 +310,15 @@ def test_what_a_child_that_has_failed_has_left_is_in_the_list_where_its_parent_g
         saga.go()
     assert stopped(saga) == [(slot, name) for name in names if undoable]
     assert saga.state.failure is None
+
+
+@pytest.mark.parametrize("rules", ["", ", retry: {max_attempts: 1, on: [gone]}"])
+def test_a_child_whose_failure_stops_its_parent_is_asked_and_not_listed_before(rules: str) -> None:
+    saga = begun(
+        f"name: w\non_failure: [rollback]\nnodes:\n  g: {{workflow: other{rules}}}\n  y: {{tool: hold}}\n"
+    )
+    name = saga.state.children["g"].saga
+    failure = ev.Failure("gone", "it is gone", kind="permanent")
+    saga.put(ev.ChildReported(slot="g", child=name, status="failed", failure=failure, undoable=True))
+    saga.go()
+    assert (stopped(saga), saga.state.failure is not None) == ([], True)

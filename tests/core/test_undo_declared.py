@@ -100,6 +100,8 @@ def test_inverses_that_cannot_be_one_are_told(says: Says) -> None:
         spec("b", TEXT, (), "cancel"),
         spec("c", GIVEN, (), "look"),
         replace(HOLD, name="d", in_doubt="call"),
+        replace(spec("e", TEXT, (), "free"), in_doubt="call", sees_key=False),
+        spec("free", TEXT, ("step_key",), step_key=TEXT),
         CANCEL,
         replace(spec("look", {}), effect="pure"),
     )

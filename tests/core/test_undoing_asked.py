@@ -11,9 +11,12 @@ from baton.core.decide.outcomes import Outcome
 from baton.core.failures.policy import PolicyChange, Rules
 from baton.core.graph.graph import Catch, Loop
 from baton.core.log import events as ev
+from baton.core.log.folding import forks
+from baton.core.log.folding.fold import apply
 from baton.core.log.questions import open_questions
 from baton.core.log.snapshots import decode_state, encode_state
 from baton.core.log.state import UNKNOWN_OUTCOME, status_of
+from baton.core.log.undos import Undoable, Undoing
 from baton.core.read.views import undo_view
 from tests.core.asked import steps_of
 from tests.core.build import AT_ONCE, Saga, done, failed, program, ready, task
@@ -255,14 +258,28 @@ def test_after_a_fork_a_step_that_is_done_again_is_not_asked_about_for_what_it_d
     saga.go(done("a"), running=["d"])
     saga.go(lost(), running=["d"])
     saga.put(ev.Forked(cut=3, branch=1, by="ada", at=saga.now))
-    assert (saga.state.undo.in_doubt, saga.state.undo.doubts, saga.state.undo.redone) == ((), 0, {"b": 3})
     saga.go()
     saga.go(done("b"))
+    assert (saga.state.undo.in_doubt, saga.state.undo.doubts) == ((), 0)
     saga.go(failed("c"))
     saga.go(done("b#undo"))
     assert (asked(saga), ready(saga.decision)) == ([], ["a#undo"])
     saga.go(done("a#undo"))
     assert report(saga) == ev.Undone(done=2)
+
+
+@pytest.mark.parametrize("runs", [False, True])
+def test_after_a_fork_a_step_in_doubt_that_is_not_done_again_is_asked_about_all_the_same(runs: bool) -> None:
+    saga = Saga(program(undoable("a"), undoable("b", "a"), task("d"), failures=STAYS))
+    saga.go(done("a"), running=["d"])
+    saga.go(lost(), running=["d"])
+    saga.put(ev.Forked(cut=3, branch=1, by="ada", at=saga.now))
+    if runs:
+        saga.go(failed("b", "sold_out", "permanent"), running=["d"])
+    saga.put(CANCEL_WITH_UNDO)
+    saga.go(running=["d"])
+    saga.go()
+    assert (asked(saga), saga.state.undo.doubts) == (["b#undo"], 0)
 
 
 def test_ten_thousand_steps_in_doubt_are_counted_and_the_first_are_named() -> None:
@@ -274,7 +291,7 @@ def test_ten_thousand_steps_in_doubt_are_counted_and_the_first_are_named() -> No
     event = replace(event, emits=(ev.Token("b", "z"),))
     for number in range(10_000):
         state = doubtful(state, f"b@{number}", event)
-    assert (state.undo.doubts, len(state.undo.unsure)) == (10_000, 20)
+    assert (state.undo.doubts, len(state.undo.in_doubt)) == (10_000, 20)
     state = saga.state
     for number in range(10_000):
         state = doubtful(state, f"b@{number}", replace(event, prior=None))
@@ -352,3 +369,34 @@ def test_what_could_not_be_undone_is_set_aside_where_there_is_much_of_it_and_tak
     assert (report(saga), status_of(saga.state)) == (ev.Undone(done=300), "rolled_back")
     assert saga.state.undo.set_aside == 0
     assert {saga.state.undo.generation(f"a@{number}") for number in range(300)} == {1}
+
+
+def test_a_step_that_an_earlier_version_has_passed_is_in_doubt_no_more() -> None:
+    saga = Saga(program(undoable("a"), undoable("b", "a"), failures=STAYS))
+    saga.go(done("a"))
+    saga.go(lost())
+    undo = replace(saga.state.undo, work=Undoing(reason=""))
+    state = replace(saga.state, undo=undo)
+    assert (undo.unsure, undo.head) == ({"b": 3}, 3)
+    for version, left in ((3, ({}, 0)), (2, ({"b": 3}, 1))):
+        at = replace(state, undo=replace(undo, head=version))
+        after = apply(at, ev.UndoPassed(node="b", version=version, next=0, redone=True)).undo
+        assert (after.unsure, after.doubts) == left
+
+
+def test_a_call_without_an_inverse_that_a_step_has_left_is_named_after_a_fork_too() -> None:
+    undo = Undoable(doubtful=("a", "b"), ways=(("a", "first", 2),))
+    assert forks._undoable(Undoable(), undo, {"a", "b"}).doubtful == ("a",)
+
+
+def test_a_step_in_doubt_that_a_fork_has_run_again_and_that_was_cut_off_is_called_once_more() -> None:
+    saga = Saga(program(undoable("a"), undoable("b", "a"), task("d"), failures=STAYS))
+    saga.go(done("a"), running=["d"])
+    saga.go(lost(), running=["d"])
+    saga.put(ev.Forked(cut=3, branch=1, by="ada", at=saga.now))
+    saga.go(running=["d"])
+    saga.put(ev.StepInterrupted(node="b", started_at=1, ended_at=2, budget_ms=1), CANCEL_WITH_UNDO)
+    saga.go()
+    assert ready(saga.decision) == ["b"]
+    saga.go(done("b"))
+    assert (ready(saga.decision), saga.state.undo.doubts) == (["b#undo"], 0)

@@ -9,7 +9,7 @@ from baton.core.decide.program import Program
 from baton.core.effects.toolspec import CALL
 from baton.core.graph.graph import Node, ReplanParts, Undo
 from baton.core.log import events as ev
-from baton.core.log.undos import NotUndone, Undoable
+from baton.core.log.undos import NotUndone
 from baton.core.nodes.registry import KINDS
 from baton.core.read.definition_views import graph_view
 from baton.core.read.views import undo_view
@@ -122,15 +122,6 @@ def test_an_inverse_that_asks_waits_for_its_answer() -> None:
     assert decision.due == ask.expires_at
     saga.go(after_ms=60_000)
     assert saga.state.open == {}
-
-
-def test_a_list_has_what_is_before_its_head() -> None:
-    listed = Undoable(head=4, below=1)
-    assert [
-        listed.has(NotUndone(slot="a", version=version, index=index))
-        for version, index in ((3, 5), (4, 0), (4, 1), (5, 0))
-    ] == [True, True, False, False]
-    assert Undoable(head=4).has(NotUndone(slot="a", version=4, index=7))
 
 
 def test_a_step_that_only_reads_is_not_in_the_list() -> None:

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from baton.core.documents.text import parse_document
-from baton.core.documents.yaml_text import write_yaml
+from baton.core.documents.text import parse_document, write_yaml
 from tests.core.build import JSON, PROPERTY
 from tests.kit.sentences import Says
 

@@ -15,7 +15,7 @@ from baton import Workflow, builder
 from baton.core.conditions.document import FIELDS as CONDITIONS
 from baton.core.conditions.schema import violations
 from baton.core.documents.compile import compile_document
-from baton.core.documents.nodes.node_model import KINDS
+from baton.core.documents.models import KINDS
 from baton.core.documents.nodes.own import OwnKind
 from baton.core.documents.nodes.registry import NODE_TYPES
 from baton.core.documents.schema import document_schema

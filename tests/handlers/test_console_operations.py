@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from baton.console.acting import Kind
-from baton.console.controls import BREAKER, SCHEDULE, USER_DEEDS
-from baton.console.troubles import INCIDENT, LETTER
+from baton.console.controls import BREAKER, INCIDENT, LETTER, SCHEDULE, USER_DEEDS
 from baton.core.failures.breakers import Breaker, BreakerTerms, FailureReport, with_reports
 from baton.core.letters import Letter
 from baton.core.log.events import Notice

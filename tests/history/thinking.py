@@ -7,11 +7,15 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.decide.outcomes import Outcome
+from baton.core.decide.program import Program
+from baton.core.graph.graph import Graph
 from baton.core.log import events as ev
 from baton.core.log.folding.received import callback_of
 from baton.core.log.records import Response, Segment
 from baton.core.models.usage import Usage
-from tests.core.build import Saga, failed
+from baton.core.nodes.registry import KINDS
+from tests.core.build import AT_ONCE, Saga, failed
+from tests.core.nodes.members import Played, agent_of, leaf
 from tests.core.nodes.thinking import answered, call, outcome, refused, thinking
 
 
@@ -56,4 +60,11 @@ def _handed(saga: Saga, slot: str, response: Response, **more: Any) -> Outcome:
     return outcome(slot, None, handed=callback, response=response, **more)
 
 
-OF_THINKING = {"thought": thought, "pondered": pondered}
+def members() -> Saga:
+    """Calls of other kinds than tools: a question, a wait for a time and one for a signal, and a child."""
+    calls = [leaf(name, {"tool": name}) for name in ("question", "time", "signal", "child")]
+    graph = Graph(name="w", nodes=(agent_of(*calls),), output="${ctx.a.output}", failures=AT_ONCE)
+    return Played(Program(graph, KINDS)).play()
+
+
+OF_THINKING = {"thought": thought, "pondered": pondered, "members": members}

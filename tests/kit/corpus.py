@@ -42,6 +42,7 @@ from tests.kit.documents import (
     fan_of,
 )
 from tests.kit.faults import Crash
+from tests.kit.map_scenarios import ITEMS
 from tests.kit.mishaps import EFFECTS, MISHAPS, OFTEN, SELDOM_S, answering, with_books
 from tests.kit.model_scenarios import HASTY, MODELLED
 from tests.kit.roles import Acknowledged, ask_unless_done
@@ -286,9 +287,9 @@ async def _questions(world: World) -> str:
     return saga
 
 
-async def _approved(world: World) -> str:
+async def _approved(world: World, document: str = APPROVED, name: str = "approved") -> str:
     """A person who approves each call twice, and resumes a parked saga so: the second time is none."""
-    saga = await start(world, APPROVED, {}, "approved")
+    saga = await start(world, document, {}, name)
     known = 0
     while world.end(saga) is None:
         is_news, known = known != len(world.entries(saga)), len(world.entries(saga))
@@ -386,6 +387,7 @@ CORPUS = (
     Scenario("escalated", _escalated),
     Scenario("left-alone", partial(start, document=LEFT_ALONE, given={}, name="left")),
     Scenario("approved", _approved),
+    Scenario("items", partial(_approved, document=ITEMS, name="items")),
     Scenario("crowd", _crowd),
     Scenario("hauled", partial(start, document=HAULED, given={}, name="w")),
     Scenario("cancelled-early", _cancelled_early, "cancelled", has_open_end=True),

@@ -25,6 +25,14 @@ nodes:
   last: {tool: work, with: {n: "${last_error.batch.succeeded}"}}
 output: {acts: "${ctx.acts.output}", rents: "${ctx.rents.output}", many: "${ctx.many.output[100]}", last: "${ctx.last.output?.n}"}
 """
+ITEMS = """
+name: items
+nodes:
+  asks: {map: {over: [1, 2, 3], concurrency: 2, wait_for: 2}, human: {title: "Pay ${item}?"}}
+  rests: {map: [1, 2], wait: {for: "${item}s"}}
+  last: {tool: work, after: [asks, rests], with: {n: "${ctx.asks.output.succeeded}"}}
+output: "${ctx.last.output.n}"
+"""
 SHORT = "name: short\nnodes: {a: {tool: work, with: {n: '${input.n}', seconds: 0.2}}}\noutput: '${ctx.a.output.n}'"
 KIDS = """
 name: kids

@@ -5,25 +5,40 @@ Only the few inner parts of moto and botocore that cost most of a test's time ar
 
 from __future__ import annotations
 
+import re
 from functools import cache
+from itertools import count
+from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlparse
 
 import botocore.auth
+import botocore.useragent
 import moto.core.responses
-from botocore.awsrequest import AWSRequest
+from botocore.awsrequest import AWSPreparedRequest, AWSRequest
 from botocore.exceptions import NoCredentialsError
 from moto import backend_index
 from moto.core import models
+from moto.core.botocore_stubber import BotocoreStubber
 from moto.core.model import StructureShape
 from moto.core.serialize import BaseJSONSerializer
-from moto.core.utils import method_names_from_class
+from moto.core.utils import method_names_from_class, utcnow
 from moto.dynamodb.parsing.ast_nodes import Node
+from moto.dynamodb.responses import DynamoHandler
+from moto.iam.models import mark_account_as_visited
+from moto.utilities.utils import get_partition
+from werkzeug.datastructures import Headers
+from werkzeug.http import http_date
 
 from baton.adapters import aws
 from baton.adapters.aws import ServiceModels
 
 OURS = frozenset({"dynamodb", "dynamodbstreams", "lambda", "sns", "sqs"})
+_TABLES = re.compile(r"https://dynamodb\.[a-z0-9-]+\.amazonaws\.com/$")
 _structure = BaseJSONSerializer._serialize_type_structure
+_any_request = BotocoreStubber.process_request
+_numbers = count()
+_said_of_itself = cache(botocore.useragent.sanitize_user_agent_string_component)
 _names = cache(method_names_from_class)
 _models = cache(ServiceModels)
 
@@ -38,6 +53,10 @@ def hasten() -> None:
     # Of the same class, at every request.
     moto.core.responses.method_names_from_class = _names
     Node.__deepcopy__ = _twin
+    BotocoreStubber.process_request = _request
+    # Each request says the same thing of its client, twice, put together from a dozen parts.
+    setattr(botocore.useragent, "sanitize_user_agent_string_component", _said_of_itself)  # noqa: B010
+    setattr(moto.core.responses, "gen_amzn_requestid_long", _numbered)  # noqa: B010
     # The descriptions of the services are the same for every session. The clients of one share them, too.
     setattr(aws, "ServiceModels", _models)  # noqa: B010
     # Not S3's, whose signature says how a body is encoded.
@@ -59,6 +78,43 @@ class _Unsigned(botocore.auth.BaseSigner):
         who = f"Credential={self._credentials.access_key}/{self._scope}"
         del request.headers["Authorization"]  # of an attempt before
         request.headers["Authorization"] = f"AWS4-HMAC-SHA256 {who}, SignedHeaders=host, Signature=none"
+
+
+def _request(self: BotocoreStubber, request: AWSPreparedRequest) -> Any:
+    """One to DynamoDB needs no WSGI, nor a look for forms and query strings in its JSON: its parts are put where moto does."""
+    if _TABLES.match(request.url) is None or type(request.body) is not bytes:
+        return _any_request(self, request)
+    named: Any = request.headers.items()
+    headers = Headers([(name, one.decode() if isinstance(one, bytes) else one) for name, one in named])
+    parts = SimpleNamespace(
+        method=request.method,
+        headers=headers,
+        content_type=headers.get("content-type"),
+        data=request.body,
+        values={},
+        path="/",
+        raw_path="/",
+        raw_url=request.url,
+    )
+    asked = DynamoHandler()
+    asked.is_werkzeug_request = False
+    asked.normalized_request, asked.headers, asked.method = parts, headers, request.method
+    asked.raw_body = asked.body = request.body.decode()
+    asked.parsed_url, asked.uri, asked.path, asked.raw_path = urlparse(request.url), request.url, "/", "/"
+    asked.form_data, asked.querystring, asked.uri_match = {}, {}, {}
+    asked.data = asked.querystring
+    asked.region = asked.get_region_from_url(parts, request.url)
+    asked.partition = get_partition(asked.region)
+    asked.response_headers = {"server": "amazon.com", "date": http_date(utcnow())}
+    asked.parse_parameters(parts)
+    asked.access_key, asked.current_account = asked.get_access_key(), asked.get_current_account()
+    mark_account_as_visited(asked.current_account, asked.access_key, "dynamodb", asked.region)
+    return asked.call_action()
+
+
+def _numbered(headers: dict[str, str]) -> str:
+    """The id of a request, which moto draws letter by letter."""
+    return headers.setdefault("x-amzn-requestid", f"{next(_numbers):052}")
 
 
 def _twin(self: Node, memo: dict[int, Any]) -> Node:

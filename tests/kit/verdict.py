@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from baton.core.log.events import Entry, Event
+from baton.core.log.questions import Answer
 from baton.errors import NotAllowedNow
 from baton.ports import Head
 from tests.kit.callback_oracles import after_the_end
@@ -62,12 +63,13 @@ def run(scenario: Scenario, plan: Plan, setup: Callable[[World], None] | None = 
             setup(world)
         saga = await scenario.drive(world)
         await world.settle()
+        held = {"parked", "suspended"} if scenario.has_open_end else {"parked"}
         for _ in range(0 if scenario.expected == "parked" else MOST_RESUMES):
-            if not (parked := [head for head in world.log.heads() if head.status == "parked"]):
+            if not (stuck := [head for head in world.log.heads() if head.status in held]):
                 break
-            for head in parked:  # three deaths in a row: that is what a person is for
+            for head in stuck:  # deaths in a row: that is what a person is for
                 with suppress(NotAllowedNow):
-                    await world.service_without_faults().resume(head.ref.id)
+                    await _helped(world, head)
             await asyncio.sleep(400)  # longer than the sweep
             await world.settle()
         if world.faults:  # until whatever stood still or was on its way has come
@@ -125,6 +127,16 @@ def _kinds(world: World) -> set[str]:
 
 def _logs(world: World) -> tuple[tuple[Head, Sequence[Entry]], ...]:
     return tuple((head, world.entries(head.ref.id)) for head in world.log.heads())
+
+
+async def _helped(world: World, head: Head) -> None:
+    """A person resumes what is parked. Of an effect whose outcome is unknown, this one knows nothing either."""
+    if head.status == "parked":
+        await world.service_without_faults().resume(head.ref.id)
+        return
+    for question in (await world.queries_without_faults().show(head.ref.id))["questions"]:
+        answer = Answer(ask=question["id"], action="fail")
+        await world.service_without_faults().answer(head.ref.id, answer, f"helped-{question['id']}")
 
 
 def _story(logs: Sequence[tuple[Head, Sequence[Entry]]]) -> Iterator[str]:

@@ -12,13 +12,13 @@ import pytest
 
 from baton.adapters.clock import SystemEntropy
 from baton.adapters.http_client import LazyHttpClient
-from baton.adapters.memory.outside import MemoryModels
 from baton.adapters.models.profiles import Profiles
 from baton.adapters.spans import AT_ONCE, MOST, OtlpSpans, TracedModels, TracedPerformer, Tracer
 from baton.core.models.usage import Price, Usage
 from baton.core.tracing import CLIENT, INTERNAL, Span
 from baton.ports import StepContext, StepFailure
 from baton.ports.models import CALLS, ModelAnswer, ModelFailure, ModelRequest
+from tests.kit.memory_models import MemoryModels
 from tests.kit.payments import serving
 from tests.models.asking import a_request
 

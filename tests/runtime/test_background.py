@@ -12,6 +12,7 @@ from baton import StepFailure
 from baton.core.log.events import AgentClosed, AttemptFailed, CallbackOpened, StepSucceeded
 from baton.ports import Account, Sums
 from baton.ports.models import ModelAnswer, ModelFailure, ModelRequest
+from tests.core.build import replay
 from tests.kit.corpus import start
 from tests.kit.scripted import Scripted, asks_for, by_turn, in_turn, says
 from tests.kit.virtual_time import VirtualClock
@@ -179,6 +180,16 @@ async def test_what_was_held_before_midnight_is_given_back_to_the_day_before() -
     assert shown["result"] == "hello"
     for day, spent in ((today, 200), (today + 1, 0)):
         assert world.budgets.read(Account(TENANT, USER, day)) == Sums(spent, spent, 0)
+
+
+async def test_tokens_that_were_held_for_it_are_given_back_once_its_use_is_known() -> None:
+    world = World.start()
+    world.models = Scripted(in_turn(says("hello")), thinks_s=60)
+    shown = await ran(world, f"limits: {{tokens: 1000}}{ASK % ''}", {})
+    (opened,) = of_kind(world, shown["id"], CallbackOpened)
+    assert opened.response is not None
+    assert sum(opened.response.tokens) > 110
+    assert replay(world.entries(shown["id"])).used[""].tokens == 110, "what it has used, and no more"
 
 
 async def test_a_fork_to_where_it_was_open_gives_nothing_back_twice() -> None:

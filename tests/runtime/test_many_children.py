@@ -153,8 +153,17 @@ async def test_what_an_invocation_has_no_time_for_the_next_one_does() -> None:
     assert reported == set(children_of(world, saga))
 
 
-@pytest.mark.parametrize("fate", [CRASH_BEFORE, CRASH_AFTER, NO_ANSWER])
-@pytest.mark.parametrize("is_fork", [True, False])
+@pytest.mark.parametrize(
+    ("fate", "is_fork"),
+    [
+        (CRASH_BEFORE, True),
+        (CRASH_AFTER, False),
+        (NO_ANSWER, True),
+        pytest.param(CRASH_BEFORE, False, marks=pytest.mark.soak),
+        pytest.param(CRASH_AFTER, True, marks=pytest.mark.soak),
+        pytest.param(NO_ANSWER, False, marks=pytest.mark.soak),
+    ],
+)
 async def test_a_crash_between_the_parts_costs_only_the_part(fate: str, is_fork: bool) -> None:
     world = World.start(**QUIET)
     saga = await open_children(world, 900)

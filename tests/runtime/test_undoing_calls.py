@@ -182,7 +182,7 @@ async def test_an_inverse_whose_target_is_down_waits_without_an_attempt_however_
     await asyncio.sleep(61)
     done.clear()
     saga = await start(world, VAULT, {}, "w")
-    await asyncio.sleep(12 * 3_600)
+    await asyncio.sleep(4 * 3_600)
     view = await world.queries().show(saga)
     assert (view["status"], view["undo"]["failed"], done) == ("compensating", [], ["lock 600"])
     assert not [event for event in world.events(saga) if isinstance(event, AttemptFailed)]

@@ -9,6 +9,8 @@ import pytest
 
 from baton import Context, StepFailure, tool
 from baton.errors import NotAllowedNow
+from baton.runtime.starting import children
+from tests.kit.bugs import replaced
 from tests.kit.corpus import start
 from tests.kit.sentences import Says
 from tests.kit.world import World
@@ -220,6 +222,34 @@ async def test_what_an_earlier_child_has_undone_is_done_anew_though_another_one_
     assert ledger.in_force == {}
     assert (await forked(world, saga))["status"] == "completed"
     assert sorted(ledger.in_force.values()) == FULL
+
+
+async def test_a_child_keeps_the_place_that_an_earlier_version_has_given_to_the_one_before_it() -> None:
+    world = World.start()
+    add_ledger(world, ledger := Ledger())
+    add_door(world).is_shut = False
+    with replaced(children, "_scope", lambda state, slot: f"{state.origin.saga}/{slot}~1"):
+        saga = await begun(world)
+    assert (await forked(world, saga))["status"] == "completed"
+    assert (sorted(ledger.in_force.values()), ledger.deeds.count("pay car")) == (FULL, 1)
+
+
+async def test_what_was_undone_in_the_place_before_says_nothing_of_what_stands_in_this_one() -> None:
+    world = World.start()
+    add_ledger(world, ledger := Ledger())
+    add_door(world).is_shut = False
+    saga = await begun(world)
+    await world.service().rollback(saga, WANTED)
+    await world.settle(600)
+
+    async def moved(*_: object) -> children.EarlierChildren:
+        return children.EarlierChildren(scope=f"{saga}/b~1")
+
+    with replaced(children, "left_to", moved):  # as an earlier version did
+        await forked(world, saga, 1)
+    assert ledger.deeds.count("pay car") == 2
+    assert (await forked(world, saga, 1))["status"] == "completed"
+    assert (sorted(ledger.in_force.values()), ledger.deeds.count("pay car")) == (FULL, 2)
 
 
 async def test_a_child_that_is_made_only_to_be_cancelled_does_not_hide_the_one_before_it() -> None:

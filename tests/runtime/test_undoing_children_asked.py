@@ -72,3 +72,18 @@ async def test_a_parent_pays_for_each_undoing_of_its_child_and_for_nothing_twice
     )
     forks = [event for event in world.events(f"{saga}.0.b") if isinstance(event, Forked)]
     assert len(forks) == 2, "each in a branch of its own"
+
+
+POLLED = """
+name: w
+nodes:
+  a: {tool: trip.book, with: {what: car}, poll: {until: "loop.iteration >= 2", every: 1s, tries: 5}}
+"""
+
+
+async def test_the_plan_of_a_rollback_counts_a_poll_once() -> None:
+    world = World.start()
+    add_ledger(world, Ledger())
+    saga = (await view_of(world, POLLED))["id"]
+    plan = (await world.service().rollback_plan(saga, 0))["plan"]
+    assert (plan["undoable"], [one["step"] for one in plan["steps"]]) == (1, ["a@2"])

@@ -199,7 +199,9 @@ async def test_a_once_only_inverse_that_failed_too_long_ago_is_not_called_again_
     saga = await start(world, PAID, {}, "w")
     await world.settle()
     assert (await world.queries().show(saga))["status"] == "rollback_failed"
+    world.reconciler_gap_s = 600  # seldom, while days go by
     await asyncio.sleep(8 * 86_400)
+    world.reconciler_gap_s = 60
     await world.service().rollback(saga, CANCEL)
     await world.settle(600)
     question = await question_of(world, saga)

@@ -12,7 +12,10 @@ import pytest
 from msgspec.structs import replace
 
 from baton.core.log.events import Forked, StepSucceeded
+from baton.core.log.state import State
+from baton.core.log.undos import Undoable
 from baton.errors import NotAllowedNow, UserError
+from baton.runtime.requests.forking import check_cut
 from tests.kit.sentences import Says
 from tests.kit.world import World
 from tests.runtime.test_undoing import WANTED
@@ -165,3 +168,15 @@ async def test_forks_and_rollbacks_and_cancels_in_any_order_leave_what_the_log_s
             # What a branch did that a fork has left is not undone with the branch after it.
             assert {WHAT[slot] for slot in done_in(world, saga)}.isdisjoint(stands)
         assert len(stands) == len(set(stands)), "nothing is done twice"
+
+
+@pytest.mark.parametrize("incarnation", [{"a/": 1}, {"a/": 1, "a": -1}])
+def test_a_call_that_its_step_has_left_is_not_made_again_where_what_the_step_did_next_is_undone(
+    incarnation: dict[str, int], says: Says
+) -> None:
+    """It would have another key, and may stand; nothing undoes it, so the step itself keeps its number."""
+    left = Undoable(ways=(("a", "first", 5),))
+    at_cut = State(version=2)
+    check_cut(State(version=9, undo=left), at_cut)
+    with says.raised(UserError):
+        check_cut(State(version=9, undo=replace(left, incarnation=incarnation)), at_cut)

@@ -248,6 +248,20 @@ FOUND = {
             ("message", 1, LATE),
         ),
     ),
+    "a person leaves an inverse in doubt as it is, where no person of the scenario answers": Schedule(
+        "just-in-time",
+        610010003501,
+        gap_s=20,
+        faults=(
+            *(
+                ("write", 19, LATE),
+                ("write", 36, CRASH_AFTER),
+                ("write", 69, LATE),
+                ("write", 71, CRASH_AFTER),
+            ),
+            *(("read", 19, CRASH_BEFORE), ("read", 63, CRASH_BEFORE), ("read", 98, STALL)),
+        ),
+    ),
     "the log has the rest of what an account holds for an interrupted request, and not nothing of it": Schedule(
         "thinks",
         713170014297,

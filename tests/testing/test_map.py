@@ -8,7 +8,7 @@ import pytest
 
 from baton import Context, StepFailure, tool
 from baton.runtime.steps import steps
-from baton.testing import Result, run
+from baton.testing import Elsewhere, Result, run
 from baton.tools.define import Registry
 
 HEAD = "name: m\ninput: {type: object}\non_failure: {any: fail}\n"
@@ -42,6 +42,9 @@ class Shop:
         @tool("back", registry=registry)
         async def back(n: int) -> None:
             self.acts.append(f"back {n}")
+
+        @tool("hand", registry=registry, effect="idempotent", undo="back")
+        async def hand(n: int, context: Context) -> None: ...
 
         @tool("act", registry=registry, undo="back")
         async def act(n: int) -> int:
@@ -120,6 +123,53 @@ def test_a_person_is_asked_for_each_item() -> None:
 def test_each_item_waits_for_its_own_time() -> None:
     result = Shop().run('a: {map: "${input.l}", wait: {for: "${item}"}}', [5, 3_600, 7])
     assert (result.output, 3_600 <= result.took_s < 3_610) == ([None] * 3, True)
+
+
+def test_each_question_has_the_data_of_its_item_and_a_rejected_one_is_an_item_that_fails() -> None:
+    node = 'a: {map: {over: "${input.l}", tolerated_failures: 1}, human: {title: "Pay ${item.to}?", details: "${item}", expires: 1h}}'
+    result = Shop().run(
+        node, [{"to": "x"}, {"to": "y"}, {"to": "z"}], answers={"a": ["approve", "reject", "approve"]}
+    )
+    asked = [
+        event["ask"]
+        for entry in result.entries
+        for event in entry["events"]
+        if event["kind"] == "question_opened"
+    ]
+    assert [(one["id"], one["title"], one["details"]) for one in asked] == [
+        (f"0.a#{index}", f"Pay {to}?", {"to": to}) for index, to in enumerate("xyz")
+    ]
+    assert [one["status"] for one in result.output["results"]] == ["succeeded", "failed", "succeeded"]
+    assert result.output["results"][1]["error"]["code"] == "rejected"
+    late = Shop().run(node, [{"to": "x"}, {"to": "y"}], answers={"a": ["approve", None]})
+    assert (late.output["failed"], 3_600 <= late.took_s < 3_610) == (1, True)
+
+
+def test_each_signal_ends_the_wait_of_one_item_and_the_others_run_out_of_time() -> None:
+    node = 'a: {map: "${input.l}", wait: {signal: paid, timeout: 1h}}'
+    sent = [(f"{minute}m", "paid", minute) for minute in (1, 2)]
+    result = Shop().run(node, ["x", "y", "z"], signals=sent)
+    assert result.output == [1, 2, {"timed_out": True}]
+
+
+def test_work_that_was_handed_over_for_each_item_is_undone_for_each_item() -> None:
+    shop = Shop()
+    node = 'a: {map: "${input.l}", tool: hand, with: {n: "${item}"}, callback: {timeout: 1h}}\n  f: {fail: {code: no, message: no}, after: a}'
+    result = shop.run(
+        node,
+        [1, 2, 3],
+        head="name: m\ninput: {type: object}\non_failure: {any: rollback}\n",
+        callbacks={"a": [Elsewhere(output=n, after=f"{n}m") for n in (3, 1, 2)]},
+    )
+    assert (result.status, shop.acts) == ("rolled_back", ["back 1", "back 3", "back 2"])
+
+
+def test_a_map_in_a_map_is_a_graph_for_each_item() -> None:
+    row = 'graphs: {row: {nodes: {b: {map: "${input.of}", tool: pure, with: {n: "${item}"}}}, output: "${ctx.b.output}"}}\n'
+    result = Shop().run(
+        'a: {map: "${input.l}", graph: row, with: {of: "${item}"}}', [[1, 2], [], [3]], head=HEAD + row
+    )
+    assert result.output == [[2, 3], [], [4]]
 
 
 def test_children_are_started_for_the_items_and_give_their_results_in_order() -> None:

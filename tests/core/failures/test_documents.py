@@ -12,16 +12,15 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from baton.core.conditions.model import Cel
 from baton.core.conditions.schema import violations
-from baton.core.documents.compile.analysis.source import policies_of, policy_rules, strange_names
+from baton.core.documents.compile.source import policies_of, policy_rules, strange_names
 from baton.core.documents.parts.failing import Failover, OnFailure, Retry
-from baton.core.documents.parts.failing_schema import definitions
 from baton.core.documents.schema import document_schema
 from baton.core.documents.text import parse_document
 from baton.core.failures.failover import Action, Match, Policy, Window
 from baton.core.failures.policy import PolicyChange, RetryChange
 from tests.kit.sentences import Says
 
-DEFINITIONS = definitions()
+DEFINITIONS = document_schema()["$defs"]
 
 
 class Node(BaseModel):

@@ -167,8 +167,8 @@ def test_the_time_grows_with_the_length_and_not_faster(piece: str) -> None:
         return time.process_time() - begin
 
     # Eight times the text: were it quadratic, it would be 64 times the time.
-    small = max(min(seconds(6_250) for _ in range(2)), 0.0005)
-    assert any(seconds(50_000) < 32 * small for _ in range(3))
+    small = max(min(seconds(3_125) for _ in range(2)), 0.0005)
+    assert any(seconds(25_000) < 32 * small for _ in range(3))
 
 
 def test_a_tag_without_an_end_has_no_content() -> None:

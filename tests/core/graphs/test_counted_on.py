@@ -10,8 +10,8 @@ import random
 
 import pytest
 
-from baton.core.documents.compile.analysis.available_outputs import AvailableOutputs
-from baton.core.documents.compile.analysis.source import Source
+from baton.core.documents.compile.available_outputs import AvailableOutputs
+from baton.core.documents.compile.source import Source
 from baton.core.documents.read import read_definition
 from tests.core.graphs.driver import Luck, carry_on
 from tests.core.graphs.facts import Slot, owner_of, slot_name

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.conditions.model import Compare
-from baton.core.decide.decision import RunStep
+from baton.core.decide.decision import RunStep, UndoChildren
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.failures.policy import ANY, FAIL, PolicyChange, RetryChange
@@ -22,9 +22,10 @@ from baton.core.graph.graph import (
     Loop,
     Node,
     ReplanParts,
+    Undo,
 )
 from baton.core.log import events as ev
-from baton.core.log.folding.received import CALLBACK, CallbackReport
+from baton.core.log.folding.received import CALLBACK, CallbackReport, callback_of
 from baton.core.log.records import Child
 from baton.core.log.slots import Slot
 from baton.core.log.state import ANSWER, State
@@ -36,7 +37,7 @@ from tests.core.build import AT_ONCE, Saga
 HOUR = 3_600_000
 BROKEN = ev.Failure("broken", "it broke", "a")
 ENDS_IT = {ANY: PolicyChange(last=FAIL, retry=RetryChange(max_attempts=1))}
-LEAVES: Mapping[str, Mapping[str, Any]] = {
+LEAVES: dict[str, Mapping[str, Any]] = {
     "step": {"kind": "task", "tool": "leaf"},
     "time": {"kind": "wait", "wait_ms": HOUR},
     "signal": {"kind": "wait", "signal": "go", "wait_ms": HOUR},
@@ -48,13 +49,19 @@ LEAVES: Mapping[str, Mapping[str, Any]] = {
     "child": {"kind": "workflow", "workflow": "other", "timeout_ms": HOUR},
     "graph": {"kind": "subgraph", "workflow": "w#g", "timeout_ms": HOUR},
 }
+_BACK = Undo(step=Node(name="a", kind="task", tool="back", arguments={}, failures=ENDS_IT))
+ACTING = {
+    **{f"undoable {name}": {**LEAVES[name], "undo": {"leaf": _BACK}} for name in ("step", "callback")},
+    **{f"undoable {name}": LEAVES[name] for name in ("child", "graph")},
+}
+"""Leaves whose work is undone if the saga fails after it."""
 CANNOT = {("time", "fails"), ("step", "expires")}
 """A time comes; a step has no open work that could run out of time."""
 
 
 def leaf(name: str, more: Mapping[str, Any]) -> Node:
     """The leaf as the node `a`, or as the part of it that a model calls `leaf`."""
-    return Node(name="a", failures=ENDS_IT, **{"arguments": {}, **LEAVES[name], **more})
+    return Node(name="a", failures=ENDS_IT, **{"arguments": {}, **(LEAVES | ACTING)[name], **more})
 
 
 def in_a_round(name: str, more: Mapping[str, Any]) -> Node:
@@ -69,10 +76,13 @@ def in_a_map(name: str, more: Mapping[str, Any], **each: Any) -> Node:
 
 
 def in_an_agent(name: str, more: Mapping[str, Any]) -> Node:
+    return agent_of(leaf(name, {"tool": "leaf"}), **more)
+
+
+def agent_of(*calls: Node, **more: Any) -> Node:
     turn = Node(name="a", kind="agent", tool="std.model", arguments={}, failures=ENDS_IT)
-    call = leaf(name, {"tool": "leaf"})
     parts = AgentParts(
-        turn=turn, calls=(call,), turns=9, calls_in_a_turn=9, calls_in_all=99, repeatable=("leaf",)
+        turn=turn, calls=calls, turns=9, calls_in_a_turn=9, calls_in_all=99, repeatable=("leaf",)
     )
     return Node(name="a", kind="agent", arguments={"model": "m"}, agent=parts, **more)
 
@@ -106,6 +116,13 @@ def program_of(scope: str, name: str, *, caught: bool = False, **each: Any) -> P
     return Program(Graph(name="w", nodes=nodes, output="${ctx.a.output?}", failures=AT_ONCE), KINDS)
 
 
+def undone_of(scope: str, name: str) -> Program:
+    """The scope `a` with two members of this leaf, and behind it a step that fails, so that all of it is undone."""
+    node = SCOPES[scope](name, {"after": ("b",)})
+    fails = Node(name="b", kind="task", tool="boom", before=("a",), arguments={})
+    return Program(Graph(name="w", nodes=(node, fails), failures=AT_ONCE), KINDS)
+
+
 class _Died(Exception):
     """The worker has died behind a write."""
 
@@ -119,6 +136,8 @@ class Played(Saga):
 
     def __init__(self, graph: Program, fate: str = "ok", *, dies_at: int = 0, cancelled_at: int = 0) -> None:
         self.fate, self.dies_at, self.cancelled_at = fate, dies_at, cancelled_at
+        self.undone: list[str] = []
+        """The slots of all that was undone."""
         self.called: dict[str, Any] = {}
         """The arguments of each step."""
         super().__init__(graph)
@@ -143,7 +162,11 @@ class Played(Saga):
                     self.cancel()
                     continue
                 outcomes = tuple(self._outcome(step) for step in steps_of(decision))
-                if not outcomes and not self._tell(children_of(decision)):
+                undoes = decision.of(UndoChildren)
+                for slot, child in () if undoes is None else undoes.children:
+                    self.undone.append(slot)
+                    self.put(ev.ChildUndone(**Slot.parse(slot).fields, child=child))
+                if not outcomes and undoes is None and not self._tell(children_of(decision)):
                     assert decision.due is not None, f"nothing can happen any more: {self.state.open}"
                     self.now = max(self.now, decision.due)
             except _Died:
@@ -162,19 +185,25 @@ class Played(Saga):
         item = step.place.item
         self.called[step.slot] = step.arguments
         call = {"tool": "leaf", "arguments": {"n": 7, "message": "Of the model", "title": "Mine?"}}
+        if step.undoes:
+            self.undone.append(step.slot)
+            return replace(said, output=ev.Value())
+        if step.node.tool == "boom":
+            return replace(said, failure=BROKEN)
         if step.node.tool == "first":
             return replace(said, failure=ev.Failure("not_found", "it is not there", "a", "permanent"))
         if item == "plan":
             way = {"steps": [call, call], "why": "", "trade_offs": "", "score": 1.0}
             return replace(said, output=ev.Value(v={"alternatives": [way], "dropped": []}))
         if step.node.tool == "std.model":
-            asks = [call, call] if item == "t1" else []
+            parts = self.program.nodes["a"].agent
+            tools = [one.tool for one in parts.calls] if parts is not None and item == "t1" else []
+            asks = [{**call, "tool": tool} for tool in (tools * 2 if len(tools) == 1 else tools)]
             return replace(
                 said, output=ev.Value(v={"text": "", "calls": asks, "data": "answer", "tokens": [1, 1]})
             )
         if step.node.callback is not None:
-            number = f"{self.state.lineage.branch}.{step.slot}.1"
-            return replace(said, output=ev.Value(), handed=number)
+            return replace(said, output=ev.Value(), handed=callback_of(self.state, step.slot))
         if self.fate == "fails":
             return replace(said, failure=BROKEN)
         return replace(said, output=ev.Value(v="ok"))
@@ -187,7 +216,12 @@ class Played(Saga):
                 failure = BROKEN if status == "failed" else None
                 self.put(
                     ev.ChildReported(
-                        slot=slot, child=child.saga, status=status, output=ev.Value(v="ok"), failure=failure
+                        slot=slot,
+                        child=child.saga,
+                        status=status,
+                        output=ev.Value(v="ok"),
+                        failure=failure,
+                        undoable="b" in self.program.nodes,
                     )
                 )
                 return True

@@ -8,7 +8,7 @@ import pytest
 
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
-from baton.core.documents.nodes.node_model import kind_named
+from baton.core.documents.models import kind_named
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.state import status_of

@@ -7,13 +7,17 @@ from itertools import product
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from baton.core.log import events as ev
-from baton.core.log.slots import slot_of
+from baton.core.log.folding.fold import fold
+from baton.core.log.slots import Slot, slot_of
+from baton.core.log.undos import undone_item
 from baton.core.read.story import read_story
 from baton.core.read.views import saga_view
 from tests.core.build import replay
-from tests.core.nodes.members import CANNOT, LEAVES, SCOPES, Played, program_of
+from tests.core.nodes.members import ACTING, CANNOT, LEAVES, SCOPES, Played, program_of, undone_of
+from tests.core.test_fork import fork
 from tests.core.told import ROOM
 from tests.kit.views import as_json, way
 
@@ -75,6 +79,54 @@ def test_a_saga_that_is_cancelled_takes_its_members_along(scope: str, leaf: str)
     for number in range(1, len(whole.entries)):
         cancelled = Played(program_of(scope, leaf), cancelled_at=number).play()
         assert end_of(cancelled)[0] in {"cancelled", "completed"}, number
+
+
+@pytest.mark.parametrize(("scope", "leaf"), CELLS)
+def test_a_fork_from_any_cut_comes_to_the_same_end(scope: str, leaf: str) -> None:
+    whole = Played(program_of(scope, leaf)).play()
+    for number in range(1, len(whole.entries)):
+        forked = Played(program_of(scope, leaf)).play()
+        fork(forked, number)
+        assert end_of(forked.play()) == end_of(whole), number
+
+
+@pytest.mark.parametrize(("scope", "leaf"), list(product(SCOPES, ACTING)))
+def test_what_members_have_done_is_undone_in_reverse_once_each(scope: str, leaf: str) -> None:
+    whole = Played(undone_of(scope, leaf)).play()
+    assert end_of(whole)[0] == "rolled_back"
+    assert [undone_slot(slot) for slot in whole.undone] == acted(whole)[::-1]
+    for number in range(1, len(whole.entries)):
+        crashed = Played(undone_of(scope, leaf), dies_at=number).play()
+        assert (end_of(crashed)[0], set(crashed.undone)) == ("rolled_back", set(whole.undone)), number
+
+
+@pytest.mark.parametrize("leaf", ["step", "question", "child"])
+def test_a_call_of_any_kind_that_succeeds_shows_that_the_model_is_of_use(leaf: str) -> None:
+    saga = Played(program_of("agent", leaf)).play()
+    (version,) = (
+        one.version
+        for one in saga.entries
+        for event in one.events
+        if isinstance(event, ev.Gives) and event.item == "t1-0"
+    )
+    before = replace(replay(saga.entries[: version - 1]), corrections={"a": (1, 2)})
+    assert fold(before, saga.entries[version - 1]).corrections == {}
+
+
+def acted(saga: Played) -> list[str]:
+    """The slots whose members have ended well, in that order."""
+    found = [event for entry in saga.entries for event in entry.events]
+    ends = [
+        one
+        for one in found
+        if isinstance(one, ev.StepSucceeded) and one.tool == "leaf" and (one.item or one.iteration)
+    ]
+    return [one.slot for one in found if one in ends or isinstance(one, ev.ChildClosed)]
+
+
+def undone_slot(slot: str) -> str:
+    place = Slot.parse(slot)
+    return slot_of(place.node, place.iteration, undone_item(place.item))
 
 
 @pytest.mark.parametrize(("scope", "slot"), [("agent", "a#t1-0"), ("replan", "a#a1-1")])

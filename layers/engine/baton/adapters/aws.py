@@ -54,10 +54,7 @@ class _Files(JSONFileLoader):
 
 
 class ServiceModels(Loader):
-    """Loader of the descriptions of the services it is made for, where botocore's own loader has them.
-
-    That one lists the folder of every service there is, twice, to find out whether one of them exists.
-    """
+    """Loader of the descriptions of these services: botocore's own lists every service's folder, twice."""
 
     def __init__(self, *services: str) -> None:
         super().__init__(file_loader=_Files())
@@ -69,10 +66,7 @@ class ServiceModels(Loader):
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """Keep the garbage collector off: a description is ten thousand objects that all stay.
-
-    With the collector on, it looks at them again and again while they become more.
-    """
+    """Keep the garbage collector off while ten thousand objects are made that all stay."""
     if not gc.isenabled():
         yield
         return
@@ -84,22 +78,12 @@ def without_garbage_collection() -> Iterator[None]:
 
 
 # Answers that say: nothing was done, come back later.
-_THROTTLED = frozenset(
-    {
-        "ConditionalRequestConflict",
-        "LimitExceededException",
-        "OverLimit",
-        "ProvisionedThroughputExceededException",
-        "RequestLimitExceeded",
-        "RequestThrottled",
-        "RequestThrottledException",
-        "SlowDown",
-        "Throttling",
-        "ThrottlingException",
-        "TooManyRequestsException",
-        "TransactionConflictException",
-    }
-)
+_THROTTLED = frozenset({
+    "ConditionalRequestConflict", "LimitExceededException", "OverLimit",
+    "ProvisionedThroughputExceededException", "RequestLimitExceeded", "RequestThrottled",
+    "RequestThrottledException", "SlowDown", "Throttling", "ThrottlingException",
+    "TooManyRequestsException", "TransactionConflictException",
+})  # fmt: skip
 # DynamoDB's, and S3's. Of two conditional puts of an object at once S3 refuses one with a conflict, and it may come
 # again: it is throttled.
 _CONDITION_FAILED = frozenset({"ConditionalCheckFailedException", "PreconditionFailed"})
@@ -165,11 +149,7 @@ def translated(invalid: type[Exception] | None = None) -> Iterator[None]:
 
 @contextmanager
 def refusals_are_outages(for_ever: Collection[str] = ()) -> Iterator[None]:
-    """Translate errors as `translated` does, for a service whose refusals only mean that the caller must come
-    back later.
-
-    Raises `ChannelRefused` for refusals with the codes `for_ever`, which no repetition changes.
-    """
+    """Translate as `translated`, and refusals as outages. Raises `ChannelRefused` for codes `for_ever`."""
     try:
         yield
     except exceptions.ClientError as error:

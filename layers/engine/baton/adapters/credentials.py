@@ -70,8 +70,7 @@ class Credentials:
         if not found and not is_optional:
             where = self._secrets.where(name)
             raise StepFailure(
-                "missing_credentials",
-                f"{self._what} `{name}` has no credential; it belongs into {where}",
+                "missing_credentials", f"{self._what} `{name}` has no credential; it belongs into {where}"
             )
         if found.startswith("{") or any(not "!" <= character <= "~" for character in found):
             where = self._secrets.where(name)

@@ -16,10 +16,7 @@ _PLAIN: Final = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime
 
 
 class SecretFilter(logging.Filter):
-    """Log filter that removes secrets from each record.
-
-    The engine's own lines below WARNING quote nothing of the outside, and pass as they are.
-    """
+    """Log filter that removes secrets. The engine's own lines below WARNING have none, and pass."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Remove secrets from the record, and let it through."""

@@ -59,10 +59,7 @@ class SqsQueue:
 
 
 class SqsDeadLetters:
-    """`DeadLetters` on one SQS queue; the reason and what is known of the cause are message attributes.
-
-    A body that leaves no room for them is cut, and the reason says so.
-    """
+    """`DeadLetters` on one SQS queue, with the cause in attributes. A body too long for them is cut."""
 
     def __init__(self, client: SQSClient, url: str) -> None:
         self._client = client

@@ -15,21 +15,25 @@ from baton.builder.conditions import (
 )
 from baton.builder.control import (
     Branch,
+    Caught,
     Guardrails,
     Join,
     Limits,
     Loop,
+    Policy,
     Poll,
+    Reaction,
+    Retry,
     Rule,
     branch,
+    caught,
     choose,
     join,
     loop,
     poll,
     rule,
 )
-from baton.builder.failing import Caught, Policy, Reaction, Retry, caught
-from baton.builder.references import OUTPUT, Node, Reference
+from baton.builder.values import OUTPUT, Node, Reference
 from baton.builder.workflow import Workflow
 
 __all__ = [

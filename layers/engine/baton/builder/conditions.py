@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from baton.builder.references import Node, Reference
-from baton.builder.values import DEEPEST, Collector, Duration
+from baton.builder.values import DEEPEST, Collector, Duration, Node, Reference
 from baton.core.expressions import escape
 from baton.errors import Problem
 

@@ -1,7 +1,7 @@
 """`Workflow`: a workflow document, built by calls.
 
 It has one method per kind of node, and the fields of a document. Values and references inside fields are in
-values.py and references.py, parts with a structure of their own in conditions.py and control.py. `compile`
+values.py, parts with a structure of their own in conditions.py and control.py. `compile`
 calls the compiler with the text that would be registered. A worker may import modules with workflows, so this
 module loads the compiler on first use only.
 """
@@ -24,12 +24,16 @@ from baton.builder.conditions import (
     raise_if,
     schema_by_name,
 )
-from baton.builder.control import Branch, Guardrails, Join, Limits, Loop, Poll, guardrails, join_or_short
-from baton.builder.control import tools_writer as tools_of
-from baton.builder.failing import (
+from baton.builder.control import (
+    Branch,
     Catch,
     Compensation,
+    Guardrails,
+    Join,
+    Limits,
+    Loop,
     Policies,
+    Poll,
     Reactions,
     Replan,
     Retries,
@@ -37,10 +41,12 @@ from baton.builder.failing import (
     catch,
     compensation,
     failure_fields,
+    guardrails,
+    join_or_short,
 )
-from baton.builder.references import Node, Origin, Reference, Roots
-from baton.builder.values import Collector, Duration, Nodes
-from baton.core.expressions import escape
+from baton.builder.control import tools_writer as tools_of
+from baton.builder.values import Collector, Duration, Node, Nodes, Origin, Reference, Roots
+from baton.core.expressions import escape, nearest
 from baton.errors import InvalidDefinition, MalformedDocument
 
 if TYPE_CHECKING:
@@ -110,7 +116,7 @@ class ChildFields(NodeFields, total=False):
     compensate: str | None
 
 
-OF_CHILD = ("input", "cancel_on", "timeout", "retry", "on_failure", "compensate")
+OF_CHILD = ChildFields.__annotations__.keys() - NodeFields.__annotations__.keys()
 
 
 def of_child(
@@ -204,8 +210,6 @@ OF_MODEL = frozenset(
 def check_said(said: Mapping[str, Any], known: type) -> None:
     """Raise `TypeError` for a keyword that a node of this kind does not have."""
     for key in said.keys() - known.__annotations__.keys():
-        from baton.core.expressions import nearest
-
         hint = nearest(key, known.__annotations__)
         raise TypeError(f"`{key}` cannot be said of this node{hint and f'; {hint}'}")
 
@@ -531,7 +535,7 @@ class Workflow(Roots):
 
     def to_yaml(self) -> str:
         """Return the document as YAML for registration. Raises `InvalidDefinition`."""
-        from baton.core.documents.yaml_text import write_yaml
+        from baton.core.documents.text import write_yaml
 
         return write_yaml(self.document())
 
@@ -542,7 +546,7 @@ class Workflow(Roots):
         Raises `InvalidDefinition` with every problem of the construction and of the document.
         """
         from baton.core.documents.compile import compile_document, refusal_of
-        from baton.core.documents.yaml_text import write_yaml
+        from baton.core.documents.text import write_yaml
         from baton.tools import define
         from baton.tools.define import NODE_KINDS
         from baton.tools.standard import with_standard

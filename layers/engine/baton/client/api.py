@@ -22,8 +22,7 @@ class BreakerCalls(Calls):
 
     async def set_breaker(self, name: str, do: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Open or reset a circuit breaker: `POST /breakers/{name}/open` or `/reset`."""
-        answer = await self._transport.ask("POST", path_of("breakers", name, do), body=body)
-        return self._shaped(answer.document or {}, "state")
+        return await self._send(path_of("breakers", name, do), body, has="state")
 
 
 _SUMMED = ("sagas", "input", "output", "usd")
@@ -72,35 +71,29 @@ _NAME = "dead-letters"
 class LetterCalls(Calls):
     """Calls of an `Api` for dead letters."""
 
-    async def dead_letters(self, filters: Mapping[str, str], limit: int | None, cursor: str | None) -> Pages:
+    def dead_letters(self, filters: Mapping[str, str], limit: int | None, cursor: str | None) -> Pages:
         """Return dead letters page by page: `GET /dead-letters`, as `sagas`."""
-        async for page in self._pages(path_of(_NAME), "dead_letters", filters, limit, cursor):
-            yield page
+        return self._pages(path_of(_NAME), "dead_letters", filters, limit, cursor)
 
     async def dead_letter(self, letter: str) -> dict[str, Any]:
         """Return a dead letter: `GET /dead-letters/{id}`."""
-        return await self._letter("GET", path_of(_NAME, letter), None)
+        return await self._get(path_of(_NAME, letter), has="redrives")
 
     async def redrive(self, letter: str, *, force: bool = False) -> dict[str, Any]:
         """Call `POST /dead-letters/{id}/redrive`; repeated, it does nothing until the letter dies again."""
-        return await self._letter("POST", path_of(_NAME, letter, "redrive"), {"force": force})
+        return await self._send(path_of(_NAME, letter, "redrive"), {"force": force}, has="redrives")
 
     async def redrive_all(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
         """Call `POST /dead-letters/redrive`, once: `next` of the answer continues it."""
-        return await self._letter("POST", path_of(_NAME, "redrive"), wanted, "matched")
+        return await self._send(path_of(_NAME, "redrive"), wanted, has="matched")
 
     async def discard_all(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
         """Call `POST /dead-letters/discard`, once: `next` of the answer continues it."""
-        return await self._letter("POST", path_of(_NAME, "discard"), wanted, "matched")
+        return await self._send(path_of(_NAME, "discard"), wanted, has="matched")
 
     async def discard(self, letter: str, reason: str) -> dict[str, Any]:
         """Call `POST /dead-letters/{id}/discard`; repeating it changes nothing."""
-        return await self._letter("POST", path_of(_NAME, letter, "discard"), {"reason": reason})
-
-    async def _letter(
-        self, method: str, path: str, body: Mapping[str, Any] | None, has: str = "redrives"
-    ) -> dict[str, Any]:
-        return self._shaped((await self._transport.ask(method, path, body=body)).document or {}, has)
+        return await self._send(path_of(_NAME, letter, "discard"), {"reason": reason}, has="redrives")
 
 
 _ONE, _MANY = "application/cloudevents+json", "application/cloudevents-batch+json"
@@ -120,10 +113,9 @@ class EventCalls(Calls):
 class PeopleCalls(Calls):
     """Calls of an `Api` for questions and incidents."""
 
-    async def questions(self, limit: int | None, cursor: str | None) -> Pages:
+    def questions(self, limit: int | None, cursor: str | None) -> Pages:
         """Return open questions page by page: `GET /questions`, as `sagas`."""
-        async for page in self._pages("/questions", "questions", {}, limit, cursor):
-            yield page
+        return self._pages("/questions", "questions", {}, limit, cursor)
 
     async def questions_of(self, saga: str, limit: int) -> list[dict[str, Any]]:
         """Return the open questions of a saga: `GET /questions?saga=`."""
@@ -145,10 +137,9 @@ class PeopleCalls(Calls):
         """Notify the audience of a question again: `POST /sagas/{id}/remind`."""
         return await self._send_to(saga, "remind", body={"ask": ask})
 
-    async def incidents(self, filters: Mapping[str, str], limit: int | None, cursor: str | None) -> Pages:
+    def incidents(self, filters: Mapping[str, str], limit: int | None, cursor: str | None) -> Pages:
         """Return incidents page by page: `GET /incidents`, as `sagas`."""
-        async for page in self._pages("/incidents", "incidents", filters, limit, cursor):
-            yield page
+        return self._pages("/incidents", "incidents", filters, limit, cursor)
 
     async def incident(self, incident: str) -> dict[str, Any]:
         """Return an incident: `GET /incidents/{id}`."""
@@ -220,10 +211,9 @@ class SagaCalls(Calls):
         page = {"entries": []} if answer.document is None else self._shaped(answer.document, "entries")
         return page["entries"], answer.etag, page.get("next") is not None
 
-    async def sagas(self, filters: Mapping[str, str], limit: int | None, cursor: str | None) -> Pages:
+    def sagas(self, filters: Mapping[str, str], limit: int | None, cursor: str | None) -> Pages:
         """Call `GET /sagas` page by page, at most `limit` sagas, each page with the cursor of the next."""
-        async for page in self._pages("/sagas", "sagas", filters, limit, cursor):
-            yield page
+        return self._pages("/sagas", "sagas", filters, limit, cursor)
 
     async def value(self, saga: str, digest: str) -> Any:
         """Call `GET /sagas/{id}/values/{digest}`, with its parts joined."""
@@ -312,18 +302,15 @@ class ScheduleCalls(Calls):
 
     async def schedule(self, name: str) -> dict[str, Any]:
         """Return a schedule: `GET /schedules/{name}`."""
-        answer = await self._transport.ask("GET", path_of(_SCHEDULE_NAME, name))
-        return self._shaped(answer.document or {}, "state")
+        return await self._get(path_of(_SCHEDULE_NAME, name), has="state")
 
     async def set_schedule(self, name: str, do: str) -> dict[str, Any]:
         """Pause or resume a schedule: `POST /schedules/{name}/pause` or `/resume`."""
-        answer = await self._transport.ask("POST", path_of(_SCHEDULE_NAME, name, do), body={})
-        return self._shaped(answer.document or {}, "state")
+        return await self._send(path_of(_SCHEDULE_NAME, name, do), {}, has="state")
 
     async def trigger(self, name: str, key: str) -> dict[str, Any]:
         """Start a saga of a schedule now: `POST /schedules/{name}/trigger`."""
-        answer = await self._transport.ask("POST", path_of(_SCHEDULE_NAME, name, "trigger"), body={}, key=key)
-        return self._shaped(answer.document or {}, "id")
+        return await self._send(path_of(_SCHEDULE_NAME, name, "trigger"), {}, key)
 
 
 _CREATED = 201
@@ -340,10 +327,9 @@ class WorkflowCalls(Calls):
         answer = await self._transport.ask("POST", "/workflows", text=text, content_type=kind)
         return {**self._shaped(answer.document or {}, "name"), "new": answer.status == _CREATED}
 
-    async def workflows(self, limit: int | None, cursor: str | None) -> Pages:
+    def workflows(self, limit: int | None, cursor: str | None) -> Pages:
         """Return workflows page by page: `GET /workflows`, as `sagas`."""
-        async for page in self._pages("/workflows", "workflows", {}, limit, cursor):
-            yield page
+        return self._pages("/workflows", "workflows", {}, limit, cursor)
 
     async def workflow(self, name: str, version: str | None = None) -> dict[str, Any]:
         """Call `GET /workflows/{name}`, or the path of one of its versions."""
@@ -383,8 +369,7 @@ class UserCalls(Calls):
 
     async def set_user(self, do: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Block or unblock a user, or set the user's limit: `POST /users/block`, `/unblock` or `/limit`."""
-        answer = await self._transport.ask("POST", f"/users/{do}", body=body)
-        return self._shaped(answer.document or {}, "state")
+        return await self._send(f"/users/{do}", body, has="state")
 
 
 class Api(

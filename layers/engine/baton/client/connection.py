@@ -94,11 +94,7 @@ class Owner:
 
 
 def find_connection(url: str | None, token: str | None, auth: str | None = None) -> Connection:
-    """Return the connection of the command line or the environment, else the one that `baton up` left.
-
-    `auth` is `token` or `aws`. None selects a token if one is known, and the user's AWS credentials for an
-    address of API Gateway otherwise. Raises `CommandFailed`.
-    """
+    """Return the connection by `auth`: `token`, `aws`, or None, whichever fits. Raises `CommandFailed`."""
     if auth and auth not in WAYS:
         raise CommandFailed(USAGE, f"BATON_AUTH is {auth!r}; it can be {' or '.join(WAYS)}")
     local = {} if url and (token or auth == "aws") else _local()
@@ -178,11 +174,7 @@ def remove_local(root: Path) -> None:
 
 
 def other_run(root: Path) -> Owner | None:
-    """Return the other run that owns this directory's file, if it still exists and answers.
-
-    A killed run leaves its file, and another process may have its number. Therefore both the process and the
-    port are checked.
-    """
+    """Return the other run that owns this directory's file, if both its process and its port answer."""
     try:
         found = json.loads((root / LOCAL_FILE).read_text())
         owner = Owner(int(found["pid"]), str(found["url"]))

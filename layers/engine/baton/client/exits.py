@@ -39,10 +39,7 @@ _SIGNED = (
 
 
 class CommandFailed(click.ClickException):
-    """Error that ends the command with `exit_code` after `message` and the lines in `more`, on stderr.
-
-    `problem` is the problem document of the API, if the API caused the error.
-    """
+    """Error that ends the command: `exit_code`, `message` and `more` on stderr, `problem` of the API."""
 
     problem: Mapping[str, Any] = MappingProxyType({})
 
@@ -93,10 +90,7 @@ class Interrupted(CommandFailed):
 
 
 def problem_failure(status: int, problem: Mapping[str, Any], *, aws: bool = False) -> CommandFailed:
-    """Return the failure for an RFC 9457 problem document, with each of its errors on a line of its own.
-
-    `aws`: the request was signed, so the message explains a refused identity by its AWS credentials.
-    """
+    """Return the failure of an RFC 9457 problem, a line for each error. `aws`: the request was signed."""
     # API Gateway's own refusals have a `message` and nothing else.
     title = str(problem.get("title") or problem.get("message") or "The API refused the request")
     detail = str(problem.get("detail") or "")

@@ -133,11 +133,7 @@ class Transport:
 
 
 def glance(connection: Connection, path: str) -> Any:
-    """Return the answer of a path within `GLANCE_S`, else None. Never raises.
-
-    The request runs in a thread that does not delay the end of the command, because name resolution or the
-    search for credentials can block.
-    """
+    """Return the answer of a path within `GLANCE_S`, else None, from a thread that delays no end."""
     found: list[Any] = []
 
     def look() -> None:
@@ -267,10 +263,7 @@ _TOO_SHORT = f"The beginning of an id names a saga if it has at least {SHORTEST}
 
 
 class Calls:
-    """Calls to one API for one caller.
-
-    Each call raises `CommandFailed` with the exit status of the command.
-    """
+    """Calls to one API for one caller. Each raises `CommandFailed` with the command's exit status."""
 
     def __init__(self, connection: Connection, *, connections: int = 16) -> None:
         self._url = connection.url
@@ -325,10 +318,11 @@ class Calls:
     async def _get(self, path: str, query: Mapping[str, str] | None = None, *, has: str) -> dict[str, Any]:
         return self._shaped((await self._transport.ask("GET", path, query=query)).document or {}, has)
 
-    async def _send(self, path: str, body: Mapping[str, Any], key: str | None = None) -> dict[str, Any]:
-        return self._shaped(
-            (await self._transport.ask("POST", path, body=body, key=key)).document or {}, "id"
-        )
+    async def _send(
+        self, path: str, body: Mapping[str, Any], key: str | None = None, *, has: str = "id"
+    ) -> dict[str, Any]:
+        answer = await self._transport.ask("POST", path, body=body, key=key)
+        return self._shaped(answer.document or {}, has)
 
     def _shaped(self, document: dict[str, Any], has: str) -> dict[str, Any]:
         """Return the document, if it has the field that identifies an answer of a Baton API."""

@@ -79,10 +79,6 @@ def _back(visit: Visit) -> dict[str, Any]:
     return body | ({"parallel": True} if visit.said("parallel") else {})
 
 
-def _fork(visit: Visit) -> dict[str, Any]:
-    return {"version": _version(visit, 1), "reason": visit.said("reason")}
-
-
 def _reason(body: Mapping[str, Any]) -> list[str]:
     return ["--reason", str(body["reason"])] if body.get("reason") else []
 
@@ -163,7 +159,7 @@ ACTIONS: Final = (
         route="forkSaga",
         path="/forks",
         inputs=(Input("version", "Version to go on from", "number"), _REASON),
-        body=_fork,
+        body=lambda visit: {"version": _version(visit, 1), "reason": visit.said("reason")},
         baton=lambda saga, body: ["fork", saga, str(body["version"]), *_reason(body)],
         fits=lambda view: view["version"] > 1,
         has_key=True,

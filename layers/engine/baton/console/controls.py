@@ -1,15 +1,43 @@
-"""Pages of circuit breakers, of schedules and of users."""
+"""Pages of circuit breakers, schedules, users, incidents, and dead letters with their redrive in bulk."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from baton.console.acting import Deed, Input, Kind, chosen_filters, deed_done, page_links, possible_actions
+from baton.console.acting import (
+    Deed,
+    Input,
+    Kind,
+    chosen_filters,
+    deed_done,
+    page_links,
+    possible,
+    possible_actions,
+)
 from baton.console.rendering import commands, part
 from baton.console.visits import Answer, Html, Redirect, Visit, tag_of
-from baton.errors import UserError
+from baton.errors import NotFound, UserError
+
+
+def _page(
+    kind: Kind, found: Any, visit: Visit, error: UserError | None, template: str, title: str,
+    data: Mapping[str, Any], words: Sequence[str], tag: str,
+) -> Html:  # fmt: skip
+    """Return the page of one thing with the actions on it. error: of one that was refused."""
+    name = visit.path[kind.parameter]
+    common = {
+        "error": error,
+        "done": deed_done(kind.deeds, visit),
+        "offered": possible_actions(kind.deeds, kind.at, name, found, visit),
+        "commands": commands(visit.api, f"/{kind.at}/{name}", words),
+        "key": "",
+    }
+    status = 200 if error is None else error.status
+    return Html(
+        template=template, title=title, data=common | dict(data), status=status, tag="" if error else tag
+    )
 
 
 async def breakers(visit: Visit) -> Html:
@@ -62,17 +90,8 @@ async def breaker(visit: Visit, error: UserError | None = None) -> Html:
     """Return the page of one breaker: its state, its last failures and transitions."""
     name = visit.path["breaker"]
     found = await visit.call("showBreaker", {"breaker": name})
-    data = {
-        "breaker": found,
-        "error": error,
-        "done": deed_done(BREAKER_DEEDS, visit),
-        "offered": possible_actions(BREAKER_DEEDS, "breakers", name, found, visit),
-        "commands": commands(visit.api, f"/breakers/{name}", ["breakers", "show", name]),
-        "key": "",
-    }
-    status = 200 if error is None else error.status
-    tag = "" if error else tag_of(found)
-    return Html(template="breaker.html", title=f"Breaker {name}", data=data, status=status, tag=tag)
+    data, words = {"breaker": found}, ["breakers", "show", name]
+    return _page(BREAKER, found, visit, error, "breaker.html", f"Breaker {name}", data, words, tag_of(found))
 
 
 BREAKER: Final = Kind(at="breakers", parameter="breaker", deeds=BREAKER_DEEDS, page=breaker)
@@ -130,17 +149,9 @@ async def schedule(visit: Visit, error: UserError | None = None) -> Html:
     """Return the page of one schedule."""
     name = visit.path["name"]
     found = await visit.call("showSchedule", {"name": name})
-    data = {
-        "schedule": found,
-        "error": error,
-        "done": deed_done(SCHEDULE_DEEDS, visit),
-        "offered": possible_actions(SCHEDULE_DEEDS, "schedules", name, found, visit),
-        "commands": commands(visit.api, f"/schedules/{name}", ["schedule", "show", name]),
-        "key": visit.said("key") or visit.token,
-    }
-    status = 200 if error is None else error.status
-    tag = "" if error else tag_of(found)
-    return Html(template="schedule.html", title=f"Schedule of {name}", data=data, status=status, tag=tag)
+    data = {"schedule": found, "key": visit.said("key") or visit.token}
+    title, words = f"Schedule of {name}", ["schedule", "show", name]
+    return _page(SCHEDULE, found, visit, error, "schedule.html", title, data, words, tag_of(found))
 
 
 SCHEDULE: Final = Kind(at="schedules", parameter="name", deeds=SCHEDULE_DEEDS, page=schedule)
@@ -149,10 +160,6 @@ SCHEDULE: Final = Kind(at="schedules", parameter="name", deeds=SCHEDULE_DEEDS, p
 def _named(visit: Visit) -> dict[str, Any]:
     body = {"user": visit.said("user") or visit.query.get("user", "")}
     return body | ({"note": visit.said("note")} if visit.said("note") else {})
-
-
-def _limited(visit: Visit) -> dict[str, Any]:
-    return _named(visit) | {"limit_usd": visit.said("limit_usd") or None}
 
 
 def _words(deed: str, body: Mapping[str, Any], *more: str) -> list[str]:
@@ -195,7 +202,7 @@ USER_DEEDS: Final = (
         role="operate",
         route="limitUser",
         inputs=(_USER, Input("limit_usd", "Dollars a day (empty: the limit of all users)"), _NOTE),
-        body=_limited,
+        body=lambda visit: _named(visit) | {"limit_usd": visit.said("limit_usd") or None},
         baton=lambda _, body: (
             _words("limit", body, str(body["limit_usd"])) if body["limit_usd"] else _words("unlimit", body)
         ),
@@ -204,11 +211,7 @@ USER_DEEDS: Final = (
 
 
 async def users(visit: Visit, error: UserError | None = None) -> Html:
-    """Show users with their spending of today and the operators' rules; one user,
-    where the query names one.
-
-    A name may have slashes, so it stands in the query and in the fields of forms, and not in the path.
-    """
+    """Show users, their spending and rules, or the one of the query: a name may have slashes."""
     kept, query = chosen_filters(visit, "user")
     page = await visit.call("listUsers", query=query)
     view = page["users"][0] if kept and page["users"] else {}
@@ -254,3 +257,186 @@ def user_deed(deed: Deed) -> Callable[[Visit], Awaitable[Answer]]:
         return Redirect(f"/console/users?{urlencode({'user': body['user'], 'done': deed.name})}")
 
     return page
+
+
+_FILTERS: Final = ("status", "saga", "node", "reason")
+
+
+async def incidents(visit: Visit) -> Html:
+    """Return the page of open incidents, or of those in another status."""
+    kept, query = chosen_filters(visit, "status")
+    status = kept.get("status", "open")
+    query = {name: value for name, value in query.items() if value != "all"} | (
+        {"status": "open"} if "status" not in kept else {}
+    )
+    page = await visit.call("listIncidents", query=query)
+    listing = ["incidents", *(["--status", status] if status != "open" else [])]
+    data = {
+        "incidents": page["incidents"],
+        "status": status,
+        "commands": commands(visit.api, _with("/incidents", {"status": query.get("status", "")}), listing),
+        **page_links(visit, "/console/incidents", kept, page["next"]),
+    }
+    tag = tag_of(page["incidents"], visit.query)
+    return Html(template="incidents.html", title="Incidents", data=data, tag=tag)
+
+
+INCIDENT_DEEDS: Final = (
+    Deed(
+        name="acknowledge",
+        title="Acknowledge it",
+        does="Others see that you have it, and the start page no longer counts it. It stays open until you, or a decision about its saga, "
+        "resolve it. Who acknowledges it after you has it in your place.",
+        done="You have it.",
+        role="operate",
+        route="acknowledgeIncident",
+        inputs=(Input("note", "Note for the others (may be left empty)"),),
+        body=lambda visit: {"note": visit.said("note")} if visit.said("note") else {},
+        baton=lambda name, body: ["acknowledge", name, *(["--note", body["note"]] if body else [])],
+        fits=lambda view: view["status"] == "open",
+    ),
+    Deed(
+        name="resolve",
+        title="Resolve it",
+        does="It is dealt with: its saga has gone on, or ended, by itself. This changes nothing about the saga. An answer, a resume, a cancel or a "
+        "fork of the saga resolves it as well.",
+        done="It is resolved.",
+        role="operate",
+        route="resolveIncident",
+        baton=lambda name, _: ["resolve", name],
+        fits=lambda view: view["status"] == "open",
+    ),
+)
+
+
+async def incident(visit: Visit, error: UserError | None = None) -> Html:
+    """Return the page of one incident: its cause, the state of its saga, and remedies."""
+    name = visit.path["incident"]
+    found = await visit.call("showIncident", {"incident": name})
+    try:
+        saga = await visit.call("showSaga", {"saga": found["saga"]})
+    except NotFound:
+        saga = None
+    data = {
+        "incident": found,
+        "saga": saga,
+        "questions": [
+            one for one in saga["questions"] if not found["node"] or one["node"] in (None, found["node"])
+        ]
+        if saga
+        else [],
+        "actions": possible(saga, visit.call.roles) if saga else [],
+    }
+    title, tag = f"Incident {name}", tag_of(found, saga and [saga["version"], saga["status"]])
+    return _page(INCIDENT, found, visit, error, "incident.html", title, data, ["incidents", name], tag)
+
+
+INCIDENT: Final = Kind(at="incidents", parameter="incident", deeds=INCIDENT_DEEDS, page=incident)
+
+
+async def letters(visit: Visit) -> Html:
+    """Return the page of dead letters in a status, oldest first."""
+    kept, query = chosen_filters(visit, *_FILTERS)
+    page = await visit.call("listDeadLetters", query=query)
+    words = ["dlq", "list"]
+    for name, value in kept.items():
+        words += [f"--{name}", value]
+    data = {
+        "letters": page["dead_letters"],
+        "kept": {name: kept.get(name, "") for name in _FILTERS},
+        "is_filtered": bool(kept),
+        "matching": {name: value for name, value in kept.items() if name != "status"},
+        "commands": commands(visit.api, _with("/dead-letters", kept), words),
+        **page_links(visit, "/console/dead-letters", kept, page["next"]),
+    }
+    return Html(template="letters.html", title="Dead letters", data=data, tag=_tag(*page["dead_letters"]))
+
+
+def _with(path: str, query: dict[str, str]) -> str:
+    query = {name: value for name, value in query.items() if value}
+    return f"{path}?{urlencode(query)}" if query else path
+
+
+def _force(visit: Visit) -> dict[str, Any]:
+    return {"force": True} if visit.said("force") else {}
+
+
+LETTER_DEEDS: Final = (
+    Deed(
+        name="redrive",
+        title="Redrive it",
+        does="A worker looks at its saga again. Mend the cause first: a saga that dies again is back on the list, and may be redriven "
+        "three times without force.",
+        done="A worker will look at its saga again.",
+        role="operate",
+        route="redriveDeadLetter",
+        inputs=(
+            Input("force", "Though it was redriven as often as it may, or is redriven already", "check"),
+        ),
+        body=_force,
+        baton=lambda name, body: ["dlq", "redrive", name, *(["--force"] if body else [])],
+        fits=lambda view: view["saga"] is not None,
+    ),
+    Deed(
+        name="discard",
+        title="Discard it",
+        does="It is taken off the list. Its record stays until it expires, and nothing is done about its saga.",
+        done="It is off the list.",
+        role="operate",
+        route="discardDeadLetter",
+        inputs=(Input("reason", "Why, for the record"),),
+        body=lambda visit: {"reason": visit.said("reason")},
+        baton=lambda name, body: ["dlq", "discard", name, "--reason", body["reason"] or "REASON"],
+        fits=lambda view: view["status"] != "discarded",
+        danger=True,
+    ),
+)
+
+
+async def letter(visit: Visit, error: UserError | None = None) -> Html:
+    """Return the page of one dead letter."""
+    name = visit.path["letter"]
+    found = await visit.call("showDeadLetter", {"letter": name})
+    data, words = {"letter": found}, ["dlq", "show", name]
+    return _page(LETTER, found, visit, error, "letter.html", f"Dead letter {name}", data, words, _tag(found))
+
+
+def _tag(*shown: Any) -> str:
+    """Return the tag of letters without their age, which changes constantly and is not shown."""
+    return tag_of([{name: value for name, value in one.items() if name != "age_ms"} for one in shown])
+
+
+LETTER: Final = Kind(at="dead-letters", parameter="letter", deeds=LETTER_DEEDS, page=letter)
+
+
+async def matching_letters(visit: Visit) -> Html:
+    """Return the page with the number of matching pending letters, before they are redriven."""
+    wanted = {name: visit.query[name] for name in _FILTERS[1:] if visit.query.get(name)}
+    found = await visit.call("redriveDeadLetters", body={**wanted, "dry_run": True})
+    return _redrive(visit, wanted, counted=found)
+
+
+async def submit_redrive(visit: Visit) -> Html:
+    """Redrive the matching letters, at most a hundred, and show the result of each."""
+    wanted = {name: visit.said(name) for name in _FILTERS[1:] if visit.said(name)}
+    cursor = {"cursor": visit.said("cursor")} if visit.said("cursor") else {}
+    found = await visit.call("redriveDeadLetters", body={**wanted, **_force(visit), **cursor})
+    return _redrive(visit, wanted, made=found)
+
+
+def _redrive(
+    visit: Visit, wanted: dict[str, str], *, counted: Any | None = None, made: Any | None = None
+) -> Html:
+    words = ["dlq", "redrive"]
+    for name, value in wanted.items():
+        words += [f"--{name}", value]
+    data = {
+        "wanted": wanted,
+        "counted": counted,
+        "made": made,
+        "forced": bool(visit.said("force")),
+        "commands": commands(
+            visit.api, "/dead-letters/redrive", words if wanted else [*words, "--all"], wanted
+        ),
+    }
+    return Html(template="letters-redrive.html", title="Redrive dead letters", data=data)

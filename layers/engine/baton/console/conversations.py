@@ -44,11 +44,7 @@ class Called:
 
 @dataclass(slots=True)
 class ConversationTurn:
-    """A turn. heard: messages from outside before it.
-
-    Tokens are those of all its requests. version: of the entry with the answer, 0 before it. moved: the last
-    entry about the turn itself.
-    """
+    """A turn. heard: messages before it. version: of its answer's entry, or 0. moved: its last entry."""
 
     node: str
     round: str

@@ -240,7 +240,7 @@ class Became:
 
 
 def became(view: Mapping[str, Any], way: Mapping[str, Any] | None) -> dict[str, Became]:
-    """Return the current or last state of each known node."""
+    """Return the current or last state of each known node; `asking` where one of its items asks a person."""
     found: dict[str, Became] = {}
     done, failed = Counter[str](), Counter[str]()
     for step in way["steps"] if way else ():
@@ -251,6 +251,8 @@ def became(view: Mapping[str, Any], way: Mapping[str, Any] | None) -> dict[str, 
             done[step["node"]] += 1
             failed[step["node"]] += step["became"] == "failed"
     for active in view["active"]:
+        if active.get("item") and active["state"] != "asking":
+            continue  # its node says that it runs; a person is asked wherever the question is
         before = found.get(active["node"])
         found[active["node"]] = Became(
             str(active["state"]), before.version if before else 0, before.rounds if before else 1

@@ -208,7 +208,7 @@ async def sagas(visit: Visit) -> Html:
         "first": _address(kept) if cursor else "",
         "same": _address(kept),
         "bulk": _bulk(visit, {name: kept[name] for name in FILTERS if name in kept} | since),
-        "commands": commands(visit.api, _of_list("/sagas", asked | since), _words(asked | since)),
+        "commands": commands(visit.api, f"/sagas?{urlencode(asked | since)}", _words(asked | since)),
     }
     return Html(template="sagas.html", title="Sagas", data=data, tag=tag_of(page["sagas"]))
 
@@ -233,10 +233,6 @@ def _bulk(visit: Visit, kept: Mapping[str, str]) -> list[dict[str, str]]:
 
 def _words(asked: Mapping[str, str]) -> list[str]:
     return ["list", *(word for name, value in asked.items() for word in (f"--{name}", value))]
-
-
-def _of_list(path: str, query: Mapping[str, str]) -> str:
-    return f"{path}?{urlencode(query)}"
 
 
 def _address(query: Mapping[str, str]) -> str:

@@ -172,11 +172,7 @@ async def money(visit: Visit) -> Html:
 async def _costs(
     visit: Visit, by: str, of: str, day: str
 ) -> tuple[list[dict[str, Any]], str | None, str, list[str]]:
-    """Return the sums of a few pages, most expensive first, with the next cursor, the day, and the omitted
-    sagas.
-
-    Only one page is read if the logs of its sagas are read, because a request has no time for more.
-    """
+    """Return sums by cost, next cursor, day, and omitted sagas: of one page only if it reads their logs."""
     sums: dict[str, dict[str, Any]] = {}
     query = {"by": by} | ({"day": day} if day else {}) | ({"of": of} if of == AWS else {})
     if visit.query.get("cursor"):

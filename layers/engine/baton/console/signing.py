@@ -214,8 +214,7 @@ class Signing:
                 f"the claims {', '.join(self._kept)} have more than a cookie holds; give this user fewer groups"
             )
         return _away(
-            begun["to"],
-            [_cookie(event, SESSION, sealed, SESSION_MS), _cookie(event, SIGNING_IN, "", 0)],
+            begun["to"], [_cookie(event, SESSION, sealed, SESSION_MS), _cookie(event, SIGNING_IN, "", 0)]
         )
 
     async def _out(self, event: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,9 +21,7 @@ from baton.console import (
     overview,
     rendering,
     saga,
-    starting,
     timeline,
-    troubles,
 )
 from baton.console.acting import Kind, deed_page
 from baton.console.signing import Signing
@@ -60,7 +58,7 @@ class Page:
     handler: Callable[[Visit], Awaitable[Answer]]
 
 
-_KINDS: Final = (troubles.INCIDENT, troubles.LETTER, controls.BREAKER, controls.SCHEDULE)
+_KINDS: Final = (controls.INCIDENT, controls.LETTER, controls.BREAKER, controls.SCHEDULE)
 
 
 def _of(kind: Kind) -> list[Page]:
@@ -94,11 +92,11 @@ PAGES: Final = (
     *(Page("POST", f"sagas/{{saga}}/{one.name}", acting.action_page(one.name)) for one in acting.ACTIONS),
     *(Page("GET", f"bulk/{one.action.name}", lists.bulk_confirmation_page(one)) for one in lists.MANY),
     *(Page("POST", f"bulk/{one.action.name}", lists.does(one)) for one in lists.MANY),
-    Page("GET", "incidents", troubles.incidents),
-    Page("GET", "dead-letters", troubles.letters),
+    Page("GET", "incidents", controls.incidents),
+    Page("GET", "dead-letters", controls.letters),
     # A word in a path comes before a name: no letter is called so.
-    Page("GET", "dead-letters/redrive", troubles.matching_letters),
-    Page("POST", "dead-letters/redrive", troubles.submit_redrive),
+    Page("GET", "dead-letters/redrive", controls.matching_letters),
+    Page("POST", "dead-letters/redrive", controls.submit_redrive),
     Page("GET", "breakers", controls.breakers),
     Page("GET", "schedules", controls.schedules),
     Page("GET", "users", controls.users),
@@ -107,11 +105,11 @@ PAGES: Final = (
     Page("GET", "workflows", catalog.workflows),
     Page("GET", "workflows/{name}", catalog.workflow),
     # A word in a path comes before a name: versions are numbers.
-    Page("GET", "workflows/{name}/start", starting.form),
-    Page("POST", "workflows/{name}/start", starting.submit_start),
+    Page("GET", "workflows/{name}/start", catalog.form),
+    Page("POST", "workflows/{name}/start", catalog.submit_start),
     Page("GET", "workflows/{name}/{version}", catalog.workflow),
-    Page("GET", "workflows/{name}/{version}/start", starting.form),
-    Page("POST", "workflows/{name}/{version}/start", starting.submit_start),
+    Page("GET", "workflows/{name}/{version}/start", catalog.form),
+    Page("POST", "workflows/{name}/{version}/start", catalog.submit_start),
     Page("GET", "error-budgets", catalog.error_budgets),
     Page("GET", "tools", catalog.tools_page),
     Page("GET", "tools/{tool}", catalog.tool),

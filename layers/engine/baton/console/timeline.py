@@ -159,26 +159,26 @@ def _bars(entries: Sequence[Mapping[str, Any]], now: int, *, is_over: bool) -> l
     if not is_over:
         bars.found += [
             Bar(lane, waits, since, max(since, now), 0, f"{words}, still open")
-            for (lane, waits), (since, words) in bars.opened.items()
+            for (lane, _, waits), (since, words) in bars.opened.items()
         ]
     return bars.found
 
 
 class _Bars:
     """Bars of a log, collected event by event. Each belongs to the entry `version`, written `at`. `opened`:
-    by lane and kind, start time and label.
+    by lane, item and kind, start time and label.
     """
 
     def __init__(self) -> None:
         self.found: list[Bar] = []
-        self.opened: dict[tuple[str, str], tuple[int, str]] = {}
+        self.opened: dict[tuple[str, str, str], tuple[int, str]] = {}
         self.at = self.version = 0
 
     def hear(self, event: Mapping[str, Any], ends: int) -> None:
         """Process an event. `ends`: latest end of the last bar."""
-        kind, lane = str(event["kind"]), _lane(event)
+        kind, lane, item = str(event["kind"]), _lane(event), str(event.get("item") or "")
         if (opens := _opened(event, kind)) is not None:
-            self.opened.setdefault((lane, opens), (self.at, _words(kind)))
+            self.opened.setdefault((lane, item, opens), (self.at, _words(kind)))
             if "started_at" not in event:
                 return
         begin, end = milliseconds(event.get("started_at")), milliseconds(event.get("ended_at"))
@@ -189,25 +189,26 @@ class _Bars:
         if kind in ("saga_ended", "forked"):
             self._close([*self.opened])
             if kind == "saga_ended":
-                self.opened["", OVER] = (self.at, "over")
+                self.opened["", "", OVER] = (self.at, "over")
             return
         # A retry: it is due at a moment that the entry names.
         if (due := milliseconds(event.get("due_at"))) and due > self.at:
             until = max(min(due, ends), self.at)
             self.found.append(Bar(lane, PAUSES, self.at, until, self.version, "until the next attempt"))
-        self._close([place for place in self.opened if self._is_closed(place, kind, lane)])
+        self._close([place for place in self.opened if self._is_closed(place, kind, lane, item)])
 
-    def _is_closed(self, place: tuple[str, str], kind: str, lane: str) -> bool:
-        there, waits = place
+    def _is_closed(self, place: tuple[str, str, str], kind: str, lane: str, item: str) -> bool:
+        """Return true if the event ends the wait at this place; the end of a node ends those of its items."""
+        there, its, waits = place
         if waits == OVER:
             return kind in _TAKES_UP
         if kind == "resumed":
             return self.opened[place][1] == _PARKED
-        return there == lane and kind not in _OPENS and _closes(kind, waits)
+        return there == lane and item in ("", its) and kind not in _OPENS and _closes(kind, waits)
 
-    def _close(self, places: Sequence[tuple[str, str]]) -> None:
-        for lane, waits in places:
-            since, words = self.opened.pop((lane, waits))
+    def _close(self, places: Sequence[tuple[str, str, str]]) -> None:
+        for lane, item, waits in places:
+            since, words = self.opened.pop((lane, item, waits))
             self.found.append(Bar(lane, waits, since, max(since, self.at), self.version, words))
 
 

@@ -1,8 +1,4 @@
-"""Evidence of a run as plain data, from independent sources.
-
-The sources are the API's sagas and logs, the invocations of the local Lambda, the services' books, and the
-items of the table. figures.py computes from them.
-"""
+"""Evidence of a run as plain data: the API, the local Lambda, the services' books, and the table."""
 
 from __future__ import annotations
 
@@ -50,11 +46,7 @@ _KINDS = {"HEAD": "head", "LOG": "entry", "SNAP": "snapshot", "V": "definition",
 
 
 def count_items(client: DynamoDBClient, table: str) -> tuple[dict[str, int], dict[str, int], int]:
-    """Return the items by kind, the write units that each kind costs if put once, and the sum of all heads'
-    epochs.
-
-    Each take, and nothing else, raises an epoch, so that sum is the number of takes.
-    """
+    """Return the items and write units by kind, and the sum of epochs, which only takes raise."""
     counts: Counter[str] = Counter()
     units: Counter[str] = Counter()
     takes = 0
@@ -100,11 +92,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """A worker process that received SIGKILL during `request_id`.
-
-    `effect`: the effect of a service for `saga` whose answer the worker had not received. Both are empty if
-    the kill did not hit such a moment.
-    """
+    """A worker process killed during `request_id`, after an `effect` for `saga`, or without both."""
 
     pid: int
     request_id: str
@@ -163,11 +151,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """All evidence of a run.
-
-    `logs` includes those of child sagas. `sagas`, `logs`, `books` and `models`, the book of the models'
-    provider, are documents as served.
-    """
+    """All evidence of a run. `models`: book of the models' provider. Documents are as served."""
 
     course: Course
     sagas: list[Json]

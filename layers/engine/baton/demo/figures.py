@@ -1,7 +1,4 @@
-"""Computation of the figures of the final table from the evidence.
-
-promises.py checks the figures; report.py shows them.
-"""
+"""Computation of the figures from the evidence. promises.py checks them; report.py shows them."""
 
 from __future__ import annotations
 
@@ -83,10 +80,7 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Survival:
-    """One kill, and the sagas that the dead invocation held, each with its revival time in ms.
-
-    The revival time runs from the end of the dead invocation's lease to the entry that revived the saga.
-    """
+    """One kill, and its sagas with the ms from the end of the lease to the entry that revived each."""
 
     kill: Kill
     revived: dict[str, int]
@@ -106,10 +100,7 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Planning:
-    """Work of agents, by the logs: recorded turns, requested calls, those of them that failed or repeated an
-    earlier one, and tokens and dollars of all answers. `requests` and `answers` are from the provider's own
-    book.
-    """
+    """Work of agents: turns, calls and costs by the logs; `requests` and `answers` by the provider's book."""
 
     turns: int
     calls: int
@@ -360,11 +351,7 @@ def survivals_of(course: Course, logs: Mapping[str, Sequence[Json]]) -> list[Sur
 
 
 def looked_up_of(book: Json) -> tuple[int, int]:
-    """Return the number of payments that a worker verified before paying (again), and the number of those
-    that had been made.
-
-    Both requests of a step have its idempotency key, although this service does not use it.
-    """
+    """Return the number of payments verified before paying (again), and of those found made."""
     of = {request["n"]: request["key"] for request in book["requests"]}
     paid = {of[effect["request"]] for effect in book["effects"] if effect["kind"] == PAYMENT}
     looked = {request["key"] for request in book["requests"] if request["operation"] == LOOKED_UP}

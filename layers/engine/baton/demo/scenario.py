@@ -18,11 +18,7 @@ from baton.words.text import span
 
 
 class Approver:
-    """A person who approves the first question `thinks_s` seconds after seeing it, so that its saga visibly
-    waits.
-
-    `api` is signed in as another person than the one who started the sagas.
-    """
+    """A person other than the starter, who approves the first question `thinks_s` seconds after seeing it."""
 
     def __init__(self, api: Api, say: Callable[[str], None], course: Course, thinks_s: float) -> None:
         self._api = api

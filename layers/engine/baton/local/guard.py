@@ -1,8 +1,4 @@
-"""Guard process that outlives the local run briefly and kills its remaining processes.
-
-Run as a script with the standard library only. Its input names process groups to guard (`+PID`) and ended
-ones (`-PID`). The end of the input means that the run has ended, for whatever reason.
-"""
+"""Guard process that kills what a local run leaves. Standard library only. `+PID`, `-PID`: its input."""
 
 from __future__ import annotations
 

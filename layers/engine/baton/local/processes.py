@@ -61,11 +61,7 @@ Trigger = Literal["sqs", "stream", "event", "invoke", "http", "schedule"]
 
 @dataclass(frozen=True)
 class ProcessInfo:
-    """A process of a function.
-
-    `cold`: it has not finished an invocation yet. `request_id` is empty and `busy_since` None while it is
-    idle or importing.
-    """
+    """A process of a function. `cold`: no invocation has ended. `request_id`: empty while idle."""
 
     pid: int
     busy: bool

@@ -21,11 +21,7 @@ from baton.local.stack import QueueSource
 
 
 def failed_items(answer: Any, known: Collection[str], partial: bool) -> frozenset[str]:
-    """Return the identifiers among `known` (message ids, or sequence numbers) that must be repeated.
-
-    `answer` is the parsed answer of a successful invocation. Without `partial` (ReportBatchItemFailures), it
-    is ignored.
-    """
+    """Return the ids among `known` to repeat, by a parsed answer; none without ReportBatchItemFailures."""
     everything = frozenset(known)
     if not partial or answer is None or answer == {} or answer == "":
         return frozenset()
@@ -138,10 +134,7 @@ class SqsPoller:
     # ---- receiving
 
     async def _gather(self) -> Sequence[Message]:
-        """Return one batch: the available messages or, with a batching window, those until it closes.
-
-        If more are available, they are selected as SQS does, because the embedded queue has no groups.
-        """
+        """Return one batch, available or until its window closes, of the messages that SQS would choose."""
         size, loop = self._source.batch_size, asyncio.get_running_loop()
         messages = [] if self._held else list(await self._receive(size))
         if self._held or len(messages) >= min(size, 10):

@@ -1,8 +1,4 @@
-"""The local run as one object: it starts everything the template declares, and stops it again.
-
-This module contains only the order of starting and stopping, and the operations for callers. Each part has a
-file of its own.
-"""
+"""The local run as one object: it starts all that the template declares, in order, and stops it."""
 
 from __future__ import annotations
 
@@ -143,11 +139,7 @@ class LocalRun:
             raise LocalRunError(f"{pid} is not a process of a function")
 
     async def reload(self) -> None:
-        """Run the present code of all functions. Invocations in progress end with the code that they began
-        with.
-
-        Raises `LocalRunError` for the first function that cannot be imported.
-        """
+        """Run the present code of all functions, also after open calls. Raises `LocalRunError`."""
         await self._lambdas.replace()
 
     async def invoke(self, function: str, payload: Any) -> Any:

@@ -163,11 +163,7 @@ _ARNS = {
     "AWS::Scheduler::Schedule": "arn:aws:scheduler:{region}:{account}:schedule/default/{name}",
     "AWS::StepFunctions::StateMachine": "arn:aws:states:{region}:{account}:stateMachine:{name}",
 }
-_REFERENCE_IS_ARN = {
-    "AWS::Lambda::LayerVersion",
-    "AWS::SNS::Topic",
-    "AWS::StepFunctions::StateMachine",
-}
+_REFERENCE_IS_ARN = {"AWS::Lambda::LayerVersion", "AWS::SNS::Topic", "AWS::StepFunctions::StateMachine"}
 
 
 def naming_properties(kind: str) -> tuple[str, ...]:

@@ -30,11 +30,7 @@ def requirement(*extras: str) -> str:
 
 
 def requirement_of(found: Distribution, *extras: str) -> str:
-    """Return the requirement line for an installed distribution.
-
-    A distribution from a folder, an archive or a repository is named by that source, one from an index by its
-    version.
-    """
+    """Return the requirement line of an installed distribution, by its source, or its version of an index."""
     name = f"{DISTRIBUTION}[{','.join(extras)}]"
     text = found.read_text("direct_url.json")
     if not text:

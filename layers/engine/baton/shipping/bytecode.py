@@ -40,8 +40,7 @@ def compile_downloaded(folder: Path) -> str:
     kept = cache() / "python"
     try:
         run_program(
-            [uv(), "python", "install", "--no-bin", "--install-dir", kept, LAMBDA.python],
-            _DOWNLOAD_LIMIT_S,
+            [uv(), "python", "install", "--no-bin", "--install-dir", kept, LAMBDA.python], _DOWNLOAD_LIMIT_S
         )
         return _compile(next(_downloaded()), folder)
     except StopIteration:
@@ -193,11 +192,7 @@ class Bytecode:
 
 
 def compile_layer(folder: Path, way: str = "any") -> Bytecode:
-    """Write the .pyc files of all sources in a folder, by one of WAYS, by the first that works, or not at
-    all.
-
-    The bytes depend on the sources and on the compiler's release, not on times or on this machine.
-    """
+    """Write the .pyc files of a folder by the first of WAYS that works. Only sources change them."""
     sources = sorted(folder.rglob("*.py"))
     if way == "none" or not sources:
         return Bytecode(len(sources))

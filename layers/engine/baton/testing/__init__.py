@@ -19,20 +19,9 @@ if TYPE_CHECKING:
     from baton.testing.running import run
 
 __all__ = [
-    "Call",
-    "Elsewhere",
-    "EngineDefect",
-    "LoopBlocked",
-    "ModelAnswer",
-    "ModelRequest",
-    "Result",
-    "Step",
-    "Turn",
-    "Unanswered",
-    "call",
-    "every_tool_once",
-    "run",
-]
+    "Call", "Elsewhere", "EngineDefect", "LoopBlocked", "ModelAnswer", "ModelRequest", "Result", "Step",
+    "Turn", "Unanswered", "call", "every_tool_once", "run",
+]  # fmt: skip
 
 _HOMES = {
     "Call": "testing.result",

@@ -77,11 +77,7 @@ class Invocations:
         return stream
 
     async def pause(self, seconds: float | None) -> None:
-        """Wait until the time has passed, an invocation has ended or a wake is on the stream, whichever is
-        first.
-
-        Raises the error of an invocation that has ended.
-        """
+        """Wait for the time, an invocation's end, or a wake. Raises the error of an invocation."""
         news = asyncio.create_task(self._news.wait())
         done, _ = await asyncio.wait(
             {*self._running, news}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
@@ -412,10 +408,7 @@ class Deployment:
     def _caller(self) -> Caller:
         # An operator: a test answers incidents, too.
         return Caller(
-            tenant=self._tenant,
-            user=self._user,
-            request=self._name("api"),
-            roles=frozenset({OPERATORS}),
+            tenant=self._tenant, user=self._user, request=self._name("api"), roles=frozenset({OPERATORS})
         )
 
     def _name(self, role: str) -> str:

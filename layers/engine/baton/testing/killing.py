@@ -1,8 +1,4 @@
-"""Death of a worker at a step that a test chooses: its process ends, with all that ran in it.
-
-Further effects of the dead worker are suppressed. The engine handles the death; deployment.py delivers the
-wakes of the dead worker again.
-"""
+"""Death of a worker at a step that a test chooses, with all effects to come. deployment.py delivers again."""
 
 from __future__ import annotations
 

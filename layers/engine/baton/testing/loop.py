@@ -1,7 +1,7 @@
 """Virtual time: an event loop whose clock jumps to the next timer instead of waiting for it.
 
-It waits for real only while a tool or a model waits for something real: a socket, a
-process, or a thread (loop.py). Clock and randomness over it are the same in every run.
+It waits for real only while a tool or a model waits for something real: a socket, a process, or a thread.
+Clock and randomness over it are the same in every run.
 """
 
 from __future__ import annotations
@@ -90,10 +90,7 @@ LAST_S = 60.0  # virtual seconds that what is cancelled at the end has
 
 
 class _Handle(asyncio.Handle):
-    """A callback without asyncio's checks for each one. `at`: when a timer is due.
-
-    It is one of asyncio's, since the engine's watch knows what holds a loop by the frame of `Handle._run`.
-    """
+    """A callback without asyncio's checks, which the watch knows by `Handle._run`. `at`: of a timer."""
 
     __slots__ = ("at",)
 

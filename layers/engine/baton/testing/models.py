@@ -1,7 +1,4 @@
-"""Models of a test, whose answers come from a function, from a list, or from calls of every tool.
-
-No provider is asked, and any model has a price. The results of turns are in result.py.
-"""
+"""Models of a test, answering by function, by list, or by calls of every tool. Any has a price."""
 
 from __future__ import annotations
 

@@ -501,12 +501,7 @@ def _kind_origin(model: type[BaseModel]) -> str:
 
 
 def pipeline(
-    name: str,
-    says: str,
-    steps: Sequence[Any],
-    *,
-    inputs: Sequence[str],
-    registry: Registry | None = None,
+    name: str, says: str, steps: Sequence[Any], *, inputs: Sequence[str], registry: Registry | None = None
 ) -> None:
     """Declare the tool `name`, which does these steps of `std.pipeline` with the `data` that it is called
     with.

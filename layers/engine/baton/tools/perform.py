@@ -210,10 +210,7 @@ def tool_failure(error: BaseException, tool: Tool, evidence: Evidence | None = N
 
 
 def _place(error: BaseException, tool: Tool) -> str:
-    """Return the innermost line of the tool's own package; empty for the engine's own tools.
-
-    The file is named by its module, so that no directory of a machine gets into a log.
-    """
+    """Return the innermost line of the tool's own package, by module: no directory gets into a log."""
     package = str(getattr(tool.function, "__module__", "")).partition(".")[0]
     place, at = "", error.__traceback__
     while at is not None:
@@ -389,11 +386,7 @@ class _Threads:
 async def _in_thread(
     function: Callable[..., Any], call: Mapping[str, Any], threads: _Threads, who: Whose
 ) -> Any:
-    """Return the result of a plain function, from a thread of its own.
-
-    No pool and no queue: waiting for a place would count as the step's own time. A runner that finds no
-    place gets `NoRoom` and asks again.
-    """
+    """Return the result from a thread of its own. No queue: waiting would count as the step's time."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Any] = loop.create_future()
 

@@ -135,11 +135,7 @@ class Api:
         return identity
 
     async def _holder(self, route: Route[Any], path: dict[str, str]) -> Caller:
-        """Return the caller that the token stands for, if the tenant's rate for such callers allows it.
-
-        The token is checked before the rest of the body: a request without a valid token is refused whatever
-        the body contains.
-        """
+        """Return the caller that the token stands for. It is checked before the rest of the body."""
         # Few deployments have any.
         if route.by_token == CALLBACKS:
             from baton.runtime.requests.callbacks import caller_with

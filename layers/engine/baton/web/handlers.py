@@ -10,28 +10,7 @@ from http import HTTPStatus
 from baton.core.log.events import CancelRequested
 from baton.errors import NotFound
 from baton.runtime.requests.operators import LetterFilter
-from baton.web.bodies.requests import (
-    AcknowledgeBody,
-    AnswerBody,
-    CallbackBody,
-    CancelBody,
-    ClaimBody,
-    ConfirmBody,
-    DiscardAllBody,
-    DiscardBody,
-    ForkBody,
-    IntentionBody,
-    OpenBreakerBody,
-    RedriveAllBody,
-    RedriveBody,
-    RemindBody,
-    ResumeBody,
-    RollbackBody,
-    SignalBody,
-    StartBody,
-    UserBody,
-    UserLimitBody,
-)
+from baton.web.bodies import requests as bodies
 from baton.web.replies import Ask, Reply
 
 
@@ -49,7 +28,7 @@ async def register(ask: Ask[None]) -> Reply:
     return Reply(status, body, {"Location": f"/workflows/{definition.name}/{definition.version}"})
 
 
-async def start(ask: Ask[StartBody]) -> Reply:
+async def start(ask: Ask[bodies.StartBody]) -> Reply:
     """Handle `POST /sagas`."""
     body = ask.body
     view, is_new = await ask.service.start(
@@ -58,7 +37,7 @@ async def start(ask: Ask[StartBody]) -> Reply:
     return Reply(HTTPStatus.CREATED if is_new else HTTPStatus.OK, view, {"Location": f"/sagas/{view['id']}"})
 
 
-async def intend(ask: Ask[IntentionBody]) -> Reply:
+async def intend(ask: Ask[bodies.IntentionBody]) -> Reply:
     """Handle `POST /intentions`."""
     if not ask.intentions:
         raise NotFound(
@@ -71,13 +50,13 @@ async def intend(ask: Ask[IntentionBody]) -> Reply:
     return Reply(HTTPStatus.CREATED if is_new else HTTPStatus.OK, {**view, "watch": path}, {"Location": path})
 
 
-async def cancel(ask: Ask[CancelBody]) -> object:
+async def cancel(ask: Ask[bodies.CancelBody]) -> object:
     """Handle `POST /sagas/{saga}/cancel`."""
     body = ask.body
     return await ask.service.cancel(ask.path["saga"], body.reason, body.grace_ms, undo=body.undo)
 
 
-async def rollback(ask: Ask[RollbackBody]) -> Reply:
+async def rollback(ask: Ask[bodies.RollbackBody]) -> Reply:
     """Handle `POST /sagas/{saga}/rollback`."""
     body, saga = ask.body, ask.path["saga"]
     if body.dry_run:
@@ -89,14 +68,14 @@ async def rollback(ask: Ask[RollbackBody]) -> Reply:
     return Reply(HTTPStatus.ACCEPTED, await ask.service.rollback(saga, wanted, ask.key, body.step))
 
 
-async def signal(ask: Ask[SignalBody]) -> object:
+async def signal(ask: Ask[bodies.SignalBody]) -> object:
     """Handle `POST /sagas/{saga}/signals/{name}`."""
     saga, name = ask.path["saga"], ask.path["name"]
     body = ask.body
     return await ask.service.signal(saga, name, body.payload, ask.key, body.why())
 
 
-async def callback(ask: Ask[CallbackBody]) -> object:
+async def callback(ask: Ask[bodies.CallbackBody]) -> object:
     """Handle `POST /callbacks/{token}`."""
     return await ask.service.callback(ask.path["token"], ask.body.said())
 
@@ -107,54 +86,54 @@ async def announced(ask: Ask[None]) -> object:
     return {"woken": woken}
 
 
-async def answer_question(ask: Ask[AnswerBody]) -> object:
+async def answer_question(ask: Ask[bodies.AnswerBody]) -> object:
     """Handle `POST /sagas/{saga}/answer`."""
     return await ask.service.answer(ask.path["saga"], ask.body.answer(), ask.key)
 
 
-async def confirm(ask: Ask[ConfirmBody]) -> object:
+async def confirm(ask: Ask[bodies.ConfirmBody]) -> object:
     """Handle `POST /confirm`."""
     return await ask.service.confirm(ask.body.token, ask.body.answer())
 
 
-async def claim(ask: Ask[ClaimBody]) -> object:
+async def claim(ask: Ask[bodies.ClaimBody]) -> object:
     """Handle `POST /sagas/{saga}/claim`."""
     questions = ask.service.questions
     do = questions.release if ask.body.release else questions.claim
     return await do(ask.path["saga"], ask.body.ask)
 
 
-async def remind(ask: Ask[RemindBody]) -> object:
+async def remind(ask: Ask[bodies.RemindBody]) -> object:
     """Handle `POST /sagas/{saga}/remind`."""
     return await ask.service.questions.remind(ask.path["saga"], ask.body.ask)
 
 
-async def resume_saga(ask: Ask[ResumeBody]) -> object:
+async def resume_saga(ask: Ask[bodies.ResumeBody]) -> object:
     """Handle `POST /sagas/{saga}/resume`."""
     return await ask.service.resume(ask.path["saga"], ask.body.budget_usd)
 
 
-async def acknowledge(ask: Ask[AcknowledgeBody]) -> object:
+async def acknowledge(ask: Ask[bodies.AcknowledgeBody]) -> object:
     """Handle `POST /incidents/{incident}/acknowledge`."""
     return await ask.service.incidents.acknowledge(ask.path["incident"], ask.body.note)
 
 
-async def open_breaker(ask: Ask[OpenBreakerBody]) -> object:
+async def open_breaker(ask: Ask[bodies.OpenBreakerBody]) -> object:
     """Handle `POST /breakers/{breaker}/open`."""
     return await ask.service.breakers.open(ask.path["breaker"], ask.body.for_s)
 
 
-async def block_user(ask: Ask[UserBody]) -> object:
+async def block_user(ask: Ask[bodies.UserBody]) -> object:
     """Handle `POST /users/block`."""
     return await ask.service.users.block(ask.body.user, ask.body.note)
 
 
-async def unblock_user(ask: Ask[UserBody]) -> object:
+async def unblock_user(ask: Ask[bodies.UserBody]) -> object:
     """Handle `POST /users/unblock`."""
     return await ask.service.users.unblock(ask.body.user, ask.body.note)
 
 
-async def limit_user(ask: Ask[UserLimitBody]) -> object:
+async def limit_user(ask: Ask[bodies.UserLimitBody]) -> object:
     """Handle `POST /users/limit`."""
     body = ask.body
     return await ask.service.users.limit(body.user, body.limit_usd or None, body.note)
@@ -173,12 +152,12 @@ async def send_events(ask: Ask[None]) -> object:
     return await take(ask.service.event_service, ask.text, ask.headers)
 
 
-async def redrive(ask: Ask[RedriveBody]) -> object:
+async def redrive(ask: Ask[bodies.RedriveBody]) -> object:
     """Handle `POST /dead-letters/{letter}/redrive`."""
     return await ask.service.letters.redrive(ask.path["letter"], force=ask.body.force)
 
 
-async def redrive_all(ask: Ask[RedriveAllBody]) -> object:
+async def redrive_all(ask: Ask[bodies.RedriveAllBody]) -> object:
     """Handle `POST /dead-letters/redrive`."""
     body = ask.body
     wanted = LetterFilter(body.saga, body.node, body.reason)
@@ -187,12 +166,12 @@ async def redrive_all(ask: Ask[RedriveAllBody]) -> object:
     )
 
 
-async def discard(ask: Ask[DiscardBody]) -> object:
+async def discard(ask: Ask[bodies.DiscardBody]) -> object:
     """Handle `POST /dead-letters/{letter}/discard`."""
     return await ask.service.letters.discard(ask.path["letter"], ask.body.reason)
 
 
-async def discard_all(ask: Ask[DiscardAllBody]) -> object:
+async def discard_all(ask: Ask[bodies.DiscardAllBody]) -> object:
     """Handle `POST /dead-letters/discard`."""
     body = ask.body
     return await ask.service.letters.discard_all(
@@ -204,7 +183,7 @@ async def discard_all(ask: Ask[DiscardAllBody]) -> object:
     )
 
 
-async def fork(ask: Ask[ForkBody]) -> object:
+async def fork(ask: Ask[bodies.ForkBody]) -> object:
     """Handle `POST /sagas/{saga}/forks`."""
     body = ask.body
     return await ask.service.fork(ask.path["saga"], body.version, body.reason, ask.key)

@@ -1,8 +1,4 @@
-"""OpenAPI 3.1 document of the API, generated from the route table and the models of bodies and answers.
-
-Import this module only when a caller requests the document. tests/e2e/test_openapi.py tests the document
-against the running API with a fuzzer.
-"""
+"""OpenAPI 3.1 document of the API, from routes and models. Import it only when a caller requests it."""
 
 from __future__ import annotations
 
@@ -51,7 +47,7 @@ _ANSWERS: dict[str, Any] = {
         for file in _FILES
         for name, one in vars(file).items()
         if getattr(one, "__module__", "") == file.__name__
-    },
+    }
 }
 _REF = "#/components/schemas/"
 _JSON, _YAML = "application/json", "application/yaml"

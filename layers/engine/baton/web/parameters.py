@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
-from baton.core.documents.parts.naming import WORKFLOW_NAME
 from baton.core.expressions import nearest
+from baton.core.graph.graph import WORKFLOW_NAME
 from baton.errors import NotFound, UserError
 from baton.runtime.requests.queries import MAX_LIST
 from baton.web.bodies.requests import Body
@@ -26,10 +26,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A parameter in a path or a query.
-
-    `read` converts the text to a value. It raises `ValueError` with a description of valid text.
-    """
+    """A parameter. `read` converts the text. It raises `ValueError` with a description of valid text."""
 
     name: str
     schema: Mapping[str, Any]

@@ -90,11 +90,7 @@ MAX_ERRORS_BYTES = (
 def problem(
     status: int, code: str, title: str, detail: str, problems: tuple[Problem, ...] = ()
 ) -> Response[str]:
-    """Return a problem response with `problems` as its `errors`, each with path, position and suggestion if
-    known.
-
-    If the errors exceed the size of an answer, the first are listed and `detail` mentions the omission.
-    """
+    """Return a problem response with `problems` as its `errors`, as many as an answer can hold."""
     body: dict[str, Any] = {
         "type": f"urn:baton:problem:{code}",
         "title": title,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.core.documents.parts.naming import ANY_WORKFLOW_NAME
 from baton.core.failures.breakers import NAME_PATTERN as BREAKER_NAME
+from baton.core.graph.graph import ANY_WORKFLOW_NAME
 from baton.core.letters import LETTER_STATUSES
 from baton.core.log.labels import MOST, NAME, VALUE
 from baton.core.log.state import LISTS
@@ -20,28 +20,7 @@ from baton.runtime.requests.answers import INCIDENT_ID, INCIDENT_STATUSES
 from baton.runtime.requests.operators import LETTER_ID
 from baton.runtime.requests.queries import MAX_EVENTS
 from baton.web import handlers
-from baton.web.bodies.requests import (
-    AcknowledgeBody,
-    AnswerBody,
-    CallbackBody,
-    CancelBody,
-    ClaimBody,
-    ConfirmBody,
-    DiscardAllBody,
-    DiscardBody,
-    ForkBody,
-    IntentionBody,
-    OpenBreakerBody,
-    RedriveAllBody,
-    RedriveBody,
-    RemindBody,
-    ResumeBody,
-    RollbackBody,
-    SignalBody,
-    StartBody,
-    UserBody,
-    UserLimitBody,
-)
+from baton.web.bodies import requests as bodies
 from baton.web.parameters import (
     CALLBACKS,
     CONFIRMATIONS,
@@ -100,13 +79,13 @@ LETTERS: tuple[Route[Any], ...] = (
         method="POST", path="/dead-letters/redrive", id="redriveDeadLetters", handler=handlers.redrive_all,
         roles=("operate",),
         summary="Redrive all matching pending dead letters, or count them.",
-        body=RedriveAllBody, answers={202: "RedrivenPage"},
+        body=bodies.RedriveAllBody, answers={202: "RedrivenPage"},
     ),
     Route(
         method="POST", path="/dead-letters/discard", id="discardDeadLetters", handler=handlers.discard_all,
         roles=("operate",),
         summary="Discard all matching pending dead letters, or count them.",
-        body=DiscardAllBody, answers={202: "DiscardedPage"},
+        body=bodies.DiscardAllBody, answers={202: "DiscardedPage"},
     ),
     Route(
         method="GET", path="/dead-letters/{letter}", id="showDeadLetter", roles=("operate",),
@@ -119,13 +98,13 @@ LETTERS: tuple[Route[Any], ...] = (
         roles=("operate",),
         summary="Redrive a dead letter: a worker processes its saga again. A repeated request has no effect "
             "until the letter dies again.",
-        parameters=(_LETTER,), body=RedriveBody, answers={202: "DeadLetter"}, refusals=(409,),
+        parameters=(_LETTER,), body=bodies.RedriveBody, answers={202: "DeadLetter"}, refusals=(409,),
     ),
     Route(
         method="POST", path="/dead-letters/{letter}/discard", id="discardDeadLetter", handler=handlers.discard,
         roles=("operate",),
         summary="Discard a dead letter. Its record is kept until it expires. A repeated request has no effect.",
-        parameters=(_LETTER,), body=DiscardBody, answers={202: "DeadLetter"},
+        parameters=(_LETTER,), body=bodies.DiscardBody, answers={202: "DeadLetter"},
     ),
 )  # fmt: skip
 
@@ -182,17 +161,17 @@ USERS: tuple[Route[Any], ...] = (
     Route(
         method="POST", path="/users/block", id="blockUser", handler=handlers.block_user, roles=("operate",),
         summary="Block a user. No saga of the user starts or spends. A repeated request has no effect.",
-        body=UserBody, answers={202: "User"}, refusals=(409,),
+        body=bodies.UserBody, answers={202: "User"}, refusals=(409,),
     ),
     Route(
         method="POST", path="/users/unblock", id="unblockUser", handler=handlers.unblock_user, roles=("operate",),
         summary="Unblock a user. A repeated request has no effect.",
-        body=UserBody, answers={202: "User"}, refusals=(409,),
+        body=bodies.UserBody, answers={202: "User"}, refusals=(409,),
     ),
     Route(
         method="POST", path="/users/limit", id="limitUser", handler=handlers.limit_user, roles=("operate",),
         summary="Set the daily limit of a user, or restore the limit of all users.",
-        body=UserLimitBody, answers={202: "User"}, refusals=(409,),
+        body=bodies.UserLimitBody, answers={202: "User"}, refusals=(409,),
     ),
 )  # fmt: skip
 
@@ -335,12 +314,12 @@ ROUTES: tuple[Route[Any], ...] = (
     Route(
         method="POST", path="/sagas", id="startSaga", handler=handlers.start, roles=("run",),
         summary="Start a saga. Requests with the same idempotency key and body return the same saga.",
-        body=StartBody, has_key=True, answers={201: "Started", 200: "Started"}, refusals=(404, 422),
+        body=bodies.StartBody, has_key=True, answers={201: "Started", 200: "Started"}, refusals=(404, 422),
     ),
     Route(
         method="POST", path="/intentions", id="intend", handler=handlers.intend, roles=("run",),
         summary="Start the deployment's intention workflow with a user's words. Requests with the same idempotency key and body return the same saga.",
-        body=IntentionBody, has_key=True, answers={201: "Intended", 200: "Intended"}, refusals=(404, 422),
+        body=bodies.IntentionBody, has_key=True, answers={201: "Intended", 200: "Intended"}, refusals=(404, 422),
     ),
     Route(
         method="GET", path="/sagas/{saga}", id="showSaga", roles=("read",),
@@ -389,25 +368,25 @@ ROUTES: tuple[Route[Any], ...] = (
     Route(
         method="POST", path="/sagas/{saga}/cancel", id="cancelSaga", handler=handlers.cancel, roles=("run",),
         summary="Cancel a saga. A repeated request has no effect.",
-        parameters=(_SAGA,), body=CancelBody, answers={202: "Accepted"}, refusals=(409,),
+        parameters=(_SAGA,), body=bodies.CancelBody, answers={202: "Accepted"}, refusals=(409,),
     ),
     Route(
         method="POST", path="/sagas/{saga}/signals/{name}", id="sendSignal", handler=handlers.signal,
         roles=("run", "answer"),
         summary="Send a signal to a saga. A repeated request with the same idempotency key has no effect.",
-        parameters=(_SAGA, _SIGNAL), body=SignalBody, has_key=True, answers={202: "Accepted"},
+        parameters=(_SAGA, _SIGNAL), body=bodies.SignalBody, has_key=True, answers={202: "Accepted"},
         refusals=(409,),
     ),
     Route(
         method="POST", path="/sagas/{saga}/answer", id="answerQuestion", handler=handlers.answer_question,
         roles=("answer", "operate"),
         summary="Answer a question that the caller may answer. Repeating the same answer has no effect.",
-        parameters=(_SAGA,), body=AnswerBody, has_key=True, answers={202: "Accepted"}, refusals=(409,),
+        parameters=(_SAGA,), body=bodies.AnswerBody, has_key=True, answers={202: "Accepted"}, refusals=(409,),
     ),
     Route(
         method="POST", path="/callbacks/{token}", id="callBack", handler=handlers.callback, roles=(), by_token=CALLBACKS,
         summary="Report the success, failure or heartbeat of external work. Repeating the same completion has no effect.",
-        parameters=(_TOKEN,), body=CallbackBody, answers={202: "CalledBack"}, refusals=(409, 410),
+        parameters=(_TOKEN,), body=bodies.CallbackBody, answers={202: "CalledBack"}, refusals=(409, 410),
     ),
     Route(
         method="POST", path="/models/{profile}/webhook", id="announceModel", handler=handlers.announced, roles=(),
@@ -420,35 +399,35 @@ ROUTES: tuple[Route[Any], ...] = (
         method="POST", path="/sagas/{saga}/claim", id="claimQuestion", handler=handlers.claim,
         roles=("answer", "operate"),
         summary="Claim a question of a group or a role for the caller, or release it. A repeated request has no effect.",
-        parameters=(_SAGA,), body=ClaimBody, answers={202: "Accepted"}, refusals=(409,),
+        parameters=(_SAGA,), body=bodies.ClaimBody, answers={202: "Accepted"}, refusals=(409,),
     ),
     Route(
         method="POST", path="/sagas/{saga}/remind", id="remindOfQuestion", handler=handlers.remind,
         roles=("run", "answer", "operate"),
         summary="Remind the audience of a question, at most once in five minutes.",
-        parameters=(_SAGA,), body=RemindBody, answers={202: "Accepted"}, refusals=(409,),
+        parameters=(_SAGA,), body=bodies.RemindBody, answers={202: "Accepted"}, refusals=(409,),
     ),
     Route(
         method="POST", path="/confirm", id="confirm", handler=handlers.confirm, roles=(), by_token=CONFIRMATIONS,
         summary="Answer a question through the link in a message. A link accepts one answer.",
-        body=ConfirmBody, answers={202: "Accepted"}, refusals=(404, 409, 410),
+        body=bodies.ConfirmBody, answers={202: "Accepted"}, refusals=(404, 409, 410),
     ),
     Route(
         method="POST", path="/sagas/{saga}/resume", id="resumeSaga", handler=handlers.resume_saga, roles=("operate",),
         summary="Resume a parked saga.",
-        parameters=(_SAGA,), body=ResumeBody, answers={202: "Accepted"}, refusals=(409,),
+        parameters=(_SAGA,), body=bodies.ResumeBody, answers={202: "Accepted"}, refusals=(409,),
     ),
     Route(
         method="POST", path="/sagas/{saga}/forks", id="forkSaga", handler=handlers.fork, roles=("operate",),
         summary="Continue a saga from an earlier version of its log in a new branch. A repeated request with "
             "the same idempotency key has no effect.",
-        parameters=(_SAGA,), body=ForkBody, has_key=True, answers={202: "Accepted"}, refusals=(409,),
+        parameters=(_SAGA,), body=bodies.ForkBody, has_key=True, answers={202: "Accepted"}, refusals=(409,),
     ),
     Route(
         method="POST", path="/sagas/{saga}/rollback", id="rollBackSaga", handler=handlers.rollback, roles=("operate",),
         summary="Roll back a saga, or return the plan of the rollback. A repeated request with the same "
             "idempotency key has no effect.",
-        parameters=(_SAGA,), body=RollbackBody, has_key=True,
+        parameters=(_SAGA,), body=bodies.RollbackBody, has_key=True,
         answers={200: "RollbackPlan", 202: "RollbackAccepted"}, refusals=(409,),
     ),
     Route(
@@ -475,7 +454,7 @@ ROUTES: tuple[Route[Any], ...] = (
         handler=handlers.acknowledge, roles=("operate",),
         summary="Acknowledge an open incident for the caller. A later acknowledgement replaces an earlier "
             "one. A repeated request has no effect.",
-        parameters=(_INCIDENT,), body=AcknowledgeBody, answers={202: "Incident"}, refusals=(409,),
+        parameters=(_INCIDENT,), body=bodies.AcknowledgeBody, answers={202: "Incident"}, refusals=(409,),
     ),
     Route(
         method="POST", path="/incidents/{incident}/resolve", id="resolveIncident", roles=("operate",),
@@ -498,7 +477,7 @@ ROUTES: tuple[Route[Any], ...] = (
     Route(
         method="POST", path="/breakers/{breaker}/open", id="openBreaker", handler=handlers.open_breaker,
         roles=("operate",), summary="Open a circuit breaker for a period, or until it is reset. It lets no call through.",
-        parameters=(_BREAKER,), body=OpenBreakerBody, answers={202: "Breaker"},
+        parameters=(_BREAKER,), body=bodies.OpenBreakerBody, answers={202: "Breaker"},
     ),
     Route(
         method="POST", path="/breakers/{breaker}/reset", id="resetBreaker", roles=("operate",),

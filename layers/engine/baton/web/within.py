@@ -1,7 +1,4 @@
-"""Calls of the API's routes by the console's pages, with the same table, roles and checks, but without HTTP.
-
-The first request for a page imports this module; see `Api._site` in app.py.
-"""
+"""Calls of the API's routes by the console's pages, without HTTP: same table, roles and checks."""
 
 from __future__ import annotations
 

@@ -531,10 +531,7 @@ def _handed_over(event: Event) -> EventSentence:
     every = f", heard of every {span(beat)} at least" if beat else ""
     known, whom = {"callback", "until", "heartbeat_ms"}, ""
     if response := event.get("response"):  # what was held counts until its answer is there
-        known, whom = (
-            known | {"response", "assumed", "skew_ms"},
-            f" as {response['id']},",
-        )
+        known, whom = (known | {"response", "assumed", "skew_ms"}, f" as {response['id']},")
     return f"handed over{whom} until {_moment(event.get('until'))}{every}", frozenset(known)
 
 

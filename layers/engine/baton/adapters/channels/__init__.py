@@ -1,4 +1,1 @@
-"""Channels that send notices to people and their programs: a file for each, and one for the texts.
-
-Repetition and failing channels are the subject of runtime/people/notices.py.
-"""
+"""Channels that notify people and programs. runtime/people/notices.py repeats notices."""

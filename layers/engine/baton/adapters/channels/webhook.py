@@ -1,9 +1,4 @@
-"""`Notices` to one address by HTTP, signed as the Standard Webhooks specification 1.0.0 says
-(standardwebhooks.com).
-
-The request goes out under the rules of every other
-(adapters/httpx_exchange.py): allow-listed hosts, no redirects, a total time.
-"""
+"""`Notices` to one address by HTTP, signed as Standard Webhooks 1.0.0 says."""
 
 from __future__ import annotations
 

@@ -124,10 +124,7 @@ def _offer(option: str | Option) -> str:
 
 
 def notice_data(telling: Telling, *, linked: bool = False) -> dict[str, Any]:
-    """Return the facts, the message, and the question as far as a program needs it to show and answer it.
-
-    `linked`: with the link that answers it. That is for one receiver, never for all who listen.
-    """
+    """Return facts, message and question, for programs. `linked`: with the link, for one receiver only."""
     data: dict[str, Any] = {**facts_of(telling), "message": telling.notice.message[:_MOST_MESSAGE]}
     if telling.ask is not None:
         data["question"] = _question(telling.ask)

@@ -19,13 +19,7 @@ from msgspec.structs import replace
 
 from baton.adapters.aws import ConditionFailed
 from baton.adapters.dynamo import items
-from baton.adapters.dynamo.items import (
-    ITEM_BYTES,
-    OPEN_RESERVATIONS,
-    names_in,
-    number,
-    text_attribute,
-)
+from baton.adapters.dynamo.items import ITEM_BYTES, OPEN_RESERVATIONS, names_in, number, text_attribute
 from baton.adapters.dynamo.table import TablePort
 from baton.core.money import BLOCKED, NO_RULE, UserRule, newer_rule
 from baton.errors import CorruptLog

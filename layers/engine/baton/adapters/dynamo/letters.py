@@ -1,8 +1,7 @@
 """`Letters` on DynamoDB: an item beside each saga's log, found by its tenant and status in InboxIndex.
 
-While a letter is pending, DueIndex has it in a lane of its own, which is
-how the reconciler finds the letters of all tenants. A redrive writes `wake`
-into the letter of a saga, so that the stream carries it as any other wake.
+DueIndex has a pending letter in a lane of its own, where the reconciler finds those of all tenants. A redrive
+writes `wake` into a saga's letter, so that the stream carries it as any other wake.
 """
 
 from __future__ import annotations

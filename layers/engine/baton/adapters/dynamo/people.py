@@ -11,13 +11,7 @@ import msgspec
 from baton.adapters.aws import ConditionFailed
 from baton.adapters.clock import SystemClock
 from baton.adapters.dynamo import items
-from baton.adapters.dynamo.items import (
-    INCIDENT_SHARDS,
-    ITEM_BYTES,
-    number,
-    saga_pk,
-    text_attribute,
-)
+from baton.adapters.dynamo.items import INCIDENT_SHARDS, ITEM_BYTES, number, saga_pk, text_attribute
 from baton.adapters.dynamo.table import TablePort
 from baton.core.log.events import Notice
 from baton.errors import ChannelRefused, Throttled
@@ -226,11 +220,7 @@ class DynamoQuestions(TablePort):
     """`Questions`. `table_of` finds the table of a saga; a list is of this deployment's own, `table`."""
 
     def __init__(
-        self,
-        client: DynamoDBClient,
-        table: str,
-        table_of: Callable[[SagaRef], str],
-        clock: Clock = SYSTEM,
+        self, client: DynamoDBClient, table: str, table_of: Callable[[SagaRef], str], clock: Clock = SYSTEM
     ) -> None:
         super().__init__(client, table)
         self._clock = clock

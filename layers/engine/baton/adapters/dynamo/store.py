@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from baton.adapters.dynamo.budgets import DynamoBudgets
 from baton.adapters.dynamo.definitions import DynamoDefinitions, DynamoRates
 from baton.adapters.dynamo.effects import DynamoEffects, DynamoEntities
-from baton.adapters.dynamo.live import DynamoLive
-from baton.adapters.dynamo.log import DynamoInbox, DynamoLog
+from baton.adapters.dynamo.log import DynamoInbox, DynamoLive, DynamoLog
 from baton.adapters.dynamo.people import DynamoNoticeRecord, DynamoQuestions
 
 if TYPE_CHECKING:

@@ -68,10 +68,7 @@ class TablePort:
         return True
 
     def _put_version(self, item: Item, version: int) -> StoredItem | None:
-        """Put an item whose `ver` follows the stored version, and return None; 1 is the first.
-
-        Otherwise return the stored item, empty if none is stored.
-        """
+        """Put the version after the stored one, from 1. Return None, else the stored item or an empty one."""
         if version > 1:
             return self._put_or_read(item, "#ver = :seen", {":seen": number(version - 1)})
         return self._put_or_read(item, "attribute_not_exists(#pk)")
@@ -96,10 +93,7 @@ class TablePort:
         table: str = "",
         **options: Any,
     ) -> StoredItem:
-        """Update an item, and return what `ReturnValues` asks for. Raises `ConditionFailed`.
-
-        `names`: in place of those that follow from the expressions.
-        """
+        """Update an item. Return what `ReturnValues` asks for. `names`: in place of the expressions'."""
         if condition:
             options["ConditionExpression"] = condition
         with translated():

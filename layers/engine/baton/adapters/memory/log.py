@@ -37,11 +37,7 @@ _Row: TypeAlias = tuple[int, str, SagaRef]
 
 
 class DueIndex:
-    """Rows by lane and shard, in their order.
-    With `lag`, it is read from a copy that only `settle` brings up to date.
-
-    Its user has the lock.
-    """
+    """Rows by lane and shard. With `lag`, `settle` brings its copy up to date. Its user has the lock."""
 
     def __init__(self, shards: int, *, lag: bool) -> None:
         self._shards = shards

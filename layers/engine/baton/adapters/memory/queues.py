@@ -49,10 +49,7 @@ class MemoryQueue:
 
 
 class MemoryDeadLetters:
-    """`DeadLetters` and `DeadQueue`. `letters` has all that were ever sent, as (body, reason).
-
-    Without a clock, all was sent at once. What is received is hidden for two minutes.
-    """
+    """`DeadLetters`, `DeadQueue` with all `letters` ever sent. A received one is hidden for two minutes."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         self.letters: list[tuple[str, str]] = []

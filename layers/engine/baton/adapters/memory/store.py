@@ -1,8 +1,4 @@
-"""The store in memory: every port without AWS, for unit tests, the
-simulation and a deployment in one process.
-
-It keeps what the ports promise and nothing beyond that; one lock per port makes every call atomic.
-"""
+"""The store in memory: every port without AWS, for tests and for a deployment in one process."""
 
 from __future__ import annotations
 

@@ -50,10 +50,7 @@ class UsageCounts:
         return any(map(self._of, ("total_tokens", *_INPUT, *_OUTPUT)))
 
     def usage(self, model: str, read: int, written: int, *, is_empty: bool = False) -> Usage:
-        """Return the usage of a request of up to `read` tokens whose answer has up to `written`.
-
-        `is_empty`: the request has no answer.
-        """
+        """Return the usage, at most `read` and `written` tokens. `is_empty`: the request has no answer."""
         if not self.is_said:
             return most_used(model, read, written)
         given, output, total = self._input(), max(map(self._of, _OUTPUT)), self._of("total_tokens")
@@ -207,12 +204,7 @@ class AnswerCollector:
         if finish != LENGTH:  # some providers say `stop` with calls, or the other way round
             finish = CALLS if calls else STOP
         return ModelAnswer(
-            text=self.text(),
-            calls=calls,
-            finish=finish,
-            usage=self.usage(),
-            model=self._model,
-            id=self._id,
+            text=self.text(), calls=calls, finish=finish, usage=self.usage(), model=self._model, id=self._id
         )
 
     def usage(self) -> Usage:
@@ -285,10 +277,7 @@ _SAYS: Final = ("message", "detail", "msg")
 
 
 async def as_stream(parts: AsyncIterable[bytes], host: str) -> AsyncIterator[bytes]:
-    """Yield the bytes of an answer as those of a stream: JSON that came whole is a stream of one part.
-
-    Raises `StepFailure` for a page and for any other text: no model has answered.
-    """
+    """Yield the bytes of an answer as a stream, if need be of one part. Raises `StepFailure` for others."""
     begin, source = b"", aiter(parts)
     async for part in source:
         begin += part

@@ -1,8 +1,7 @@
-"""One exchange with a provider by the `openai` client: the only file that imports it, besides
-openai_exchange.py.
+"""One exchange with a provider by the `openai` client, which only this file imports.
 
-Answers come as streams and are bounded in bytes; their end in time is deployed.py's. What is sent and where
-to is held to one origin and a few headers below the client, whatever the client adds or follows.
+Answers are streams of bounded size; deployed.py bounds their time. Requests are held to one origin and a few
+headers below the client, whatever the client adds or follows.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""The figures of the package genai-prices, in the form of prices.py.
-Imported where a layer is built, and in a checkout.
+"""The figures of the package genai-prices, in the form of prices.py, for the build of a layer.
 
-A model whose price cannot be said by tokens of input and output has
-none here, so that a document must give it.
+A model whose price does not follow from tokens of input and output has none: a document must give it.
 """
 
 from __future__ import annotations

@@ -126,10 +126,7 @@ class Prices:
         return cls(source.price_table())
 
     def of(self, profile: Profile, model: str, now: int) -> Price | None:
-        """Return the price of this model at this provider; None if it is not known.
-
-        The provider is found by the profile's address, else by the profile's name, else by the model's own.
-        """
+        """Return a model's price at a provider, found by address, profile or model; None if unknown."""
         key = (profile.url, profile.name, model)
         if key not in self._found:
             self._found[key] = self._search(profile, model.lower())

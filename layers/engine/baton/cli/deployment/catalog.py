@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from baton.cli.terminal.completion import complete_kinds, complete_tools
-from baton.cli.terminal.shared import Shared, console, json_option, print_json, print_table, terminal_width
+from baton.cli.terminal.shared import (
+    Shared,
+    json_option,
+    print_json,
+    print_lines,
+    print_table,
+    terminal_width,
+)
 from baton.client.exits import REFUSED, CommandFailed
 from baton.words.text import counted, plain
 
@@ -31,8 +38,7 @@ def tools(shared: Shared, name: str | None, as_json: bool) -> None:
             return
         from baton.cli.text.tables import tool_rows
 
-        for line in tool_rows(found["tools"], terminal_width()):
-            console().print(line)
+        print_lines(tool_rows(found["tools"], terminal_width()))
         return
     tool = _pick(found["tools"], "name", name, "tool")
     if as_json:
@@ -60,8 +66,7 @@ def node_types(shared: Shared, kind: str | None, as_json: bool) -> None:
         from baton.cli.text.tables import rows
 
         cells = [(node["kind"], node["description"].partition(". ")[0]) for node in found["node_types"]]
-        for line in rows(("kind", "what it does"), cells):
-            console().print(line)
+        print_lines(rows(("kind", "what it does"), cells))
         return
     node = _pick(found["node_types"], "kind", kind, "kind of node")
     if as_json:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from baton.cli.deployment.people import QUESTIONS_LISTED
-from baton.cli.terminal.shared import Shared, console, gather_pages, json_option, print_json, terminal_width
-from baton.cli.terminal.values import Whole
+from baton.cli.terminal.shared import (
+    Listing,
+    Shared,
+    gather_pages,
+    json_option,
+    list_options,
+    print_json,
+    print_lines,
+    print_more,
+    terminal_width,
+)
 from baton.client.connection import command_line
 from baton.client.exits import REFUSED, USAGE, CommandFailed
 
@@ -18,18 +25,9 @@ if TYPE_CHECKING:
     from baton.client.api import Api
 
 _SHOWN = (
-    "status",
-    "saga",
-    "node",
-    "version",
-    "code",
-    "reason",
-    "source",
-    "messages",
-    "attempts",
-    "first_at",
+    "status", "saga", "node", "version", "code", "reason", "source", "messages", "attempts", "first_at",
     "last_at",
-)
+)  # fmt: skip
 _SHOWN_BELOW = ("redrives", "redrives_left", "decided_at", "decided_by", "why", "expires_at", "message")
 _saga = click.option("--saga", metavar="SAGA", help="Only that of this saga.")
 _node = click.option("--node", metavar="NODE", help="Only those about this node.")
@@ -58,17 +56,7 @@ def dlq() -> None:
 @_saga
 @_node
 @_reason
-@click.option(
-    "--limit",
-    type=Whole(min=1),
-    default=QUESTIONS_LISTED,
-    show_default=True,
-    help="At most this many dead letters.",
-)
-@click.option("--all", "everything", is_flag=True, help="All of them, however many.")
-@click.option(
-    "--cursor", metavar="CURSOR", help="Go on where an earlier list stopped: `next` of its --json answer."
-)
+@list_options("dead letters")
 @json_option
 @click.pass_obj
 def list_letters(
@@ -77,24 +65,20 @@ def list_letters(
     saga: str | None,
     node: str | None,
     reason: str | None,
-    limit: int,
-    everything: bool,
-    cursor: str | None,
+    listing: Listing,
     as_json: bool,
 ) -> None:
     """List dead letters, oldest first. With --json: {"dead_letters": […], "next": CURSOR or null}."""
     filters = {"status": status, **_wanted(saga, node, reason)}
-    most = None if everything else limit
     found, after = shared.call(
-        lambda api: gather_pages(api.dead_letters(filters, most, cursor), "dead letter")
+        lambda api: gather_pages(api.dead_letters(filters, listing.most, listing.cursor), "dead letter")
     )
     if as_json:
         print_json({"dead_letters": found, "next": after})
         return
     from baton.cli.text.tables import letter_rows
 
-    for line in letter_rows(found, terminal_width()):
-        console().print(line)
+    print_lines(letter_rows(found, terminal_width()))
     if not found:
         click.echo(f"no dead letters are {status}", err=True)
     elif status == "pending":
@@ -103,8 +87,7 @@ def list_letters(
         if not all(letter.get("saga") for letter in found):
             text = "A letter without a saga cannot be redriven. Take it off the list: "
             click.echo(text + command_line("dlq discard LETTER --reason TEXT"), err=True)
-    if after:
-        click.echo("There are more: --limit N or --all.", err=True)
+    print_more(after)
 
 
 @dlq.command("show", short_help="Show a dead letter.")
@@ -158,7 +141,8 @@ def redrive(
             USAGE, "--dry-run counts what --saga, --node, --reason or --all select; with ids, leave it out"
         )
     if letters:
-        _each(shared, letters, partial(_redriven, force=force), _is_redriven, as_json=as_json)
+        says = "{id}  is redriven, {redrives_left} redrives are left"
+        _each(shared, letters, lambda api, one: api.redrive(one, force=force), says, as_json=as_json)
     else:
         body = {**wanted, "force": force}
         _matching(shared, "redrive", "redriven", body, dry_run=dry_run, yes=yes, as_json=as_json)
@@ -167,8 +151,8 @@ def redrive(
 def _each(
     shared: Shared,
     letters: tuple[str, ...],
-    do: Callable[..., Awaitable[dict[str, Any]]],
-    says: Callable[[dict[str, Any]], str],
+    do: Callable[[Api, str], Awaitable[dict[str, Any]]],
+    says: str,
     *,
     as_json: bool,
 ) -> None:
@@ -177,23 +161,15 @@ def _each(
 
     async def run(api: Api) -> None:
         for one in letters:
-            done.append(await do(api, letter=one))
+            done.append(await do(api, one))
             if not as_json:
-                click.echo(says(done[-1]))
+                click.echo(says.format_map(done[-1]))
 
     try:
         shared.call(run)
     finally:  # what was done before one is refused is said
         if as_json:
             print_json({"dead_letters": done})
-
-
-def _is_redriven(letter: dict[str, Any]) -> str:
-    return f"{letter['id']}  is redriven, {letter['redrives_left']} redrives are left"
-
-
-def _is_discarded(letter: dict[str, Any]) -> str:
-    return f"{letter['id']}  is discarded, by {letter['decided_by']}"
 
 
 def _matching(
@@ -255,18 +231,11 @@ def discard(
     if not reason and not dry_run:
         raise CommandFailed(USAGE, "why? say it with --reason")
     if letters:
-        _each(shared, letters, partial(_discarded, reason=reason or ""), _is_discarded, as_json=as_json)
+        says = "{id}  is discarded, by {decided_by}"
+        _each(shared, letters, lambda api, one: api.discard(one, reason or ""), says, as_json=as_json)
     else:
         body = {**wanted, "why": reason or "no reason given"}  # nothing is discarded where it is not
         _matching(shared, "discard", "discarded", body, dry_run=dry_run, yes=yes, as_json=as_json)
-
-
-async def _redriven(api: Api, *, letter: str, force: bool) -> dict[str, Any]:
-    return await api.redrive(letter, force=force)
-
-
-async def _discarded(api: Api, *, letter: str, reason: str) -> dict[str, Any]:
-    return await api.discard(letter, reason)
 
 
 async def _asked(api: Api, what: str, body: dict[str, Any]) -> dict[str, Any]:

@@ -9,11 +9,12 @@ import click
 from baton.cli.terminal.completion import complete_sagas
 from baton.cli.terminal.shared import (
     Shared,
-    console,
     gather_pages,
     json_option,
     key_option,
+    print_answer,
     print_json,
+    print_lines,
     print_table,
     terminal_width,
 )
@@ -47,8 +48,7 @@ def breakers(shared: Shared, deed: str | None, name: str | None, for_: float | N
             return
         from baton.cli.text.tables import breaker_rows
 
-        for line in breaker_rows(found) or ["no call with a breaker has failed for 30 days"]:
-            console().print(line, markup=False, highlight=False)
+        print_lines(breaker_rows(found) or ["no call with a breaker has failed for 30 days"])
         return
     if deed == "show":
         one = shared.call(lambda api: api.breaker(name))
@@ -60,8 +60,7 @@ def breakers(shared: Shared, deed: str | None, name: str | None, for_: float | N
         return
     from baton.cli.text.tables import breaker_lines
 
-    for line in breaker_lines(one):
-        console().print(line, markup=False, highlight=False)
+    print_lines(breaker_lines(one))
     if deed == "open" and len(one["transitions"]) == 1 and not one["failures"]:
         click.echo(
             f"Nothing was known of a breaker `{name}` before. It holds back the calls of tools and nodes that name it, and no others.",
@@ -83,8 +82,7 @@ def error_budget(shared: Shared, day: str | None, as_json: bool) -> None:
         return
     from baton.cli.text.tables import error_budget_lines
 
-    for line in error_budget_lines(found):
-        console().print(line, markup=False, highlight=False)
+    print_lines(error_budget_lines(found))
 
 
 _name = click.argument("name")
@@ -108,7 +106,7 @@ def list_schedules(shared: Shared, as_json: bool) -> None:
         return
     from baton.cli.text.tables import schedule_rows
 
-    _print(schedule_rows(found) or ["no workflow has a schedule: write `schedule` into its document"])
+    print_lines(schedule_rows(found) or ["no workflow has a schedule: write `schedule` into its document"])
 
 
 @schedule.command(short_help="Show a schedule and its last ticks.")
@@ -146,10 +144,7 @@ def resume(shared: Shared, name: str, as_json: bool) -> None:
 def trigger(shared: Shared, name: str, key: str | None, as_json: bool) -> None:
     """Start a saga now, with the input of the schedule, even if another one is running."""
     started = shared.call(lambda api: api.trigger(name, key or ""))
-    if as_json:
-        print_json(started)
-        return
-    _print([f"{started['id']}  {started['status']}"])
+    print_answer(started, as_json, f"{started['id']}  {started['status']}")
 
 
 def _show(one: dict[str, Any], as_json: bool) -> None:
@@ -158,12 +153,7 @@ def _show(one: dict[str, Any], as_json: bool) -> None:
         return
     from baton.cli.text.tables import schedule_lines
 
-    _print(schedule_lines(one))
-
-
-def _print(lines: list[str]) -> None:
-    for line in lines:
-        console().print(line, markup=False, highlight=False)
+    print_lines(schedule_lines(one))
 
 
 @click.command(short_help="Show what your sagas have spent today.")
@@ -182,11 +172,7 @@ def budget(shared: Shared, as_json: bool) -> None:
 
 @click.command(short_help="Show what a saga has cost, estimated, or models on a day.")
 @click.argument("saga", required=False, shell_complete=complete_sagas)
-@click.option(
-    "--by",
-    type=click.Choice(BY),
-    help="Add up what models have cost all sagas of a day.",
-)
+@click.option("--by", type=click.Choice(BY), help="Add up what models have cost all sagas of a day.")
 @click.option("--day", metavar="YYYY-MM-DD", help="With --by: the day (UTC); without it today.")
 @click.option(
     "--aws", is_flag=True, help="With --by: what AWS has cost, for which the log of each saga is read."
@@ -208,8 +194,7 @@ def cost(shared: Shared, saga: str | None, by: str | None, day: str | None, aws:
         return
     from baton.cli.text.tables import cost_lines
 
-    for line in cost_lines(found, terminal_width()):
-        console().print(line)
+    print_lines(cost_lines(found, terminal_width()))
 
 
 def _costs_of_a_day(shared: Shared, by: str, day: str | None, of: str, as_json: bool) -> None:
@@ -219,8 +204,7 @@ def _costs_of_a_day(shared: Shared, by: str, day: str | None, of: str, as_json: 
         return
     from baton.cli.text.tables import day_cost_lines
 
-    for line in day_cost_lines(found):
-        console().print(line)
+    print_lines(day_cost_lines(found))
 
 
 _USER_ACTIONS = ("show", "block", "unblock", "limit", "unlimit")
@@ -250,8 +234,7 @@ def users(
             return
         from baton.cli.text.tables import user_rows
 
-        for line in user_rows(found):
-            console().print(line, markup=False, highlight=False)
+        print_lines(user_rows(found))
         return
     one = _asked(shared, deed, user, usd, note)
     if as_json:
@@ -259,8 +242,7 @@ def users(
         return
     from baton.cli.text.tables import user_lines
 
-    for line in user_lines(one):
-        console().print(line, markup=False, highlight=False)
+    print_lines(user_lines(one))
     if deed == "block" and not one["spent_usd"]:
         click.echo(
             f"`{user}` has spent nothing today. A user is named as `baton show` names that of a saga.",

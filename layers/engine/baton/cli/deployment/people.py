@@ -12,15 +12,19 @@ import click
 
 from baton.cli.terminal.completion import ANSWERS, complete_actions, complete_sagas, saga_argument
 from baton.cli.terminal.shared import (
+    Listing,
     Shared,
-    console,
     gather_pages,
     json_option,
     key_option,
+    list_options,
+    print_answer,
     print_json,
+    print_lines,
+    print_more,
     terminal_width,
 )
-from baton.cli.terminal.values import Whole, read_value
+from baton.cli.terminal.values import read_value
 from baton.client.connection import command_line
 from baton.client.exits import REFUSED, USAGE, CommandFailed
 from baton.words.text import plain
@@ -29,8 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from baton.client.api import Api
-
-QUESTIONS_LISTED = 50
 
 
 @click.command(short_help="Answer a question of a saga.", options_metavar="[OPTIONS]")
@@ -87,15 +89,9 @@ def answer(
         return await api.answer(saga, body, key)
 
     answered = shared.call(run)
-    if as_json:
-        print_json(answered)
-    else:
-        said = (
-            f"was answered {body['ask']}"
-            if answered.get("changed", True)
-            else f"{body['ask']} has this answer already"
-        )
-        click.echo(f"{answered['id']}  {said}: {action}")
+    is_new = answered.get("changed", True)
+    said = f"was answered {body['ask']}" if is_new else f"{body['ask']} has this answer already"
+    print_answer(answered, as_json, f"{answered['id']}  {said}: {action}")
 
 
 @click.command(short_help="Make a question of a group your own.")
@@ -117,14 +113,11 @@ def claim(shared: Shared, saga: str, ask: str | None, release: bool, as_json: bo
         return await api.claim(saga, asked[0], release=release)
 
     claimed = shared.call(run)
-    if as_json:
-        print_json(claimed)
-        return
     if release:
         said = "released {}" if claimed.get("changed", True) else "nothing to release: no user has claimed {}"
     else:
         said = "claimed {}" if claimed.get("changed", True) else "{} is yours already"
-    click.echo(f"{claimed['id']}  {said.format(asked[0])}")
+    print_answer(claimed, as_json, f"{claimed['id']}  {said.format(asked[0])}")
 
 
 @click.command(short_help="Have people told again of a question.")
@@ -144,17 +137,11 @@ def remind(shared: Shared, saga: str, ask: str | None, as_json: bool) -> None:
         return await api.remind(saga, asked[0])
 
     reminded = shared.call(run)
-    if as_json:
-        print_json(reminded)
-    else:
-        click.echo(f"{reminded['id']}  reminds of {asked[0]}")
+    print_answer(reminded, as_json, f"{reminded['id']}  reminds of {asked[0]}")
 
 
 async def _only_question(api: Api, saga: str, *, or_answered: bool = False) -> str:
-    """Return the id of the only open question. Raises `CommandFailed` unless there is exactly one.
-
-    or_answered: without an open question, return the one that was answered last, if any.
-    """
+    """Return the only open question, else, if `or_answered`, the last answered. Raises `CommandFailed`."""
     found = await api.show(saga)
     asked = [str(question["id"]) for question in found.get("questions") or ()]
     if len(asked) == 1:
@@ -184,26 +171,12 @@ async def _last_answered(api: Api, saga: str) -> str:
 
 @click.command(short_help="List the questions that are for you.")
 @click.option(
-    "--saga",
-    shell_complete=complete_sagas,
-    help="Only the questions of this saga, whomever they are for.",
+    "--saga", shell_complete=complete_sagas, help="Only the questions of this saga, whomever they are for."
 )
-@click.option(
-    "--limit",
-    type=Whole(min=1),
-    default=QUESTIONS_LISTED,
-    show_default=True,
-    help="At most this many questions.",
-)
-@click.option("--all", "everything", is_flag=True, help="All of them, however many.")
-@click.option(
-    "--cursor", metavar="CURSOR", help="Go on where an earlier list stopped: `next` of its --json answer."
-)
+@list_options("questions")
 @json_option
 @click.pass_obj
-def inbox(
-    shared: Shared, saga: str | None, limit: int, everything: bool, cursor: str | None, as_json: bool
-) -> None:
+def inbox(shared: Shared, saga: str | None, listing: Listing, as_json: bool) -> None:
     """List the open questions for you, your groups and your roles, ordered by expiry, earliest first.
 
     With --json: {"questions": […], "next": CURSOR or null}.
@@ -211,8 +184,8 @@ def inbox(
 
     async def run(api: Api) -> tuple[list[dict[str, Any]], str | None]:
         if saga is not None:
-            return await api.questions_of(saga, limit), None
-        return await gather_pages(api.questions(None if everything else limit, cursor), "question")
+            return await api.questions_of(saga, listing.limit), None
+        return await gather_pages(api.questions(listing.most, listing.cursor), "question")
 
     found, after = shared.call(run)
     if as_json:
@@ -220,8 +193,7 @@ def inbox(
         return
     from baton.cli.text.tables import question_rows
 
-    for line in question_rows(found, terminal_width()):
-        console().print(line)
+    print_lines(question_rows(found, terminal_width()))
     if len(found) == 1:
         from baton.cli.text.render import answers_to
 
@@ -232,8 +204,7 @@ def inbox(
         click.echo("Show the open questions: " + command_line("show SAGA"), err=True)
     else:
         click.echo("no question is open" + (" for you" if saga is None else ""), err=True)
-    if after:
-        click.echo("There are more: --limit N or --all.", err=True)
+    print_more(after)
 
 
 @click.command(short_help="List what went wrong and needs a person, or show one.")
@@ -245,28 +216,10 @@ def inbox(
     show_default=True,
     help="Only these.",
 )
-@click.option(
-    "--limit",
-    type=Whole(min=1),
-    default=QUESTIONS_LISTED,
-    show_default=True,
-    help="At most this many incidents.",
-)
-@click.option("--all", "everything", is_flag=True, help="All of them, however many.")
-@click.option(
-    "--cursor", metavar="CURSOR", help="Go on where an earlier list stopped: `next` of its --json answer."
-)
+@list_options("incidents")
 @json_option
 @click.pass_obj
-def incidents(
-    shared: Shared,
-    incident: str | None,
-    status: str,
-    limit: int,
-    everything: bool,
-    cursor: str | None,
-    as_json: bool,
-) -> None:
+def incidents(shared: Shared, incident: str | None, status: str, listing: Listing, as_json: bool) -> None:
     """List incidents, newest first, or show one. With --json: {"incidents": […], "next": CURSOR or null}, or
     the one.
     """
@@ -278,28 +231,26 @@ def incidents(
             _show_incident(found_one)
         return
     filters = {} if status == "all" else {"status": status}
-    most = None if everything else limit
-    found, after = shared.call(lambda api: gather_pages(api.incidents(filters, most, cursor), "incident"))
+    found, after = shared.call(
+        lambda api: gather_pages(api.incidents(filters, listing.most, listing.cursor), "incident")
+    )
     if as_json:
         print_json({"incidents": found, "next": after})
         return
     from baton.cli.text.tables import incident_rows
 
-    for line in incident_rows(found, terminal_width()):
-        console().print(line)
+    print_lines(incident_rows(found, terminal_width()))
     if not found:
         click.echo("no such incidents" if status != "all" else "no incidents yet", err=True)
     elif status != "resolved":
         click.echo("Look at a saga with: " + command_line("show SAGA"), err=True)
-    if after:
-        click.echo("There are more: --limit N or --all.", err=True)
+    print_more(after)
 
 
 def _show_incident(found: Mapping[str, Any]) -> None:
     from baton.cli.text.tables import incident_rows
 
-    for line in incident_rows([found], terminal_width()):
-        console().print(line)
+    print_lines(incident_rows([found], terminal_width()))
     if found.get("acknowledged_by"):
         note = f": {plain(str(found['note']))}" if found.get("note") else ""
         click.echo(
@@ -317,10 +268,7 @@ def _show_incident(found: Mapping[str, Any]) -> None:
 def acknowledge(shared: Shared, incident: str, note: str, as_json: bool) -> None:
     """Acknowledge an incident for yourself. It stays open, and is no longer among the unacknowledged ones."""
     taken = shared.call(lambda api: api.set_incident(incident, "acknowledge", {"note": note} if note else {}))
-    if as_json:
-        print_json(taken)
-    else:
-        click.echo(f"{incident}  is acknowledged, by {taken.get('acknowledged_by')}")
+    print_answer(taken, as_json, f"{incident}  is acknowledged, by {taken.get('acknowledged_by')}")
 
 
 @click.command(short_help="Say that an incident is dealt with.")
@@ -330,7 +278,4 @@ def acknowledge(shared: Shared, incident: str, note: str, as_json: bool) -> None
 def resolve(shared: Shared, incident: str, as_json: bool) -> None:
     """Resolve an incident. Answering, resuming, cancelling or forking its saga resolves it, too."""
     resolved = shared.call(lambda api: api.set_incident(incident, "resolve", {}))
-    if as_json:
-        print_json(resolved)
-    else:
-        click.echo(f"{incident}  is resolved, by {resolved.get('resolved_by')}")
+    print_answer(resolved, as_json, f"{incident}  is resolved, by {resolved.get('resolved_by')}")

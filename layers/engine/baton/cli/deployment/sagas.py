@@ -11,12 +11,15 @@ import click
 
 from baton.cli.terminal.completion import complete_nodes, saga_argument, workflow_argument
 from baton.cli.terminal.shared import (
+    Listing,
     Shared,
-    console,
     gather_pages,
     json_option,
     key_option,
+    list_options,
     print_json,
+    print_lines,
+    print_more,
     print_table,
     terminal_width,
     title_and_command,
@@ -93,8 +96,6 @@ def given_labels(pairs: tuple[str, ...]) -> dict[str, str]:
             raise click.BadParameter(str(error), param_hint="--label") from None
     return found
 
-
-SAGAS_LISTED = 50
 
 every_option = click.option(
     "--every",
@@ -249,8 +250,7 @@ def events(
         if as_json:
             print_json(entry, line=True)
         else:
-            for line in lines.of(entry):
-                console().print(line)
+            print_lines(lines.of(entry))
 
     async def run(api: Api) -> None:
         if follow:
@@ -312,8 +312,7 @@ def explain(
             return
         from baton.cli.text.render import node_lines
 
-        for line in node_lines(found, terminal_width()):
-            console().print(line)
+        print_lines(node_lines(found, terminal_width()))
         return
     from baton.cli.text.render import rest_lines, start_lines, step_lines
 
@@ -326,13 +325,11 @@ def explain(
                 steps, start = steps + page["steps"], start or page.get("start")
                 continue
             lines = (*start_lines(page, terminal_width()), *step_lines(page["steps"], terminal_width()))
-            for line in lines:
-                console().print(line)
+            print_lines(lines)
         if as_json:
             print_json(page | {"start": start, "steps": steps})
             return
-        for line in rest_lines(page, terminal_width()):
-            console().print(line)
+        print_lines(rest_lines(page, terminal_width()))
         if page["next"] is not None:
             click.echo(f"There is more: --after {page['next']}", err=True)
 
@@ -358,13 +355,7 @@ def explain(
     type=Moment(),
     help="Only those that began to run, to wait or ended since: 2h, 3d, or a time in ISO 8601.",
 )
-@click.option(
-    "--limit", type=Whole(min=1), default=SAGAS_LISTED, show_default=True, help="At most this many sagas."
-)
-@click.option("--all", "everything", is_flag=True, help="All of them, however many.")
-@click.option(
-    "--cursor", metavar="CURSOR", help="Go on where an earlier list stopped: `next` of its --json answer."
-)
+@list_options("sagas")
 @json_option
 @click.pass_obj
 def list_sagas(
@@ -373,30 +364,26 @@ def list_sagas(
     workflow: str | None,
     labels: tuple[str, ...],
     since: str | None,
-    limit: int,
-    everything: bool,
-    cursor: str | None,
+    listing: Listing,
     as_json: bool,
 ) -> None:
     """List sagas, ordered by latest change of status. With --json: {"sagas": […], "next": CURSOR or null}."""
     wanted = ",".join(f"{name}={value}" for name, value in given_labels(labels).items())
     filters = {"status": status, "workflow": workflow, "label": wanted, "since": since}
     given = {name: value for name, value in filters.items() if value}
-
-    most = None if everything else limit
-    found, after = shared.call(lambda api: gather_pages(api.sagas(given, most, cursor), "saga"))
+    found, after = shared.call(
+        lambda api: gather_pages(api.sagas(given, listing.most, listing.cursor), "saga")
+    )
     if as_json:
         print_json({"sagas": found, "next": after})
         return
     from baton.cli.text.tables import saga_rows
 
-    for line in saga_rows(found, terminal_width()):
-        console().print(line)
+    print_lines(saga_rows(found, terminal_width()))
     if not found:
         why = shared.call(lambda api: _missing(api, workflow)) if workflow else ""
         click.echo(("no such sagas" if given else "no sagas yet") + why, err=True)
-    if after:
-        click.echo("There are more: --limit N or --all.", err=True)
+    print_more(after)
 
 
 async def _missing(api: Api, workflow: str) -> str:

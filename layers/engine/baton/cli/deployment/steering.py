@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from baton.cli.terminal.completion import saga_argument
-from baton.cli.terminal.shared import Shared, console, json_option, key_option, print_json
+from baton.cli.terminal.shared import Shared, json_option, key_option, print_answer, print_json, print_lines
 from baton.cli.terminal.values import Duration, Whole, read_value
 from baton.words.text import counted
 
@@ -31,12 +31,8 @@ def cancel(
         raise click.UsageError("--forced leaves no time for --grace: give one of them")
     mode = "forced" if forced else "graceful"
     answer = shared.call(lambda api: api.cancel(saga, reason, mode, grace, undo=undo))
-    if as_json:
-        print_json(answer)
-    else:
-        click.echo(
-            f"{answer['id']}  asked to cancel ({mode}){' and to undo what it has done' if undo else ''}"
-        )
+    more = " and to undo what it has done" if undo else ""
+    print_answer(answer, as_json, f"{answer['id']}  asked to cancel ({mode}){more}")
 
 
 @click.command()
@@ -73,11 +69,8 @@ def signal(
     value = read_value(payload, "--payload")
     failure = None if code is None else {"code": code, "message": message or ""}
     answer = shared.call(lambda api: api.signal(saga, name, value, key, failure))
-    if as_json:
-        print_json(answer)
-    else:
-        said = "" if code is None else f", which fails with {code}"
-        click.echo(f"{answer['id']}  was sent {name}{said}")
+    said = "" if code is None else f", which fails with {code}"
+    print_answer(answer, as_json, f"{answer['id']}  was sent {name}{said}")
 
 
 @click.command()
@@ -92,10 +85,7 @@ def signal(
 def resume(shared: Shared, saga: str, budget: str | None, as_json: bool) -> None:
     """Resume a parked saga."""
     answer = shared.call(lambda api: api.resume(saga, budget))
-    if as_json:
-        print_json(answer)
-    else:
-        click.echo(f"{answer['id']}  tries again")
+    print_answer(answer, as_json, f"{answer['id']}  tries again")
 
 
 @click.command(short_help="Go on from an earlier state, in a new branch.")
@@ -110,10 +100,7 @@ def fork(shared: Shared, saga: str, version: int, reason: str, key: str | None, 
     The earlier branch is kept.
     """
     answer = shared.call(lambda api: api.fork(saga, version, reason, key))
-    if as_json:
-        print_json(answer)
-    else:
-        click.echo(f"{answer['id']}  goes on from version {version}")
+    print_answer(answer, as_json, f"{answer['id']}  goes on from version {version}")
 
 
 @click.command(short_help="Undo what a saga has done.")
@@ -155,10 +142,7 @@ def rollback(
         if dry_run or not click.confirm("Undo this?", err=True):
             return
     answer = shared.call(lambda api: api.rollback(saga, body, key))
-    if as_json:
-        print_json(answer)
-    else:
-        click.echo(f"{answer['id']}  undoes {counted(answer['plan']['undoable'], 'step')}")
+    print_answer(answer, as_json, f"{answer['id']}  undoes {counted(answer['plan']['undoable'], 'step')}")
 
 
 def _show_plan(answer: Mapping[str, Any]) -> None:
@@ -198,9 +182,7 @@ def send_events(shared: Shared, events: str, as_json: bool) -> None:
     if as_json:
         print_json(answer)
     else:
-        for event in answer["events"]:
-            for line in _lines(event):
-                console().print(line, markup=False, highlight=False)
+        print_lines(line for event in answer["events"] for line in _lines(event))
 
 
 def _carried(value: Any) -> Any:

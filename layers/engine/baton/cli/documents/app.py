@@ -31,10 +31,7 @@ app_option = click.option(
 
 
 def load_app(name: str, root: Path | None = None) -> ModuleType:
-    """Import the application, with `layers/app` of the project on the path. Raises `CommandFailed`.
-
-    `root` is the project. By default it is the directory with `layers/app`: this one or the nearest above it.
-    """
+    """Import the application of the project `root`, by default this one or above. Raises `CommandFailed`."""
     from baton.tools.standard import import_tools  # pydantic is for those who need tools
 
     base = root or _nearest_project()

@@ -33,11 +33,7 @@ _MOST_FILES = 1_000
 
 
 def known_workflows(sources: Sequence[Source], app: ModuleType) -> dict[str, Any]:
-    """Return input schemas by name for each document that is given, lies beside one, or belongs to the
-    application.
-
-    Return nothing if no document starts another workflow.
-    """
+    """Return input schemas by name, of documents given, beside one, or of the app, if any has children."""
     if not any("workflow" in source.text for source in sources):
         return {}
     return dict(_named([*_beside(sources), *_of_app(app), *sources]))
@@ -46,10 +42,7 @@ def known_workflows(sources: Sequence[Source], app: ModuleType) -> dict[str, Any
 def children_first(
     sources: Sequence[Source], started: Mapping[str, tuple[str, Sequence[str]]]
 ) -> list[Source]:
-    """Return the documents with children before their parents, otherwise in the given order.
-
-    `started`: by the name of a source, the name of its workflow and those that it starts.
-    """
+    """Return the documents, children before parents. `started`: by source, its workflow and its children."""
     by_name = {started[source.name][0]: source for source in sources if source.name in started}
     ordered: dict[str, Source] = {}
 

@@ -14,10 +14,11 @@ from baton.cli.documents.check import Report, children_first, compile_locally, d
 from baton.cli.terminal.completion import complete_workflows, documents_argument
 from baton.cli.terminal.shared import (
     Shared,
-    console,
     gather_pages,
     json_option,
     print_json,
+    print_lines,
+    print_more,
     print_table,
     progress,
     terminal_width,
@@ -103,8 +104,7 @@ def workflows(
         print_table(workflow_table(found))
         if len(found.get("versions", ())) > 1:
             click.echo()
-            for line in version_rows(found["versions"], terminal_width()):
-                console().print(line)
+            print_lines(version_rows(found["versions"], terminal_width()))
         click.echo()
         for text in drawing(found):
             click.echo(f"  {text}")
@@ -117,12 +117,10 @@ def _list(shared: Shared, limit: int | None, as_json: bool) -> None:
         return
     from baton.cli.text.tables import version_rows
 
-    for line in version_rows(found, terminal_width()):
-        console().print(line)
+    print_lines(version_rows(found, terminal_width()))
     if not found:
         click.echo("no workflows yet", err=True)
-    if after:
-        click.echo("There are more: --limit N or --all.", err=True)
+    print_more(after)
 
 
 def _check(sources: list[Source], app: str, as_json: bool) -> list[Report]:
@@ -198,10 +196,7 @@ def check_documents(
 
 
 async def take_up(api: Api, sources: Sequence[Source], app: str) -> str:
-    """Register the valid documents, print the faults of the others, and return a summary line.
-
-    Raises `CommandFailed` if the API cannot be reached.
-    """
+    """Register valid documents, print the faults of others, return a summary. Raises `CommandFailed`."""
     reports = {report.file: report for report in compile_locally(sources, app)}
     named = {file: (report.name, report.starts) for file, report in reports.items() if report.name}
     new, refused = [], []

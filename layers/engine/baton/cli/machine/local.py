@@ -152,10 +152,7 @@ def demo(sagas: int, evidence: Path | None, as_json: bool) -> None:
 
 @click.command(short_help="Run a dinner for each fault of a service.")
 @click.option(
-    "--only",
-    metavar="TEXT",
-    default="",
-    help="Only the faults whose name has this text, such as `full`.",
+    "--only", metavar="TEXT", default="", help="Only the faults whose name has this text, such as `full`."
 )
 @json_option
 def failover(only: str, as_json: bool) -> None:

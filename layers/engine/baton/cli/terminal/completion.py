@@ -1,8 +1,4 @@
-"""Shell completion: the script, and the values of arguments.
-
-Requests for names take a second at most, and errors are silent, because nothing may be printed into a line
-that is being typed.
-"""
+"""Shell completion: the script, and values of arguments. It waits a second at most, and prints no errors."""
 
 from __future__ import annotations
 
@@ -87,12 +83,10 @@ complete_workflows = _complete(
     lambda answer: [_item(found["name"], f"version {found['version']}") for found in answer["workflows"]],
 )
 complete_tools = _complete(
-    "/tools",
-    lambda answer: [_item(tool["name"], tool.get("description") or "") for tool in answer["tools"]],
+    "/tools", lambda answer: [_item(tool["name"], tool.get("description") or "") for tool in answer["tools"]]
 )
 complete_kinds = _complete(
-    "/node-types",
-    lambda answer: [_item(node["kind"], node["description"]) for node in answer["node_types"]],
+    "/node-types", lambda answer: [_item(node["kind"], node["description"]) for node in answer["node_types"]]
 )
 
 

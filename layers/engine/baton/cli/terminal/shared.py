@@ -1,29 +1,29 @@
-"""Shared functions of the commands: access to the API, and display of answers.
-
-rich and httpx are imported on first use, so that `baton --help` does not wait for them.
-"""
+"""Shared functions of the commands. They import rich and httpx on first use: `baton --help` is quick."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import io
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from baton.cli.terminal.values import Whole
 from baton.client.connection import find_connection
 from baton.words.text import counted, escape_controls
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from baton.client.api import Api
 
@@ -46,6 +46,42 @@ key_option = click.option(
     callback=_checked_key,
     help="Idempotency-Key: the same key never does it twice. Default: a new one.",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Part of a list: `limit` items of it or `everything`, from this cursor on."""
+
+    limit: int
+    everything: bool
+    cursor: str | None
+
+    @property
+    def most(self) -> int | None:
+        return None if self.everything else self.limit
+
+
+LISTED = 50
+
+
+def list_options(things: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add --limit, --all and --cursor to a command, which gets them as `listing`."""
+
+    def add(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def run(*arguments: Any, limit: int, everything: bool, cursor: str | None, **options: Any) -> None:
+            command(*arguments, listing=Listing(limit, everything, cursor), **options)
+
+        text = "Go on where an earlier list stopped: `next` of its --json answer."
+        with_cursor = click.option("--cursor", metavar="CURSOR", help=text)(run)
+        text = "All of them, however many."
+        with_all = click.option("--all", "everything", is_flag=True, help=text)(with_cursor)
+        text = f"At most this many {things}."
+        return click.option("--limit", type=Whole(min=1), default=LISTED, show_default=True, help=text)(
+            with_all
+        )
+
+    return add
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +159,27 @@ def print_table(table: Table) -> None:
 def print_json(value: Any, *, line: bool = False) -> None:
     """Print a JSON document; with `line` on one line, for streams of documents."""
     click.echo(escape_controls(json.dumps(value, ensure_ascii=not is_unicode(), indent=None if line else 2)))
+
+
+def print_answer(answer: Any, as_json: bool, text: str) -> None:
+    """Print an answer of the API: as JSON, or this line for people."""
+    if as_json:
+        print_json(answer)
+    else:
+        click.echo(text)
+
+
+def print_lines(lines: Iterable[str | Text]) -> None:
+    """Print lines as they are."""
+    out = console()
+    for line in lines:
+        out.print(line)
+
+
+def print_more(cursor: str | None) -> None:
+    """Say how to see the rest of a list, if there is any."""
+    if cursor:
+        click.echo("There are more: --limit N or --all.", err=True)
 
 
 @contextlib.contextmanager

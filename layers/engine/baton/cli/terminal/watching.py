@@ -27,10 +27,7 @@ _TAKES_UP = frozenset({"resumed", "forked", "limit_reached", "cancel_requested"}
 
 
 class Pace:
-    """Pauses between two requests: fixed if given, else from one second up to fifteen while nothing changes.
-
-    A saga may wait for days, and watching it should not load its API.
-    """
+    """Pauses between two requests: fixed if given, else up to fifteen seconds while nothing changes."""
 
     def __init__(self, every_s: float | None) -> None:
         self._every = every_s

@@ -69,11 +69,7 @@ class DrawnPart:
 
 @dataclass(frozen=True, slots=True)
 class GraphShape:
-    """A definition: its parts, the document's nodes first.
-
-    handler: the workflow or graph that handles its failure, in words. handled: the name of that graph, if it
-    is one.
-    """
+    """A definition: its parts, the document's first; in words the handler of its failure, and its graph."""
 
     parts: Sequence[DrawnPart]
     handler: str = ""
@@ -87,7 +83,7 @@ class GraphShape:
 
 def box_kind(box: Box) -> NodeDocument:
     """Return the kind of the box, or the simplest kind for one that only a newer deployment knows."""
-    from baton.core.documents.nodes.node_model import kind_named  # pydantic is for those who draw
+    from baton.core.documents.models import kind_named  # pydantic is for those who draw
 
     return kind_named(box.kind)
 
@@ -400,7 +396,7 @@ def boxes(workflow: Mapping[str, Any]) -> list[Box]:
             back[sender] = receiver
         else:
             before.setdefault(receiver, []).append((sender, kind))
-    from baton.core.documents.nodes.node_model import kind_named  # pydantic is for those who draw
+    from baton.core.documents.models import kind_named  # pydantic is for those who draw
 
     found = []
     for node in workflow["nodes"]:

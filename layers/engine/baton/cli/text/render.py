@@ -210,30 +210,11 @@ COLOURS = {
     "running": "cyan",
 }
 # What the line says already, or what only a program wants: `--json` has everything.
-_QUIET = frozenset(
-    [
-        "kind",
-        "node",
-        "iteration",
-        "emits",
-        "drops",
-        "carry",
-        "forget",
-        "keep",
-        "counts",
-        "tool_version",
-        "schema_hash",
-        "graph",
-        "tenant",
-        "saga",
-        "at",
-        "started_at",
-        "ended_at",
-        "due_at",
-        "ends_by",
-        "expires",
-    ]
-)
+_QUIET = frozenset([
+    "kind", "node", "iteration", "emits", "drops", "carry", "forget", "keep", "counts", "tool_version",
+    "schema_hash", "graph", "tenant", "saga", "at", "started_at", "ended_at", "due_at", "ends_by",
+    "expires",
+])  # fmt: skip
 
 _INDENT = 9
 _LABELS = 14  # columns left of what is said
@@ -256,10 +237,7 @@ _USUAL = (
 
 
 def saga_table(saga: Mapping[str, Any], now: int, width: int | None = None) -> Table:
-    """Return all facts of `GET /sagas/{id}`, one a line, without absent ones. `now` is in epoch ms.
-
-    width: of the terminal, beyond which a result is cut; None: no limit.
-    """
+    """Return the facts of `GET /sagas/{id}`. `now`: epoch ms. `width`: where a result is cut, or None."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
@@ -368,10 +346,7 @@ def _name(place: Mapping[str, Any]) -> str:
 
 
 class EventLines:
-    """The log, a line per event, with a rule where another invocation continues.
-
-    width: of the terminal; details that exceed it are on lines of their own. None: one line of any length.
-    """
+    """The log, a line per event, under a rule for each invocation. `width`: of the terminal, None: any."""
 
     def __init__(self, width: int | None = None) -> None:
         self._invocation: str | None = None
@@ -538,11 +513,7 @@ def _value(value: Any) -> str:
 
 
 def wrap_lines(text: str, width: int | None, first: str = "", rest: str = "") -> Iterator[str]:
-    """Yield the text in lines of at most `width` columns, broken between words, which begin with `first` and
-    then `rest`.
-
-    width: None for one line of any length. A word longer than a line continues on the next.
-    """
+    """Yield the text in lines of `width` columns (None: any), with `first` and then `rest` before them."""
     from rich.cells import cell_len, chop_cells
 
     if width is None or cell_len(first + text) <= width:

@@ -1,8 +1,4 @@
-"""Lists and facts as text for people: sagas, costs, workflows, tools.
-
-Pure functions from documents to rich text. Outside of a terminal, a row is one line of any width, because
-lists are mostly searched, or read for an id to copy.
-"""
+"""Lists and facts as rich text. Outside of a terminal, a row is one line, to search it or copy from it."""
 
 from __future__ import annotations
 
@@ -64,10 +60,7 @@ def _fitted(
     least: int | None = None,
     right: frozenset[int] = frozenset(),
 ) -> Iterator[Text]:
-    """Yield the rows. Rows that are too wide omit these columns, then have the cells of one column cut.
-
-    `least`: number of characters of that column that must remain for the others to stay.
-    """
+    """Yield the rows. Too wide ones lose columns, then cells of one are cut, to `least` characters."""
     if width is not None:
         longest = max(map(len, columns[cutting]), default=0)
         spare = 0 if least is None else max(longest - least, 0)

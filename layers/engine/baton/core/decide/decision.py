@@ -311,8 +311,6 @@ class DecisionBuilder(Struct):
 
     def _given(self, at: Activation) -> Mapping[str, Any] | None:
         """Return the arguments of an item from its node, or None."""
-        if self.program.is_one_of_many(at.slot):
-            return None
         return self.program.kinds[self.program.nodes[at.place.node].kind].gives(at, self)
 
     def value(self, at: Activation) -> ev.Value:

@@ -214,8 +214,10 @@ def _looks(builder: DecisionBuilder) -> Decision | None:
     for slot in state.tokens:
         at = activation(program, state, slot)
         failing = state.failing.get(slot)
-        if not at.node.undo or (failing is not None and failing.ask is not None) or slot in state.undo.unsure:
+        if not at.node.undo or (failing is not None and failing.ask is not None):
             continue
+        if slot in state.undo.unsure and failing is None and slot not in state.recovery.possibly_running:
+            continue  # it has failed for good; a fork may have it run again
         if is_elsewhere(state, slot):
             continue
         is_looked_at = is_in_doubt(program, state, slot, ()) or _is_verified(program, state, slot)
@@ -446,7 +448,7 @@ def _next(
         doubt = undo_doubts.why(event)
         left = bool(event.instead)
         slot = event.slot
-        if not left and version <= state.undo.redone.get(slot, -1):
+        if not left and version != state.undo.unsure.get(slot):
             return ev.UndoPassed(item=event.item, **by, **place, redone=True)
         item, way = (
             undo_item(event.item, version if left else 0),

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from baton.core.documents.nodes.node_model import BY_KEY, KINDS, RESERVED
+from baton.core.documents.models import BY_KEY, KINDS, RESERVED
 from baton.core.documents.nodes.own import AT_THE_BEGIN, AT_THE_END, FIELDS, OwnKind, OwnKinds
 from baton.core.documents.nodes.registry import HOLDER
-from baton.core.documents.parts.naming import NODE_NAME
 from baton.core.expressions import escape, nearest
+from baton.core.graph.graph import NODE_NAME
 from baton.errors import Problem
 
 _Object = dict[str, Any]

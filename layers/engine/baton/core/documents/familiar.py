@@ -10,55 +10,29 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from baton.core.documents.models import GraphModel, WorkflowModel
+from baton.core.documents.models import KINDS, NodeModel, WorkflowModel
 from baton.core.documents.nodes.base import Words
-from baton.core.documents.nodes.node_model import KINDS, NodeModel
 from baton.core.documents.nodes.registry import NODE_TYPES
-from baton.core.documents.parts.bounds import (
-    BytesModel,
-    CostModel,
-    CountModel,
-    GuardrailsModel,
-    LimitsModel,
-    TimeModel,
-)
 from baton.core.documents.parts.control import (
     BranchModel,
     JoinModel,
+    LimitsModel,
     LoopModel,
-    PauseModel,
     PollModel,
     RuleModel,
 )
-from baton.core.documents.parts.failing import (
-    ActionModel,
-    AtMostModel,
-    AttemptModel,
-    CatchModel,
-    CompensateModel,
-    HandlerModel,
-    MatchModel,
-    PolicyModel,
-    ReactionModel,
-    RetryModel,
-    WindowModel,
-)
-from baton.core.documents.parts.naming import NODE_NAME, WORKFLOW_NAME, WORKFLOW_REFERENCE
+from baton.core.documents.parts.failing import CatchModel, RetryModel
+from baton.core.documents.parts.fields import Defined
 from baton.core.documents.parts.node import CallbackModel, MapModel, ReplanModel
-from baton.core.documents.parts.people import (
-    FAMILIAR,
-    ApprovalModel,
-    AudienceModel,
-    EscalationModel,
-    RiskRuleModel,
-)
+from baton.core.documents.parts.people import FAMILIAR, ApprovalModel, RiskRuleModel
 from baton.core.documents.parts.triggers import EventsModel, ScheduleModel, SignalRuleModel, StartRuleModel
 from baton.core.expressions import escape
+from baton.core.graph.graph import NODE_NAME, WORKFLOW_NAME, WORKFLOW_REFERENCE
 
 OTHER_END = "write it at the other end, as `after`; a `branch` chooses between nodes"
 *_SOME, _LAST = (f"`{key}`" for key in KINDS)
@@ -220,6 +194,7 @@ WORDS: Mapping[type[BaseModel], Words] = {
         },
         said={
             "as item_name iterator var": "leave it out: the item is `${item}`, and its place in the list `${index}`",
+            "map for_each": "a map in a map is a `graph` for each item: write the inner `map` in that graph",
             "do body tool workflow with steps node processor item_processor": "write it beside `map`: the node is what is done for each item",
         },
     ),
@@ -276,49 +251,6 @@ _NEAR = 0.6
 
 # What has fields of its own beside the key of the kind.
 _PARTS: Mapping[str, type[BaseModel]] = {"map": MapModel, "join": JoinModel, "loop": LoopModel}
-# What stands under a key of a node or of the document, or in a list there.
-INSIDE: Mapping[str, type[BaseModel]] = {
-    **{kind.key: kind.model for kind in NODE_TYPES if kind.model},
-    **{key: model for kind in NODE_TYPES for key, model in kind.parts.items()},
-    "branch": BranchModel,
-    "rules": RuleModel,
-    "loop": LoopModel,
-    "pause": PauseModel,
-    "poll": PollModel,
-    "every": PauseModel,
-    "join": JoinModel,
-    "map": MapModel,
-    "callback": CallbackModel,
-    "guardrails": GuardrailsModel,
-    "limits": LimitsModel,
-    "fan_out": CountModel,
-    "hops": CountModel,
-    "wall_time": TimeModel,
-    "bytes": BytesModel,
-    "cost_usd": CostModel,
-    "tokens": CountModel,
-    "retry": RetryModel,
-    "at_most": AtMostModel,
-    "failover": PolicyModel,
-    "when": MatchModel,
-    "attempt": AttemptModel,
-    "time": WindowModel,
-    "then": ActionModel,
-    "catch": CatchModel,
-    "requires_approval": ApprovalModel,
-    "replan": ReplanModel,
-    "compensate": CompensateModel,
-    "escalate": EscalationModel,
-    "hand_on": AudienceModel,
-    "risk": RiskRuleModel,
-    "failure_handler": HandlerModel,
-    "schedule": ScheduleModel,
-    "events": EventsModel,
-    "start": StartRuleModel,
-    "signal": SignalRuleModel,
-}
-# What stands under any key of these.
-BELOW: Mapping[str, type[BaseModel]] = {"on_failure": ReactionModel, "graphs": GraphModel}
 
 
 def existing_part(location: Sequence[Any], document: Any) -> list[Any]:
@@ -356,10 +288,36 @@ def pointer_of(location: Sequence[Any]) -> str:
 def model_around(location: Sequence[Any]) -> type[BaseModel]:
     """Return the model of the object that has the last step of the location in it."""
     in_node = location[0] == "nodes"
-    around = [step for step in location[2 if in_node else 0 : -1] if isinstance(step, str)]
-    if not around:
-        return NodeModel if in_node else WorkflowModel
-    return BELOW.get(around[-2] if around[1:] else "") or INSIDE.get(around[-1], BaseModel)
+    model: type[BaseModel] = NodeModel if in_node else WorkflowModel
+    steps = iter([step for step in location[2 if in_node else 0 : -1] if isinstance(step, str)])
+    for step in steps:
+        model, is_by_name = _inside(model).get(step, (BaseModel, False))
+        if is_by_name:
+            next(steps, None)
+    return model
+
+
+@lru_cache(maxsize=128)
+def _inside(model: type[BaseModel]) -> Mapping[str, tuple[type[BaseModel], bool]]:
+    """Return the models of objects under the keys of a model, or in lists there; true for objects by name."""
+    return {
+        key: found
+        for key, field in _fields(model).items()
+        if (found := _model_in(field.annotation, field.metadata)) is not None
+    }
+
+
+def _model_in(annotation: Any, metadata: Sequence[Any] = ()) -> tuple[type[BaseModel], bool] | None:
+    if named := next((one.model for one in metadata if isinstance(one, Defined) and one.model), None):
+        return named, False
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation, False
+    inner, *more = get_args(annotation) or (None,)
+    if get_origin(annotation) is Annotated:
+        return _model_in(inner, more)
+    if get_origin(annotation) is dict:
+        return (found[0], True) if (found := _model_in(more[0])) else None
+    return next((found for one in (inner, *more) if one and (found := _model_in(one))), None)
 
 
 def fields_around(location: Sequence[Any]) -> Mapping[str, FieldInfo]:

@@ -6,19 +6,21 @@ descriptions and examples go into the published JSON Schema, which schema.py mak
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, create_model, model_validator
 from pydantic.types import JsonValue
 
-from baton.core.documents.nodes.node_model import NodeModel
-from baton.core.documents.parts.bounds import GuardrailsModel, Limits
+from baton.core.documents.nodes.base import NodeDocument
+from baton.core.documents.nodes.registry import NODE_TYPES, Map
+from baton.core.documents.parts import node as parts
+from baton.core.documents.parts.control import GuardrailsModel, Limits
 from baton.core.documents.parts.failing import (
     NONE,
     PARALLEL,
     SEQUENTIAL,
     Failover,
-    HandlerModel,
     OnFailure,
     Retry,
 )
@@ -30,13 +32,69 @@ from baton.core.documents.parts.fields import (
     NodeName,
     Value,
     WorkflowName,
+    WorkflowReference,
     one_of,
-    one_of_schema,
+    refuse,
 )
 from baton.core.documents.parts.node import ReplanModel, Schema
 from baton.core.documents.parts.people import MOST_RULES, RiskRuleModel
 from baton.core.documents.parts.triggers import EventsModel, ScheduleModel
 from baton.core.effects.risk import RiskRule
+
+_NAMES = {field.alias: name for name, field in parts.NodeModel.model_fields.items() if field.alias}
+BY_KEY: Mapping[str, NodeDocument] = {kind.key: kind for kind in NODE_TYPES}
+BY_KIND: Mapping[str, NodeDocument] = {kind.kind: kind for kind in (*NODE_TYPES, Map())}
+KINDS = tuple(kind.key for kind in NODE_TYPES if kind.runs)
+KINDS_TO_COME = tuple(kind.key for kind in NODE_TYPES if not kind.runs)
+_FIELDS = {kind.key: {kind.key, *(_NAMES.get(name, name) for name in kind.fields)} for kind in NODE_TYPES}
+"""By key, the fields that such a node may have, as the model calls them."""
+
+
+def kind_named(kind: str) -> NodeDocument:
+    """Return the kind of this name; the simplest for one that only a newer version knows."""
+    return BY_KIND.get(kind, NODE_TYPES[0])
+
+
+def kind_of(node: parts.NodeModel) -> NodeDocument:
+    """Return the kind whose field the node has."""
+    (key,) = node.model_fields_set & BY_KEY.keys()
+    return BY_KEY[key]
+
+
+class _OneKind(parts.NodeModel):
+    @model_validator(mode="after")
+    def _one_kind(self) -> _OneKind:
+        chosen = self.model_fields_set & BY_KEY.keys()
+        if len(chosen) != 1:
+            found = " and ".join(key for key in BY_KEY if key in chosen) or "none"
+            message = f"a node has exactly one of {', '.join(KINDS)}; found {found}"
+            hint = (
+                "write beside `map` what is done for each item, such as a `tool`"
+                if self.map is not None
+                else ""
+            )
+            raise refuse(message, hint)
+        kind = BY_KEY[chosen.pop()]
+        if strange := self.model_fields_set - _FIELDS[kind.key]:
+            raise refuse(kind.refuses({name.rstrip("_") for name in strange}))
+        return self
+
+
+if TYPE_CHECKING:
+    NodeModel = parts.NodeModel
+else:
+    # One model for all kinds, not a union of them: pydantic then knows the place of a misspelt key.
+    NodeModel = create_model(
+        "NodeModel",
+        __base__=_OneKind,
+        __doc__=parts.NodeModel.__doc__,
+        **{kind.key: kind.field for kind in NODE_TYPES},
+    )
+
+RESERVED = frozenset(
+    (*BY_KIND, *BY_KEY, *(field.alias or name for name, field in NodeModel.model_fields.items()))
+)
+"""Names that no kind of an application can have."""
 
 
 class GraphModel(Model):
@@ -59,6 +117,52 @@ class GraphModel(Model):
         default=None,
         description="Result of the graph, once every node has ended. It is the output of the node that names the graph.",
     )
+
+
+class HandlerModel(Model):
+    """Workflow, or graph of the document, to start when a saga has failed for good and its rollback
+    has ended.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": ["workflow"]}, {"required": ["graph"]}]}
+    )
+    short: ClassVar[str] = "workflow"
+
+    workflow: Annotated[WorkflowReference | None, Given] = Field(
+        default=None,
+        description="Name of another workflow: `NAME` or `NAME@VERSION`.",
+        examples=["tell-the-team"],
+    )
+    graph: Annotated[NodeName | None, Given] = Field(
+        default=None,
+        description="Name of a graph of this document, instead of a workflow.",
+        examples=["tell"],
+    )
+    with_: Annotated[dict[str, Value] | None, Given] = Field(
+        default=None,
+        alias="with",
+        description="Input of the handler: values in which `last_error` is the failure, and `ctx.NODE.output?` "
+        "what a node gave. Without it, a workflow gets a report of the failure, and a graph the "
+        "input of the saga.",
+        examples=[{"order": "${input.order}", "why": "${last_error.message}"}],
+    )
+    on_cancel: bool = Field(
+        default=False,
+        description="Starts the handler for a cancelled saga, too.",
+        examples=[True],
+    )
+
+    @property
+    def called(self) -> str:
+        """The workflow; empty for a graph."""
+        return self.workflow or ""
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> HandlerModel:
+        if (self.workflow is None) == (self.graph is None):
+            raise refuse("a handler has exactly one of `workflow` and `graph`")
+        return self
 
 
 class WorkflowModel(Model):
@@ -138,9 +242,7 @@ class WorkflowModel(Model):
             "of their own."
         ),
     )
-    compensate: Annotated[
-        str, one_of(SEQUENTIAL, PARALLEL, NONE), one_of_schema(SEQUENTIAL, PARALLEL, NONE), Given
-    ] = Field(
+    compensate: Annotated[str, one_of(SEQUENTIAL, PARALLEL, NONE), Given] = Field(
         default=SEQUENTIAL,
         description=(
             "Order in which a rollback undoes steps: one by one, the last first (`sequential`), or "

@@ -28,33 +28,12 @@ from baton.core.documents.familiar import (
     pointer_of,
     right_name,
 )
-from baton.core.documents.models import WorkflowModel
+from baton.core.documents.models import BY_KEY, KINDS, NodeModel, WorkflowModel
 from baton.core.documents.nodes.base import COMMON
-from baton.core.documents.nodes.node_model import BY_KEY, KINDS, KINDS_TO_COME, NodeModel
 from baton.core.documents.nodes.registry import HOLDER, NODE_TYPES, SIMPLEST, STAND_IN
-from baton.core.documents.parts.bounds import GuardrailsModel, LimitModel
-from baton.core.documents.parts.control import BranchModel, JoinModel, LoopModel, RuleModel
-from baton.core.documents.parts.fields import DEFINED, MAX_NODES, NO_VALUE, as_list, document_form
+from baton.core.documents.parts.fields import MAX_NODES, NO_VALUE, as_list, document_form
 from baton.core.expressions import escape
 from baton.errors import Problem
-
-__all__ = [
-    "DEFINED",
-    "KINDS",
-    "KINDS_TO_COME",
-    "MAX_NODES",
-    "BranchModel",
-    "GuardrailsModel",
-    "JoinModel",
-    "LimitModel",
-    "LoopModel",
-    "NodeModel",
-    "RuleModel",
-    "WorkflowModel",
-    "as_written",
-    "read_definition",
-]
-
 
 Faults = Sequence[Any]
 Written = dict[str, str]

@@ -1,7 +1,6 @@
 """The published JSON Schema of workflow documents (2020-12) and the registry of node types, as data.
 
-It turns the models of parts/ into schemas that an editor or a form can use.
-The fields are in models.py, parts/ and nodes/, validation is in compile/.
+It is made of the models in models.py, parts/ and nodes/, which say each field, its type and its purpose once.
 
 The schema refuses nothing that the compiler accepts.
 What it cannot say is left to the compiler: that names exist, that arguments
@@ -17,170 +16,47 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
+from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from baton.core.conditions.document import CONDITIONS
-from baton.core.documents.familiar import BELOW, INSIDE, deep_copy
+from baton.core.documents.familiar import deep_copy
+from baton.core.documents.models import BY_KEY, WorkflowModel
 from baton.core.documents.nodes.base import NodeDocument
-from baton.core.documents.nodes.node_model import BY_KEY
 from baton.core.documents.nodes.own import FIELDS, OwnKind, OwnKinds
 from baton.core.documents.nodes.registry import NODE_TYPES
-from baton.core.documents.parts.bounds import LEAST_USD, MOST_USD, LimitsModel
-from baton.core.documents.parts.control import SHARE_PATTERN
-from baton.core.documents.parts.failing_schema import definitions
-from baton.core.documents.parts.fields import (
-    API_NAME,
-    EXPRESSION,
-    MAX_NODES,
-    MOST_OPERATIONS,
-    TEMPLATE,
-    TEXT,
-    ref,
-)
-from baton.core.documents.parts.naming import NODE_NAME
-from baton.core.documents.read import DEFINED, WorkflowModel
-from baton.core.expressions import LONGEST_S, PATTERN, SAGA_FIELDS, SHORTEST_S
+from baton.core.documents.parts.control import LimitsModel
+from baton.core.documents.parts.fields import BODY, DEFINED, SHORT, TEMPLATE, TEXT, without_null
+from baton.core.failures.strategies.base import Strategy
+from baton.core.failures.strategies.registry import STRATEGIES
+from baton.core.graph.graph import NODE_NAME
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 SCHEMA_ID = "urn:baton:workflow-schema:1"
 _REF = "#/$defs/"
 _LINE_BREAK = re.compile(r"(?<!\n)\n(?!\n)")
-_ANYTHING = {"$ref": f"{_REF}JsonValue"}
 # Before the name of a field that nodes of several kinds have: it is described once, not in every kind. No
 # application's kind is called `node.…`.
 _OF_NODES = "node."
-# Models of kinds of node: described where they stand, in the one kind that has it.
-_IN_PLACE = {model.__name__ for kind in NODE_TYPES for model in (kind.model, *kind.parts.values()) if model}
-# Models whose objects are described once.
-_SCHEMA_PARTS = {
-    "BranchModel": "branch",
-    "RuleModel": "rule",
-    "LoopModel": "loop",
-    "PauseModel": "pause",
-    "PollModel": "poll",
-    "JoinModel": "join",
-    "MapModel": "map",
-    "CallbackModel": "callback",
-    "LimitsModel": "limits",
-    "CountModel": "countLimit",
-    "TimeModel": "timeLimit",
-    "BytesModel": "bytesLimit",
-    "CostModel": "costLimit",
-    "GuardrailsModel": "guardrails",
-    "ApprovalModel": "approval",
-    "ReplanModel": "replan",
-    "CompensateModel": "compensation",
-    "EscalationModel": "escalation",
-    "RiskRuleModel": "riskRule",
-    "HandlerModel": "failureHandler",
-    "ScheduleModel": "schedule",
-    "EventsModel": "events",
-    "StartRuleModel": "startRule",
-    "SignalRuleModel": "signalRule",
-    "GraphModel": "namedGraph",
-}
-
-
-def _of_kinds(*, runs: bool) -> dict[str, dict[str, Any]]:
-    return {name: of for kind in NODE_TYPES if kind.runs is runs for name, of in kind.definitions.items()}
-
-
-def _names(*, at_least: int) -> dict[str, Any]:
-    items = {"type": "array", "items": ref("nodeName"), "uniqueItems": True}
-    return {"anyOf": [ref("nodeName"), {**items, "minItems": at_least} if at_least else items]}
-
-
-# What many fields have.
-SHARED: dict[str, dict[str, Any]] = {
+_ANYTHING = {"$ref": f"{_REF}JsonValue"}
+# Models of kinds of node: described where they stand, in the one kind that has it. All others are described once,
+# by the name of their class if there is none here.
+_IN_PLACE = {kind.model.__name__ for kind in NODE_TYPES if kind.model}
+_NAMES = {
+    "NodeModel": "node", "GraphModel": "namedGraph", "CountModel": "countLimit", "TimeModel": "timeLimit",
+    "BytesModel": "bytesLimit", "CostModel": "costLimit", "CompensateModel": "compensation",
+    "HandlerModel": "failureHandler", "CatchModel": "catchRule", "PolicyModel": "failoverPolicy",
+    "MatchModel": "failoverMatch", "AttemptModel": "failoverAttempt", "WindowModel": "failoverWindow",
+    "ActionModel": "failoverAction", "PriceModel": "modelPrice",
+}  # fmt: skip
+_SHARED: dict[str, dict[str, Any]] = {
     "nodeName": {
         "description": "Name of a node.",
         "type": "string",
         "pattern": NODE_NAME,
         "examples": ["hold"],
     },
-    "after": {
-        "anyOf": [ref("nodeName"), {"type": "array", "items": ref("nodeName")}],
-        "default": [],
-        "examples": ["search", ["deposit", "order"]],
-    },
-    "targets": _names(at_least=1),
-    "allowed": _names(at_least=0),
-    "toolPatterns": {
-        "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "uniqueItems": True}]
-    },
-    "operations": {
-        "type": "object",
-        "propertyNames": {"pattern": API_NAME},
-        "additionalProperties": {
-            "anyOf": [
-                {"type": "string"},
-                {
-                    "type": "array",
-                    "items": {"type": "string"},
-                    "minItems": 1,
-                    "maxItems": MOST_OPERATIONS,
-                    "uniqueItems": True,
-                },
-            ]
-        },
-        "maxProperties": MOST_OPERATIONS,
-        "examples": [{"shop": ["listOrders", "getOrder"]}],
-    },
-    "duration": {
-        "description": "A duration: a number with a unit (ms, s, m, h, d), or a number of seconds. From 1 ms to 366 days.",
-        "type": ["string", "number"],
-        "pattern": PATTERN,
-        "minimum": SHORTEST_S,
-        "maximum": LONGEST_S,
-        "examples": ["500ms", "5s", "10m", "1.5h", "2d", 90],
-    },
-    "rate": {
-        "description": "Interval between ticks: a duration, `5 minutes` or `rate(5 minutes)`. From a minute to 366 days.",
-        "type": ["string", "number"],
-        "minimum": 60,
-        "maximum": LONGEST_S,
-        "examples": ["5m", "rate(5 minutes)"],
-    },
-    **_of_kinds(runs=True),
     "textValue": TEXT,
     "template": TEMPLATE,
-    "dollars": {"type": "number", "minimum": LEAST_USD, "maximum": MOST_USD},
-    "factor": {"type": "number", "minimum": 1, "maximum": 10},
-    "list": {
-        "description": "A list, or one expression that gives one.",
-        "anyOf": [
-            {"type": "array", "items": ref("value")},
-            {"type": "string", "pattern": r"\$\{"},
-        ],
-        "examples": ["${input.guests}"],
-    },
-    "waitFor": {"anyOf": [{"enum": ["all", "any"]}, {"type": "integer", "minimum": 1, "maximum": MAX_NODES}]},
-    "tolerated": {
-        "type": ["integer", "string"],
-        "minimum": 0,
-        "maximum": MAX_NODES,
-        "pattern": SHARE_PATTERN,
-    },
-    "jsonSchema": {"type": ["object", "boolean"]},
-    "jsonSchemaOrName": {"type": ["object", "boolean", "string"], "pattern": NODE_NAME},
-    "expression": {
-        "description": "One expression, with `${}` around it or without.",
-        **EXPRESSION,
-        "examples": ["output.next", "${ctx.plan.output.steps}"],
-    },
-    "value": {
-        "description": "Any JSON value. In a string, `${…}` is replaced: `input.…` is the saga's input, `input.NAME?` a part of it or null, "
-        "`ctx.NODE.output.…` what a node gave, `ctx.NODE.output?.…` the same or null, `saga.…` one of "
-        + ", ".join(SAGA_FIELDS)
-        + ". A string that is one expression and nothing else becomes what it names, of whatever type. `$${` stands "
-        "for `${`.",
-        **ref("textValue"),
-        "items": ref("value"),
-        "additionalProperties": ref("value"),
-        "examples": ["${input.city}", "${ctx.search.output.tables[0].id}", "Hello, ${saga.user}!"],
-    },
-    **_of_kinds(runs=False),
 }
 
 
@@ -188,30 +64,23 @@ def document_schema(own: OwnKinds = MappingProxyType({})) -> dict[str, Any]:
     """Return the JSON Schema of a workflow document, also with an application's own kinds;
     a new value each time.
     """
-    made = _made()
-    whole = made["WorkflowModel"]
-    fields = _clean(whole["properties"], made)
-    kinds = {kind.kind: _node_schema(kind, made) for kind in NODE_TYPES}
+    published = _published()
+    whole = published.objects["WorkflowModel"]
+    kinds = {kind.kind: _node_schema(kind, published) for kind in NODE_TYPES}
     theirs: dict[str, Any] = {}
     for name, kind in own.items():
         kinds[name], inside = _own_schema(kind)
         theirs |= inside
     one_kind = {
-        "description": made["NodeModel"]["description"],
+        "description": published.objects["NodeModel"]["description"],
         "oneOf": [{"$ref": f"{_REF}{kind}"} for kind in kinds],
     }
     document = {
         "$schema": DIALECT,
         "$id": SCHEMA_ID,
         "title": "Baton workflow",
-        "description": whole["description"],
-        "type": "object",
-        "required": whole["required"],
-        "additionalProperties": False,
-        "properties": fields,
-        # `timeout` is a short way of writing `limits.wall_time`.
-        "dependentSchemas": {"timeout": {"properties": {"limits": {"properties": {"wall_time": False}}}}},
-        "$defs": {"node": one_kind, **kinds, **_used_by([fields, kinds]), **theirs},
+        **whole,
+        "$defs": {"node": one_kind, **kinds, **published.used_by([whole, kinds]), **theirs},
     }
     copied: dict[str, Any] = deep_copy(document)
     return copied
@@ -225,13 +94,13 @@ def node_types(own: OwnKinds = MappingProxyType({})) -> list[dict[str, Any]]:
     that of what every such node gives.
     `example` is such a node; `runs` is false for a kind that this version knows and cannot run.
     """
-    made = _made()
-    built_in = [deep_copy(_described(kind, made)) for kind in NODE_TYPES]
+    published = _published()
+    built_in = [deep_copy(_described(kind, published)) for kind in NODE_TYPES]
     return [*built_in, *(deep_copy(_own_described(kind)) for kind in own.values())]
 
 
-def _described(kind: NodeDocument, made: Mapping[str, Any]) -> dict[str, Any]:
-    node = _node_schema(kind, made)
+def _described(kind: NodeDocument, published: _Published) -> dict[str, Any]:
+    node = _node_schema(kind, published)
     return {
         "kind": kind.kind,
         "version": kind.version,
@@ -242,14 +111,13 @@ def _described(kind: NodeDocument, made: Mapping[str, Any]) -> dict[str, Any]:
         "capabilities": kind.capabilities,
         "input": kind.input,
         "output": kind.output,
-        "schema": {"$schema": DIALECT, **node, "$defs": _used_by(node)},
+        "schema": {"$schema": DIALECT, **node, "$defs": published.used_by(node)},
         "example": kind.example,
     }
 
 
-def _node_schema(kind: NodeDocument, made: Mapping[str, Any]) -> dict[str, Any]:
-    field = _clean_one(made["NodeModel"]["properties"][kind.key], made)
-    return _node_of(kind, field, kind.fields)
+def _node_schema(kind: NodeDocument, published: _Published) -> dict[str, Any]:
+    return _node_of(kind, published.objects["NodeModel"]["properties"][kind.key], kind.fields)
 
 
 def _node_of(kind: NodeDocument | OwnKind, field: dict[str, Any], others: Iterable[str]) -> dict[str, Any]:
@@ -262,7 +130,7 @@ def _node_of(kind: NodeDocument | OwnKind, field: dict[str, Any], others: Iterab
         "type": "object",
         "required": [kind.key],
         "additionalProperties": False,
-        "properties": {kind.key: field, **{name: ref(f"{_OF_NODES}{name}") for name in others}},
+        "properties": {kind.key: field, **{name: {"$ref": f"{_REF}{_OF_NODES}{name}"} for name in others}},
         "examples": [kind.example],
     }
 
@@ -279,7 +147,7 @@ def _own_described(kind: OwnKind) -> dict[str, Any]:
         "capabilities": NodeDocument().capabilities,
         "input": None,
         "output": {},
-        "schema": {"$schema": DIALECT, **node, "$defs": {**_used_by(node), **inside}},
+        "schema": {"$schema": DIALECT, **node, "$defs": {**_published().used_by(node), **inside}},
         "example": kind.example,
     }
 
@@ -296,13 +164,103 @@ def _own_schema(kind: OwnKind) -> tuple[dict[str, Any], dict[str, Any]]:
 # ---- from the models -------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=1)
-def _made() -> Mapping[str, Any]:
-    """Return pydantic's JSON Schemas of the models, by their names."""
-    models = (WorkflowModel, LimitsModel)
-    _, made = models_json_schema([(model, "validation") for model in models])
-    described: Mapping[str, Any] = unwrap_descriptions(made["$defs"])
-    return described
+class _Untitled(GenerateJsonSchema):
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+class _Published:
+    """Published schemas: `objects` of the models by their names, and `definitions`."""
+
+    def __init__(self) -> None:
+        _, made = models_json_schema(
+            [(WorkflowModel, "validation"), (LimitsModel, "validation")], schema_generator=_Untitled
+        )
+        self._made: Mapping[str, Any] = unwrap_descriptions(made["$defs"])
+        self._bodies: dict[str, Any] = {}
+        self.objects = {name: self._object(of) for name, of in self._made.items() if "properties" in of}
+        parts = {
+            _name(name): self._part(name)
+            for name in self.objects
+            if name not in {"WorkflowModel", "NodeModel"}
+        }
+        fields = self.objects["NodeModel"]["properties"]
+        of_nodes = {f"{_OF_NODES}{name}": field for name, field in fields.items() if name not in BY_KEY}
+        shared = {name: self._clean(of) for name, of in _SHARED.items()}
+        self.definitions = {**shared, **CONDITIONS, **self._bodies, **parts, **of_nodes}
+
+    def _object(self, described: Mapping[str, Any]) -> dict[str, Any]:
+        kept = {key: item for key, item in described.items() if key not in {"title", "properties", SHORT}}
+        return {
+            **kept,
+            "properties": {name: self._clean(field) for name, field in described["properties"].items()},
+        }
+
+    def _part(self, name: str) -> dict[str, Any]:
+        """Return the schema of an object, or of its short form."""
+        inside = self.objects[name]
+        if SHORT not in self._made[name]:
+            return inside
+        whole = {key: item for key, item in inside.items() if key != "description"}
+        return {"description": inside["description"], "anyOf": [self._clean(self._made[name][SHORT]), whole]}
+
+    def _clean(self, field: Mapping[str, Any]) -> dict[str, Any]:
+        """Return pydantic's schema of a field without null for a field left out, with our definitions."""
+        schema = dict(without_null(dict(field)))
+        if schema.get("default", ...) in (None, ""):
+            del schema["default"]
+        if "patternProperties" in schema:  # by the names of nodes, or names like them
+            (schema["additionalProperties"],) = schema.pop("patternProperties").values()
+            schema["propertyNames"] = {"$ref": f"{_REF}nodeName"}
+        if schema.get("additionalProperties") == _ANYTHING:
+            del schema["additionalProperties"]
+        for key in ("items", "additionalProperties"):
+            if isinstance(schema.get(key), dict):
+                schema[key] = self._clean(schema[key])
+        if "anyOf" in schema:
+            schema["anyOf"] = [self._clean(one) for one in schema["anyOf"]]
+        if (name := schema.pop(DEFINED, None)) is not None:
+            if (body := schema.pop(BODY, None)) is not None and name not in self._bodies:
+                self._bodies[name] = {}  # it may name itself
+                self._bodies[name] = self._clean(body)
+            return {"$ref": f"{_REF}{name}", **schema}
+        if (model := str(schema.get("$ref", "")).removeprefix(_REF)) in self._made:
+            return (
+                self._object(self._made[model])
+                if model in _IN_PLACE
+                else {**schema, "$ref": _REF + _name(model)}
+            )
+        return schema
+
+    def used_by(self, schema: Any) -> dict[str, Any]:
+        """Return the definitions that a schema refers to, directly or through others."""
+        names: dict[str, None] = {}
+        look_at = [schema]
+        while look_at:
+            value = look_at.pop()
+            if isinstance(value, dict):
+                name = str(value.get("$ref", "")).removeprefix(_REF)
+                if name in self.definitions and name not in names:
+                    names[name] = None
+                    look_at.append(self.definitions[name])
+                look_at += value.values()
+            elif isinstance(value, list):
+                look_at += value
+        return {name: item for name, item in self.definitions.items() if name in names}
+
+
+def _name(model: str) -> str:
+    return _NAMES.get(model) or f"{model[0].lower()}{model[1:].removesuffix('Model')}"
+
+
+def _published() -> _Published:
+    return _of(tuple(STRATEGIES.values()))
+
+
+@lru_cache(maxsize=2)
+def _of(_: tuple[Strategy, ...]) -> _Published:
+    """Return what is published with these strategies of failure handling."""
+    return _Published()
 
 
 def unwrap_descriptions(schema: Any) -> Any:
@@ -315,85 +273,3 @@ def unwrap_descriptions(schema: Any) -> Any:
             for key, value in schema.items()
         }
     return [unwrap_descriptions(item) for item in schema] if isinstance(schema, list) else schema
-
-
-def _definitions() -> Mapping[str, Any]:
-    """Return everything that a schema may refer to, by its name."""
-    made = _made()
-    models: dict[str, type[BaseModel]] = {
-        model.__name__: model for model in (*INSIDE.values(), *BELOW.values())
-    }
-    parts = {name: _part(made[model], made, models[model]) for model, name in _SCHEMA_PARTS.items()}
-    fields = _clean(made["NodeModel"]["properties"], made)
-    of_nodes = {f"{_OF_NODES}{name}": field for name, field in fields.items() if name not in BY_KEY}
-    return {**SHARED, **CONDITIONS, **definitions(), **parts, **of_nodes}
-
-
-def _part(described: Mapping[str, Any], made: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
-    """Return the schema of an object, or of its short form."""
-    inside = _object(described, made)
-    short = getattr(model, "short", "")
-    if not short:
-        return inside
-    said_below = ("default", "description", "examples")
-    value = {key: item for key, item in inside["properties"][short].items() if key not in said_below}
-    return {"description": inside.pop("description"), "anyOf": [value, inside]}
-
-
-def _object(described: Mapping[str, Any], made: Mapping[str, Any]) -> dict[str, Any]:
-    kept = ("description", "type", "required", "additionalProperties", "oneOf")
-    inside = {key: described[key] for key in kept if key in described}
-    return {**inside, "properties": _clean(described["properties"], made)}
-
-
-def _clean(fields: Mapping[str, Any], made: Mapping[str, Any]) -> dict[str, Any]:
-    """Return pydantic's descriptions of fields without titles, and without null for a field left out."""
-    return {name: _clean_one(field, made) for name, field in fields.items()}
-
-
-def _clean_one(field: Mapping[str, Any], made: Mapping[str, Any]) -> dict[str, Any]:
-    schema = {key: value for key, value in field.items() if key != "title"}
-    if schema.get("default", ...) in (None, ""):
-        del schema["default"]
-    if "anyOf" in schema:  # of the value and null
-        value, _ = schema.pop("anyOf")
-        schema = {**value, **schema}
-    if (name := schema.pop(DEFINED, None)) is not None:
-        return {"$ref": f"{_REF}{name}", **schema}
-    if "patternProperties" in schema:  # by the names of nodes, or names like them
-        (inner,) = schema.pop("patternProperties").values()
-        schema |= {
-            "propertyNames": {"$ref": f"{_REF}nodeName"},
-            "additionalProperties": _clean_one(inner, made),
-        }
-    elif isinstance(schema.get("additionalProperties"), dict):
-        inner = schema.pop("additionalProperties")
-        schema |= {} if inner == _ANYTHING else {"additionalProperties": _clean_one(inner, made)}
-    if "items" in schema:
-        schema["items"] = _clean_one(schema["items"], made)
-    model = str(schema.get("$ref", "")).removeprefix(_REF)
-    if model == "NodeModel":
-        return {**schema, "$ref": f"{_REF}node"}
-    if model in _IN_PLACE:
-        return _object(made[model], made)
-    if model in _SCHEMA_PARTS:
-        return {**schema, "$ref": f"{_REF}{_SCHEMA_PARTS[model]}"}
-    return schema
-
-
-def _used_by(schema: Any) -> dict[str, Any]:
-    """Return the definitions that a schema refers to, directly or through others."""
-    definitions = _definitions()
-    names: dict[str, None] = {}
-    look_at = [schema]
-    while look_at:
-        value = look_at.pop()
-        if isinstance(value, dict):
-            name = str(value.get("$ref", "")).removeprefix(_REF)
-            if name in definitions and name not in names:
-                names[name] = None
-                look_at.append(definitions[name])
-            look_at += value.values()
-        elif isinstance(value, list):
-            look_at += value
-    return {name: item for name, item in definitions.items() if name in names}

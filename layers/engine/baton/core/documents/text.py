@@ -1,4 +1,4 @@
-"""Text to data: JSON and YAML documents, with the line and column of every value.
+"""Text to data: JSON and YAML documents, with the line and column of every value. And data to YAML.
 
 No meaning here. YAML is read as JSON would be: no dates, no octal or base-60 numbers, no tags, no
 duplicate keys, and no aliases, because a few lines of them can stand for gigabytes.
@@ -13,12 +13,17 @@ import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
 
-from baton.core.documents.parser_words import of_json, of_yaml
 from baton.core.expressions import escape
+from baton.core.on_demand import OnDemand
 from baton.errors import MalformedDocument, Problem
+
+if TYPE_CHECKING:
+    import yaml
+else:
+    yaml = OnDemand("yaml")  # the API gets JSON nearly always
 
 MAX_VALUES = 100_000
 MAX_DEPTH = 100
@@ -275,9 +280,7 @@ class _YamlReader(_Reader):
     def __init__(self, text: str) -> None:
         super().__init__()
         self._text = text.removeprefix("\ufeff")
-        import yaml  # here, because the API gets JSON nearly always
 
-        self._yaml = yaml
         # The C parser when PyYAML was built with it. Only its events are used: composing a tree recurses in C
         # without a limit, so that a deep document would kill the process.
         loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -291,7 +294,7 @@ class _YamlReader(_Reader):
             raise _malformed(f"the control character {found.group()!a} is not allowed", line, column)
         try:
             return self._document()
-        except self._yaml.YAMLError as error:
+        except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
             message = getattr(error, "problem", None) or getattr(error, "context", None) or str(error)
             line, column = _of(mark) if mark else (1, 1)
@@ -302,26 +305,26 @@ class _YamlReader(_Reader):
 
     def _document(self) -> Document:
         next(self._events)  # the stream's start
-        if isinstance(next(self._events), self._yaml.StreamEndEvent):
+        if isinstance(next(self._events), yaml.StreamEndEvent):
             raise _malformed("the document is empty", 1, 1)
         value, place = self._value(next(self._events), 0)
         document = Document(value, lambda: place)
         next(self._events)  # the document's end
         after = next(self._events)
-        if not isinstance(after, self._yaml.StreamEndEvent):
+        if not isinstance(after, yaml.StreamEndEvent):
             raise _malformed("there is a second document", *_of(after.start_mark))
         return document
 
     def _value(self, event: Any, depth: int) -> tuple[Any, TextPosition]:
         line, column = _of(event.start_mark)
         place = self._enter(depth, line, column)
-        if isinstance(event, self._yaml.AliasEvent):
+        if isinstance(event, yaml.AliasEvent):
             raise _malformed("aliases (*name) are not allowed; write the value out", line, column)
         if event.tag is not None:
             raise _malformed(f"tags are not allowed: {event.tag}", line, column, "quote the text")
-        if isinstance(event, self._yaml.MappingStartEvent):
+        if isinstance(event, yaml.MappingStartEvent):
             return self._mapping(place, depth), place
-        if isinstance(event, self._yaml.SequenceStartEvent):
+        if isinstance(event, yaml.SequenceStartEvent):
             return self._sequence(place, depth), place
         is_plain, _ = event.implicit
         if is_plain:
@@ -339,9 +342,9 @@ class _YamlReader(_Reader):
     def _mapping(self, place: TextPosition, depth: int) -> dict[str, Any]:
         result: dict[str, Any] = {}
         place.items = {}
-        while not isinstance(event := next(self._events), self._yaml.MappingEndEvent):
+        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             line, column = _of(event.start_mark)
-            if not isinstance(event, self._yaml.ScalarEvent) or event.tag is not None:
+            if not isinstance(event, yaml.ScalarEvent) or event.tag is not None:
                 raise _malformed("a key must be a string", line, column)
             key = self._new_key(event.value, result, line, column)
             result[key], place.items[escape(key)] = self._value(next(self._events), depth + 1)
@@ -350,7 +353,7 @@ class _YamlReader(_Reader):
     def _sequence(self, place: TextPosition, depth: int) -> list[Any]:
         result: list[Any] = []
         place.items = {}
-        while not isinstance(event := next(self._events), self._yaml.SequenceEndEvent):
+        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
             value, place.items[str(len(result))] = self._value(event, depth + 1)
             result.append(value)
         return result
@@ -358,3 +361,178 @@ class _YamlReader(_Reader):
 
 def _of(mark: Any) -> tuple[int, int]:
     return mark.line + 1, mark.column + 1
+
+
+_INDENTATION = "check the indentation of this line and the ones above"
+_QUOTE = "quote the text that begins here"
+_FOLLOWS = "something follows the end of the document"
+_ESCAPE = "write `\\\\` for a backslash, or use single quotes"
+# The parser's message, a line with the character before the place and the one there, and one that says `behind` if
+# something else stands before the place in its line.
+OF_YAML = tuple(
+    (re.compile(pattern, re.DOTALL), message, hint)
+    for pattern, message, hint in (
+        (
+            r"expected ',' or .*\n\$\{\n",
+            "an expression inside braces or brackets is not quoted",
+            'quote expressions inside braces and brackets: `"${…}"`',
+        ),
+        (
+            r"expected ',' or ",
+            "a comma, or the closing bracket or brace, must be here",
+            "close the bracket or brace, or quote a text with one of `{}[],` or `: ` in it",
+        ),
+        (
+            r"cannot start any token\n.?\t\n|tab character",
+            "there is a tab where only spaces can be",
+            "tabs are not allowed, use spaces",
+        ),
+        (r"cannot start any token", "no text without quotes begins with this character", _QUOTE),
+        (
+            r"mapping values are not allowed",
+            "there is a `:` where no key can be",
+            f"quote a text with `: ` in it, or {_INDENTATION}",
+        ),
+        (
+            r"sequence entries are not allowed",
+            "no list can begin here",
+            "begin the list on a line of its own",
+        ),
+        (r"mapping keys are not allowed", "no key can begin with `?`", _QUOTE),
+        (
+            r"expected (key|'-' indicator|<block end>).*\nbehind$",
+            "something follows a value that has ended",
+            "quote the whole text; in single quotes, `''` stands for one of them",
+        ),
+        (
+            r"expected (key|'-' indicator|<block end>)",
+            "this line goes with none of the lines above",
+            _INDENTATION,
+        ),
+        (
+            r"expected ':'",
+            "a key is without its `:`",
+            f"write `:` and a value behind the key, or {_INDENTATION}",
+        ),
+        (
+            r"expected node content|expected the node content",
+            "a value is missing here",
+            "close what is open, or quote a text with one of `{}[],` in it",
+        ),
+        (r"unexpected end of stream", "a quotation mark is not closed", "close the quotation mark"),
+        (r"unknown escape character", "there is no such escape in double quotes", _ESCAPE),
+        (
+            r"hexdecimal|hexadecimal|Unicode character escape",
+            "`\\x`, `\\u` and `\\U` need 2, 4 and 8 hexadecimal digits of a character",
+            _ESCAPE,
+        ),
+        (
+            r"expected (a )?comment or (a )?line ?break|indentation indicator|chomping",
+            "nothing can stand behind `|` or `>` in its line but `-` or `+`",
+            "begin the text on the next line",
+        ),
+        (
+            r"document (indicator|separator)|<document start>",
+            _FOLLOWS,
+            "leave out `---`, `...` and what follows",
+        ),
+        (
+            r"directive|%YAML|YAML document|version number",
+            "lines that begin with `%` are not allowed",
+            "leave the line out",
+        ),
+        (r"[Tt]ag|URI|the expected '>'", "tags (`!…`) are not allowed", _QUOTE),
+        (r"alphabetic or numeric", "names of values (`&…`, `*…`) are not allowed", _QUOTE),
+    )
+)
+OF_JSON = (
+    (
+        "Expecting property name",
+        "a key in double quotes must be here",
+        "no comma stands before a closing brace",
+    ),
+    (
+        "Expecting value",
+        "a value must be here",
+        "a text stands in double quotes, and no comma before a closing bracket",
+    ),
+    ("Illegal trailing comma", "a comma stands before the closing bracket or brace", "leave the comma out"),
+    ("Expecting ':'", "a `:` must be here", "write `:` and a value behind the key"),
+    (
+        "Expecting ','",
+        "a comma, or the closing bracket or brace, must be here",
+        "close the bracket or brace, or write a comma between two values",
+    ),
+    ("Unterminated string", "a quotation mark is not closed", "close the quotation mark"),
+    ("Invalid control character", "a text goes over the end of its line", "write `\\n` for a new line"),
+    ("Invalid \\", "there is no such escape", "write `\\\\` for a backslash"),
+    ("Extra data", _FOLLOWS, "leave it out"),
+)
+
+
+def of_yaml(message: str, before: str, here: str) -> tuple[str, str]:
+    """Return the message and the hint for a parser's error.
+
+    `before`: the text before the place in its line; `here`: the text behind it.
+    """
+    told = f"{message}\n{before[-1:]}{here[:1]}\n{'behind' if before.strip() else ''}"
+    found = ((ours, hint) for pattern, ours, hint in OF_YAML if pattern.search(told))
+    return next(found, ("this cannot be read as YAML", f"{_INDENTATION}, or quote the text"))
+
+
+def of_json(message: str) -> tuple[str, str]:
+    """Return the message and the hint for a parser's error."""
+    found = ((ours, hint) for begins, ours, hint in OF_JSON if message.startswith(begins))
+    return next(found, ("this cannot be read as JSON", ""))
+
+
+# ---- data to text ------------------------------------------------------------------------------------------------
+
+_LINE_ENDS = frozenset("\x85\u2028\u2029")
+_LONGEST_ROW = 80
+
+
+def write_yaml(value: Any) -> str:
+    """Write a JSON value as YAML, keys in their order. `parse_document` gives the same value back."""
+
+    text: str = yaml.dump(
+        value,
+        Dumper=_dumper(),
+        sort_keys=False,
+        allow_unicode=True,
+        default_flow_style=False,
+        width=float("inf"),
+    )
+    return text
+
+
+@cache
+def _dumper() -> type[yaml.SafeDumper]:
+    """Return the class that writes every value out where it stands, lists set in."""
+
+    class Dumper(yaml.SafeDumper):
+        def ignore_aliases(self, data: Any) -> bool:
+            return True
+
+        def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+            super().increase_indent(flow, False)
+
+        def text(self, value: str) -> yaml.ScalarNode:
+            style = None
+            if "${" in value or NUMBER.fullmatch(value) or not _LINE_ENDS.isdisjoint(value):
+                # An expression, as everybody writes it; what YAML 1.1 takes for text and JSON for a number; what
+                # YAML takes for the end of a line.
+                style = '"'
+            elif "\n" in value:
+                style = "|"
+            return self.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+        def row(self, value: list[Any]) -> yaml.SequenceNode:
+            """Write a list on one line if it is short and simple."""
+            is_flat = not any(isinstance(item, (list, dict)) for item in value)
+            is_row = is_flat and sum(len(str(item)) + 2 for item in value) <= _LONGEST_ROW
+            return self.represent_sequence("tag:yaml.org,2002:seq", value, flow_style=is_row)
+
+    Dumper.add_representer(str, Dumper.text)
+    Dumper.add_representer(list, Dumper.row)
+    return Dumper

@@ -41,6 +41,18 @@ def misfit_of_inverse(inverse: ToolSpec, acting: ToolSpec) -> str:
     return ""
 
 
+def lacks_in_doubt(arguments: Mapping[str, Any], acting: ToolSpec) -> str:
+    """Return the reason why an inverse with these arguments cannot be called while the outcome of the step is
+    unknown; empty if it can.
+    """
+    text = str(arguments)
+    if "step.output" in text:
+        return "needs the output of the step, which is unknown then"
+    if "step.key" in text and not acting.sees_key:
+        return f"needs the key of the step, and `{acting.name}` takes no `context` to send it with"
+    return ""
+
+
 def problems_of_inverses(specs: Mapping[str, ToolSpec]) -> Iterator[tuple[str, str]]:
     """Yield the tools whose `undo` cannot be their inverse: the tool's name, and the problem."""
     for spec in specs.values():
@@ -56,11 +68,8 @@ def problems_of_inverses(specs: Mapping[str, ToolSpec]) -> Iterator[tuple[str, s
             yield spec.name, f"undo: `{spec.undo}` has the effect `pure`, and so undoes nothing"
         elif why := misfit_of_inverse(inverse, spec):
             yield spec.name, f"undo: {why}"
-        elif spec.in_doubt == CALL and "step.output" in str(arguments_of(inverse, spec)):
-            yield (
-                spec.name,
-                f"in_doubt: `{spec.undo}` needs what a call has given, and of one in doubt that is not known",
-            )
+        elif spec.in_doubt == CALL and (why := lacks_in_doubt(arguments_of(inverse, spec), spec)):
+            yield spec.name, f"in_doubt: `{spec.undo}` {why}"
 
 
 def _source(name: str, acting: ToolSpec, *, is_needed: bool) -> str | None:

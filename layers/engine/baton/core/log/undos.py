@@ -8,6 +8,7 @@ The events are in undos.py, their folds in folding/undo_folds.py, the decisions 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 
 import msgspec
 
@@ -249,20 +250,14 @@ class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """First and last versions of undone work and of its undoing: no saga goes on from there."""
     more_doubtful: int = 0
     """Number of steps beyond those in `doubtful`."""
-    unsure: tuple[str, ...] = ()
-    """Slots of steps in doubt that the undoing asks a person about: the first, and those that still hold
-    their tokens.
-    """
+    unsure: dict[str, int] = {}
+    """Slots of steps in doubt that the undoing asks a person about, with the versions of their failures."""
     doubts: int = 0
     """Number of all steps in doubt that the undoing asks a person about."""
     aside: tuple[int, ...] = ()
     """Entries with steps that could not be undone and had no room in `failed`, the newest first."""
     set_aside: int = 0
     """Number of steps in these entries."""
-    redone: dict[str, int] = {}
-    """Slots of steps in doubt that run again since a fork, with its cut: people are not asked about their
-    earlier effects.
-    """
     ways: tuple[tuple[str, str, int], ...] = ()
     """Slots of steps that go on with another call, the tool of the call that they left and that may have
     acted, and the version of that event.
@@ -285,7 +280,7 @@ class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     def in_doubt(self) -> tuple[str, ...]:
         """The slots of the first steps with an unknown outcome."""
         named = (
-            *self.unsure,
+            *islice(self.unsure, NAMED_IN_STATE),
             *(slot for slot, _, _ in self.ways),
             *self.doubtful,
             *(one.slot for one in self.failed if one.doubt),
@@ -296,12 +291,6 @@ class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     def is_left(self) -> bool:
         """True if a step is left to undo, or to ask a person about."""
         return bool(self.can or self.doubts or self.failed or self.set_aside)
-
-    def has(self, one: NotUndone) -> bool:
-        """Return true if the list from `head` on has this step."""
-        if one.version == self.head:
-            return self.below < 0 or one.index < self.below
-        return one.version < self.head
 
     def generation(self, slot: str) -> int:
         """Return the number of times that the work at this slot was undone."""

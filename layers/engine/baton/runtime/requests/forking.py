@@ -19,6 +19,7 @@ from baton.core.log.events import (
 )
 from baton.core.log.folding.forks import lineage_to
 from baton.core.log.folding.workflow_limits import too_old
+from baton.core.log.slots import Slot
 from baton.core.log.state import FORK_KEY, State, status_of
 from baton.core.log.undos import NAMED_IN_STATE, Undoable
 from baton.errors import KeyReused, NotAllowedNow, NotFound, UserError
@@ -125,7 +126,7 @@ async def rollback_plan(history: History, program: Program, back_to: int = 0) ->
                 continue
             in_doubt = isinstance(event, StepFailed | StepStopped) and not event.child
             is_left = bool(event.instead)
-            if not in_doubt or is_left or version > undo.redone.get(slot, -1):
+            if not in_doubt or is_left or version == undo.unsure.get(slot):
                 by = _by(program, event)
                 steps.append({"step": slot, "version": version, "by": by, "doubtful": in_doubt})
     parent = SagaRef.parse(of).id if (of := history.state.origin.parent) else None
@@ -269,7 +270,7 @@ def check_cut(state: State, at_cut: State) -> None:
             "roll it back again, or start another saga"
         )
     check_unsure(state.undo)
-    if any(one not in at_cut.undo.ways and state.undo.generation(one[0]) for one in state.undo.ways):
+    if any(one not in at_cut.undo.ways and _is_raised(state.undo, one[0]) for one in state.undo.ways):
         slot, tool, _ = state.undo.ways[0]
         raise UserError(
             f"`{tool}` at `{slot}` may have happened, and other work of `{slot}` is undone: roll the saga back as a whole first"
@@ -318,6 +319,11 @@ def check_unsure(undo: Undoable) -> None:
             raise UserError(
                 f"it is not known whether something that `{one.slot}` has tried first still stands; roll the saga back again, which asks about it"
             )
+
+
+def _is_raised(undo: Undoable, slot: str) -> bool:
+    """Return true if work in the round of the slot is undone, whether the slot keeps its key or not."""
+    return bool(undo.generation(f"{Slot.parse(slot).owner}/"))
 
 
 def _is_asked(state: State) -> bool:

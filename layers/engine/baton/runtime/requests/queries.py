@@ -11,10 +11,9 @@ import msgspec
 
 from baton.core.decide.spending import day_of
 from baton.core.decide.spending import day_text as shown_day
-from baton.core.documents.parts.naming import WORKFLOW_NAME
 from baton.core.effects.toolspec import tools_for
 from baton.core.expressions import iso
-from baton.core.graph.graph import HANDLER
+from baton.core.graph.graph import HANDLER, WORKFLOW_NAME
 from baton.core.log.codec import SCHEME, decode_entry, value_of
 from baton.core.log.events import Value
 from baton.core.log.folding.forks import lineage_to

@@ -10,9 +10,8 @@ from typing import Annotated, Any, Literal, Protocol
 
 from msgspec import Meta
 
-from baton.core.documents.parts.naming import WORKFLOW_NAME
 from baton.core.expressions import duration_text, iso
-from baton.core.graph.graph import OVERLAPS, Schedule
+from baton.core.graph.graph import OVERLAPS, WORKFLOW_NAME, Schedule
 from baton.core.read.answers import Count, Cursor, Time, Version, View
 from baton.core.schedules import (
     FAILED,

@@ -1,8 +1,4 @@
-"""Operations of an OpenAPI description (3.0 and 3.1): address, parameters, credential.
-
-A description is written by others: only references inside of it are followed, and everything is bounded.
-Schemas are in description.py.
-"""
+"""Operations of OpenAPI descriptions 3.0 and 3.1. Only inner references are followed, all is bounded."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""A request from the arguments of an operation: all that is wrong with
-them at once, or where each of them stands.
-
-Pure; standard/openapi.py sends it.
-"""
+"""A request from the arguments of an operation: all their problems at once, or their places. Pure."""
 
 from __future__ import annotations
 
@@ -217,10 +213,7 @@ def _styled(name: str, value: Any, style: str, is_exploded: bool) -> Pairs:
 
 
 def _deep(name: str, value: Any, *, is_first: bool = True) -> Pairs:
-    """Return the pairs `name[key]=…`, as deep as the value is.
-    Lists of a field have its name, other lists have numbers, as services read them that take more than
-    OpenAPI says.
-    """
+    """Return the pairs `name[key]=…`, as deep as the value is. Inner lists have numbers."""
     if isinstance(value, dict):
         return [pair for key, one in value.items() for pair in _deep(f"{name}[{key}]", one, is_first=False)]
     if isinstance(value, list) and (is_first or any(isinstance(one, list | dict) for one in value)):

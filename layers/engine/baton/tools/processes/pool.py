@@ -69,11 +69,7 @@ class Helpers:
         self._count = 0  # of all, whatever they are doing
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
-        """Return the tool's result as plain JSON types. Raises `StepFailure`, `NoRoom`.
-        Raises `StepFailure`, `NoRoom`.
-
-        Cancelled, it kills the helper; if there was none yet, that is `NoRoom`.
-        """
+        """Return the result as JSON types. Raises `StepFailure`, `NoRoom`. Cancelled, it kills the helper."""
         request, who = self._request(tool, arguments, context), tenant_and_saga(context)
         if not self._places.take(who, asyncio.get_running_loop().time()):
             raise NoRoom(f"{self._count} plain functions with effects are running or starting already")

@@ -1,7 +1,4 @@
-"""Wire format between worker and helper: frames with a tag, the number of a call, and bytes.
-
-Only the format. The protocol is in pool.py and forker.py.
-"""
+"""Wire format between worker and helper: frames with a tag, the number of a call, and bytes."""
 
 from __future__ import annotations
 

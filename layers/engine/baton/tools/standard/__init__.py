@@ -141,10 +141,7 @@ class _Specs(TenantTools):
 
 
 def import_tools(module: str) -> None:
-    """Import the app and, if it is a package, every module in it: that declares their tools.
-
-    Modules whose names begin with `_` are left alone. Raises whatever an import raises, and `ToolError`.
-    """
+    """Import the app and its modules but `_…`, which declare tools. Raises what they raise, `ToolError`."""
     for _ in modules_of(module):
         pass
     specs = REGISTRY.specs()

@@ -1,7 +1,4 @@
-"""Resources of the standard tools: ports, the deployment's settings, and the rest of a step's time.
-
-No tool is declared here.
-"""
+"""Resources of the standard tools: ports, the deployment's settings, and the rest of a step's time."""
 
 from __future__ import annotations
 
@@ -14,15 +11,7 @@ import msgspec
 from baton.core.expressions import parse_duration
 from baton.core.failures.evidence import Evidence
 from baton.ports import Clock, Offload, StepContext, StepFailure
-from baton.ports.outside import (
-    Credentials,
-    Entities,
-    HttpAnswer,
-    HttpClient,
-    HttpRequest,
-    Mailer,
-    Objects,
-)
+from baton.ports.outside import Credentials, Entities, HttpAnswer, HttpClient, HttpRequest, Mailer, Objects
 from baton.tools.openapi.description import Apis
 
 P = ParamSpec("P")
@@ -82,10 +71,7 @@ def milliseconds(timeout: str | float | None) -> int | None:
 
 
 def left_ms(services: Services, context: StepContext, longest: int | None = None) -> int:
-    """Return the longest duration of an exchange in ms: to the end of the step, or less.
-
-    Raises `StepFailure` when no time is left.
-    """
+    """Return the ms that an exchange may take: to the end of the step, or less. Raises `StepFailure`."""
     left = context.deadline_ms - services.clock.now() - EARLIER_MS
     if left <= 0:
         raise StepFailure("timeout", "there was no time left to ask", unsent=True)

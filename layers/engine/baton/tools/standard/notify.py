@@ -76,8 +76,7 @@ async def _sent(
     """Send the mail. Raises `StepFailure`."""
     if not services.mail_from:
         raise StepFailure(
-            "input_invalid",
-            "there is no sender: set `MailFrom` of the deployment to an address of yours",
+            "input_invalid", "there is no sender: set `MailFrom` of the deployment to an address of yours"
         )
     content = "\0".join((subject, text, html)).encode(errors="replace")
     who = signed_headers(services, context, "MAIL", to, content=content)

@@ -234,11 +234,7 @@ def _declare_objects(registry: Registry, services: Services) -> None:
         return RestoredObject(name=name, sha256=before, deleted=gone)
 
     @tool("std.get_object", registry=registry, effect="pure", domain="file_operation", repeatable=True)
-    async def get_object(
-        name: Name,
-        context: StepContext,
-        sha256: Sha256 | None = None,
-    ) -> Got:
+    async def get_object(name: Name, context: StepContext, sha256: Sha256 | None = None) -> Got:
         """Read the content with this hash, or the newest of the name."""
         if sha256 is None:
             latest = await services.stored(services.entities.get, context.tenant, LATEST, name)
@@ -275,11 +271,7 @@ async def _set(services: Services, where: tuple[str, str, str], data: Any, key: 
 
 
 async def _delete(services: Services, where: tuple[str, str, str], sha256: str) -> bool:
-    """Delete content that its name does not point to; whether it is gone.
-
-    Another step may put the same content at this moment, which is not written twice.
-    It points the name to it, and then the content is put back.
-    """
+    """Delete content that its name does not point to; true if gone. A concurrent put puts it back."""
     tenant, _, name = where
 
     async def is_named() -> bool:

@@ -1,7 +1,4 @@
-"""Answers whose values the code makes as dicts, as structs for the OpenAPI document only.
-
-Import them only to make that document. Tests compare real answers with it.
-"""
+"""Structs for the OpenAPI document of answers that the code makes as dicts. Tests compare both."""
 
 from __future__ import annotations
 

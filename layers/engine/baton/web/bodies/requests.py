@@ -550,10 +550,7 @@ class UserBody(Body):
         json_schema_extra={"pattern": f"^{USER_PATTERN}$"},
     )
     note: Annotated[str, Plainly] = Field(
-        "",
-        max_length=LONGEST_NOTE,
-        description="Note for other operators.",
-        examples=["a loop of a script"],
+        "", max_length=LONGEST_NOTE, description="Note for other operators.", examples=["a loop of a script"]
     )
 
 

@@ -20,25 +20,22 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from baton.core.documents.compile import build as of_kinds
-from baton.core.documents.compile import failing, tools, triggers
-from baton.core.documents.compile.analysis import source
-from baton.core.documents.compile.analysis.source import MAX_HINTS, Children, OutOfTime, Source, Tools, Within
-from baton.core.documents.compile.checks import control, expressions
-from baton.core.documents.compile.checks.control import circular_graphs
-from baton.core.documents.compile.checks.notes import children_of, no_such_child, notes_of, shared_keys
+from baton.core.documents.compile import control, expressions, failing, source, tools, triggers
+from baton.core.documents.compile.control import circular_graphs
+from baton.core.documents.compile.notes import children_of, no_such_child, notes_of, shared_keys
+from baton.core.documents.compile.source import MAX_HINTS, Children, OutOfTime, Source, Tools, Within
 from baton.core.documents.expand import expand_own_kinds
-from baton.core.documents.models import GraphModel
+from baton.core.documents.models import BY_KEY, GraphModel, WorkflowModel
 from baton.core.documents.nodes.base import MAP
-from baton.core.documents.nodes.node_model import BY_KEY
 from baton.core.documents.nodes.own import OwnKinds
-from baton.core.documents.read import WorkflowModel, as_written, read_definition
+from baton.core.documents.read import as_written, read_definition
 from baton.core.documents.text import parse_document
 from baton.core.expressions import escape
 from baton.core.graph.graph import Graph, inner_name
 from baton.errors import InvalidDefinition, Problem
 
 if TYPE_CHECKING:
-    from baton.core.documents.read import NodeModel
+    from baton.core.documents.models import NodeModel
 
 _CHECKS: tuple[Callable[[Source], Iterator[Problem]], ...] = (
     control.check_edges,

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from baton.core.conditions.model import Condition
-from baton.core.documents.compile import failing, tools, triggers
-from baton.core.documents.compile.analysis import source
-from baton.core.documents.compile.analysis.flow import waits_for
-from baton.core.documents.compile.analysis.source import (
+from baton.core.documents.compile import failing, source, tools, triggers
+from baton.core.documents.compile.failing import named_tools
+from baton.core.documents.compile.flow import waits_for
+from baton.core.documents.compile.source import (
     Source,
     Tools,
     may_run,
@@ -20,11 +20,10 @@ from baton.core.documents.compile.analysis.source import (
     policies_of,
     policy_rules,
 )
-from baton.core.documents.compile.failing import named_tools
 from baton.core.documents.compile.tools import map_fields
-from baton.core.documents.nodes.node_model import NodeModel
+from baton.core.documents.models import HandlerModel, NodeModel
 from baton.core.documents.parts.control import PauseModel
-from baton.core.documents.parts.failing import NONE, PARALLEL, HandlerModel
+from baton.core.documents.parts.failing import NONE, PARALLEL
 from baton.core.documents.parts.node import ReplanModel
 from baton.core.effects.operations import choice_problems
 from baton.core.effects.risk import DEFAULT_RULES, Rules
@@ -50,8 +49,9 @@ from baton.core.graph.graph import (
 from baton.errors import Problem
 
 if TYPE_CHECKING:
+    from baton.core.documents.models import NodeModel
+    from baton.core.documents.parts.control import LimitModel
     from baton.core.documents.parts.failing import CatchModel, PolicyModel
-    from baton.core.documents.read import LimitModel, NodeModel
 
 HOUR_MS = 3_600_000
 

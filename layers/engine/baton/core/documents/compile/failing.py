@@ -1,6 +1,6 @@
 """Checks of failure handling: names of hints, hooks and tools, and policies that can never be taken.
 
-Conditions of policies are in checks/expressions.py; `catch` is in analysis/flow.py.
+Conditions of policies are in expressions.py; `catch` is in flow.py.
 """
 
 from __future__ import annotations
@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from baton.core.documents.compile.analysis.source import may_run, policy_rules, strange_names
-from baton.core.documents.compile.checks.expressions import (
+from baton.core.documents.compile.expressions import (
     ExpressionPlace,
     check_path,
     differ,
@@ -17,6 +16,7 @@ from baton.core.documents.compile.checks.expressions import (
     root_hint,
     types,
 )
+from baton.core.documents.compile.source import may_run, policy_rules, strange_names
 from baton.core.documents.compile.tools import allows, exists, takes, unknown_tools
 from baton.core.documents.parts.people import escalation_problems
 from baton.core.effects.operations import choice_problems, list_problems
@@ -34,9 +34,9 @@ from baton.core.log.state import UNKNOWN_OUTCOME
 from baton.errors import Problem
 
 if TYPE_CHECKING:
-    from baton.core.documents.compile.analysis.source import Source
+    from baton.core.documents.compile.source import Source
+    from baton.core.documents.models import NodeModel, WorkflowModel
     from baton.core.documents.parts.failing import PolicyModel, ReactionModel, RetryModel
-    from baton.core.documents.read import NodeModel, WorkflowModel
     from baton.core.failures.alternatives import Alternative
 
 _OWN = ""

@@ -1,7 +1,7 @@
 """Tools that exist and may run, and arguments that a tool takes.
 
 Checks against the list of tools, for whichever kind of node calls one.
-What expressions name is in checks/expressions.py.
+What expressions name is in expressions.py.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from baton.core.conditions.schema import violations
 from baton.core.conditions.schemaplan import is_schema
-from baton.core.documents.compile.analysis.flow import waits_for
-from baton.core.documents.compile.analysis.source import may_run
-from baton.core.documents.compile.checks.known import follow_path
+from baton.core.documents.compile.flow import waits_for
+from baton.core.documents.compile.known import follow_path
+from baton.core.documents.compile.source import may_run
 from baton.core.documents.nodes.base import REPLAN
 from baton.core.effects.toolspec import off
 from baton.core.expressions import compile_template, escape, expressions_in, lone_path
@@ -22,7 +22,7 @@ from baton.core.on_demand import OnDemand
 from baton.errors import Problem
 
 if TYPE_CHECKING:
-    from baton.core.documents.compile.analysis.source import Source
+    from baton.core.documents.compile.source import Source
     from baton.core.documents.parts.node import MapModel
     from baton.core.effects.toolspec import ToolSpec
     from baton.core.pipelines import base

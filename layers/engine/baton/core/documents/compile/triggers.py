@@ -20,7 +20,7 @@ from baton.core.schedules import ScheduleRecord, input_at_tick
 from baton.errors import Problem
 
 if TYPE_CHECKING:
-    from baton.core.documents.compile.analysis.source import Source
+    from baton.core.documents.compile.source import Source
     from baton.core.documents.parts.triggers import SignalRuleModel, StartRuleModel
 
 MOST_BYTES = 8_192

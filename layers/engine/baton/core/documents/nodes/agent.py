@@ -13,17 +13,14 @@ from baton.core.documents.nodes.undone import only_none, undos
 from baton.core.documents.parts.fields import (
     OPERATIONS_SAY,
     Given,
-    Model,
     NodeName,
     ToolPatterns,
     between,
-    between_schema,
 )
 from baton.core.documents.parts.fields import Operations as OperationsField
 from baton.core.documents.parts.node import (
     Asking,
     ModelName,
-    PriceModel,
     SummaryModel,
     model_arguments,
     shorter_turns,
@@ -94,16 +91,14 @@ class AgentModel(Asking):
         default=None,
         description="Signals of this name are messages to the agent. It reads them with its next turn.",
     )
-    turns: Annotated[int, between(1, MOST_TURNS), between_schema(1, MOST_TURNS)] = Field(
-        default=20, description="Largest number of turns."
-    )
-    calls: Annotated[int, between(1, MOST_CALLS), between_schema(1, MOST_CALLS)] = Field(
+    turns: Annotated[int, between(1, MOST_TURNS)] = Field(default=20, description="Largest number of turns.")
+    calls: Annotated[int, between(1, MOST_CALLS)] = Field(
         default=100, description="Largest number of tool calls."
     )
-    calls_in_a_turn: Annotated[
-        int, between(1, MOST_CALLS_IN_A_TURN), between_schema(1, MOST_CALLS_IN_A_TURN)
-    ] = Field(default=16, description="Largest number of calls in one answer; further ones are refused.")
-    tokens: Annotated[int, between(1, MOST_TOKENS), between_schema(1, MOST_TOKENS)] | None = Field(
+    calls_in_a_turn: Annotated[int, between(1, MOST_CALLS_IN_A_TURN)] = Field(
+        default=16, description="Largest number of calls in one answer; further ones are refused."
+    )
+    tokens: Annotated[int, between(1, MOST_TOKENS)] | None = Field(
         default=None,
         description=(
             "Largest number of tokens of all requests and answers. A request that could exceed it is "
@@ -144,7 +139,6 @@ class Agent(AsksModel):
     familiar = "llm_agent assistant bot"
     field = (Annotated[AgentModel | None, Given], Field(default=None))
     model = AgentModel
-    parts: ClassVar[Mapping[str, type[Model]]] = {"price": PriceModel, "summarise": SummaryModel}
     inside = Words(
         keys={
             "model": "name llm",

@@ -191,16 +191,12 @@ class NodeDocument:
     """The annotation and the description of `key`."""
     model: ClassVar[type[Model] | None] = None
     """The model of its value, where that is an object with keys of its own."""
-    parts: ClassVar[Mapping[str, type[Model]]] = {}
-    """The models of objects under keys of `model`, or in lists there."""
     inside: ClassVar[Words | None] = None
     """Words of other tools for the keys of `model`."""
     familiar: ClassVar[str] = ""
     """Words of other tools for `key`."""
     advice: ClassVar[Mapping[str, str]] = {}
     """Messages about words without a key, by word."""
-    definitions: ClassVar[Mapping[str, dict[str, Any]]] = {}
-    """Definitions that `field` and `model` refer to by `defined`."""
 
     @property
     def input(self) -> dict[str, Any] | None:
@@ -230,7 +226,7 @@ class NodeDocument:
     def refuses(self, names: Collection[str]) -> str:
         """Return the message about fields that the node may not have."""
         if MAP in names:
-            return f"`{MAP}` goes with a `tool`, a `workflow`, a `graph`, a `value`, a `model`, an `agent`, a `human` or a `wait`"
+            return f"`{MAP}` goes with any node that does not end the saga; put this node after the one with `{MAP}`"
         if "callback" in names:
             return "`callback` goes with a `tool`: what is handed over is a tool's work"
         if "input" in names:

@@ -9,15 +9,13 @@ import msgspec
 from pydantic import Field, StrictBool, StringConstraints
 
 from baton.core.documents.nodes.base import MAP, Compiler, KnownInterfaces, NodeDocument, Words
-from baton.core.documents.parts.fields import Duration, Given, Model, Value, one_of, one_of_schema
+from baton.core.documents.parts.fields import Duration, Given, Model, Value, one_of
 from baton.core.documents.parts.node import Schema
 from baton.core.documents.parts.people import (
-    AUDIENCE,
     FAMILIAR,
     MEANWHILE,
     SO_MANY,
     Audience,
-    AudienceModel,
     EscalationModel,
     Text,
     escalation_problems,
@@ -84,7 +82,6 @@ class HumanModel(Model):
         Literal["decision", "input", "approval", "takeover", "error"] | None,
         one_of(*TYPES),
         Given,
-        one_of_schema(*TYPES),
     ] = Field(
         default=None,
         description=(
@@ -129,7 +126,6 @@ class HumanModel(Model):
         Literal["low", "medium", "high", "critical"] | None,
         one_of(*SEVERITIES),
         Given,
-        one_of_schema(*SEVERITIES),
     ] = Field(default=None, description="Risk that depends on the answer; it is shown to people.")
     escalate: Annotated[list[EscalationModel] | None, Given] = Field(
         default=None,
@@ -197,11 +193,6 @@ class Human(NodeDocument):
     familiar = "ask approval approve question prompt interrupt intervention user_input human_in_the_loop"
     field = (Annotated[HumanModel | None, Given], Field(default=None))
     model = HumanModel
-    parts: ClassVar[Mapping[str, type[Model]]] = {
-        "options": OptionModel,
-        "takeover": TakeoverModel,
-        "to": AudienceModel,
-    }
     inside = Words(
         keys={
             "type": "kind",
@@ -221,7 +212,6 @@ class Human(NodeDocument):
             )
         },
     )
-    definitions: ClassVar[Mapping[str, dict[str, Any]]] = {"humanAudience": AUDIENCE}
 
     def nearest_valid_form(self, value: Any) -> str:
         return f"write `human: {{title: {value}}}`" if isinstance(value, str) and value else ""

@@ -10,12 +10,10 @@ from pydantic import Field
 from baton.core.conditions.schemafaults import is_plain
 from baton.core.documents.nodes.base import FAILING, MAP, Compiler, KnownInterfaces, NodeDocument, Words
 from baton.core.documents.parts.control import BranchModel
-from baton.core.documents.parts.fields import Given, Model, document_form
+from baton.core.documents.parts.fields import Given, document_form
 from baton.core.documents.parts.node import (
-    PRICE,
     Asking,
     ModelName,
-    PriceModel,
     expression_texts,
     model_arguments,
     step_of,
@@ -137,8 +135,6 @@ class AskedModel(AsksModel):
     familiar = "llm completion chat generate ask_model prompt_model"
     field = (Annotated[ModelModel | None, Given], Field(default=None))
     model = ModelModel
-    parts: ClassVar[Mapping[str, type[Model]]] = {"price": PriceModel}
-    definitions: ClassVar[Mapping[str, dict[str, Any]]] = {"modelPrice": PRICE}
     inside = Words(
         keys={"name": "model id", **WORDS},
         said={

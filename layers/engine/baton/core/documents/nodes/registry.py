@@ -1,25 +1,40 @@
 """The kinds of node that documents have, in the order in which they are shown.
-The only file that imports them.
-
-What is made of the list is in model.py, from the time that it is imported.
+The only file that imports them. When documents/models.py is imported, it makes the model of a node of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 from baton.core.documents.nodes.agent import Agent
 from baton.core.documents.nodes.base import NodeDocument
-from baton.core.documents.nodes.child import Child
-from baton.core.documents.nodes.end import End
-from baton.core.documents.nodes.fail import Fail
+from baton.core.documents.nodes.child import Child, SubGraph
+from baton.core.documents.nodes.end import End, Fail
 from baton.core.documents.nodes.human import Human
 from baton.core.documents.nodes.model import AskedModel
-from baton.core.documents.nodes.subgraph import SubGraph
 from baton.core.documents.nodes.task import Task
 from baton.core.documents.nodes.value import ValueNode
 from baton.core.documents.nodes.wait import Wait
+
+
+class Map(NodeDocument):
+    """Display of a map. It is no kind of its own: `map` runs a node of another kind for each item."""
+
+    kind = "map"
+    key = "map"
+    title = "Map"
+    description = "Does a node once for each item of a list."
+    icon = "≡"
+    outline = ("[[", "]]")
+    example: ClassVar[Mapping[str, Any]] = {"map": "${input.guests}", "tool": "mail.send"}
+
+    def summary(self, node: Mapping[str, Any], span: Callable[[int | None], str]) -> str:
+        of = node.get("tool") or next(
+            (f"{one} {node[one]}" for one in ("workflow", "graph") if one in node), node.get("of", "")
+        )
+        return f"{of} for each of {node.get('over')}, {node.get('at_once')} at a time"
+
 
 NODE_TYPES: list[NodeDocument] = [
     Task(),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from baton.core.documents.parts.failing import NONE, CompensateModel
-from baton.core.effects.inverses import arguments_of, misfit_of_inverse
+from baton.core.effects.inverses import arguments_of, lacks_in_doubt, misfit_of_inverse
 from baton.core.effects.toolspec import CALL, IDEMPOTENT, Approval, ToolSpec
 from baton.core.expressions import Path, duration_text, expressions_in
 from baton.core.failures.policy import ANY, FAIL, PolicyChange, RetryChange
@@ -52,13 +52,12 @@ def undo_problems(
     inverse = compiler.tools.get(model.tool or spec.undo)
     if inverse is None:
         return  # its author is told when the tools are loaded
-    if model.in_doubt == CALL and (
-        "step.output" in str(model.with_ if model.with_ is not None else arguments_of(inverse, spec))
-    ):
+    given = model.with_ if model.with_ is not None else arguments_of(inverse, spec)
+    if model.in_doubt == CALL and (why := lacks_in_doubt(given, spec)):
         yield Problem(
             f"{place}/in_doubt",
-            f"`{inverse.name}` needs what the step has given, and of a step in doubt that is not known",
-            "write `in_doubt: ask`, or arguments that name `step.input` and `step.key` alone",
+            f"`{inverse.name}` {why}",
+            "write `in_doubt: ask`, or arguments that name `step.input` alone, or also `step.key` if the tool takes `context`",
         )
     if model.with_ is not None:
         yield from compiler.fits(f"{place}/with", model.with_, inverse)

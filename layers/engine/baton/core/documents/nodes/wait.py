@@ -6,41 +6,38 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from baton.core.documents.nodes.base import MAP, Compiler, KnownInterfaces, NodeDocument, Words
 from baton.core.documents.parts.fields import (
     TIME_PATTERN,
+    Defined,
     Duration,
     Given,
     Model,
     NodeName,
+    Reads,
+    WaitDuration,
     check_time,
-    ref,
+    is_template,
     refuse,
-    schema_reference,
     template,
 )
-from baton.core.documents.parts.naming import NODE_NAME
-from baton.core.expressions import expressions_in, parse_duration
+from baton.core.expressions import parse_duration
+from baton.core.graph.graph import NODE_NAME
 from baton.errors import Problem
 
 if TYPE_CHECKING:
     from baton.core.documents.parts.node import NodeModel
 
 
-def _is_template(value: Any) -> bool:
-    return isinstance(value, str) and any(True for _ in expressions_in(value))
-
-
-def _for(value: Any) -> int | str:
-    return value if _is_template(value) else parse_duration(value)
-
-
 def _until(value: Any) -> str:
-    if not _is_template(value):
+    if not is_template(value):
         check_time(value)
     return str(value)
+
+
+_TIME = {"anyOf": [{"title": "a time", "type": "string", "pattern": TIME_PATTERN}, template("a time")]}
 
 
 class WaitModel(Model):
@@ -64,13 +61,13 @@ class WaitModel(Model):
         }
     )
 
-    for_: Annotated[int | str | None, BeforeValidator(_for), Given, schema_reference("waitDuration")] = Field(
+    for_: Annotated[WaitDuration | None, Given] = Field(
         default=None,
         alias="for",
         description="Time to wait.",
         examples=["10m", "${input.pause}"],
     )
-    until: Annotated[str | None, BeforeValidator(_until), Given, schema_reference("waitTime")] = Field(
+    until: Annotated[str | None, Reads(_until, _TIME), Defined("waitTime"), Given] = Field(
         default=None,
         description="Time to wait for, with its offset from UTC. A time in the past ends the wait at once.",
         examples=["2026-12-01T09:00:00Z", "${input.when}"],
@@ -145,12 +142,6 @@ class Wait(NodeDocument):
             "fresh": "new next transient keep ignore_earlier",
         }
     )
-    definitions: ClassVar[Mapping[str, dict[str, Any]]] = {
-        "waitDuration": {"anyOf": [ref("duration"), template("a duration")]},
-        "waitTime": {
-            "anyOf": [{"title": "a time", "type": "string", "pattern": TIME_PATTERN}, template("a time")]
-        },
-    }
 
     def nearest_valid_form(self, value: Any) -> str:
         for key, read in (("for", parse_duration), ("until", check_time)):

@@ -6,29 +6,34 @@ What they mean is on docs/semantics.md. Whether the names exist is the compiler'
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from baton.core.documents.parts.fields import (
     MAX_NODES,
+    MOST,
+    Allowed,
     Choose,
     Condition,
+    Defined,
     Duration,
     Given,
     Model,
+    NodeName,
+    Reads,
     Targets,
+    ToolPatterns,
     Value,
+    WaitDuration,
     between,
-    between_schema,
+    document_form,
     is_number,
     one_of,
-    one_of_schema,
     refuse,
-    schema_reference,
     whole,
 )
-from baton.core.expressions import expressions_in, parse_duration
 
 MAX_ITERATIONS = 1_000_000
 SHARE_PATTERN = r"^ *(100|[0-9]{1,2}) *% *$"
@@ -115,10 +120,7 @@ def _factor(value: Any) -> Any:
     return float(value)
 
 
-def _first(value: Any) -> Any:
-    """Read a duration in milliseconds, or a template of one."""
-    is_template = isinstance(value, str) and any(True for _ in expressions_in(value))
-    return value if is_template else parse_duration(value)
+_FACTOR = {"type": "number", "minimum": 1, "maximum": 10}
 
 
 class PauseModel(Model):
@@ -126,11 +128,11 @@ class PauseModel(Model):
 
     short: ClassVar[str] = "first"
 
-    first: Annotated[int | str, BeforeValidator(_first), schema_reference("waitDuration")] = Field(
+    first: WaitDuration = Field(
         description="First pause.",
         examples=["10m", "${output.retry_in}s"],
     )
-    factor: Annotated[float | None, BeforeValidator(_factor), Given, schema_reference("factor")] = Field(
+    factor: Annotated[float | None, Reads(_factor, _FACTOR), Defined("factor"), Given] = Field(
         default=None,
         description="Factor from one pause to the next. Without it, 1.",
     )
@@ -154,9 +156,9 @@ class LoopModel(Model):
         examples=["output.score < 80", "loop.iteration < 3"],
     )
     max_iterations: Annotated[
-        int, between(1, MAX_ITERATIONS), Given, between_schema(1, MAX_ITERATIONS)
+        int, between(1, MAX_ITERATIONS), Given
     ] = Field(default=100, description="Largest number of rounds, including the first. Without it, 100.", examples=[5])  # fmt: skip
-    back_to: Annotated[str | None, Given, schema_reference("nodeName")] = Field(
+    back_to: Annotated[str | None, Given, Defined("nodeName", {})] = Field(
         default=None,
         description="First node of the loop: an earlier one. Without it, the loop is this node alone.",
         examples=["draft"],
@@ -198,7 +200,7 @@ class PollModel(Model):
         examples=["10m", "${output.retry_in}s", {"first": "5s", "factor": 2, "most": "10m"}],
     )
     tries: Annotated[
-        int, between(1, MAX_ITERATIONS), Given, between_schema(1, MAX_ITERATIONS)
+        int, between(1, MAX_ITERATIONS), Given
     ] = Field(default=100, description="Largest number of tries, including the first. The node then fails. Without it, 100.", examples=[50])  # fmt: skip
     within: Annotated[Duration | None, Given] = Field(
         default=None,
@@ -242,11 +244,11 @@ def _tolerated(value: Any) -> Any:
     return f"{int(match[1])}%"
 
 
-WaitFor = Annotated[
-    Literal["all", "any"] | int, BeforeValidator(_wait_for), Given, schema_reference("waitFor")
-]
-Tolerated = Annotated[int | str | None, BeforeValidator(_tolerated), Given, schema_reference("tolerated")]
-Rest = Annotated[Literal["cancel", "run"], one_of("cancel", "run"), Given, one_of_schema("cancel", "run")]
+_WAIT_FOR = {"anyOf": [{"enum": ["all", "any"]}, {"type": "integer", "minimum": 1, "maximum": MAX_NODES}]}
+_TOLERATED = {"type": ["integer", "string"], "minimum": 0, "maximum": MAX_NODES, "pattern": SHARE_PATTERN}
+WaitFor = Annotated[Literal["all", "any"] | int, Reads(_wait_for, _WAIT_FOR), Defined("waitFor"), Given]
+Tolerated = Annotated[int | str | None, Reads(_tolerated, _TOLERATED), Defined("tolerated"), Given]
+Rest = Annotated[Literal["cancel", "run"], one_of("cancel", "run"), Given]
 
 
 class Share:
@@ -291,4 +293,151 @@ class JoinModel(Share, Model):
             "or finish (`run`)."
         ),
         examples=["run"],
+    )
+
+
+MICRO = 1_000_000
+LEAST_USD, MOST_USD = 0.000001, MOST // MICRO
+_DOLLARS = {"type": "number", "minimum": LEAST_USD, "maximum": MOST_USD}
+
+
+def _micro_dollars(value: Any) -> int:
+    """Read dollars as the document spells them, in millionths; never by way of a multiplied float."""
+    if not is_number(value):
+        raise refuse(f"`{document_form(value)}` is not an amount of dollars; write for example 1.5")
+    if not LEAST_USD <= value <= MOST_USD:
+        raise refuse(f"`{document_form(value)}` must be between 0.000001 and {MOST_USD:,} dollars")
+    amount = Decimal(repr(value)) * MICRO
+    if amount != amount.to_integral_value():
+        raise refuse(f"`{document_form(value)}` is finer than a millionth of a dollar")
+    return int(amount)
+
+
+def _why(do: str, goes_with: str) -> Any:
+    return lambda value: f"`{do}` goes with {goes_with}" if value == do else ""
+
+
+_TERMINATE, _THROTTLE, _SUMMARISE = "terminate", "throttle", "summarise"
+_THEN = "Action at the limit: the saga or node fails (`terminate`)"
+_SLOWED = "or what comes next waits its turn (`throttle`)"
+
+
+class LimitModel(Model):
+    """One limit: the most there may be (`max`), and what happens beyond it (`then`)."""
+
+    short: ClassVar[str] = "max"
+
+    max: int
+    then: str = _TERMINATE
+
+
+class CountModel(LimitModel):
+    """The most there may be (`max`), and what happens beyond it (`then`)."""
+
+    max: Annotated[int, between(1, MOST), Given] = Field(description="The most there may be.", examples=[100])
+    then: Annotated[
+        str,
+        one_of(_TERMINATE, _THROTTLE, why=_why(_SUMMARISE, "`bytes`")),
+        Given,
+    ] = Field(default=_TERMINATE, description=f"{_THEN}, {_SLOWED}.", examples=[_THROTTLE])
+
+
+class BytesModel(LimitModel):
+    """The most bytes (`max`), and what happens beyond them (`then`)."""
+
+    max: Annotated[int, between(1, MOST), Given] = Field(description="The most bytes.", examples=[1_000_000])
+    then: Annotated[
+        str,
+        one_of(_TERMINATE, _THROTTLE, _SUMMARISE),
+        Given,
+    ] = Field(
+        default=_TERMINATE,
+        description=f"{_THEN}, {_SLOWED}, or an output is replaced by a shorter one (`summarise`).",
+        examples=[_SUMMARISE],
+    )
+
+
+class TimeModel(LimitModel):
+    """The longest time (`max`), after which the saga or node fails."""
+
+    max: Annotated[Duration, Given] = Field(description="The longest time.", examples=["2h"])
+    then: Annotated[str, one_of(_TERMINATE, why=lambda _: "time cannot be held up"), Given] = Field(
+        default=_TERMINATE, description=f"{_THEN}. There is no other way.", examples=[_TERMINATE]
+    )
+
+
+class CostModel(LimitModel):
+    """The most dollars (`max`), and what happens beyond them (`then`)."""
+
+    max: Annotated[int, Reads(_micro_dollars, _DOLLARS), Defined("dollars"), Given] = Field(
+        description="The most US dollars.", examples=[1.5]
+    )
+    then: Annotated[
+        str,
+        one_of(_TERMINATE, _THROTTLE, why=_why(_SUMMARISE, "`bytes`")),
+        Given,
+    ] = Field(default=_TERMINATE, description=f"{_THEN}, {_SLOWED}.", examples=[_THROTTLE])
+
+
+class LimitsModel(Model):
+    """Limits of a saga or a node: each is a number or an object with `max` and `then`."""
+
+    fan_out: Annotated[CountModel | None, Given] = Field(
+        default=None,
+        description="Number of nodes that one node starts at once.",
+        examples=[20],
+    )
+    hops: Annotated[CountModel | None, Given] = Field(
+        default=None,
+        description="Number of runs, each round of a loop counted.",
+        examples=[100, {"max": 100, "then": "throttle"}],
+    )
+    wall_time: Annotated[TimeModel | None, Given] = Field(
+        default=None,
+        description="Longest time of the saga, or of one run of this node, waiting included.",
+        examples=["2h"],
+    )
+    bytes: Annotated[BytesModel | None, Given] = Field(
+        default=None,
+        description="Bytes of outputs.",
+        examples=[{"max": 1_000_000, "then": "summarise"}],
+    )
+    cost: Annotated[CostModel | None, Given] = Field(
+        default=None,
+        alias="cost_usd",
+        description="US dollars, to a millionth.",
+        examples=[1.5],
+    )
+    tokens: Annotated[CountModel | None, Given] = Field(
+        default=None,
+        description="Tokens that models read and write.",
+        examples=[20_000],
+    )
+
+
+def _limits(value: Any) -> Any:
+    read = LimitsModel.model_validate(value)
+    return {name: getattr(read, name) for name in LimitsModel.model_fields if getattr(read, name) is not None}
+
+
+Limits = Annotated[
+    dict[str, LimitModel], BeforeValidator(_limits), Given, Defined("limits", {}, model=LimitsModel)
+]
+
+
+# ---- guardrails ------------------------------------------------------------------------------------------------
+
+
+class GuardrailsModel(Model):
+    """Tools that the saga may run, and transitions that it may take."""
+
+    allowed_tools: Annotated[ToolPatterns | None, Given] = Field(
+        default=None,
+        description="Names of the only tools that may run; `*` stands for any text. Without it, all tools.",
+        examples=[["table.search", "books.*"]],
+    )
+    allowed_transitions: dict[NodeName, Annotated[Allowed, Given]] = Field(
+        default_factory=dict,
+        description="For each node that it names, the only nodes that may come next.",
+        examples=[{"plan": ["search", "book"]}],
     )

@@ -1,6 +1,6 @@
 """Reactions to a failed step: the shapes of `retry`, `on_failure`, `failover` and `catch`.
 
-Their meaning is on docs/failures.md. Their form in a graph is in core/documents/compile/analysis/source.py.
+Their meaning is on docs/failures.md. Their form in a graph is in core/documents/compile/source.py.
 The compiler checks that the nodes and tools that they name exist.
 """
 
@@ -12,7 +12,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     AfterValidator,
-    BeforeValidator,
     ConfigDict,
     Field,
     StringConstraints,
@@ -21,33 +20,27 @@ from pydantic import (
     model_validator,
 )
 
-from baton.core.documents.parts.failing_schema import (
-    MOST_MULTIPLIER,
-    MOST_PAUSES,
-    MOST_POLICIES,
-    NAME_PATTERN,
-    OFFSET_PATTERN,
-    TIME_OF_DAY_PATTERN,
-)
 from baton.core.documents.parts.fields import (
     Condition,
+    Defined,
     Duration,
     Given,
     Model,
     NodeName,
+    Reads,
     Targets,
     ToolPatterns,
     Value,
-    WorkflowReference,
     between,
     document_form,
     is_number,
     one_of,
+    one_of_present,
+    ref,
     refuse,
-    schema_reference,
 )
-from baton.core.documents.parts.people import EscalationModel
-from baton.core.failures.codes import CLASSES, CODE_PATTERN
+from baton.core.documents.parts.people import SO_MANY, EscalationModel
+from baton.core.failures.codes import CLASSES, CODE_PATTERN, CODES
 from baton.core.failures.failover import DAYS, Action
 from baton.core.failures.names import code_of, exception_meant
 from baton.core.failures.policy import (
@@ -58,6 +51,8 @@ from baton.core.failures.policy import (
     DOMAINS,
     EXPONENTIAL,
     FAIL,
+    HINTS,
+    HOOKS,
     JITTERED,
     MOST_ATTEMPTS,
     PRESETS,
@@ -68,6 +63,10 @@ from baton.core.failures.policy import (
 from baton.core.failures.strategies.base import MOST_TIMES, STARTER
 from baton.core.failures.strategies.registry import STRATEGIES
 
+MOST_PAUSES, MOST_MULTIPLIER, MOST_POLICIES = 99, 100, 100
+NAME_PATTERN = r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$"
+TIME_OF_DAY_PATTERN = "^([01][0-9]|2[0-3]):[0-5][0-9]$"
+OFFSET_PATTERN = "^[+-](0[0-9]|1[0-4]):[0-5][0-9]$"
 _CODE = re.compile(CODE_PATTERN)
 
 
@@ -97,7 +96,7 @@ def _each_once(value: list[Any]) -> list[Any]:
     return value
 
 
-def _few(low: int, high: int, what: str) -> BeforeValidator:
+def _few(low: int, high: int, what: str) -> Reads:
     def read(value: Any) -> Any:
         if isinstance(value, list) and not low <= len(value) <= high:
             raise refuse(
@@ -105,10 +104,11 @@ def _few(low: int, high: int, what: str) -> BeforeValidator:
             )
         return value
 
-    return BeforeValidator(read)
+    bounds = {"minItems": low, "maxItems": high} if low else {"maxItems": high}
+    return Reads(read, lambda made: {**made, **bounds})
 
 
-def _text(pattern: str, what: str, example: str) -> BeforeValidator:
+def _text(pattern: str, what: str, example: str) -> Reads:
     known = re.compile(pattern)
 
     def read(value: Any) -> str:
@@ -116,29 +116,37 @@ def _text(pattern: str, what: str, example: str) -> BeforeValidator:
             raise refuse(f"`{document_form(value)}` is not {what}; write for example {example}")
         return value
 
-    return BeforeValidator(read)
+    return Reads(read, {"type": "string", "pattern": pattern})
 
 
-def _share(low: float, high: float) -> BeforeValidator:
+def _share(low: float, high: float) -> Reads:
     def read(value: Any) -> float:
         if not is_number(value) or not low <= value <= high:
             raise refuse(f"`{document_form(value)}` must be a number between {low:g} and {high:g}")
         return float(value)
 
-    return BeforeValidator(read)
+    return Reads(read, {"type": "number", "minimum": low, "maximum": high})
 
 
-Code = Annotated[str, BeforeValidator(_code)]
-_Codes = Annotated[list[Code], BeforeValidator(_many)]
+_MANY = Reads(_many, lambda made: {"anyOf": [made["items"], made]})
+_CODES = {
+    "description": "A code of a failure, a class, or an HTTP status. Tools may have codes of their own.",
+    "type": ["string", "integer"],
+    "pattern": CODE_PATTERN,
+    "examples": [*sorted({*CODES, *CLASSES})],
+}
+Code = Annotated[str, Reads(_code, _CODES), Defined("code")]
+_Codes = Annotated[list[Code], _MANY, Defined("codes")]
 # The strategies that there are when a document is read.
-_Strategy = Annotated[str, BeforeValidator(lambda value: one_of(*STRATEGIES).func(value))]
-_LadderWord = Annotated[str, BeforeValidator(lambda value: one_of(*STRATEGIES, ASK, FAIL).func(value))]
-_LADDER = TypeAdapter(list[_LadderWord])
+_Strategy = Annotated[str, one_of_present(lambda: STRATEGIES)]
+_LADDER_WORDS = one_of_present(lambda: (*STRATEGIES, ASK, FAIL))
+_LADDER = TypeAdapter(list[Annotated[str, _LADDER_WORDS]])
 _Domain = Annotated[str, one_of(*DOMAINS)]
-Class = Annotated[str, one_of(*CLASSES)]
+Class = Annotated[str, one_of(*CLASSES), Defined("failClass")]
+_Classes = Annotated[list[Class], _MANY, Defined("failClasses")]
 _Day = Annotated[str, one_of(*DAYS)]
 _Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
-_Names = Annotated[list[_Name], BeforeValidator(_many)]
+_Names = Annotated[list[_Name], _MANY, Defined("toolNames")]
 
 
 def _so_many(value: Any) -> str:
@@ -149,21 +157,66 @@ def _so_many(value: Any) -> str:
 
 
 class RetryModel(Model):
-    """Retries of a failed attempt: a preset, or the differences from it."""
+    """Retry policy of a failed attempt: a preset, and its changes."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "dependentSchemas": {
+                "schedule": {"properties": {"backoff": {"const": CUSTOM}}},
+                "jitter": {"properties": {"backoff": {"const": JITTERED}}},
+                "multiplier": {"properties": {"backoff": {"enum": [EXPONENTIAL, JITTERED]}}},
+            },
+            "if": {"required": ["backoff"], "properties": {"backoff": {"const": CUSTOM}}},
+            "then": {"required": ["schedule"]},
+        }
+    )
     short: ClassVar[str] = "preset"
 
-    preset: Annotated[str | None, one_of(*PRESETS, why=_so_many), Given] = None
-    max_attempts: Annotated[int | None, between(1, MOST_ATTEMPTS), Given] = None
-    backoff: Annotated[str | None, one_of(*BACKOFFS), Given] = None
-    base: Annotated[Duration | None, Given] = None
-    multiplier: Annotated[float | None, _share(1, MOST_MULTIPLIER), Given] = None
-    max_delay: Annotated[Duration | None, Given] = None
-    jitter: Annotated[float | None, _share(0, 1), Given] = None
-    schedule: Annotated[list[Duration] | None, _few(1, MOST_PAUSES, "pauses"), Given] = None
-    budget: Annotated[Duration | None, Given] = None
-    on: Annotated[_Codes | None, Given] = None
-    never: Annotated[_Codes | None, Given] = None
+    preset: Annotated[str | None, one_of(*PRESETS, why=_so_many), Given] = Field(
+        default=None,
+        description="The policy that everything else here is a change of.",
+        examples=["critical"],
+    )
+    max_attempts: Annotated[int | None, between(1, MOST_ATTEMPTS), Given] = Field(
+        default=None, description="Number of attempts, the first one counted.", examples=[3]
+    )
+    backoff: Annotated[str | None, one_of(*BACKOFFS), Given] = Field(
+        default=None, description="Growth of the pauses.", examples=["exponential_jitter"]
+    )
+    base: Annotated[Duration | None, Given] = Field(
+        default=None, description="The first pause.", examples=["1s"]
+    )
+    multiplier: Annotated[float | None, _share(1, MOST_MULTIPLIER), Given] = Field(
+        default=None,
+        description="Factor by which each pause is longer than the one before it.",
+        examples=[2],
+    )
+    max_delay: Annotated[Duration | None, Given] = Field(
+        default=None, description="The longest pause.", examples=["30s"]
+    )
+    jitter: Annotated[float | None, _share(0, 1), Given] = Field(
+        default=None,
+        description="Share by which a pause may be shorter or longer by chance.",
+        examples=[0.3],
+    )
+    schedule: Annotated[list[Duration] | None, _few(1, MOST_PAUSES, "pauses"), Given] = Field(
+        default=None,
+        description="The pauses themselves; `backoff` is `custom` then.",
+        examples=[["1s", "1m", "1h"]],
+    )
+    budget: Annotated[Duration | None, Given] = Field(
+        default=None,
+        description="The longest time that may pass from the first failure to the last attempt.",
+        examples=["5m"],
+    )
+    on: Annotated[_Codes | None, Given] = Field(
+        default=None,
+        description="The only codes or classes that are tried again.",
+        examples=[["503", "timeout"]],
+    )
+    never: Annotated[_Codes | None, Given] = Field(
+        default=None, description="Codes or classes that are not tried again.", examples=["conflict"]
+    )
 
     @model_validator(mode="after")
     def _goes_together(self) -> RetryModel:
@@ -202,7 +255,7 @@ class RetryModel(Model):
 
 
 def _ladder(value: Any) -> str | list[str]:
-    """Read one word, or a list of strategies. compile/analysis/source.py
+    """Read one word, or a list of strategies. compile/source.py
     knows the strategies that a word stands for.
     """
     names = _LADDER.validate_python(_many(value))
@@ -239,22 +292,75 @@ def _times(value: Any) -> dict[str, int]:
     return _at_most().model_validate(value).model_dump(exclude_unset=True)
 
 
+def _times_schema(_: Any) -> dict[str, Any]:
+    most = {name: one.largest_at_most for name, one in STRATEGIES.items()}
+    uses = {
+        name: {"description": f"The most uses of `{name}`.", "type": "integer", "minimum": 0, "maximum": high}
+        for name, high in most.items()
+    }
+    return {"type": "object", "additionalProperties": False, "properties": uses}
+
+
+def _ladder_schema(_: Any) -> dict[str, Any]:
+    word = {"type": "string", "enum": [*STRATEGIES, ASK, FAIL]}
+    return {"anyOf": [word, {"type": "array", "minItems": 1, "uniqueItems": True, "items": word}]}
+
+
 class ReactionModel(Model):
     """Reaction to one kind of failure, where it differs from the defaults."""
 
     short: ClassVar[str] = "ladder"
 
-    class_: Annotated[Class | None, Given] = Field(default=None, alias="class")
-    ladder: Annotated[str | list[str] | None, BeforeValidator(_ladder), Given] = None
-    at_most: Annotated[dict[str, int] | None, BeforeValidator(_times), Given] = None
-    retry: Annotated[RetryModel | None, Given] = None
-    hints: Annotated[_Names | None, Given] = None
-    before_retry: Annotated[_Names | None, Given] = None
-    message: Annotated[str | None, Given] = None
-    question: Annotated[str | None, one_of(*QUESTIONS), Given] = None
-    severity: Annotated[str | None, one_of(*SEVERITIES), Given] = None
-    may_change: Annotated[list[str] | None, AfterValidator(_each_once), BeforeValidator(_many), Given] = None
-    escalate: Annotated[list[EscalationModel] | None, Given] = None
+    class_: Annotated[Class | None, Given] = Field(
+        default=None, alias="class", description="The class that it counts as.", examples=["transient"]
+    )
+    ladder: Annotated[str | list[str] | None, Reads(_ladder, _ladder_schema), Defined("ladder"), Given] = (
+        Field(
+            default=None,
+            description="The strategies in their order; a single one stands for itself and those above it. "
+            "`ask` or `fail` alone says what comes after retries and other ways.",
+        )
+    )
+    at_most: Annotated[
+        dict[str, int] | None,
+        Reads(_times, _times_schema),
+        Defined("atMost", model=AtMostModel),
+        Given,
+    ] = Field(default=None, description="Number of uses of a strategy for one step; 0 leaves it out.")
+    retry: Annotated[RetryModel | None, Given] = Field(
+        default=None, description="Retry policy for this failure."
+    )
+    hints: Annotated[_Names | None, Given] = Field(
+        default=None,
+        description=f"Hints of a replan, one after the other: {', '.join(HINTS)}, or a tool.",
+        examples=[["fallback_model"]],
+    )
+    before_retry: Annotated[_Names | None, Given] = Field(
+        default=None,
+        description=f"Actions before each retry: {', '.join(HOOKS)}, or a tool.",
+        examples=["clear_cache"],
+    )
+    message: Annotated[str | None, Given] = Field(
+        default=None,
+        description="Message for a person, in place of the code's own sentence.",
+        examples=["The bank does not answer."],
+    )
+    question: Annotated[str | None, one_of(*QUESTIONS), Given] = Field(
+        default=None, description="The kind of question that a person is asked.", examples=["input"]
+    )
+    severity: Annotated[str | None, one_of(*SEVERITIES), Given] = Field(
+        default=None, description="Severity of the incident.", examples=["high"]
+    )
+    may_change: Annotated[list[str] | None, AfterValidator(_each_once), _MANY, Given] = Field(
+        default=None,
+        description="The arguments of the tool that an answer to the question may change; without it, none.",
+        examples=[["date", "time"]],
+    )
+    escalate: Annotated[list[EscalationModel] | None, Given] = Field(
+        default=None,
+        description="Actions on the question about the step while it has no answer, in the order of time.",
+        json_schema_extra=SO_MANY,
+    )
 
 
 def _by_code(value: Any) -> Any:
@@ -278,8 +384,12 @@ class AttemptModel(Model):
 
     short: ClassVar[str] = "from"
 
-    from_: Annotated[int, between(1, MOST_ATTEMPTS), Given] = Field(default=1, alias="from")
-    to: Annotated[int | None, between(1, MOST_ATTEMPTS), Given] = None
+    from_: Annotated[int, between(1, MOST_ATTEMPTS), Given] = Field(
+        default=1, alias="from", description="The first one."
+    )
+    to: Annotated[int | None, between(1, MOST_ATTEMPTS), Given] = Field(
+        default=None, description="The last one; without it, there is none."
+    )
 
     @model_validator(mode="after")
     def _in_order(self) -> AttemptModel:
@@ -293,12 +403,22 @@ _Offset = Annotated[str, _text(OFFSET_PATTERN, "an offset from UTC", '"+02:00"')
 
 
 class WindowModel(Model):
-    """A part of the day, and the days that it begins on."""
+    """A part of the day. One that ends before it begins goes on past midnight."""
 
-    from_: Annotated[_TimeOfDay, Given] = Field(default="00:00", alias="from")
-    to: Annotated[_TimeOfDay, Given] = "00:00"
-    days: Annotated[list[_Day], BeforeValidator(_many), Given] = Field(default_factory=list)
-    utc_offset: Annotated[_Offset, Given] = "+00:00"
+    from_: Annotated[_TimeOfDay, Given] = Field(
+        default="00:00", alias="from", description="Time of day at which it begins.", examples=["22:00"]
+    )
+    to: Annotated[_TimeOfDay, Given] = Field(
+        default="00:00", description="Time of day at which it ends.", examples=["06:00"]
+    )
+    days: Annotated[list[_Day], _MANY, Given] = Field(
+        default_factory=list,
+        description="The days that it begins on; without it, all.",
+        examples=[["sat", "sun"]],
+    )
+    utc_offset: Annotated[_Offset, Given] = Field(
+        default="+00:00", description="The offset of its clock from UTC.", examples=["+02:00"]
+    )
 
 
 def _values(value: Any) -> Any:
@@ -306,28 +426,90 @@ def _values(value: Any) -> Any:
 
 
 class MatchModel(Model):
-    """Conditions on a failure for a policy to be taken."""
+    """Description of a failure: a failure fits if every field fits."""
 
-    node: Annotated[ToolPatterns, Given] = Field(default_factory=list)
-    tool: Annotated[ToolPatterns, Given] = Field(default_factory=list)
-    domain: Annotated[list[_Domain], BeforeValidator(_many), Given] = Field(default_factory=list)
-    code: Annotated[_Codes, Given] = Field(default_factory=list)
-    class_: Annotated[list[Class], BeforeValidator(_many), Given] = Field(default_factory=list, alias="class")
-    attempt: Annotated[AttemptModel | None, Given] = None
-    time: Annotated[list[WindowModel], BeforeValidator(_many), Given] = Field(default_factory=list)
-    parameters: Annotated[dict[str, list[Any]], BeforeValidator(_values), Given] = Field(default_factory=dict)
-    if_: Annotated[Condition | None, Given] = Field(default=None, alias="if")
+    node: Annotated[ToolPatterns, Given] = Field(
+        default_factory=list,
+        description="The nodes, by name; `*` stands for any text.",
+        examples=["book*"],
+    )
+    tool: Annotated[ToolPatterns, Given] = Field(
+        default_factory=list,
+        description="The tools, by name; `*` stands for any text.",
+        examples=["table.*"],
+    )
+    domain: Annotated[list[_Domain], _MANY, Given] = Field(
+        default_factory=list, description="Domain of the tool.", examples=["external_api"]
+    )
+    code: Annotated[_Codes, Given] = Field(
+        default_factory=list, description="The codes that fit.", examples=[["timeout", "503"]]
+    )
+    class_: Annotated[_Classes, Given] = Field(
+        default_factory=list, alias="class", description="The classes that fit.", examples=["transient"]
+    )
+    attempt: Annotated[AttemptModel | None, Given] = Field(
+        default=None,
+        description="The attempts: from this one on, or `from` one `to` another.",
+        examples=[3, {"from": 1, "to": 2}],
+    )
+    time: Annotated[list[WindowModel], _MANY, Given] = Field(
+        default_factory=list,
+        description="Part of the day in which the failure happens, or several.",
+        examples=[{"from": "22:00", "to": "06:00"}],
+    )
+    parameters: Annotated[dict[str, list[Any]], Reads(_values, {"type": "object"}), Given] = Field(
+        default_factory=dict,
+        description="Parameters of the tool, by their path with dots, each with the value, or values, that fit.",
+        examples=[{"table.kind": ["window", "terrace"]}],
+    )
+    if_: Annotated[Condition | None, Given] = Field(
+        default=None, alias="if", description="Further condition; `last_error` is the failure."
+    )
+
+
+def _only_what_it_takes(action: dict[str, Any]) -> None:
+    """Add to the schema of an action that it names what its strategy takes, and nothing else."""
+    nothing = {"hint": False, "tool": False, "with": {"maxProperties": 0}}
+    action["anyOf"] = [
+        {"required": ["strategy"], "properties": {"strategy": ActionModel.short_schema({}), **nothing}},
+        *(
+            {
+                "required": [name],
+                "properties": {
+                    "strategy": {"const": one.name},
+                    **({"with": {"minProperties": 1}} if name == "with" else {}),
+                },
+            }
+            for one in STRATEGIES.values()
+            for name in one.takes
+        ),
+    ]
 
 
 class ActionModel(Model):
     """Action of a policy."""
 
+    model_config = ConfigDict(json_schema_extra=_only_what_it_takes)
     short: ClassVar[str] = "strategy"
 
-    strategy: Annotated[_Strategy, Given] = Action().strategy
-    hint: Annotated[_Name | None, Given] = None
-    tool: Annotated[_Name | None, Given] = None
-    with_: Annotated[dict[str, Value], Given] = Field(default_factory=dict, alias="with")
+    strategy: Annotated[_Strategy, Given] = Field(default=Action().strategy, description="The strategy.")
+    hint: Annotated[_Name | None, Given] = Field(
+        default=None, description="Hint of the replan.", examples=["alternative_source"]
+    )
+    tool: Annotated[_Name | None, Given] = Field(
+        default=None, description="The tool that is called in place.", examples=["delivery.order"]
+    )
+    with_: Annotated[dict[str, Value], Given] = Field(
+        default_factory=dict,
+        alias="with",
+        description="Arguments that take the place of those with the same names.",
+        examples=[{"hour": 20}],
+    )
+
+    @classmethod
+    def short_schema(cls, schema: dict[str, Any]) -> dict[str, Any]:
+        """Return the schema of the strategies that a policy can name without saying more."""
+        return {"enum": [one.name for one in STRATEGIES.values() if not one.takes]}
 
     @model_validator(mode="after")
     def _goes_together(self) -> ActionModel:
@@ -343,13 +525,20 @@ class ActionModel(Model):
 
 
 class PolicyModel(Model):
-    """One policy: for which failures it is (`when`), what it does (`then`), and what a person is told."""
+    """Policy: an action for the failures that fit one description."""
 
-    name: NodeName
-    when: Annotated[MatchModel, Given] = MatchModel()
-    then: ActionModel
-    message: str = ""
-    at_most: Annotated[int, between(1, MOST_TIMES), Given] = 1
+    name: NodeName = Field(description="The policy's name.")
+    when: Annotated[MatchModel, Given] = Field(
+        default_factory=MatchModel, description="Failures that the policy is for."
+    )
+    then: ActionModel = Field(description="Action of the policy.")
+    message: str = Field(
+        default="",
+        description="Message for the saga's user when the policy is taken, or the text of the question that it asks.",
+    )
+    at_most: Annotated[int, between(1, MOST_TIMES), Given] = Field(
+        default=1, description="Number of uses of the policy for one step."
+    )
 
 
 def _named_once(value: list[PolicyModel]) -> list[PolicyModel]:
@@ -361,12 +550,25 @@ def _named_once(value: list[PolicyModel]) -> list[PolicyModel]:
 
 
 class CatchModel(Model):
-    """Next nodes after a failed node whose failure matches. A field that is left out matches all failures."""
+    """Nodes to go on to when the node has failed and the failure fits.
+    A field that is left out fits all.
+    """
 
-    code: Annotated[_Codes, Given] = Field(default_factory=list)
-    class_: Annotated[list[Class], BeforeValidator(_many), Given] = Field(default_factory=list, alias="class")
-    if_: Annotated[Condition | None, Given] = Field(default=None, alias="if")
-    then: Targets
+    code: Annotated[_Codes, Given] = Field(
+        default_factory=list,
+        description="The codes that fit.",
+        examples=["no_tables", ["timeout", 503]],
+    )
+    class_: Annotated[_Classes, Given] = Field(
+        default_factory=list, alias="class", description="The classes that fit.", examples=["transient"]
+    )
+    if_: Annotated[Condition | None, Given] = Field(
+        default=None,
+        alias="if",
+        description="Further condition; `last_error` is the failure.",
+        examples=["last_error.attempt > 2"],
+    )
+    then: Targets = Field(description="Nodes to continue with.", examples=["tell"])
 
     @property
     def fits_all(self) -> bool:
@@ -397,18 +599,32 @@ def _rules(value: Any) -> Any:
 
 # ---- the fields of nodes and documents ---------------------------------------------------------------------------
 
-Retry = Annotated[RetryModel | None, Given, schema_reference("retry")]
+
+def _on_failure_schema(made: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "description": "Reaction to a failure: by code, by class, or for `any` failure. The code counts most.",
+        "anyOf": [ref("ladder"), {**made, "propertyNames": {"pattern": CODE_PATTERN}}],
+        "examples": [{"timeout": {"retry": "critical"}, "permanent": "escalate"}],
+    }
+
+
+Retry = Annotated[RetryModel | None, Given]
 OnFailure = Annotated[
-    dict[Code, ReactionModel], BeforeValidator(_by_code), Given, schema_reference("onFailure")
+    dict[Code, ReactionModel], Reads(_by_code, _on_failure_schema), Defined("onFailure"), Given
 ]
 Failover = Annotated[
     list[PolicyModel],
     AfterValidator(_named_once),
     _few(0, MOST_POLICIES, "policies"),
+    Defined("failover"),
     Given,
-    schema_reference("failover"),
 ]
-Catch = Annotated[list[CatchModel], BeforeValidator(_rules), Given, schema_reference("catch")]
+Catch = Annotated[
+    list[CatchModel],
+    Reads(_rules, lambda made: {"anyOf": [ref("targets"), made["items"], {**made, "minItems": 1}]}),
+    Defined("catch"),
+    Given,
+]
 
 
 NONE, SEQUENTIAL, PARALLEL = "none", "sequential", "parallel"
@@ -458,50 +674,4 @@ class CompensateModel(Model):
                 "name the `tool`, or what is different from the tool's own inverse",
                 "write `compensate: none` for nothing",
             )
-        return self
-
-
-class HandlerModel(Model):
-    """Workflow, or graph of the document, to start when a saga has failed for good and its rollback
-    has ended.
-    """
-
-    model_config = ConfigDict(
-        json_schema_extra={"oneOf": [{"required": ["workflow"]}, {"required": ["graph"]}]}
-    )
-    short: ClassVar[str] = "workflow"
-
-    workflow: Annotated[WorkflowReference | None, Given] = Field(
-        default=None,
-        description="Name of another workflow: `NAME` or `NAME@VERSION`.",
-        examples=["tell-the-team"],
-    )
-    graph: Annotated[NodeName | None, Given] = Field(
-        default=None,
-        description="Name of a graph of this document, instead of a workflow.",
-        examples=["tell"],
-    )
-    with_: Annotated[dict[str, Value] | None, Given] = Field(
-        default=None,
-        alias="with",
-        description="Input of the handler: values in which `last_error` is the failure, and `ctx.NODE.output?` "
-        "what a node gave. Without it, a workflow gets a report of the failure, and a graph the "
-        "input of the saga.",
-        examples=[{"order": "${input.order}", "why": "${last_error.message}"}],
-    )
-    on_cancel: bool = Field(
-        default=False,
-        description="Starts the handler for a cancelled saga, too.",
-        examples=[True],
-    )
-
-    @property
-    def called(self) -> str:
-        """The workflow; empty for a graph."""
-        return self.workflow or ""
-
-    @model_validator(mode="after")
-    def _one_of_two(self) -> HandlerModel:
-        if (self.workflow is None) == (self.graph is None):
-            raise refuse("a handler has exactly one of `workflow` and `graph`")
         return self

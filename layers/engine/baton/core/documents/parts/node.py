@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 from pydantic.types import JsonValue
 
-from baton.core.documents.parts.bounds import Limits
 from baton.core.documents.parts.control import (
     BranchModel,
     JoinModel,
+    Limits,
     LoopModel,
     PollModel,
     Rest,
@@ -29,27 +29,27 @@ from baton.core.documents.parts.fields import (
     OPERATIONS_SAY,
     After,
     Condition,
+    Defined,
     Duration,
     Given,
     Model,
     NodeName,
     Operations,
+    Reads,
     ToolPatterns,
     Value,
     between,
-    between_schema,
     document_form,
     is_number,
     one_of,
-    one_of_schema,
+    ref,
     refuse,
-    schema_reference,
 )
 from baton.core.documents.parts.people import ApprovalModel, Text
 from baton.core.failures.alternatives import Alternative, ways_of
 from baton.core.failures.breakers import NAME_PATTERN, name_problem
 from baton.core.failures.policy import FIXED, PolicyChange, RetryChange
-from baton.core.graph.graph import CallbackTimes
+from baton.core.graph.graph import NODE_NAME, CallbackTimes
 from baton.core.models.usage import HANDOVER_MS, LONGEST_MS, MODEL, REFUSED, SHARE, SUMMARISE, model_tool
 
 MOST_AT_ONCE, AT_ONCE = 256, 40
@@ -64,6 +64,13 @@ def _list(value: Any) -> Any:
     return value
 
 
+_LIST = {
+    "description": "A list, or one expression that gives one.",
+    "anyOf": [{"type": "array", "items": ref("value")}, {"type": "string", "pattern": r"\$\{"}],
+    "examples": ["${input.guests}"],
+}
+
+
 class MapModel(Share, Model):
     """Map: the node is done once for each item of a list.
     `${item}` is the item, `${index}` its place in the list, from 0.
@@ -71,12 +78,12 @@ class MapModel(Share, Model):
 
     short: ClassVar[str] = "over"
 
-    over: Annotated[JsonValue, BeforeValidator(_list), Given, schema_reference("list")] = Field(
+    over: Annotated[JsonValue, Reads(_list, _LIST), Defined("list"), Given] = Field(
         description=f"The list. At most {MOST_ITEMS:,} items; {MOST_CHILDREN:,} where each is a child `workflow`.",
         examples=["${input.guests}", ["Bonn", "Kiel"]],
     )
     concurrency: Annotated[
-        int, between(1, MOST_AT_ONCE), Given, between_schema(1, MOST_AT_ONCE)
+        int, between(1, MOST_AT_ONCE), Given
     ] = Field(default=AT_ONCE, description=f"Largest number of items at a time. Without it, {AT_ONCE}.", examples=[5])  # fmt: skip
     wait_for: WaitFor = Field(
         default="all",
@@ -155,7 +162,7 @@ def _name(value: Any) -> Any:
     return value
 
 
-ModelName = Annotated[str, BeforeValidator(_name), WithJsonSchema({"type": "string", "pattern": MODEL_NAME})]
+ModelName = Annotated[str, StringConstraints(pattern=MODEL_NAME), BeforeValidator(_name)]
 
 
 def _dollars(value: Any) -> int:
@@ -174,32 +181,18 @@ def _temperature(value: Any) -> float:
 
 
 _HEAT: Any = {"type": "number", "minimum": 0, "maximum": 2}
-Dollars = Annotated[int, BeforeValidator(_dollars)]
+Dollars = Annotated[int, Reads(_dollars, {"type": "number", "minimum": 0, "maximum": 10_000})]
 
 
 class PriceModel(Model):
     """Price of a million tokens, in dollars."""
 
-    input: Dollars
-    output: Dollars
-    cached: Annotated[Dollars | None, Given] = None
-
-
-_DOLLARS = {"type": "number", "minimum": 0, "maximum": 10_000}
-PRICE: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "input": {**_DOLLARS, "description": "Price of a million tokens of the request."},
-        "output": {**_DOLLARS, "description": "Price of a million tokens of the answer, reasoning included."},
-        "cached": {
-            **_DOLLARS,
-            "description": "Price of a million tokens that the provider still has of an earlier request.",
-        },
-    },
-    "required": ["input", "output"],
-    "additionalProperties": False,
-}
-"""The definition that a price refers to."""
+    input: Dollars = Field(description="Price of a million tokens of the request.")
+    output: Dollars = Field(description="Price of a million tokens of the answer, reasoning included.")
+    cached: Annotated[Dollars | None, Given] = Field(
+        default=None,
+        description="Price of a million tokens that the provider still has of an earlier request.",
+    )
 
 
 class SummaryModel(Model):
@@ -208,7 +201,7 @@ class SummaryModel(Model):
     model: Annotated[ModelName | None, Given] = Field(
         default=None, description="The model; without it, the agent's own."
     )
-    max_output: Annotated[int, between(1, MOST_OUTPUT), between_schema(1, MOST_OUTPUT)] = Field(
+    max_output: Annotated[int, between(1, MOST_OUTPUT)] = Field(
         default=1_024, description="The most tokens of a summary."
     )
 
@@ -234,13 +227,13 @@ class Asking(Model):
     prompt: Annotated[Value, BeforeValidator(_said)] = Field(
         description="Question to the model: text, or a value that the model gets as JSON."
     )
-    max_output: Annotated[int, between(1, MOST_OUTPUT), between_schema(1, MOST_OUTPUT)] | None = Field(
+    max_output: Annotated[int, between(1, MOST_OUTPUT)] | None = Field(
         default=None, description="The most tokens of one answer, reasoning included; without it, 4,096."
     )
-    temperature: Annotated[float | None, BeforeValidator(_temperature), WithJsonSchema(_HEAT)] = Field(
+    temperature: Annotated[float | None, Reads(_temperature, _HEAT)] = Field(
         default=None, description="Randomness of the answer, from 0 to 2."
     )
-    corrections: Annotated[int, between(0, MOST_CORRECTIONS), between_schema(0, MOST_CORRECTIONS)] = Field(
+    corrections: Annotated[int, between(0, MOST_CORRECTIONS)] = Field(
         default=3,
         description=(
             "Number of requests after answers that do not match `output_schema`. Then a person is asked."
@@ -253,7 +246,7 @@ class Asking(Model):
             "`timeout`, or an hour."
         ),
     )
-    price: Annotated[PriceModel | None, Given, schema_reference("modelPrice")] = Field(
+    price: Annotated[PriceModel | None, Given] = Field(
         default=None,
         description="Price of the model, if the deployment has none. The higher of the two counts.",
     )
@@ -335,23 +328,23 @@ class ReplanModel(Model):
     model: ModelName = Field(description="The model that is asked.")
     tools: ToolPatterns = Field(description="The tools that it may call.")
     operations: Operations = Field(default_factory=dict, description=OPERATIONS_SAY)
-    alternatives: Annotated[int, between(1, MOST_ALTERNATIVES), between_schema(1, MOST_ALTERNATIVES)] = Field(
+    alternatives: Annotated[int, between(1, MOST_ALTERNATIVES)] = Field(
         default=3, description="The most alternatives that the model suggests."
     )
-    steps: Annotated[int, between(1, MOST_STEPS), between_schema(1, MOST_STEPS)] = Field(
+    steps: Annotated[int, between(1, MOST_STEPS)] = Field(
         default=1, description="The most calls of one alternative."
     )
     within: Annotated[Duration, Given] = Field(
         default=USUAL_MS, description="Time in which a replan may begin. Without it, `5m`."
     )
-    choose: Annotated[str, one_of(BEST, PERSON), one_of_schema(BEST, PERSON), Given] = Field(
+    choose: Annotated[str, one_of(BEST, PERSON), Given] = Field(
         default=BEST,
         description="Choice of the alternative: the best is tried first (`best`), or a person chooses one (`person`).",
     )
-    max_output: Annotated[int, between(1, MOST_OUTPUT), between_schema(1, MOST_OUTPUT)] | None = Field(
+    max_output: Annotated[int, between(1, MOST_OUTPUT)] | None = Field(
         default=None, description="The most tokens of one answer, as of a `model`."
     )
-    price: Annotated[PriceModel | None, Given, schema_reference("modelPrice")] = Field(
+    price: Annotated[PriceModel | None, Given] = Field(
         default=None, description="Price of the model, as of a `model`."
     )
 
@@ -374,15 +367,19 @@ def _breaker(value: Any) -> Any:
     return value
 
 
-BreakerName = Annotated[str, BeforeValidator(_breaker), StringConstraints(pattern=f"^{NAME_PATTERN}$")]
+BreakerName = Annotated[str, StringConstraints(pattern=f"^{NAME_PATTERN}$"), BeforeValidator(_breaker)]
+_NAME = {"type": ["object", "boolean", "string"], "pattern": NODE_NAME}
 Schema = Annotated[
-    dict[str, JsonValue] | bool, BeforeValidator(_schema), Given, schema_reference("jsonSchema")
+    dict[str, JsonValue] | bool,
+    Reads(_schema, {"type": ["object", "boolean"]}),
+    Defined("jsonSchema"),
+    Given,
 ]
 SchemaOrName = Annotated[
     dict[str, JsonValue] | bool | str | None,
-    BeforeValidator(_schema_or_name),
+    Reads(_schema_or_name, _NAME),
+    Defined("jsonSchemaOrName"),
     Given,
-    schema_reference("jsonSchemaOrName"),
 ]
 
 

@@ -7,21 +7,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, StrictBool, StringConstraints, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, StrictBool, StringConstraints, model_validator
 from pydantic.config import JsonDict
 
 from baton.core.documents.parts.fields import (
+    Defined,
     Duration,
     Given,
     Model,
+    Reads,
     between,
-    between_schema,
     document_form,
     is_number,
     one_of,
-    one_of_schema,
     refuse,
-    schema_reference,
 )
 from baton.core.effects.risk import ACTIONS, AMOUNT, CURRENCY, LEVELS, RiskRule
 from baton.core.expressions import nearest
@@ -31,7 +30,6 @@ from baton.errors import Problem
 STARTER = "starter"
 ROLES = ("answer", "operate")
 """Those that open the route for answers."""
-_NAMED = {"type": "string", "minLength": 1}
 
 Text = Annotated[str, StringConstraints(min_length=1)]
 
@@ -39,9 +37,13 @@ Text = Annotated[str, StringConstraints(min_length=1)]
 class AudienceModel(Model):
     """Audience besides operators: one user, the members of a group, or the callers with a role."""
 
-    user: Annotated[Text | None, Given] = None
-    group: Annotated[Text | None, Given] = None
-    role: Annotated[Literal["answer", "operate"] | None, one_of(*ROLES), Given] = None
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
+
+    user: Annotated[Text | None, Given] = Field(default=None, description="A user's name, as tokens have it.")
+    group: Annotated[Text | None, Given] = Field(default=None, description="A group that tokens name.")
+    role: Annotated[Literal["answer", "operate"] | None, one_of(*ROLES), Given] = Field(
+        default=None, description="All callers with this role."
+    )
 
     @model_validator(mode="after")
     def _one(self) -> AudienceModel:
@@ -59,25 +61,11 @@ def _audience(value: Any) -> Any:
 
 
 Audience = Annotated[
-    AudienceModel | None, BeforeValidator(_audience), Given, schema_reference("humanAudience")
+    AudienceModel | None,
+    Reads(_audience, lambda made: {"anyOf": [{"const": STARTER}, made]}),
+    Defined("humanAudience"),
+    Given,
 ]
-AUDIENCE: dict[str, Any] = {
-    "anyOf": [
-        {"const": STARTER},
-        {
-            "type": "object",
-            "properties": {
-                "user": {**_NAMED, "description": "A user's name, as tokens have it."},
-                "group": {**_NAMED, "description": "A group that tokens name."},
-                "role": {"enum": list(ROLES), "description": "All callers with this role."},
-            },
-            "minProperties": 1,
-            "maxProperties": 1,
-            "additionalProperties": False,
-        },
-    ]
-}
-"""The definition that `Audience` refers to."""
 
 
 MAX_STEPS = 5
@@ -212,23 +200,22 @@ def _currency(value: Any) -> Any:
 class RiskRuleModel(Model):
     """Rule for a level of risk. It is for the calls that fit all of its fields."""
 
-    level: Annotated[str, one_of(*LEVELS), one_of_schema(*LEVELS), Given] = Field(
+    level: Annotated[str, one_of(*LEVELS), Given] = Field(
         description="`high` and `critical` ask a person first."
     )
-    action: Annotated[str | None, one_of(*ACTIONS), one_of_schema(*ACTIONS), Given] = Field(
+    action: Annotated[str | None, one_of(*ACTIONS), Given] = Field(
         default=None, description="Only calls of tools that do this."
     )
     above: Annotated[
         str | None,
-        BeforeValidator(_amount),
+        Reads(_amount, {"type": ["number", "string"], "pattern": f"^{AMOUNT}$", "minimum": 0}),
         Given,
-        WithJsonSchema({"type": ["number", "string"], "pattern": f"^{AMOUNT}$", "minimum": 0}),
     ] = Field(default=None, description="Only amounts above this one.")
-    currency: Annotated[
-        str, BeforeValidator(_currency), Given, WithJsonSchema({"type": "string", "pattern": f"^{CURRENCY}$"})
-    ] = Field(default=DOLLARS, description="Currency of `above`: three capital letters of ISO 4217.")
-    party_above: Annotated[int | None, between(0, _MOST_PEOPLE), between_schema(0, _MOST_PEOPLE), Given] = (
-        Field(default=None, description="Only parties of more people.")
+    currency: Annotated[str, Reads(_currency, {"type": "string", "pattern": f"^{CURRENCY}$"}), Given] = Field(
+        default=DOLLARS, description="Currency of `above`: three capital letters of ISO 4217."
+    )
+    party_above: Annotated[int | None, between(0, _MOST_PEOPLE), Given] = Field(
+        default=None, description="Only parties of more people."
     )
 
     @model_validator(mode="after")

@@ -8,19 +8,18 @@ from pydantic import BeforeValidator, Field
 
 from baton.core.documents.parts.fields import (
     Condition,
+    Defined,
     Given,
     Model,
     NodeName,
+    Reads,
     Value,
     between,
-    between_schema,
     document_form,
     one_of,
-    one_of_schema,
     refuse,
-    schema_reference,
 )
-from baton.core.expressions import nearest
+from baton.core.expressions import LONGEST_S, nearest
 from baton.core.graph.graph import OVERLAPS, QUEUE, SKIP, Schedule
 from baton.core.outside import LONGEST_SOURCE, LONGEST_TYPE
 from baton.core.schedules import MOST_CATCH_UP, read_cron, read_rate, zone, zone_names
@@ -114,14 +113,23 @@ class EventsModel(Model):
 QUEUED = 10
 
 
-def _read(read: Any) -> BeforeValidator:
+def _read(read: Any, schema: dict[str, Any]) -> Reads:
     def refused(value: Any) -> Any:
         try:
             return read(value)
         except ValueError as error:
             raise refuse(str(error)) from None
 
-    return BeforeValidator(refused)
+    return Reads(refused, schema)
+
+
+_RATE = {
+    "description": "Interval between ticks: a duration, `5 minutes` or `rate(5 minutes)`. From a minute to 366 days.",
+    "type": ["string", "number"],
+    "minimum": 60,
+    "maximum": LONGEST_S,
+    "examples": ["5m", "rate(5 minutes)"],
+}
 
 
 def _timezone(value: Any) -> str:
@@ -143,12 +151,12 @@ class ScheduleModel(Model):
 
     short: ClassVar[str] = "cron"
 
-    cron: Annotated[str, _read(read_cron), Given] = Field(
+    cron: Annotated[str, _read(read_cron, {"type": "string"}), Given] = Field(
         default="",
         description="Five fields: minute, hour, day of the month, month, day of the week. Or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.",
         examples=["0 18 * * fri", "*/15 8-17 * * mon-fri"],
     )
-    rate: Annotated[int, _read(read_rate), schema_reference("rate"), Given] = Field(
+    rate: Annotated[int, _read(read_rate, _RATE), Defined("rate"), Given] = Field(
         default=0,
         description="Interval between ticks, a minute or more: `5m`, `5 minutes` or `rate(5 minutes)`. The first interval begins with the registration.",
         examples=["5m", "rate(1 hour)"],
@@ -158,19 +166,17 @@ class ScheduleModel(Model):
         description="The time zone of `cron`, by its IANA name, with its daylight saving time.",
         examples=["Europe/Berlin"],
     )
-    overlap: Annotated[str, one_of(*OVERLAPS), one_of_schema(*OVERLAPS), Given] = Field(
+    overlap: Annotated[str, one_of(*OVERLAPS), Given] = Field(
         default=SKIP,
         description="Action on a tick while a saga of the schedule is still at work: no saga is started "
         "(`skip`), the tick waits for its end (`queue`), or a saga is started beside it (`allow`).",
     )
-    catch_up: Annotated[int | None, between(0, MOST_CATCH_UP), between_schema(0, MOST_CATCH_UP), Given] = (
-        Field(
-            default=None,
-            description="Number of overdue ticks that are started after an outage, or wait in a queue: the newest "
-            f"ones. Without it 1, of a queue {QUEUED}. A tick that is less than five minutes late is "
-            "always started.",
-            examples=[3],
-        )
+    catch_up: Annotated[int | None, between(0, MOST_CATCH_UP), Given] = Field(
+        default=None,
+        description="Number of overdue ticks that are started after an outage, or wait in a queue: the newest "
+        f"ones. Without it 1, of a queue {QUEUED}. A tick that is less than five minutes late is "
+        "always started.",
+        examples=[3],
     )
     input: Value = Field(
         default=None,

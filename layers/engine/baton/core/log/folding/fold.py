@@ -349,6 +349,8 @@ def _began(state: State, e: ev.NodeBegan) -> State:
 
 
 def _gave(state: State, e: ev.Gives) -> State:
+    if state.corrections and e.item and not is_turn(e.item):
+        state = useful(state, e.slot)
     return consume(state, e, e.output if e.keep else None)
 
 

@@ -84,7 +84,7 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
         signals=(*at_cut.signals, *(one for one in said.values() if one not in at_cut.signals)),
         open=kept,
         corrections={},
-        undo=_undoable(before.undo, at_cut.undo, fork.cut, at_cut.tokens),
+        undo=_undoable(before.undo, at_cut.undo, at_cut.tokens),
         held={},
         pauses={
             slot: replace(paused, ends_by=paused.ends_by and paused.ends_by + later)
@@ -107,26 +107,20 @@ def without_whole_saga_stops(at_cut: State) -> State:
     return resolve_incidents(free)
 
 
-def _undoable(before: Undoable, at_cut: Undoable, cut: int, waiting: Collection[str]) -> Undoable:
-    """Return the undoable effects after a fork: undone work stays undone, and failed inverses up to the cut
-    are tried again.
-
-    A failed inverse that the list at the cut has, too, is tried once. Steps in doubt that run again, because
-    they are `waiting` at the cut, are met again.
+def _undoable(before: Undoable, at_cut: Undoable, waiting: Collection[str]) -> Undoable:
+    """Return the undoable effects after a fork: undone work stays undone, and the list at the cut has the
+    steps whose inverses have failed since. What nothing undoes is met again if it is `waiting` at the cut,
+    unless its step has gone on with another call.
     """
-    doubtful, unsure = at_cut.doubtful, at_cut.unsure
-    if not (before.incarnation or before.spans or at_cut.stays or doubtful or unsure):
+    if not (before.incarnation or before.spans or at_cut.stays or at_cut.doubtful):
         return at_cut
-    anew = {slot: cut for slot in unsure if slot in waiting}
+    left = {slot for slot, _, _ in at_cut.ways}
     return replace(
         at_cut,
         work=None,
         stays=False,
-        doubtful=tuple(slot for slot in doubtful if slot not in waiting),
-        unsure=tuple(slot for slot in unsure if slot not in anew),
-        doubts=at_cut.doubts - len(anew),
-        redone={**at_cut.redone, **anew},
-        failed=tuple(one for one in before.failed if one.version <= cut and not at_cut.has(one)),
+        doubtful=tuple(slot for slot in at_cut.doubtful if slot not in waiting or slot in left),
+        failed=(),
         incarnation=before.incarnation,
         spans=before.spans,
     )

@@ -35,9 +35,9 @@ def with_keys(keys: Keys) -> Undoable:
 def link_undoable(state: State, e: ev.StepSucceeded | ev.ChildClosed | ev.StepStopped) -> State:
     """Record the step as the newest that can be undone, or as a step without an inverse.
 
-    A failed inverse at this slot belongs to this step again.
+    It stands for itself where its outcome was unknown before a fork.
     """
-    undo, slot = state.undo, e.slot
+    undo = _known(state.undo, e.slot)
     is_lasting = not isinstance(e, ev.StepStopped) and e.lasting
     return replace(
         state,
@@ -47,14 +47,13 @@ def link_undoable(state: State, e: ev.StepSucceeded | ev.ChildClosed | ev.StepSt
             below=-1,
             can=undo.can + (not is_lasting),
             cannot=undo.cannot + is_lasting,
-            failed=tuple(one for one in undo.failed if one.slot != slot) if undo.failed else (),
         ),
     )
 
 
 def doubtful(state: State, slot: str, e: ev.StepFailed) -> State:
     """Record a failed step that may have happened."""
-    return _unsure(state, slot, e, stays=not e.emits and not e.is_result)
+    return _unsure(state, slot, e)
 
 
 def step_stopped(state: State, e: ev.StepStopped) -> State:
@@ -67,7 +66,7 @@ def step_stopped(state: State, e: ev.StepStopped) -> State:
         return _child_stopped(state, slot, e)
     if e.instead and slot in state.tokens:
         return _left(state, slot, e)
-    return _unsure(state, slot, e, stays=False) if slot in state.tokens else state
+    return _unsure(state, slot, e) if slot in state.tokens else state
 
 
 def _child_stopped(state: State, slot: str, e: ev.StepStopped) -> State:
@@ -90,24 +89,24 @@ def _left(state: State, slot: str, e: ev.StepStopped) -> State:
     return replace(state, undo=replace(undo, head=state.version + 1, below=-1, doubts=undo.doubts + 1))
 
 
-def _unsure(state: State, slot: str, e: ev.StepFailed | ev.StepStopped, *, stays: bool) -> State:
-    """Record a step that may have happened.
-
-    A step that an undoing comes to is put into the list. `stays`: it keeps its tokens.
-    """
-    undo = state.undo
+def _unsure(state: State, slot: str, e: ev.StepFailed | ev.StepStopped) -> State:
+    """Record a step that may have happened. A step that an undoing comes to is put into the list."""
+    undo = _known(state.undo, slot)
     if e.prior is None:
         return replace(state, undo=_named(undo, (slot,)))
-    has_room = len(undo.unsure) < NAMED_IN_STATE
     undo = replace(
         undo,
         head=state.version + 1,
         below=-1,
         doubts=undo.doubts + 1,
-        unsure=(*undo.unsure, slot) if has_room or stays else undo.unsure,
-        failed=tuple(one for one in undo.failed if one.slot != slot) if undo.failed else (),
+        unsure={**undo.unsure, slot: state.version + 1},
     )
     return replace(state, undo=undo)
+
+
+def _known(undo: Undoable, slot: str) -> Undoable:
+    """Return the effects without a step in doubt at a slot that has run again since."""
+    return _settled(undo, slot, 0) if slot in undo.unsure else undo
 
 
 def _named(undo: Undoable, slots: tuple[str, ...], more: int = 0) -> Undoable:
@@ -188,8 +187,7 @@ def _settled(undo: Undoable, slot: str, left: int) -> Undoable:
     if left:
         ways = tuple(one for one in undo.ways if (one[0], one[2]) != (slot, left))
         return replace(undo, doubts=undo.doubts - 1, ways=ways)
-    unsure = tuple(one for one in undo.unsure if one != slot)
-    return replace(undo, doubts=undo.doubts - 1, unsure=unsure)
+    return replace(undo, doubts=undo.doubts - 1, unsure=without(undo.unsure, (slot,)))
 
 
 def question_closed(state: State, e: ev.QuestionClosed) -> State:
@@ -253,6 +251,8 @@ def undo_passed(state: State, e: ev.UndoPassed) -> State:
         return state
     incarnation = undo.incarnation
     if e.redone:
+        if undo.unsure.get(e.slot) == e.version:  # an earlier version did not ask about it
+            undo = _settled(undo, e.slot, 0)
         return replace(state, undo=replace(undo, head=e.next, below=e.below))
     if e.polled:
         tries = {

@@ -3,7 +3,7 @@ all paths through a graph are answered by it.
 
 Which node comes before which, and which receivers get a token together.
 Behind that: the edges of a document, and its loops, whose bodies not every edge may enter or leave.
-Circles and names that lead nowhere are in checks/control.py, values in rounds in available_outputs.py.
+Circles and names that lead nowhere are in control.py, values in rounds in available_outputs.py.
 Sets of nodes are integers, one bit per node: as sets of names, a chain of 10,000 would take gigabytes.
 Names and places of problems are not here.
 """
@@ -17,16 +17,15 @@ from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from baton.core.documents.nodes.node_model import kind_of
+from baton.core.documents.models import NodeModel, kind_of
 from baton.core.documents.parts.failing import HandlersModel
-from baton.core.documents.read import NodeModel
 from baton.core.failures.codes import PERMANENT
 from baton.core.graph.graph import JOIN_FAILED, can_go_on
 from baton.errors import Problem
 
 if TYPE_CHECKING:
+    from baton.core.documents.parts.control import JoinModel
     from baton.core.documents.parts.node import MapModel
-    from baton.core.documents.read import JoinModel
 
 
 @dataclass(slots=True)

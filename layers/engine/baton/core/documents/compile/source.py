@@ -13,11 +13,10 @@ from baton.core.conditions.model import Condition
 from baton.core.conditions.schema import check_schema
 from baton.core.conditions.schemafaults import misspelt, schema_faults
 from baton.core.conditions.schemaplan import InvalidSchema, SchemaError
-from baton.core.documents.compile.analysis.available_outputs import AvailableOutputs
-from baton.core.documents.compile.analysis.flow import Edges, Flow, Loops
+from baton.core.documents.compile.available_outputs import AvailableOutputs
+from baton.core.documents.compile.flow import Edges, Flow, Loops
+from baton.core.documents.models import WorkflowModel, kind_of
 from baton.core.documents.nodes.base import NodeDocument
-from baton.core.documents.nodes.node_model import kind_of
-from baton.core.documents.read import WorkflowModel
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.expressions import nearest
 from baton.core.failures.alternatives import hooks_of, ways_of
@@ -28,6 +27,7 @@ from baton.core.graph.graph import graph_name
 from baton.errors import Problem
 
 if TYPE_CHECKING:
+    from baton.core.documents.models import NodeModel
     from baton.core.documents.parts.failing import (
         MatchModel,
         PolicyModel,
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
         RetryModel,
         WindowModel,
     )
-    from baton.core.documents.read import NodeModel
     from baton.core.failures.alternatives import Alternative
 
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator
 
-from baton.core.documents.compile.analysis.flow import EndedBefore, Flow, FlowNode, in_most, members
+from baton.core.documents.compile.flow import EndedBefore, Flow, FlowNode, in_most, members
 
 
 class LossCauses:

@@ -2,7 +2,7 @@
 that it names exists by then and has such a part.
 
 Every place where an expression may stand, and the problems of it.
-What is known of values is in known.py, of their being there in analysis/available_outputs.py.
+What is known of values is in known.py, of their being there in available_outputs.py.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from baton.core.conditions import names_of
 from baton.core.conditions.schemafaults import Schema, in_words, is_plain
-from baton.core.documents.compile.analysis.flow import Flow
-from baton.core.documents.compile.analysis.source import Source
-from baton.core.documents.compile.checks import comparisons, known
-from baton.core.documents.compile.checks.control import always_holds
-from baton.core.documents.compile.checks.known import follow_path
+from baton.core.documents.compile import known
+from baton.core.documents.compile.control import always_holds
+from baton.core.documents.compile.flow import Flow
+from baton.core.documents.compile.known import follow_path
+from baton.core.documents.compile.source import Source
 from baton.core.expressions import (
     ROOTS,
     STEP,
@@ -32,8 +32,8 @@ from baton.errors import Problem
 
 if TYPE_CHECKING:
     from baton.core.conditions.model import Condition
-    from baton.core.documents.compile.analysis.available_outputs import AvailableOutputs
-    from baton.core.documents.read import NodeModel
+    from baton.core.documents.compile.available_outputs import AvailableOutputs
+    from baton.core.documents.models import NodeModel
     from baton.core.effects.toolspec import ToolSpec
 
 # What other engines call the results of nodes.
@@ -217,7 +217,7 @@ def _asked_at(
         name, is_after=is_after, is_condition=True, is_failing="/failover/" in place, is_failed=is_failed
     )
     found = [one for path in names_of(condition) for one in check_path(source, place, path, where)]
-    yield from found or comparisons.check_comparisons(source, place, condition, name)
+    yield from found or known.check_comparisons(source, place, condition, name)
 
 
 def first_of(place: str, names: tuple[str, ...], problems: Iterable[Iterable[Problem]]) -> Iterator[Problem]:

@@ -20,7 +20,7 @@ from baton.core.graph.graph import graph_name
 from baton.core.read.places import names_in_words
 
 if TYPE_CHECKING:
-    from baton.core.documents.compile.analysis.source import Tools
+    from baton.core.documents.compile.source import Tools
     from baton.core.effects.toolspec import ToolSpec
     from baton.core.failures.policy import Rules
     from baton.core.graph.graph import Graph, Node

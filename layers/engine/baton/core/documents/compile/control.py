@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from baton.core.conditions import ConditionError, judge, names_of
 from baton.core.conditions.model import AllOf, AnyOf, Condition, Matches, Not, Python
-from baton.core.documents.compile.analysis.flow import (
+from baton.core.documents.compile.flow import (
     Flow,
     catch_targets,
     caught_ways,
@@ -19,13 +19,13 @@ from baton.core.documents.compile.analysis.flow import (
     listed_names,
     most_ways,
 )
-from baton.core.documents.compile.analysis.source import Source
+from baton.core.documents.compile.source import Source
 from baton.core.expressions import Path, escape
 from baton.core.graph.graph import graph_name
 from baton.errors import Problem
 
 if TYPE_CHECKING:
-    from baton.core.documents.read import NodeModel
+    from baton.core.documents.models import NodeModel
 
 
 def check_bounds(source: Source) -> Iterator[Problem]:

@@ -2,7 +2,7 @@
 
 What is known along the edges, from the first nodes to the last.
 What follows forwards is in must_run.py; problems of an expression that
-cannot count on its node are in checks/expressions.py.
+cannot count on its node are in expressions.py.
 
 A node counts if it is sure to be done, whichever way led here, and has ended by then.
 What may be cut off by the end of a round is never among what is sure: must_run.py leaves it out.
@@ -16,8 +16,8 @@ from collections.abc import Callable
 from functools import cached_property
 from itertools import islice
 
-from baton.core.documents.compile.analysis.flow import EndedBefore, Flow, in_most, members
-from baton.core.documents.compile.analysis.must_run import LossCauses, MustRun
+from baton.core.documents.compile.flow import EndedBefore, Flow, in_most, members
+from baton.core.documents.compile.must_run import LossCauses, MustRun
 
 _MOST_TRIES = 3
 

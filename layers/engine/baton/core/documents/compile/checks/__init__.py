@@ -1,1 +1,0 @@
-"""Checks of a document, one file for each kind of mistake."""
