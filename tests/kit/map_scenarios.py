@@ -30,7 +30,7 @@ name: items
 nodes:
   asks: {map: {over: [1, 2, 3], concurrency: 2, wait_for: 2}, human: {title: "Pay ${item}?"}}
   rests: {map: [1, 2], wait: {for: "${item}s"}}
-  last: {tool: work, after: [asks, rests], with: {n: "${ctx.asks.output.succeeded}"}}
+  last: {tool: work, after: [asks, rests], with: {n: "${ctx.asks.output.failed}"}}
 output: "${ctx.last.output.n}"
 """
 SHORT = "name: short\nnodes: {a: {tool: work, with: {n: '${input.n}', seconds: 0.2}}}\noutput: '${ctx.a.output.n}'"
