@@ -306,11 +306,12 @@ async def _approved(world: World, document: str = APPROVED, name: str = "approve
 async def _escalated(world: World) -> str:
     """A person who claims one question and lets it go by, and says of another at the last moment what it would come to."""
     saga = await start(world, ESCALATED, {}, "escalated")
-    while not (await shown(world, saga))["questions"]:
+    while not (opened := [one.ask for one in world.events(saga) if isinstance(one, QuestionOpened)]):
         if world.end(saga) is not None:
             return saga
+        await resume_parked(world, patiently)
         await until_something_happens(0.5)
-    began = next(event.ask.asked_at for event in world.events(saga) if isinstance(event, QuestionOpened))
+    began = opened[0].asked_at
     with suppress(NotAllowedNow, NotFound):  # it was closed meanwhile
         await patiently(world, lambda service: service.questions.claim(saga, "0.who"))
         world.acknowledged.append(Acknowledged("claim", saga, key="0.who"))
