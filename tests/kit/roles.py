@@ -20,7 +20,7 @@ import msgspec
 from baton.core.effects.toolspec import ONCE
 from baton.core.log.folding.received import CALLBACK, CallbackReport
 from baton.core.log.questions import Answer, answer_key
-from baton.errors import NotAllowedNow, Throttled
+from baton.errors import NotAllowedNow, NotFound, Throttled
 from baton.ports import Message, SagaRef, StepContext
 from baton.runtime.invocation.context import Invocation
 from baton.runtime.requests.service import Service
@@ -204,6 +204,6 @@ class DirectInvoker:
 
 
 async def ask_unless_done(asked: Awaitable[Any]) -> None:
-    """A repeated request whose first answer was lost is told that it cannot be done any more."""
-    with suppress(NotAllowedNow):
+    """A repeated request whose first answer was lost is told that it cannot be done any more, or is of a question that was stopped."""
+    with suppress(NotAllowedNow, NotFound):
         await asked
