@@ -190,13 +190,13 @@ def transitions() -> str:
 
 
 def lifecycle() -> str:
-    """What a saga becomes by which event, forks aside."""
+    """Table of the next status of a saga by event, forks aside."""
     found = {key: after for key, after in find_transitions().items() if key[0] != "forked"}
     return _table(("status", "becomes", "by"), _moves(found, list(STATUSES)))
 
 
 def operations() -> str:
-    """What the work at a slot becomes by which event."""
+    """Table of the next work at a slot by event."""
     found = find_operations()
     kinds = sorted({kind for _, kind in found} | {kind for after in found.values() for kind in after})
     order = [NONE, *(kind for kind in kinds if kind != NONE)]

@@ -1,5 +1,5 @@
-"""Which event leads from which status to which, of a saga and of the work at a slot: found by letting small sagas live
-every life they can have.
+"""Transitions of a saga's status and of the work at a slot, by event: found by letting small sagas live every life
+they can have.
 
 Statuses and transitions are the core's own (`status_of`, `apply`, `advance`); nothing is asserted and nothing is
 printed.

@@ -1,4 +1,4 @@
-"""How often the work at a slot was undone: one number a slot, also where an older log counts it by the rounds of a node."""
+"""Incarnations: one number a slot of its undoings, also where an older log counts them by the rounds of a node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rollback keeps for a later one: a step that it does not come to, and a child that a round has left."""
+"""Rests that a rollback keeps for a later one: a step that it does not come to, and a child that a round has left."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def _raised(text: str, way: str) -> BaseException:
 async def test_over_a_hundred_shapes_of_secrets_are_in_no_store_notice_or_log(
     turn: int, way: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What is said has all shapes, and each other way a third of them; in `make soak` all have all."""
+    """Give all shapes to `said`, and a third of them to each other way; in `make soak`, all to all."""
     caplog.set_level(logging.DEBUG)
     caplog.handler.filters[:] = [SecretFilter()]
     kinds = list(LEAKS) if IS_ALL or turn == 0 else list(LEAKS)[turn - 1 :: 3]
