@@ -46,6 +46,7 @@ from baton.testing.models import ScriptedModels
 from baton.testing.outside import Handovers, Plans, Post, TimedSignal, services
 from baton.testing.result import Result, make_result
 from baton.tools.define import NODE_KINDS, Registry
+from baton.tools.functions import ApplicationFunctions
 from baton.tools.perform import ToolPerformer
 from baton.tools.standard import with_standard
 
@@ -189,6 +190,7 @@ class Deployment:
         )
         self._models = models or ScriptedModels()
         self._engine = replace(engine, watch=self._blockers.watch, kinds=NODE_KINDS, models=self._models)
+        self._engine = replace(self._engine, functions=ApplicationFunctions(registry))
         self._reconciler = Reconciler(self._log, self._queue, self._invoker, self._clock, inline, PERIOD)
 
     def service(self) -> Service:

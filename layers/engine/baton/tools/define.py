@@ -110,6 +110,8 @@ class Tool:
     reads_json: a type in its hints takes JSON in another way than Python's
     values (strict, `bytes` as base64). keys_may_meet: two keys of an object
     in its result can be the same text in JSON. raises: the codes of errors.
+    document: of a workflow function, the fields of its document; `names` are
+    tools that it says it calls.
     """
 
     spec: ToolSpec
@@ -121,6 +123,8 @@ class Tool:
     raises: Mapping[type[BaseException], str] = field(default_factory=dict)
     reads_json: bool = False
     keys_may_meet: bool = True
+    document: Mapping[str, Any] | None = None
+    names: tuple[Any, ...] = ()
 
     @property
     def needs_process(self) -> bool:
@@ -143,7 +147,7 @@ class Registry(Mapping[str, Tool]):
 
     def specs(self) -> Mapping[str, ToolSpec]:
         """Return the declarations of the tools by name."""
-        return {name: tool.spec for name, tool in self._tools.items()}
+        return {name: self[name].spec for name in self._tools}
 
     def check(self) -> None:
         """Raise `ToolError` for the first impossible reference between tools, once all are added."""
@@ -152,7 +156,12 @@ class Registry(Mapping[str, Tool]):
             raise ToolError(f"tool `{name}`: {why}{_where(self[name].function)}")
 
     def __getitem__(self, name: str) -> Tool:
-        return self._tools[name]
+        tool = self._tools[name]
+        if tool.document is not None and tool.spec.calls is None:
+            from baton.tools.functions.define import with_calls  # few applications have one
+
+            tool = self._tools[name] = with_calls(tool, self._tools)
+        return tool
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._tools)
@@ -313,7 +322,13 @@ def _milliseconds(name: str, timeout: str | float | None) -> int:
 
 
 def _make(
-    function: Callable[..., Any], name: str, version: str, effect: str, timeout_ms: int, abilities: Abilities
+    function: Callable[..., Any],
+    name: str,
+    version: str,
+    effect: str,
+    timeout_ms: int,
+    abilities: Abilities | None,
+    context_type: type = StepContext,
 ) -> Tool:
     try:
         hints = typing.get_type_hints(function, include_extras=True)
@@ -328,7 +343,7 @@ def _make(
             raise ToolError(f"tool `{name}`: parameter `{parameter.name}` has no type hint")
         if parameter.name.startswith("_") or parameter.name == "model_config":
             raise ToolError(f"tool `{name}`: `{parameter.name}` cannot be the name of a parameter")
-        if hints[parameter.name] is StepContext:
+        if hints[parameter.name] is context_type:
             if context:
                 raise ToolError(f"tool `{name}`: `{context}` and `{parameter.name}` both ask for the context")
             context = parameter.name
@@ -342,7 +357,7 @@ def _make(
     except (PydanticSchemaGenerationError, PydanticUserError) as error:
         raise ToolError(f"tool `{name}`: no JSON schema for its hints: {error}") from error
     try:
-        able = abilities.fields(name, effect, shape.takes, hints)
+        able = {} if abilities is None else abilities.fields(name, effect, shape.takes, hints)
     except ValueError as error:
         raise ToolError(f"tool `{name}`: {error}") from error
     spec = ToolSpec(

@@ -353,7 +353,8 @@ def _schedule(builder: DecisionBuilder) -> Decision:
     run = one_after_a_crash(
         builder, late_last(builder.state, builder.run) if program.has_late else builder.run
     )
-    commands = (*missing(builder.needs, builder.questions), *next_up(run, builder.children))
+    lacks = missing(builder.needs, builder.questions, functions=builder.functions)
+    commands = (*lacks, *next_up(run, builder.children))
     return Decision(tuple(builder.record), commands, builder.again, builder.due, after=builder.state)
 
 

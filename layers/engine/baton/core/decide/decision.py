@@ -27,6 +27,7 @@ from baton.core.graph.graph import INPUT, Cap, Node
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
 from baton.core.log.folding.received import PendingNotices
+from baton.core.log.functions import FunctionCall, FunctionProgress
 from baton.core.log.records import Child
 from baton.core.log.scopes import act_digest
 from baton.core.log.slots import Slot, owner_of
@@ -102,6 +103,13 @@ class JudgeConditions(Command, frozen=True):
 
     when: ClassVar[When] = "first"
     questions: frozenset[SandboxQuestion]
+
+
+class RunFunctions(Command, frozen=True):
+    """Let functions run on until they wait for operations or are over."""
+
+    when: ClassVar[When] = "first"
+    calls: tuple[FunctionCall, ...]
 
 
 class LookAtStanding(Command, frozen=True):
@@ -202,10 +210,16 @@ def next_up(run: Collection[RunStep], children: Collection[tuple[str, Child]]) -
 
 
 def missing(
-    needs: Collection[str], questions: Collection[SandboxQuestion], entries: Collection[int] = ()
+    needs: Collection[str],
+    questions: Collection[SandboxQuestion],
+    entries: Collection[int] = (),
+    functions: Collection[FunctionCall] = (),
 ) -> tuple[Command, ...]:
     """Return the commands that fetch the data needed for a decision."""
-    fetch = (FetchValues(frozenset(needs), frozenset(entries)),) if needs or entries else ()
+    fetch: tuple[Command, ...] = (
+        (FetchValues(frozenset(needs), frozenset(entries)),) if needs or entries else ()
+    )
+    fetch = (*fetch, RunFunctions(tuple(functions))) if functions else fetch
     return (*fetch, JudgeConditions(frozenset(questions))) if questions else fetch
 
 
@@ -236,6 +250,7 @@ class DecisionBuilder(Struct):
     needs: set[str] = set()
     entries: set[int] = set()
     questions: set[SandboxQuestion] = set()
+    functions: list[FunctionCall] = []
     busy: dict[str, int] | None = None
     """The counts of scheduling.py."""
     bounds: Bounds = DEFAULT
@@ -297,6 +312,7 @@ class DecisionBuilder(Struct):
         self.needs |= error.needs
         self.entries |= error.entries
         self.questions |= error.questions
+        self.functions += error.functions
 
     # ---- what a kind of node gets (core/nodes/base.py)
 
@@ -342,6 +358,11 @@ class DecisionBuilder(Struct):
     def looked(self, at: Activation) -> tuple[int, bool] | None:
         """Return the time of the last poll of the open work, and true if it was over then; else None."""
         return self.found.looked.get(at.slot)
+
+    def ran(self, call: FunctionCall) -> FunctionProgress:
+        if (progress := self.found.functions.get(call.key)) is None:
+            raise LackingError(functions=(call,))
+        return progress
 
     def may_spend(self, at: Activation) -> bool:
         node, terms = at.node, self.bounds.money

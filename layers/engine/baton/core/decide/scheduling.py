@@ -569,7 +569,7 @@ def _ended_by_stop(builder: DecisionBuilder, at: Activation, said: Ended) -> Non
 
 
 def _failed(builder: DecisionBuilder, at: Activation, said: Failed) -> None:
-    if said.is_attempt and at.node.failures:
+    if said.is_attempt and (at.node.failures or said.failure.code in DEFECTS):
         failure_handling.handle(builder, at, said.failure)
         return
     fail(builder, at, said.failure, said.first, by=said.by)
@@ -591,6 +591,11 @@ def _moved(builder: DecisionBuilder, at: Activation, said: Moved) -> None:
     event = said.event
     if isinstance(event, ev.MapEnded):
         event = map_end(builder.program, builder.state, event, at.slot)
+    if isinstance(event, ev.OperationsBegan):
+        for item in event.left:
+            stopped = stopped_notices(builder.context(at.place.child(item).text), builder.now, builder.running)
+            for one in list(stopped):
+                builder.note(one)
     builder.note(event)
     if said.begins:
         _spread(builder, at, Spread(said.begins))

@@ -19,6 +19,7 @@ from baton.core.decide.outcomes import APPROVAL, HELD, MONEY, STOPPED, Outcome
 from baton.core.decide.spending import wait_for_money
 from baton.core.effects.keys import KeyIncomplete, KeyRule, about, key_of, parameters_of, relevant
 from baton.core.effects.rows import Row
+from baton.core.graph.graph import FUNCTION
 from baton.core.effects.toolspec import ONCE, ApprovalRequest, ToolSpec, request_for
 from baton.core.failures import quoted
 from baton.core.failures.codes import is_on_purpose
@@ -118,7 +119,8 @@ def _occurrence(step: RunStep, spec: ToolSpec | None) -> tuple[int | str, ...]:
     For a repeatable tool, any item counts.
     """
     place, item = step.place, step.place.item
-    if not is_index(item) and (spec is None or not spec.repeatable):
+    is_own = is_index(item) or step.node.kind == FUNCTION  # each operation is an act of its own
+    if not is_own and (spec is None or not spec.repeatable):
         item = ""
     if step.undoes:
         return (*place.iteration, place.item)

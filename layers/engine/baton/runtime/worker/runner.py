@@ -21,6 +21,7 @@ from baton.core.decide.decision import (
     FetchValues,
     JudgeConditions,
     LookAtStanding,
+    RunFunctions,
     RunSteps,
     SendNotices,
     StartHandler,
@@ -61,10 +62,11 @@ from baton.runtime.money.accounts import Left
 
 if TYPE_CHECKING:
     from baton.runtime.requests import answers
-    from baton.runtime.worker import children, undo_children
+    from baton.runtime.worker import children, functions, undo_children
 else:
     answers = OnDemand("baton.runtime.requests.answers")
     children = OnDemand("baton.runtime.worker.children")
+    functions = OnDemand("baton.runtime.worker.functions")
     undo_children = OnDemand("baton.runtime.worker.undo_children")
 
 
@@ -278,6 +280,7 @@ PERFORMERS: Mapping[type[Command], Callable[[InvocationScope, LogWriter], Comman
     TendChildren: lambda *made: children.ChildTender(*made),  # noqa: PLW0108  # loaded with the first
     UndoChildren: lambda *made: undo_children.ChildUndoer(*made),  # noqa: PLW0108  # as above
     SendNotices: lambda _, log: NoticeSender(log),
+    RunFunctions: lambda scope, _: functions.FunctionRunner(scope),
 }
 
 
@@ -341,6 +344,8 @@ class Runner:
         finally:
             if run is not None and run.notices is not None:
                 run.notices.stop()
+            if run is not None and run.functions:
+                functions.close(run)
             self._p.drop(ref)
             await attempts.cancel_all()
             await self._p.drain(ref)
@@ -447,6 +452,8 @@ class Runner:
             await self._log.catch_up(run)
             return None
         run.sent, run.outcomes = 0, run.outcomes[advance.taken :]
+        if run.progress:
+            run.progress.clear()
         if open_before or failing_before:
             await ResponseCanceller(self._p).left(run, open_before, facts)
             await self._mended(run, failing_before)

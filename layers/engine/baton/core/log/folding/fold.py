@@ -38,6 +38,7 @@ from baton.core.log.folding.open_folds import (
     items_gathered,
     join_fired,
     map_stopped,
+    operations_began,
     remember_call,
     replan_ended,
     turn_began,
@@ -79,6 +80,7 @@ from baton.core.log.folding.whole_folds import (
     stop_saga,
 )
 from baton.core.log.folding.workflow_limits import count_node, pay, with_models
+from baton.core.log.functions import Function, with_ended
 from baton.core.log.scopes import Map, failure_for_model, is_turn, with_late
 from baton.core.log.slots import owner_of, slot_of
 from baton.core.log.state import (
@@ -88,6 +90,7 @@ from baton.core.log.state import (
     Used,
     carriers,
     clear_open_work,
+    emptied,
     with_progress,
     without,
 )
@@ -201,6 +204,9 @@ def _of_item(state: State, event: ev.Settles, slot: str, output: ev.Value | None
     """
     owner = owner_of(slot)
     work = state.open.get(owner)
+    if isinstance(work, Function) and not isinstance(event, ev.StepFailed):  # a failure is noted with it
+        left = without(state.open, (slot,))
+        return {"items": {**state.items, slot: output}, "open": {**left, owner: with_ended(work, event.item)}}
     if not isinstance(work, Map) or work.late is None:
         return {"items": {**state.items, slot: output}}
     work = with_late(work, succeeded=not isinstance(event, ev.StepFailed))
@@ -219,31 +225,11 @@ def _emptied(state: State, gone: Collection[str], event: ev.Settles) -> dict[str
     """Return the maps by slot without those that are `gone`, and with the pause that begins; a saga of plain
     steps has none.
     """
-    news: dict[str, Any] = {}
-    for name in (
-        "open",
-        "approved",
-        "items",
-        "begun",
-        "first_started_at",
-        "failing",
-        "held",
-        "corrections",
-        "pauses",
-    ):
-        if known := getattr(state, name):
-            news[name] = without(known, gone)
+    news = emptied(state, gone)
     if event.paused is not None:
         (token,) = event.emits
         left = news.get("pauses", state.pauses)
         news["pauses"] = {**left, token.slot: event.paused}
-    if state.admitted:
-        news["admitted"] = tuple(other for other in state.admitted if other not in gone)
-    if state.open:
-        orphans = tuple(
-            work.orphan for key, work in state.open.items() if key in gone and work.orphan is not None
-        )
-        news["orphaned_children"] = state.orphaned_children + orphans
     return news
 
 
@@ -421,6 +407,9 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.MapStopped: map_stopped,
         ev.MapClosed: _map_closed,
         ev.MapEnded: _skipped,
+        ev.FunctionBegan: fold_opened,
+        ev.OperationsBegan: operations_began,
+        ev.FunctionClosed: _gave,
         ev.ReplanBegan: fold_opened,
         ev.AlternativeBegan: alternative_began,
         ev.ReplanEnded: replan_ended,

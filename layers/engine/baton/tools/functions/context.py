@@ -1,0 +1,383 @@
+"""What a workflow function is given: `WorkflowContext`, with the operations that it can ask for."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+import re
+import uuid
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Generic, NoReturn, TypeVar, overload
+
+import msgspec
+from pydantic_core import to_jsonable_python
+
+from baton.core.expressions import nearest, parse_duration, parse_time
+from baton.core.failures.policy import ANY, FAIL, PolicyChange, RetryChange
+from baton.core.graph.graph import Asks, Node
+from baton.core.log.questions import APPROVAL, DECISION, INPUT
+from baton.ports import StepFailure
+from baton.ports.functions import Asked, FunctionFacts
+from baton.tools.define import Tool
+from baton.tools.functions.loop import Branch, FunctionDefect, branch
+
+T = TypeVar("T")
+R = TypeVar("R")
+DAY_MS = 86_400_000
+_is_name = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,40}").fullmatch
+_is_item = re.compile(r"[A-Za-z0-9_-]{1,64}").fullmatch
+_encode = msgspec.json.Encoder(order="sorted").encode
+_OPTIONS = ("name", "retry", "timeout")
+"""Names of `step` itself; an argument of a tool with one of these names is given by its place."""
+
+
+class Operation(asyncio.Future[T], Generic[T]):
+    """Operation of a saga that a function has asked for; to be awaited, or handed to `asyncio`.
+
+    It has begun, whether it is awaited or not. Cancelling it stops it.
+    """
+
+    item: str = ""
+    is_used: bool = False
+
+    def __await__(self) -> Any:
+        self.is_used = True
+        return super().__await__()
+
+    __iter__ = __await__
+
+    def add_done_callback(self, fn: Any, *, context: Any = None) -> None:
+        self.is_used = True
+        super().add_done_callback(fn, context=context)
+
+
+class WorkflowContext:
+    """The saga of a workflow function: its operations, its time and its randomness.
+
+    A function may run again from its beginning at any `await`, with the same results. So it takes time and
+    randomness from here, and leaves whatever touches the world to operations.
+    """
+
+    def __init__(self, facts: FunctionFacts, tools: Mapping[Any, Tool]) -> None:
+        self._facts = facts
+        self._tools = tools
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._now = 0
+        self._random = random.Random(f"{facts.saga}/{facts.slot}")
+        self._branch = Branch()
+        self.open: dict[str, tuple[Operation[Any], Tool | None]] = {}
+        self.asked: list[Asked] = []
+        self.left: list[str] = []
+
+    # ---- what it is about
+
+    @property
+    def saga(self) -> str:
+        """Id of the saga."""
+        return self._facts.saga
+
+    @property
+    def user(self) -> str:
+        """User for whom the saga runs."""
+        return self._facts.user
+
+    @property
+    def tenant(self) -> str:
+        """Tenant of the saga."""
+        return self._facts.tenant
+
+    def now(self) -> datetime:
+        """Return the time, in UTC, at which the function got the result that it goes on with."""
+        return datetime.fromtimestamp(self._now / 1_000, UTC)
+
+    @property
+    def random(self) -> random.Random:
+        """Random numbers, the same ones each time that the function runs."""
+        return self._random
+
+    def uuid(self) -> uuid.UUID:
+        """Return a new random UUID, the same one each time that the function runs."""
+        return uuid.UUID(int=self._random.getrandbits(128), version=4)
+
+    # ---- operations
+
+    @overload
+    def step(
+        self,
+        tool: Callable[..., Coroutine[Any, Any, R]],
+        *args: Any,
+        name: str = "",
+        retry: int | None = None,
+        timeout: str | float | None = None,
+        **arguments: Any,
+    ) -> Operation[R]: ...
+    @overload
+    def step(
+        self,
+        tool: Callable[..., R],
+        *args: Any,
+        name: str = "",
+        retry: int | None = None,
+        timeout: str | float | None = None,
+        **arguments: Any,
+    ) -> Operation[R]: ...
+    @overload
+    def step(
+        self,
+        tool: str,
+        *args: Any,
+        name: str = "",
+        retry: int | None = None,
+        timeout: str | float | None = None,
+        **arguments: Any,
+    ) -> Operation[Any]: ...
+    def step(
+        self,
+        tool: Callable[..., Any] | str,
+        *args: Any,
+        name: str = "",
+        retry: int | None = None,
+        timeout: str | float | None = None,
+        **arguments: Any,
+    ) -> Operation[Any]:
+        """Call a tool with these arguments; the result is that of the tool.
+
+        tool: a function under `@tool`, or the name of a standard tool. name: the operation's own name; without
+        one, it has that of the function. retry: attempts in all, in place of those of the failure matrix.
+        timeout: of one attempt. A tool that fails for good raises `StepFailure` here.
+        """
+        found = self._tools.get(tool)
+        if found is None:
+            raise FunctionDefect(_unknown(tool))
+        if found.spec.name not in self._facts.tools:
+            text = f"its code does not name the tool `{found.spec.name}`, so it was not registered with it"
+            raise FunctionDefect(f"{text}; write `@workflow(…, tools=[…])`")
+        given = _bound(found, args, arguments, {"name": name, "retry": retry, "timeout": timeout})
+        if retry is not None and (type(retry) is not int or retry < 1):
+            raise FunctionDefect(f"`retry={retry!r}`: write the number of attempts, 1 or more")
+        return self._ask(
+            name or found.function.__name__,
+            found,
+            Asked(
+                item="",
+                label="",
+                digest="",
+                tool=found.spec.name,
+                arguments=given,
+                attempts=retry or 0,
+                timeout_ms=0 if timeout is None else _milliseconds("timeout", timeout),
+            ),
+        )
+
+    def sleep(self, duration: str | float | timedelta, *, name: str = "sleep") -> Operation[None]:
+        """Wait so long: seconds, a text such as `3d`, or a `timedelta`. No worker runs meanwhile."""
+        waits = Node(name=self._facts.node, kind="wait", wait_ms=_milliseconds("duration", duration))
+        return self._ask(name, None, _asked(waits))
+
+    def sleep_until(self, time: datetime | str, *, name: str = "sleep") -> Operation[None]:
+        """Wait until a time with an offset. No worker runs meanwhile."""
+        text = time.isoformat() if isinstance(time, datetime) else time
+        try:
+            until = parse_time(text)
+        except ValueError as error:
+            raise FunctionDefect(f"`sleep_until`: {error}") from error
+        waits = Node(name=self._facts.node, kind="wait", wait_ms=max(until - self._now, 0))
+        return self._ask(name, None, _asked(waits, until))
+
+    def signal(self, signal: str, *, timeout: str | float | timedelta | None = None) -> Operation[Any]:
+        """Wait for a signal of this name; the result is its payload. One that came before counts.
+
+        Raises `TimeoutError` when the time is over.
+        """
+        wait_ms = None if timeout is None else _milliseconds("timeout", timeout)
+        waits = Node(name=self._facts.node, kind="wait", signal=signal, wait_ms=wait_ms)
+        return self._ask(signal, None, _asked(waits))
+
+    def ask(
+        self,
+        title: str,
+        *,
+        message: str = "",
+        options: Sequence[str | Mapping[str, Any]] | None = None,
+        schema: Mapping[str, Any] | None = None,
+        details: Any = None,
+        to: Any = None,
+        expires: str | float | timedelta = "24h",
+        risk: str = "",
+        name: str = "ask",
+    ) -> Operation[dict[str, Any]]:
+        """Ask a person, and wait for the answer: `{"answer": …, "data": …, "comment": …, "by": …, "at": …}`.
+
+        Without `options` and `schema` it is an approval; a rejected one raises `StepFailure` with the code
+        `rejected`. The arguments are those of a `human` node in a document.
+        """
+        kind = DECISION if options is not None else INPUT if schema is not None else APPROVAL
+        says = {
+            "title": title,
+            "message": message,
+            "details": details,
+            "to": to,
+            "risk": risk,
+            "options": [{"id": one} if isinstance(one, str) else dict(one) for one in options or ()],
+        }
+        asks = Asks(type=kind, says=None, expires_ms=_milliseconds("expires", expires), schema=schema)
+        node = Node(name=self._facts.node, kind="human", asks=asks)
+        given = {key: value for key, value in says.items() if value}
+        return self._ask(name, None, _asked(node, None, _json(given)))
+
+    def call(
+        self,
+        workflow: str,
+        input: Any = None,
+        *,
+        timeout: str | float | timedelta | None = None,
+        name: str = "",
+    ) -> Operation[Any]:
+        """Start a saga of another workflow, `NAME` or `NAME@VERSION`, and wait for its result.
+
+        Raises `StepFailure` with the code `child_failed` if it fails. It is cancelled at its timeout.
+        """
+        timeout_ms = 0 if timeout is None else _milliseconds("timeout", timeout)
+        node = Node(name=self._facts.node, kind="workflow", workflow=workflow, timeout_ms=timeout_ms)
+        given = {} if input is None else _json(input)
+        called = name or re.sub(r"\W", "_", workflow.partition("@")[0])
+        return self._ask(called, None, _asked(node, None, given))
+
+    async def map(
+        self,
+        function: Callable[[T], Awaitable[R]],
+        items: Iterable[T],
+        *,
+        concurrency: int = 10,
+        tolerated_failures: int = 0,
+    ) -> list[Any]:
+        """Run `function` for each item, so many at a time; the results in the order of the items.
+
+        Up to `tolerated_failures` items may fail: the list then has their exceptions. One more raises its
+        exception, and stops the others.
+        """
+        places, failed = asyncio.Semaphore(concurrency), 0
+
+        async def one(item: T) -> Any:
+            nonlocal failed
+            async with places:
+                try:
+                    return await function(item)
+                except Exception as error:
+                    failed += 1
+                    if failed > tolerated_failures:
+                        raise
+                    return error
+
+        one.__name__ = getattr(function, "__name__", "item")
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(item)) for item in items]
+        return [task.result() for task in tasks]
+
+    def fail(self, code: str, message: str, *, kind: str = "") -> NoReturn:
+        """Raise `StepFailure`: without an `except`, the saga fails with this code."""
+        raise StepFailure(code, message, kind=kind)
+
+    # ---- how it is run (run.py)
+
+    def begin(self, loop: asyncio.AbstractEventLoop, at: int) -> None:
+        self._loop = loop
+        branch.set(self._branch)
+        self.goes_on(at)
+
+    def goes_on(self, at: int) -> None:
+        self._now = at
+
+    def timer(self, seconds: float) -> asyncio.Future[None]:
+        """Return an operation for a timer of asyncio."""
+        return self.sleep(seconds)
+
+    def _ask(self, name: str, tool: Tool | None, asked: Asked) -> Operation[Any]:
+        if self._loop is None or asyncio._get_running_loop() is not self._loop:
+            raise FunctionDefect(f"`{name}` is asked for outside of the function's own coroutine")
+        if not _is_name(name):
+            raise FunctionDefect(f"`{name}` is no name of an operation; write letters, digits and `_`")
+        here = branch.get()
+        count = here.number(name)
+        label = f"{here.path}{name}" + (f"#{count}" if count > 1 else "")
+        item = item_of(label)
+        digest = hashlib.sha256(
+            _encode([asked.tool, asked.node, asked.arguments, asked.digest])
+        ).hexdigest()[:16]
+        operation: Operation[Any] = Operation(loop=self._loop)
+        operation.item = item
+        operation.add_done_callback(self._left)
+        operation.is_used = False
+        self.open[item] = operation, tool
+        self.asked.append(
+            msgspec.structs.replace(asked, item=item, label=label, digest=digest)
+        )
+        return operation
+
+    def _left(self, operation: asyncio.Future[Any]) -> None:
+        assert isinstance(operation, Operation)
+        if operation.cancelled() and self.open.pop(operation.item, None) is not None:
+            self.left.append(operation.item)
+
+
+def item_of(label: str) -> str:
+    """Return the name in the log of an operation with this label: letters, digits, `_` and `-`."""
+    item = label.replace("[", "-").replace("]/", "--").replace("#", "-")
+    if item.startswith("undo"):
+        item = f"_{item}"  # `undo` is what takes another operation back
+    if not _is_item(item):
+        item = f"{re.sub('[^A-Za-z0-9_-]', '-', item)[:40]}-{hashlib.sha256(label.encode()).hexdigest()[:16]}"
+    return item
+
+
+def _asked(node: Node, of: Any = None, arguments: Any = None) -> Asked:
+    return Asked(item="", label="", digest="" if of is None else str(of), node=node, arguments=arguments)
+
+
+def _json(value: Any) -> Any:
+    try:
+        return to_jsonable_python(value)
+    except Exception as error:  # a type's own code runs in there
+        raise FunctionDefect(f"an argument cannot be written as JSON: {error}") from error
+
+
+def _bound(
+    tool: Tool, args: Sequence[Any], named: Mapping[str, Any], options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments of a tool by their names, as JSON."""
+    names = list(tool.parameters.model_fields)
+    if len(args) > len(names):
+        takes = ", ".join(f"`{one}`" for one in names) or "nothing"
+        raise FunctionDefect(f"`{tool.spec.name}` takes {takes}, and gets {len(args)} arguments by place")
+    given = dict(zip(names, args, strict=False))
+    for one in names[len(args) :]:
+        if one in options and options[one] not in (None, ""):
+            text = f"`{one}` is an option of `step`, and a parameter of `{tool.spec.name}`"
+            raise FunctionDefect(f"{text}: give the tool its arguments by place")
+    for one, value in named.items():
+        if one not in names:
+            hint = nearest(one, names)
+            raise FunctionDefect(f"`{tool.spec.name}` has no parameter `{one}`" + (f"; {hint}" if hint else ""))
+        if one in given:
+            raise FunctionDefect(f"`{tool.spec.name}` gets `{one}` twice")
+        given[one] = value
+    found: dict[str, Any] = _json(given)
+    return found
+
+
+def _unknown(tool: Any) -> str:
+    if isinstance(tool, str):
+        return f"there is no tool `{tool}`"
+    called = getattr(tool, "__name__", repr(tool))
+    return f"`{called}` is no tool; write `@tool(\"name\")` above it"
+
+
+def _milliseconds(what: str, value: str | float | timedelta) -> int:
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    try:
+        return parse_duration(value)
+    except ValueError as error:
+        raise FunctionDefect(f"{what}: {error}") from error

@@ -1,0 +1,144 @@
+"""@workflow: an `async` Python function becomes a workflow."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+from msgspec import structs
+
+from baton.core.effects.toolspec import PURE, STANDARD
+from baton.core.graph.graph import WORKFLOW_NAME
+from baton.tools.define import REGISTRY, F, Registry, Tool, ToolError, _make, _where
+from baton.tools.functions.context import WorkflowContext
+
+_is_name = re.compile(WORKFLOW_NAME).fullmatch
+_OF_DOCUMENT = ("timeout", "limits", "on_failure", "compensate")
+
+
+def workflow(
+    name: str,
+    *,
+    version: str = "1",
+    timeout: str | float | None = None,
+    limits: Mapping[str, Any] | None = None,
+    on_failure: str | Mapping[str, Any] | None = None,
+    compensate: str | None = None,
+    tools: Sequence[Callable[..., Any] | str] = (),
+    registry: Registry | None = None,
+) -> Callable[[F], F]:
+    """Declare an `async` function as the workflow `name`; the function itself stays as it was.
+
+    Its parameters are the fields of the workflow's input; their types, and that of its result, are the
+    schemas. The parameter annotated with `WorkflowContext`, if any, is filled by the engine: it has the
+    operations.
+
+    timeout, limits, on_failure, compensate: as in a document. tools: those that it calls and that its code
+    does not name, such as one that comes out of a dictionary.
+
+    Decorating raises `ToolError`, with the function and where it is.
+    """
+
+    def declare(function: F) -> F:
+        try:
+            if not isinstance(name, str) or not _is_name(name):
+                fitting = re.sub(r"[^a-z0-9]+", "-", str(name).lower()).strip("-")
+                raise ToolError(f"`{name}` is no name of a workflow; write `{fitting or 'my-workflow'}`")
+            if not inspect.iscoroutinefunction(function):
+                raise ToolError(f"workflow `{name}`: write `async def {function.__name__}`")
+            made = _make(function, name, version, PURE, 0, None, context_type=WorkflowContext)
+            said = {"timeout": timeout, "limits": limits, "on_failure": on_failure, "compensate": compensate}
+            document = {key: value for key, value in said.items() if value is not None}
+            made = replace(made, names=tuple(tools), document=document)
+            (REGISTRY if registry is None else registry).add(made)
+        except ToolError as error:
+            raise ToolError(f"{error}{_where(function)}") from error.__cause__
+        return function
+
+    return declare
+
+
+def document_of(tool: Tool) -> dict[str, Any]:
+    """Return the document of a workflow function: one node, which runs it."""
+    node = tool.function.__name__
+    said: dict[str, Any] = {"name": tool.spec.name}
+    if tool.spec.description:
+        said["description"] = tool.spec.description.partition("\n\n")[0]
+    return {
+        **said,
+        "input": tool.spec.parameters,
+        **(tool.document or {}),
+        "nodes": {node: {"function": tool.spec.name}},
+        "output": f"${{ctx.{node}.output}}",
+    }
+
+
+def workflow_documents(registry: Registry) -> Iterator[dict[str, Any]]:
+    """Yield the documents of all workflow functions, sorted by name."""
+    for name in sorted(registry):
+        if (tool := registry[name]).document is not None:
+            yield document_of(tool)
+
+
+def with_calls(tool: Tool, registry: Mapping[str, Tool]) -> Tool:
+    """Return a workflow function with the tools that its code names: those it may call."""
+    by_function = {one.function: name for name, one in registry.items() if one.document is None}
+    found = {_named(tool, one, by_function) for one in tool.names}
+    package = tool.function.__module__.partition(".")[0]
+    todo, seen = [tool.function], {tool.function}
+    while todo:
+        function = todo.pop()
+        for value in _values(function):
+            if isinstance(value, str):
+                if value in STANDARD or (value in registry and registry[value].document is None):
+                    found.add(value)
+                continue
+            if not isinstance(value, FunctionType):
+                continue
+            if value in by_function:
+                found.add(by_function[value])
+            elif value not in seen and value.__module__.partition(".")[0] == package:
+                seen.add(value)
+                todo.append(value)
+    return replace(tool, spec=structs.replace(tool.spec, calls=tuple(sorted(found))))
+
+
+def _named(tool: Tool, one: Any, by_function: Mapping[Any, str]) -> str:
+    if isinstance(one, str):
+        return one
+    if (name := by_function.get(one)) is None:
+        called = getattr(one, "__name__", repr(one))
+        raise ToolError(f"workflow `{tool.spec.name}`: tools: `{called}` is no tool; write `@tool(…)` above it")
+    return name
+
+
+def _values(function: FunctionType) -> Iterator[Any]:
+    """Yield what the code of a function names: global values, attributes of modules, and texts."""
+    names: set[str] = set()
+    codes = [function.__code__]
+    while codes:
+        code = codes.pop()
+        names.update(code.co_names)
+        for one in code.co_consts:
+            if isinstance(one, CodeType):
+                codes.append(one)
+            elif isinstance(one, str):
+                yield one
+    for cell in function.__closure__ or ():
+        try:
+            yield cell.cell_contents
+        except ValueError:  # it is not set yet
+            continue
+    modules = []
+    for name in names:
+        value = function.__globals__.get(name)
+        if isinstance(value, ModuleType):
+            modules.append(value)
+        elif value is not None:
+            yield value
+    for module in modules:
+        yield from (vars(module)[name] for name in names if name in vars(module))

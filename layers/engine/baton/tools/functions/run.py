@@ -1,0 +1,159 @@
+"""Runs a workflow function from one wait to the next: the sessions of runtime/worker/functions.py."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextvars import copy_context
+from typing import Any
+
+from baton.core.failures.codes import ERRORS, FUNCTION_DEFECT
+from baton.core.log.records import Failure
+from baton.ports import StepFailure
+from baton.ports.functions import FunctionFacts, FunctionSession, FunctionStep
+from baton.tools.define import Registry, Tool
+from baton.tools.functions.context import Operation, WorkflowContext
+from baton.tools.functions.loop import FunctionDefect, FunctionLoop
+from baton.tools.perform import _encode, plain_json, report, tool_failure, traceback_of
+
+TIMED_OUT = {"timed_out": True}
+
+
+def session(
+    registry: Registry, known: dict[Any, Tool], name: str, arguments: Any, facts: FunctionFacts
+) -> FunctionSession:
+    """Make a session of a function. `known` are tools by their functions and by their names.
+
+    Raises `StepFailure`.
+    """
+    found = registry.get(name)
+    if found is None or found.spec.calls is None:
+        raise StepFailure("tool_missing", f"there is no workflow function `{name}` in this deployment")
+    for one in facts.tools:
+        if one not in known and (tool := registry.get(one)) is not None:
+            known[one] = known[tool.function] = tool
+    return _Session(found, arguments, facts, known)
+
+
+class _Session:
+    def __init__(
+        self, tool: Tool, arguments: Any, facts: FunctionFacts, tools: Mapping[Any, Tool]
+    ) -> None:
+        self._tool, self._arguments, self._facts = tool, arguments, facts
+        self._context = WorkflowContext(facts, tools)
+        self._loop = FunctionLoop(self._context.timer)
+        self._task: asyncio.Task[Any] | None = None
+
+    async def start(self, at: int) -> FunctionStep:
+        return await self._outside(lambda: self._start(at))
+
+    async def deliver(self, item: str, at: int, output: Any, failure: Failure | None) -> FunctionStep:
+        return await self._outside(lambda: self._deliver(item, at, output, failure))
+
+    def close(self) -> None:
+        self._loop.forget()
+
+    async def _outside(self, work: Callable[[], FunctionStep]) -> FunctionStep:
+        """Do the work between two tasks of the worker's loop: inside of a task no other loop may run one."""
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[FunctionStep] = loop.create_future()
+
+        def run() -> None:
+            try:
+                step = work()
+            except BaseException as error:  # noqa: BLE001  # carried over to the caller
+                if not done.done():
+                    done.set_exception(error)
+            else:
+                if not done.done():
+                    done.set_result(step)
+
+        loop.call_soon(run, context=copy_context())
+        return await done
+
+    def _start(self, at: int) -> FunctionStep:
+        from baton.tools.perform import bind
+
+        call = bind(self._tool, self._arguments or {}, None)
+        if self._tool.context:
+            call[self._tool.context] = self._context
+        self._context.begin(self._loop, at)
+        self._loop.now_s = at / 1_000
+        context = copy_context()
+        self._task = self._loop.create_task(self._tool.function(**call), context=context)
+        return self._run()
+
+    def _deliver(self, item: str, at: int, output: Any, failure: Failure | None) -> FunctionStep:
+        self._context.goes_on(at)
+        self._loop.now_s = at / 1_000
+        operation, tool = self._context.open.pop(item)
+        if failure is not None:
+            operation.set_exception(StepFailure(failure.code, failure.message, kind=failure.kind))
+            operation.exception()  # known, whether or not it is awaited
+        elif tool is None and output == TIMED_OUT:
+            operation.set_exception(TimeoutError("no signal came in time"))
+            operation.exception()
+        else:
+            operation.set_result(output if tool is None else _typed(tool, output))
+        return self._run()
+
+    def _run(self) -> FunctionStep:
+        assert self._task is not None
+        defect: FunctionDefect | None = None
+        try:
+            self._loop.run_until_idle()
+        except FunctionDefect as error:
+            defect = error
+        context, task = self._context, self._task
+        asked, left = tuple(context.asked), tuple(context.left)
+        context.asked.clear()
+        context.left.clear()
+        if defect is None and task.done():
+            return self._over(task)
+        if defect is None and not context.open:
+            defect = FunctionDefect("it waits for what is no operation of its saga")
+        if defect is not None:
+            return FunctionStep(is_over=True, failure=self._defect(defect))
+        return FunctionStep(asked=asked, left=left)
+
+    def _over(self, task: asyncio.Task[Any]) -> FunctionStep:
+        if task.cancelled():
+            return FunctionStep(is_over=True, failure=Failure("cancelled", "the function has cancelled itself"))
+        if (error := task.exception()) is not None:
+            return FunctionStep(is_over=True, failure=self._failure(error))
+        unused = [item for item, (one, _) in self._context.open.items() if not one.is_used]
+        if unused:
+            names = ", ".join(f"`{item}`" for item in unused)
+            text = f"it has returned, and has never awaited {names}"
+            return FunctionStep(is_over=True, failure=self._defect(FunctionDefect(text)))
+        try:
+            return FunctionStep(is_over=True, output=plain_json(self._tool, task.result()))
+        except StepFailure as error:
+            return FunctionStep(is_over=True, failure=_failure_of(error, self._facts.node))
+
+    def _defect(self, error: BaseException) -> Failure:
+        text = f"`{self._tool.spec.name}`: {error}"
+        return Failure(FUNCTION_DEFECT, text, self._facts.node)
+
+    def _failure(self, error: BaseException) -> Failure:
+        """Return the failure of a function that has raised: a mistake in its code, or one of its business."""
+        group = error
+        while isinstance(group, BaseExceptionGroup):  # of a task group: what the first one raised
+            group = group.exceptions[0]
+        if isinstance(group, FunctionDefect):
+            return self._defect(group)
+        found = tool_failure(group, self._tool)
+        if type(group).__name__ in ERRORS and type(group).__module__ == "builtins" and found.code != FUNCTION_DEFECT:
+            return Failure(FUNCTION_DEFECT, f"`{self._tool.spec.name}`: {found.message}", self._facts.node)
+        return _failure_of(found, self._facts.node)
+
+
+def _failure_of(error: StepFailure, node: str) -> Failure:
+    return Failure(error.code, error.message, node, kind=error.kind, status=error.status)
+
+
+def _typed(tool: Tool, output: Any) -> Any:
+    """Return a result as the type of the tool's hint."""
+    if tool.reads_json:
+        return tool.result.validate_json(_encode(output))
+    return tool.result.validate_python(output)
