@@ -56,11 +56,11 @@ class FunctionStep(msgspec.Struct, frozen=True, kw_only=True):
 class FunctionSession(Protocol):
     """A function in the memory of this process, between two results."""
 
-    async def start(self, at: int) -> FunctionStep:
+    def start(self, at: int) -> FunctionStep:
         """Run it from its beginning, at this time, until it waits for operations or is over."""
         ...
 
-    async def deliver(self, item: str, at: int, output: Any, failure: Failure | None) -> FunctionStep:
+    def deliver(self, item: str, at: int, output: Any, failure: Failure | None) -> FunctionStep:
         """Give it the result of an operation, and run it on. `output` is JSON; ignored with a `failure`."""
         ...
 

@@ -31,7 +31,7 @@ from baton.core.failures.names import RETRYABLE
 from baton.core.graph.graph import INPUT, OUTER, written_for
 from baton.core.log import events as ev
 from baton.core.log.events import Value
-from baton.core.log.functions import FunctionCall, FunctionCallKey, FunctionProgress
+from baton.core.log.functions import FunctionCall, KnownFunctions
 from baton.core.log.records import LONGEST_MESSAGE
 from baton.core.log.scopes import FAILED, NOT_BEGUN, STOPPED, SUCCEEDED, Map
 from baton.core.log.slots import Slot, owner_of
@@ -79,7 +79,7 @@ class FetchedValues(Struct, frozen=True):
     elsewhere, and true if it was over then.
     `entries`: of the log, by version. `standing`: that of the children, once checked. `cancelled`: children
     that were asked to stop, each with true if they undo their effects. `handlers`: failure handlers that were
-    started, or the reason why one cannot be. `functions`: how far functions have run, by their calls.
+    started, or the reason why one cannot be. `functions`: those that this worker has run.
     """
 
     blobs: Mapping[str, Any] = {}
@@ -90,7 +90,7 @@ class FetchedValues(Struct, frozen=True):
     cancelled: Collection[tuple[str, bool]] = ()
     handlers: Mapping[str, ev.Failure | None] = {}
     standing: Standing | None = None
-    functions: Mapping[FunctionCallKey, FunctionProgress] = {}
+    functions: KnownFunctions | None = None
 
     def lacks(self, refs: Iterable[str]) -> set[str]:
         """Return the references to fetch. Raises `CorruptLog` for an unavailable blob."""

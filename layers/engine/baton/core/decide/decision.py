@@ -360,7 +360,8 @@ class DecisionBuilder(Struct):
         return self.found.looked.get(at.slot)
 
     def ran(self, call: FunctionCall) -> FunctionProgress:
-        if (progress := self.found.functions.get(call.key)) is None:
+        known = self.found.functions
+        if known is None or (progress := known.progress(call)) is None:
             raise LackingError(functions=(call,))
         return progress
 

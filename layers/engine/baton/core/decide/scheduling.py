@@ -20,6 +20,7 @@ from baton.core.decide.program import FAILS, PENDING, SKIPPED
 from baton.core.decide.retries import fail, go_on, has_paused, is_late, leave, may_try_again, stop_late
 from baton.core.decide.transitions import RouteError, catching_rule, check_output, done, settle_skipped
 from baton.core.decide.unknown_outcomes import is_in_doubt, late_in, map_end, stopped_notices
+from baton.core.failures.codes import DEFECTS
 from baton.core.graph.graph import Node
 from baton.core.limits import Limits
 from baton.core.log import events as ev
@@ -593,7 +594,9 @@ def _moved(builder: DecisionBuilder, at: Activation, said: Moved) -> None:
         event = map_end(builder.program, builder.state, event, at.slot)
     if isinstance(event, ev.OperationsBegan):
         for item in event.left:
-            stopped = stopped_notices(builder.context(at.place.child(item).text), builder.now, builder.running)
+            stopped = stopped_notices(
+                builder.context(at.place.child(item).text), builder.now, builder.running
+            )
             for one in list(stopped):
                 builder.note(one)
     builder.note(event)

@@ -7,7 +7,7 @@ for, and the results that it has heard, in order: to run it again with these giv
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import msgspec
 from msgspec.structs import replace
@@ -103,9 +103,6 @@ class FunctionClosed(Gives, frozen=True, tag="function_closed", omit_defaults=Tr
     heard: tuple[str, ...] = ()
 
 
-FunctionCallKey = tuple[str, int, int, tuple[str, ...]]
-
-
 class FunctionCall(msgspec.Struct, frozen=True, kw_only=True):
     """A function that is to run on at the time `now`: at `slot` of a branch, with the results that it has not
     heard, in order, until it waits for operations or is over. `tools`: those that it may call.
@@ -118,11 +115,6 @@ class FunctionCall(msgspec.Struct, frozen=True, kw_only=True):
     work: Function
     results: tuple[Heard, ...] = ()
     tools: tuple[str, ...] = ()
-
-    @property
-    def key(self) -> FunctionCallKey:
-        """The identity of the call within one saga."""
-        return self.slot, self.branch, self.work.heard, tuple(one.item for one in self.results)
 
 
 class FunctionProgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,6 +130,14 @@ class FunctionProgress(msgspec.Struct, frozen=True, kw_only=True):
     segments: tuple[Segment, ...] | None = None
     output: Value | None = None
     failure: Failure | None = None
+
+
+class KnownFunctions(Protocol):
+    """The functions in the memory of a worker."""
+
+    def progress(self, call: FunctionCall) -> FunctionProgress | None:
+        """Return how far a function has run; the same for the same call. None: it is not known yet."""
+        ...
 
 
 def with_operations(work: Function, event: OperationsBegan, items: Mapping[str, Value | None]) -> Function:

@@ -37,7 +37,6 @@ from baton.core.effects.toolspec import ONCE
 from baton.core.log import events as ev
 from baton.core.log.events import Entry, Event, Failure
 from baton.core.log.folding.received import cancelling_signal, said_of
-from baton.core.log.functions import FunctionCallKey, FunctionProgress
 from baton.core.log.records import Child
 from baton.core.log.state import FAULT, State
 from baton.core.log.work import Callback, Open, responses_left
@@ -390,8 +389,7 @@ class Run(Struct):
     started, or why one cannot be. `put_off`: until when children wait because their tenant has no room, or
     those before a fork have not ended. `wants_more`: a step is ready that only another invocation has time
     for. `began`: by slot, the version of the log at which its last attempt
-    began. `notices`: its notifier, once it has had a notice. `functions`: those in memory, by slot;
-    `progress`: how far they have run since the last entry.
+    began. `notices`: its notifier, once it has had a notice.
     """
 
     lease: Lease
@@ -418,14 +416,12 @@ class Run(Struct):
     wants_more: bool = False
     began: dict[str, int] = field(default_factory=dict)
     notices: Notifier | None = None
-    functions: dict[str, Any] = field(default_factory=dict)
-    progress: dict[FunctionCallKey, FunctionProgress] = field(default_factory=dict)
     found: FetchedValues = NOTHING
 
     def __post_init__(self) -> None:
         """Give each decision what is fetched and done meanwhile."""
         fetched = self.blobs, self.answers, self.absent, self.looked, self.entries
-        self.found = FetchedValues(*fetched, self.cancelled, self.handlers, None, self.progress)
+        self.found = FetchedValues(*fetched, self.cancelled, self.handlers)
 
     def mark(self, child: Child) -> str:
         """Return the mark of a child that was asked.

@@ -19,11 +19,11 @@ from baton.core.decide.outcomes import APPROVAL, HELD, MONEY, STOPPED, Outcome
 from baton.core.decide.spending import wait_for_money
 from baton.core.effects.keys import KeyIncomplete, KeyRule, about, key_of, parameters_of, relevant
 from baton.core.effects.rows import Row
-from baton.core.graph.graph import FUNCTION
 from baton.core.effects.toolspec import ONCE, ApprovalRequest, ToolSpec, request_for
 from baton.core.failures import quoted
 from baton.core.failures.codes import is_on_purpose
 from baton.core.failures.evidence import parse_retry_after
+from baton.core.graph.graph import FUNCTION
 from baton.core.limits import DAY_MS
 from baton.core.log.events import Failure, Notice, Response, Value
 from baton.core.log.folding.received import callback_of

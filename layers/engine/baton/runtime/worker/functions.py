@@ -24,6 +24,7 @@ from baton.runtime.engine.run import Run
 
 TAIL = 32
 """Number of results in the state; then they become a segment."""
+_encode = msgspec.json.Encoder().encode
 _decode_heard = msgspec.json.Decoder(tuple[Heard, ...]).decode
 
 
@@ -42,10 +43,10 @@ class _Live(Struct):
     asked: dict[str, str] = field(default_factory=dict)
     steps: list[FunctionStep] = field(default_factory=list)
 
-    async def start(self, at: int) -> None:
-        self._took(await self.session.start(at))
+    def start(self, at: int) -> None:
+        self._took(self.session.start(at))
 
-    async def deliver(self, heard: Heard, output: Any) -> None:
+    def deliver(self, heard: Heard, output: Any) -> None:
         """Give it one result. Raises `_Changed` if it has not asked for that operation."""
         digest = self.asked.pop(heard.item, None)
         if digest is None:
@@ -53,7 +54,7 @@ class _Live(Struct):
         if digest != heard.digest:
             raise _Changed(f"the function calls `{heard.item}` with other arguments than the log has")
         self.heard.append(heard)
-        self._took(await self.session.deliver(heard.item, heard.at, output, heard.failure))
+        self._took(self.session.deliver(heard.item, heard.at, output, heard.failure))
 
     def check(self, asked: Mapping[str, Operation]) -> None:
         """Raise `_Changed` if its operations are not those that the log waits for."""
@@ -64,6 +65,48 @@ class _Live(Struct):
                 raise _Changed(f"the function calls `{item}` with other arguments than the log has")
         if more := [item for item in self.asked if item not in asked]:
             raise _Changed(f"the function asks for `{more[0]}`, and the log does not have it")
+
+    def news(self, call: FunctionCall) -> int:
+        """Return how many of the results of the call it has got."""
+        return len(self.heard) - max(call.work.heard - 1, 0)
+
+    def continues(self, call: FunctionCall) -> bool:
+        """Return true if it has heard what the log says, and no more than results of the call.
+
+        Forget what it has done before that.
+        """
+        news = self.news(call)
+        if self.branch != call.branch or not (news == len(call.results) or (news >= 0 and not self.is_over)):
+            return False
+        if any(self.heard[at - news].item != call.results[at].item for at in range(news)):
+            return False
+        if call.work.heard:
+            self.steps = self.steps[len(self.steps) - news :]
+        return True
+
+    @property
+    def is_over(self) -> bool:
+        return bool(self.steps) and self.steps[-1].is_over
+
+    def asked_since(self) -> list[Asked]:
+        """Return the operations that it has asked for since the log was written, and has not left."""
+        asked = [one for step in self.steps for one in step.asked]
+        left = {item for step in self.steps for item in step.left}
+        return [one for one in asked if one.item not in left] if left else asked
+
+    def progress(
+        self,
+        call: FunctionCall,
+        operations: tuple[Operation, ...],
+        segments: tuple[Segment, ...] | None = None,
+    ) -> FunctionProgress:
+        """Return how far it has run."""
+        last = self.steps[-1]
+        if last.is_over:
+            output = None if last.failure is not None else Value(v=last.output)
+            return FunctionProgress(at=call.now, output=output, failure=last.failure)
+        left = tuple(item for step in self.steps for item in step.left if item in call.work.asked)
+        return FunctionProgress(at=call.now, operations=operations, left=left, segments=segments)
 
     def _words(self) -> str:
         if self.steps and self.steps[-1].is_over:
@@ -78,79 +121,113 @@ class _Live(Struct):
         self.steps.append(step)
 
 
+class _Memory:
+    """The functions of one saga in memory, by slot, and the progress of calls that was not made here at once."""
+
+    def __init__(self, inline_bytes: int) -> None:
+        self.live: dict[str, _Live] = {}
+        self.made: dict[tuple[Any, ...], FunctionProgress] = {}
+        self._inline_bytes = inline_bytes
+
+    def progress(self, call: FunctionCall) -> FunctionProgress | None:
+        """Return how far a function has run, if that needs nothing but memory."""
+        if self.made and (made := self.made.get(_key(call))) is not None:
+            return made
+        live = self.live.get(call.slot)
+        if live is None or not live.continues(call) or _is_segment_due(call):
+            return None
+        for result in call.results[live.news(call) :]:
+            if result.output.ref:
+                return None
+            try:
+                live.deliver(msgspec.structs.replace(result, at=call.now), result.output.v)
+            except _Changed as error:
+                return _changed(call, error)
+        operations = []
+        for one in live.asked_since():
+            if one.arguments and len(_encode(one.arguments)) > self._inline_bytes:
+                return None
+            operations.append(_operation(one, Value(v=one.arguments) if one.arguments else None))
+        return live.progress(call, tuple(operations))
+
+
+def _key(call: FunctionCall) -> tuple[Any, ...]:
+    return call.slot, call.branch, call.work.heard, *(one.item for one in call.results)
+
+
+def _is_segment_due(call: FunctionCall) -> bool:
+    return len(call.work.tail) + len(call.results) >= TAIL
+
+
+def _changed(call: FunctionCall, error: _Changed) -> FunctionProgress:
+    return FunctionProgress(at=call.now, failure=failed_with(FUNCTION_CHANGED, str(error)))
+
+
+def _operation(asked: Asked, given: Value | None) -> Operation:
+    return Operation(
+        item=asked.item,
+        digest=asked.digest,
+        label="" if asked.label == asked.item else asked.label,
+        tool=asked.tool,
+        node=asked.node,
+        given=given,
+        attempts=asked.attempts,
+        timeout_ms=asked.timeout_ms,
+    )
+
+
+def _memory_of(run: Run) -> _Memory:
+    memory = run.found.functions
+    assert isinstance(memory, _Memory), "the performer has made it"
+    return memory
+
+
 def close(run: Run) -> None:
     """Forget the functions of a run."""
-    for live in run.functions.values():
+    for live in _memory_of(run).live.values():
         live.session.close()
-    run.functions.clear()
 
 
 class FunctionRunner:
-    """Performer that runs functions until they wait for operations or are over."""
+    """Performer that runs functions on whose values or results are not in memory."""
 
     def __init__(self, scope: InvocationScope) -> None:
         self._p = scope
 
     async def perform(self, run: Run, command: RunFunctions) -> bool:
+        if run.found.functions is None:
+            run.found = msgspec.structs.replace(run.found, functions=_Memory(self._p.limits.inline_bytes))
+        memory = _memory_of(run)
+        memory.made.clear()
         for call in command.calls:
-            run.progress[call.key] = await self._progress(run, call)
+            memory.made[_key(call)] = await self._progress(run, memory, call)
         return True
 
-    async def _progress(self, run: Run, call: FunctionCall) -> FunctionProgress:
-        live = run.functions.get(call.slot)
+    async def _progress(self, run: Run, memory: _Memory, call: FunctionCall) -> FunctionProgress:
+        live = memory.live.get(call.slot)
         try:
-            if live is None or not self._continues(live, call):
-                run.functions[call.slot] = live = await self._again(run, call, live)
-            first = not call.work.heard
-            if first and not live.steps:
-                await live.start(call.now)
-            done = len(live.heard) - max(call.work.heard - 1, 0)
-            for result in call.results[done:]:
+            if live is None or not live.continues(call):
+                if live is not None:
+                    live.session.close()
+                memory.live[call.slot] = live = await self._again(run, call)
+            for result in call.results[live.news(call) :]:
                 heard = msgspec.structs.replace(result, at=call.now)
-                await live.deliver(heard, await self._content(run, result))
+                live.deliver(heard, await self._content(run, result))
         except _Changed as error:
-            self._close(run, call.slot)
-            return FunctionProgress(at=call.now, failure=failed_with(FUNCTION_CHANGED, f"{error}"))
+            return _changed(call, error)
         except StepFailure as error:
-            self._close(run, call.slot)
             return FunctionProgress(at=call.now, failure=Failure(error.code, error.message, kind=error.kind))
-        last = live.steps[-1]
-        if last.is_over:
-            self._close(run, call.slot)
-            output = None if last.failure is not None else Value(v=last.output)
-            return FunctionProgress(at=call.now, output=output, failure=last.failure)
-        left = [item for step in live.steps for item in step.left]
-        asked = [one for step in live.steps for one in step.asked if one.item not in left]
-        known = {*call.work.asked}
-        return FunctionProgress(
-            at=call.now,
-            operations=tuple([await self._operation(run, one) for one in asked]),
-            left=tuple(item for item in left if item in known),
-            segments=await self._segments(run, call, live),
-        )
+        operations = []
+        for one in live.asked_since():
+            given = None
+            if one.arguments:
+                given = await self._p.values.inline_or_blob(run.history.state.origin, one.arguments)
+            operations.append(_operation(one, given))
+        segments = await self._segments(run, call, live) if _is_segment_due(call) else None
+        return live.progress(call, tuple(operations), segments)
 
-    def _continues(self, live: _Live, call: FunctionCall) -> bool:
-        """Return true if the function in memory has heard what the log says, and no more than the results of
-        the call. Forget what it has done before that.
-        """
-        if live.branch != call.branch:
-            return False
-        news = len(live.heard) - max(call.work.heard - 1, 0)
-        if not call.work.heard:
-            return news <= len(call.results) and self._has_heard(live, call, news)
-        if news < 0 or news > len(call.results) or not self._has_heard(live, call, news):
-            return False
-        live.steps = live.steps[len(live.steps) - news :] if news else []
-        return True
-
-    def _has_heard(self, live: _Live, call: FunctionCall, news: int) -> bool:
-        names = [one.item for one in live.heard[len(live.heard) - news :]] if news else []
-        return names == [one.item for one in call.results[:news]]
-
-    async def _again(self, run: Run, call: FunctionCall, live: _Live | None) -> _Live:
+    async def _again(self, run: Run, call: FunctionCall) -> _Live:
         """Return the function after the results in the log. Raises `_Changed`, `StepFailure`."""
-        if live is not None:
-            live.session.close()
         functions: Functions | None = self._p.functions
         assert functions is not None, "a worker has functions"
         origin, slot = run.history.state.origin, Slot.parse(call.slot)
@@ -166,13 +243,14 @@ class FunctionRunner:
         arguments = await self._value(run, call.work.given)
         live = _Live(functions.open(call.name, arguments, facts), call.branch)
         if not call.work.heard:
+            live.start(call.now)
             return live
-        await live.start(call.work.began)
+        live.start(call.work.began)
         for part in call.work.segments:
             for heard in _decode_heard(await self._p.call(self._p.blobs.get, origin.tenant, part.ref)):
-                await live.deliver(heard, await self._content(run, heard))
+                live.deliver(heard, await self._content(run, heard))
         for heard in call.work.tail:
-            await live.deliver(heard, await self._content(run, heard))
+            live.deliver(heard, await self._content(run, heard))
         live.check(call.work.asked)
         live.steps = []
         return live
@@ -188,35 +266,14 @@ class FunctionRunner:
             run.blobs[value.ref] = msgspec.json.decode(data)
         return run.blobs[value.ref]
 
-    async def _operation(self, run: Run, asked: Asked) -> Operation:
-        given = None
-        if asked.arguments:
-            given = await self._p.values.inline_or_blob(run.history.state.origin, asked.arguments)
-        return Operation(
-            item=asked.item,
-            digest=asked.digest,
-            label="" if asked.label == asked.item else asked.label,
-            tool=asked.tool,
-            node=asked.node,
-            given=given,
-            attempts=asked.attempts,
-            timeout_ms=asked.timeout_ms,
-        )
-
-    async def _segments(self, run: Run, call: FunctionCall, live: _Live) -> tuple[Segment, ...] | None:
-        """Return the segments with a new one, where one is due.
+    async def _segments(self, run: Run, call: FunctionCall, live: _Live) -> tuple[Segment, ...]:
+        """Return the segments with a new one.
         They are merged like a binary counter: of n results there are at most log n.
         """
         count = len(call.work.tail) + len(call.results)
-        if count < TAIL:
-            return None
         parts = list(call.work.segments)
         while parts and parts[-1].turns <= count:
             count += parts.pop().turns
         heard: Sequence[Heard] = live.heard[-count:]
         ref = (await self._p.values.blob(run.history.state.origin, heard)).ref
         return (*parts, Segment(ref, count))
-
-    def _close(self, run: Run, slot: str) -> None:
-        if (live := run.functions.pop(slot, None)) is not None:
-            live.session.close()

@@ -344,7 +344,7 @@ class Runner:
         finally:
             if run is not None and run.notices is not None:
                 run.notices.stop()
-            if run is not None and run.functions:
+            if run is not None and run.found.functions is not None:
                 functions.close(run)
             self._p.drop(ref)
             await attempts.cancel_all()
@@ -452,8 +452,6 @@ class Runner:
             await self._log.catch_up(run)
             return None
         run.sent, run.outcomes = 0, run.outcomes[advance.taken :]
-        if run.progress:
-            run.progress.clear()
         if open_before or failing_before:
             await ResponseCanceller(self._p).left(run, open_before, facts)
             await self._mended(run, failing_before)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import random
+import random  # noqa: TID251  # seeded by the saga: the same numbers in each run
 import re
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any, Generic, NoReturn, TypeVar, overload
 
 import msgspec
+from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from baton.core.expressions import nearest, parse_duration, parse_time
-from baton.core.failures.policy import ANY, FAIL, PolicyChange, RetryChange
 from baton.core.graph.graph import Asks, Node
 from baton.core.log.questions import APPROVAL, DECISION, INPUT
 from baton.ports import StepFailure
@@ -65,7 +66,7 @@ class WorkflowContext:
         self._tools = tools
         self._loop: asyncio.AbstractEventLoop | None = None
         self._now = 0
-        self._random = random.Random(f"{facts.saga}/{facts.slot}")
+        self._random = random.Random(f"{facts.saga}/{facts.slot}")  # noqa: S311  # no secret is made of it
         self._branch = Branch()
         self.open: dict[str, tuple[Operation[Any], Tool | None]] = {}
         self.asked: list[Asked] = []
@@ -295,7 +296,7 @@ class WorkflowContext:
         return self.sleep(seconds)
 
     def _ask(self, name: str, tool: Tool | None, asked: Asked) -> Operation[Any]:
-        if self._loop is None or asyncio._get_running_loop() is not self._loop:
+        if self._loop is None or not self._loop.is_running():
             raise FunctionDefect(f"`{name}` is asked for outside of the function's own coroutine")
         if not _is_name(name):
             raise FunctionDefect(f"`{name}` is no name of an operation; write letters, digits and `_`")
@@ -303,17 +304,15 @@ class WorkflowContext:
         count = here.number(name)
         label = f"{here.path}{name}" + (f"#{count}" if count > 1 else "")
         item = item_of(label)
-        digest = hashlib.sha256(
-            _encode([asked.tool, asked.node, asked.arguments, asked.digest])
-        ).hexdigest()[:16]
+        digest = hashlib.sha256(_encode([asked.tool, asked.node, asked.arguments, asked.digest])).hexdigest()[
+            :16
+        ]
         operation: Operation[Any] = Operation(loop=self._loop)
         operation.item = item
         operation.add_done_callback(self._left)
         operation.is_used = False
         self.open[item] = operation, tool
-        self.asked.append(
-            msgspec.structs.replace(asked, item=item, label=label, digest=digest)
-        )
+        self.asked.append(msgspec.structs.replace(asked, item=item, label=label, digest=digest))
         return operation
 
     def _left(self, operation: asyncio.Future[Any]) -> None:
@@ -343,11 +342,16 @@ def _json(value: Any) -> Any:
         raise FunctionDefect(f"an argument cannot be written as JSON: {error}") from error
 
 
+@cache
+def _names_of(parameters: type[BaseModel]) -> tuple[str, ...]:
+    return tuple(parameters.model_fields)
+
+
 def _bound(
     tool: Tool, args: Sequence[Any], named: Mapping[str, Any], options: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the arguments of a tool by their names, as JSON."""
-    names = list(tool.parameters.model_fields)
+    names = _names_of(tool.parameters)
     if len(args) > len(names):
         takes = ", ".join(f"`{one}`" for one in names) or "nothing"
         raise FunctionDefect(f"`{tool.spec.name}` takes {takes}, and gets {len(args)} arguments by place")
@@ -359,7 +363,9 @@ def _bound(
     for one, value in named.items():
         if one not in names:
             hint = nearest(one, names)
-            raise FunctionDefect(f"`{tool.spec.name}` has no parameter `{one}`" + (f"; {hint}" if hint else ""))
+            raise FunctionDefect(
+                f"`{tool.spec.name}` has no parameter `{one}`" + (f"; {hint}" if hint else "")
+            )
         if one in given:
             raise FunctionDefect(f"`{tool.spec.name}` gets `{one}` twice")
         given[one] = value
@@ -371,7 +377,7 @@ def _unknown(tool: Any) -> str:
     if isinstance(tool, str):
         return f"there is no tool `{tool}`"
     called = getattr(tool, "__name__", repr(tool))
-    return f"`{called}` is no tool; write `@tool(\"name\")` above it"
+    return f'`{called}` is no tool; write `@tool("name")` above it'
 
 
 def _milliseconds(what: str, value: str | float | timedelta) -> int:

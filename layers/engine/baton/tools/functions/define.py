@@ -45,8 +45,8 @@ def workflow(
 
     def declare(function: F) -> F:
         try:
-            if not isinstance(name, str) or not _is_name(name):
-                fitting = re.sub(r"[^a-z0-9]+", "-", str(name).lower()).strip("-")
+            if not _is_name(name):
+                fitting = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
                 raise ToolError(f"`{name}` is no name of a workflow; write `{fitting or 'my-workflow'}`")
             if not inspect.iscoroutinefunction(function):
                 raise ToolError(f"workflow `{name}`: write `async def {function.__name__}`")
@@ -112,11 +112,13 @@ def _named(tool: Tool, one: Any, by_function: Mapping[Any, str]) -> str:
         return one
     if (name := by_function.get(one)) is None:
         called = getattr(one, "__name__", repr(one))
-        raise ToolError(f"workflow `{tool.spec.name}`: tools: `{called}` is no tool; write `@tool(…)` above it")
+        raise ToolError(
+            f"workflow `{tool.spec.name}`: tools: `{called}` is no tool; write `@tool(…)` above it"
+        )
     return name
 
 
-def _values(function: FunctionType) -> Iterator[Any]:
+def _values(function: Any) -> Iterator[Any]:
     """Yield what the code of a function names: global values, attributes of modules, and texts."""
     names: set[str] = set()
     codes = [function.__code__]

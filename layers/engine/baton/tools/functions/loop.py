@@ -7,13 +7,18 @@ saga. What would wait for a socket, a thread or a process is refused: a step doe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import sys
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, TypeVarTuple, Unpack
 
-MOST_TURNS = 100_000
-"""Most turns of the loop between two waits: a function that has more does not wait for anything."""
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+MOST_CALLS = 1_000_000
+"""Most calls of the loop between two waits: a function that makes more waits for nothing."""
 
 
 class FunctionDefect(Exception):
@@ -34,57 +39,68 @@ class Branch:
 
     def task(self, name: str) -> Branch:
         """Return the branch of a new task in this one."""
-        return Branch(f"{self.path}{name}[{self.number(f'{name}[]')}]/")
+        return Branch(f"{self.path}{name}[{self.number(f'{name}[')}]/")
 
 
 branch: ContextVar[Branch] = ContextVar("branch")
+# A loop of its own is set by what asyncio has for makers of loops, whose names begin with `_`.
+_running, _set_running = asyncio._get_running_loop, asyncio._set_running_loop  # noqa: SLF001
+_swap: Any = getattr(asyncio.tasks, "_swap_current_task", None)
 
 
-class _Idle:
-    """Selector that stops its loop as soon as nothing is ready."""
+def _refuse(name: str) -> Callable[..., NoReturn]:
+    def refused(self: FunctionLoop, *args: Any, **options: Any) -> NoReturn:
+        raise FunctionDefect(
+            f"a function waits for operations only: put what needs `loop.{name}` into a step"
+        )
 
-    def __init__(self) -> None:
-        self.loop: FunctionLoop | None = None
-
-    def select(self, timeout: float | None) -> list[Any]:
-        assert self.loop is not None
-        self.loop.turned(is_idle=timeout != 0)
-        return []
+    return refused
 
 
-class FunctionLoop(asyncio.BaseEventLoop):
+if TYPE_CHECKING:
+    _Refusing: Any = asyncio.AbstractEventLoop
+else:
+    _names = [name for name in vars(asyncio.AbstractEventLoop) if not name.startswith("_")]
+    _Refusing = type("_Refusing", (asyncio.AbstractEventLoop,), {name: _refuse(name) for name in _names})
+
+
+class FunctionLoop(_Refusing):  # type: ignore[misc]  # mypy counts what is refused as not written
     """Event loop of one function. `timer` makes an operation of the time after so many seconds."""
 
     def __init__(self, timer: Callable[[float], asyncio.Future[None]]) -> None:
-        super().__init__()
-        self._selector = _Idle()
-        self._selector.loop = self
         self._timer = timer
         self._timers: dict[asyncio.TimerHandle, asyncio.Future[None]] = {}
-        self._turns = 0
-        self._tasks: list[tuple[asyncio.Task[Any], Coroutine[Any, Any, Any]]] = []
+        self._ready: deque[asyncio.Handle] = deque()
+        self._tasks: list[tuple[asyncio.Task[Any], Any]] = []
         self._is_forgotten = False
         self.now_s = 0.0
-        self.set_task_factory(_task_in_a_branch)
-        self.set_exception_handler(lambda _, __: None)
 
-    def turned(self, *, is_idle: bool) -> None:
-        """Stop when nothing is ready; raise `FunctionDefect` when that never happens."""
-        self._turns += 1
-        if is_idle:
-            self.stop()
-        elif self._turns > MOST_TURNS:
-            raise FunctionDefect("it goes round without waiting for an operation")
+    # ---- for the session (run.py)
 
     def run_until_idle(self) -> None:
-        """Run what is ready, and all that follows. To be called outside of the tasks of another loop."""
-        self._turns = 0
-        outer = asyncio._get_running_loop()
-        asyncio._set_running_loop(None)
+        """Run what is ready, and all that follows, inside of a task of another loop.
+
+        Raises `FunctionDefect` where that has no end.
+        """
+        outer, hooks = _running(), sys.get_asyncgen_hooks()
+        # From Python 3.14 on a thread has one current task, whatever its loop.
+        current = None if _swap is None or outer is None else _swap(outer, None)
+        _set_running(self)
+        sys.set_asyncgen_hooks(None, None)
+        ready, left = self._ready, MOST_CALLS
         try:
-            self.run_forever()
+            while ready:
+                handle = ready.popleft()
+                if not handle.cancelled():
+                    handle._run()  # noqa: SLF001  # as every loop does
+                left -= 1
+                if not left:
+                    raise FunctionDefect("it goes round without waiting for an operation")
         finally:
-            asyncio._set_running_loop(outer)
+            _set_running(outer)
+            sys.set_asyncgen_hooks(*hooks)
+            if current is not None:
+                _swap(outer, current)
 
     def forget(self) -> None:
         """Close the coroutines of the function: nothing runs or waits in this loop any more."""
@@ -95,41 +111,45 @@ class FunctionLoop(asyncio.BaseEventLoop):
                     coroutine.close()
         self._tasks.clear()
         self._timers.clear()
-        self._ready.clear()  # type: ignore[attr-defined]  # of BaseEventLoop
-        self.close()
+        self._ready.clear()
 
-    def is_closed(self) -> bool:
-        return False  # tasks that are forgotten may still be freed
+    # ---- for asyncio
 
     def call_soon(
-        self, callback: Callable[..., Any], *args: Any, context: Context | None = None
+        self, callback: Callable[[Unpack[Ts]], object], *args: Unpack[Ts], context: Context | None = None
     ) -> asyncio.Handle:
-        if self._is_forgotten:
-            return asyncio.Handle(callback, args, self, context)
-        return super().call_soon(callback, *args, context=context)
-
-    def time(self) -> float:
-        return self.now_s
+        handle = asyncio.Handle(callback, args, self, context)
+        if not self._is_forgotten:
+            self._ready.append(handle)
+        return handle
 
     def call_later(
-        self, delay: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
+        self,
+        delay: float,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: Unpack[Ts],
+        context: Context | None = None,
     ) -> asyncio.TimerHandle:
         return self.call_at(self.now_s + delay, callback, *args, context=context)
 
     def call_at(
-        self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
+        self,
+        when: float,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: Unpack[Ts],
+        context: Context | None = None,
     ) -> asyncio.TimerHandle:
         """Call `callback` at a time, for which the saga waits."""
         handle = asyncio.TimerHandle(when, callback, args, self, context)
         if when <= self.now_s:
-            self.call_soon(handle._run)
+            self._ready.append(handle)
             return handle
-        timer = self._timers[handle] = self._timer(when - self.now_s)
 
         def over(_: asyncio.Future[None]) -> None:
             if self._timers.pop(handle, None) is not None and not handle.cancelled():
-                handle._run()
+                handle._run()  # noqa: SLF001  # as every loop does
 
+        timer = self._timers[handle] = self._timer(when - self.now_s)
         timer.add_done_callback(over)
         return handle
 
@@ -137,43 +157,37 @@ class FunctionLoop(asyncio.BaseEventLoop):
         if (timer := self._timers.pop(handle, None)) is not None:
             timer.cancel()
 
-    def _process_events(self, event_list: Any) -> None:
-        pass
+    def time(self) -> float:
+        return self.now_s
 
-    def _write_to_self(self) -> None:
-        pass
+    def create_future(self) -> asyncio.Future[Any]:
+        return asyncio.Future(loop=self)
 
+    def create_task(
+        self,
+        coro: Generator[Any, None, T] | Coroutine[Any, Any, T],
+        *,
+        name: str | None = None,
+        context: Context | None = None,
+        **options: Any,
+    ) -> asyncio.Task[T]:
+        """Make a task whose operations are named by its place in the function."""
+        context = context or copy_context()
+        if self._tasks:  # the first one is the function itself
+            here = context.run(branch.get)
+            context.run(branch.set, here.task(getattr(coro, "__name__", "task")))
+        task = asyncio.Task(coro, loop=self, name=name, context=context, **options)
+        self._tasks.append((task, coro))
+        return task
 
-def _task_in_a_branch(
-    loop: FunctionLoop, coroutine: Coroutine[Any, Any, Any], **options: Any
-) -> asyncio.Task[Any]:
-    """Make a task whose operations are named by its place in the function."""
-    context: Context = options.pop("context", None) or copy_context()
-    if loop._tasks:  # the first one is the function itself
-        here = context.run(branch.get)
-        context.run(branch.set, here.task(getattr(coroutine, "__name__", "task")))
-    task = asyncio.Task(coroutine, loop=loop, context=context, **options)
-    loop._tasks.append((task, coroutine))
-    return task
+    def get_debug(self) -> bool:
+        return False
 
+    def is_running(self) -> bool:
+        return _running() is self
 
-def _refuse(what: str) -> Callable[..., NoReturn]:
-    def refused(self: FunctionLoop, *args: Any, **options: Any) -> NoReturn:
-        raise FunctionDefect(f"a workflow function waits for operations only, not for {what}: put it in a step")
+    def is_closed(self) -> bool:
+        return False
 
-    return refused
-
-
-for _names, _what in (
-    ("run_in_executor", "a thread"),
-    ("call_soon_threadsafe", "a thread"),
-    ("subprocess_exec subprocess_shell", "a process"),
-    (
-        "getaddrinfo getnameinfo create_connection create_datagram_endpoint create_server create_unix_connection "
-        "create_unix_server sock_recv sock_recv_into sock_sendall sock_connect sock_accept sock_sendfile start_tls "
-        "connect_accepted_socket add_reader add_writer connect_read_pipe connect_write_pipe",
-        "a connection",
-    ),
-):
-    for _name in _names.split():
-        setattr(FunctionLoop, _name, _refuse(_what))
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Drop what nothing in the function has waited for, as it does not wait for it."""

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextvars import copy_context
 from typing import Any
 
-from baton.core.failures.codes import ERRORS, FUNCTION_DEFECT
+from baton.core.failures.codes import FUNCTION_DEFECT, TOOL_DEFECT
 from baton.core.log.records import Failure
 from baton.ports import StepFailure
 from baton.ports.functions import FunctionFacts, FunctionSession, FunctionStep
 from baton.tools.define import Registry, Tool
-from baton.tools.functions.context import Operation, WorkflowContext
+from baton.tools.functions.context import WorkflowContext
 from baton.tools.functions.loop import FunctionDefect, FunctionLoop
-from baton.tools.perform import _encode, plain_json, report, tool_failure, traceback_of
+from baton.tools.perform import _encode, bind, plain_json, tool_failure
 
 TIMED_OUT = {"timed_out": True}
 
@@ -36,54 +36,24 @@ def session(
 
 
 class _Session:
-    def __init__(
-        self, tool: Tool, arguments: Any, facts: FunctionFacts, tools: Mapping[Any, Tool]
-    ) -> None:
+    def __init__(self, tool: Tool, arguments: Any, facts: FunctionFacts, tools: Mapping[Any, Tool]) -> None:
         self._tool, self._arguments, self._facts = tool, arguments, facts
         self._context = WorkflowContext(facts, tools)
         self._loop = FunctionLoop(self._context.timer)
         self._task: asyncio.Task[Any] | None = None
 
-    async def start(self, at: int) -> FunctionStep:
-        return await self._outside(lambda: self._start(at))
-
-    async def deliver(self, item: str, at: int, output: Any, failure: Failure | None) -> FunctionStep:
-        return await self._outside(lambda: self._deliver(item, at, output, failure))
-
     def close(self) -> None:
         self._loop.forget()
 
-    async def _outside(self, work: Callable[[], FunctionStep]) -> FunctionStep:
-        """Do the work between two tasks of the worker's loop: inside of a task no other loop may run one."""
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[FunctionStep] = loop.create_future()
-
-        def run() -> None:
-            try:
-                step = work()
-            except BaseException as error:  # noqa: BLE001  # carried over to the caller
-                if not done.done():
-                    done.set_exception(error)
-            else:
-                if not done.done():
-                    done.set_result(step)
-
-        loop.call_soon(run, context=copy_context())
-        return await done
-
-    def _start(self, at: int) -> FunctionStep:
-        from baton.tools.perform import bind
-
-        call = bind(self._tool, self._arguments or {}, None)
-        if self._tool.context:
-            call[self._tool.context] = self._context
+    def start(self, at: int) -> FunctionStep:
+        call = bind(self._tool, self._arguments or {}, self._context)
         self._context.begin(self._loop, at)
         self._loop.now_s = at / 1_000
         context = copy_context()
         self._task = self._loop.create_task(self._tool.function(**call), context=context)
         return self._run()
 
-    def _deliver(self, item: str, at: int, output: Any, failure: Failure | None) -> FunctionStep:
+    def deliver(self, item: str, at: int, output: Any, failure: Failure | None) -> FunctionStep:
         self._context.goes_on(at)
         self._loop.now_s = at / 1_000
         operation, tool = self._context.open.pop(item)
@@ -118,7 +88,9 @@ class _Session:
 
     def _over(self, task: asyncio.Task[Any]) -> FunctionStep:
         if task.cancelled():
-            return FunctionStep(is_over=True, failure=Failure("cancelled", "the function has cancelled itself"))
+            return FunctionStep(
+                is_over=True, failure=Failure("cancelled", "the function has cancelled itself")
+            )
         if (error := task.exception()) is not None:
             return FunctionStep(is_over=True, failure=self._failure(error))
         unused = [item for item, (one, _) in self._context.open.items() if not one.is_used]
@@ -137,14 +109,13 @@ class _Session:
 
     def _failure(self, error: BaseException) -> Failure:
         """Return the failure of a function that has raised: a mistake in its code, or one of its business."""
-        group = error
-        while isinstance(group, BaseExceptionGroup):  # of a task group: what the first one raised
-            group = group.exceptions[0]
-        if isinstance(group, FunctionDefect):
-            return self._defect(group)
-        found = tool_failure(group, self._tool)
-        if type(group).__name__ in ERRORS and type(group).__module__ == "builtins" and found.code != FUNCTION_DEFECT:
-            return Failure(FUNCTION_DEFECT, f"`{self._tool.spec.name}`: {found.message}", self._facts.node)
+        while isinstance(error, BaseExceptionGroup):  # of a task group: what the first one raised
+            error = error.exceptions[0]
+        if isinstance(error, FunctionDefect):
+            return self._defect(error)
+        found = tool_failure(error, self._tool)
+        if found.code == TOOL_DEFECT:
+            return self._defect(found)
         return _failure_of(found, self._facts.node)
 
 

@@ -58,7 +58,10 @@ class Function(NodeDocument):
         spec = compiler.tools.get(self.of(node))
         if spec is None or spec.calls is None:
             known = [one for one, tool in compiler.tools.items() if tool.calls is not None]
-            hint = nearest(self.of(node), known) or "write `@workflow` above an `async` function of the application"
+            hint = (
+                nearest(self.of(node), known)
+                or "write `@workflow` above an `async` function of the application"
+            )
             yield Problem(f"/nodes/{name}/function", f"there is no function `{self.of(node)}`", hint)
             return
         for tool in spec.calls:
