@@ -223,6 +223,7 @@ def make_worker() -> tuple[Worker, Engine]:
     """Return the worker, with the tools of the app module, and its engine."""
     from baton.runtime.invocation.watch import Metrics, Watch, to_log
     from baton.runtime.worker.worker import Worker
+    from baton.tools.functions import ApplicationFunctions
     from baton.tools.perform import ToolPerformer
     from baton.tools.processes.pool import Helpers
     from baton.tools.standard import (
@@ -246,6 +247,7 @@ def make_worker() -> tuple[Worker, Engine]:
     performer = ToolPerformer(registry, helpers, watch=watch)
     engine = _engine(aws, store, blobs, config, performer, registry.specs())
     engine = replace(engine, metrics=metrics, watch=watch, api_url=config.api_url.rstrip("/"))
+    engine = replace(engine, functions=ApplicationFunctions(registry))
     engine = replace(engine, confirm_url=config.confirm_url, models=_models(aws, config))
     if config.traces_url:
         engine = _traced(engine, config)

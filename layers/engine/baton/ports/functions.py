@@ -7,7 +7,6 @@ from typing import Any, Protocol
 
 import msgspec
 
-from baton.core.graph.graph import Node
 from baton.core.log.records import Failure
 
 
@@ -23,7 +22,7 @@ class FunctionFacts(msgspec.Struct, frozen=True, kw_only=True):
     tools: Collection[str] = ()
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class OperationRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One operation that a function asks for: a step of `tool`, or what `node` says, with its `arguments`.
 
     `item` is its name in the log and `label` in words. `digest` is the same for the same request.
@@ -34,7 +33,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     digest: str
     tool: str = ""
-    node: Node | None = None
+    node: dict[str, Any] = {}
     arguments: Any = None
     attempts: int = 0
     timeout_ms: int = 0
@@ -46,7 +45,7 @@ class FunctionStep(msgspec.Struct, frozen=True, kw_only=True):
     When it `is_over`, it has an `output` or a `failure`.
     """
 
-    asked: tuple[Asked, ...] = ()
+    asked: tuple[OperationRequest, ...] = ()
     left: tuple[str, ...] = ()
     is_over: bool = False
     output: Any = None

@@ -110,8 +110,8 @@ class Tool:
     reads_json: a type in its hints takes JSON in another way than Python's
     values (strict, `bytes` as base64). keys_may_meet: two keys of an object
     in its result can be the same text in JSON. raises: the codes of errors.
-    document: of a workflow function, the fields of its document; `names` are
-    tools that it says it calls.
+    document: of a workflow function, the fields of its document. completed:
+    gives the tool with what only all declared tools together say of it.
     """
 
     spec: ToolSpec
@@ -124,7 +124,7 @@ class Tool:
     reads_json: bool = False
     keys_may_meet: bool = True
     document: Mapping[str, Any] | None = None
-    names: tuple[Any, ...] = ()
+    completed: Callable[[Tool, Mapping[str, Tool]], Tool] | None = None
 
     @property
     def needs_process(self) -> bool:
@@ -157,10 +157,8 @@ class Registry(Mapping[str, Tool]):
 
     def __getitem__(self, name: str) -> Tool:
         tool = self._tools[name]
-        if tool.document is not None and tool.spec.calls is None:
-            from baton.tools.functions.define import with_calls  # few applications have one
-
-            tool = self._tools[name] = with_calls(tool, self._tools)
+        if tool.completed is not None:
+            tool = self._tools[name] = tool.completed(tool, self._tools)
         return tool
 
     def __iter__(self) -> Iterator[str]:

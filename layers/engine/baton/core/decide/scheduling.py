@@ -592,13 +592,10 @@ def _moved(builder: DecisionBuilder, at: Activation, said: Moved) -> None:
     event = said.event
     if isinstance(event, ev.MapEnded):
         event = map_end(builder.program, builder.state, event, at.slot)
-    if isinstance(event, ev.OperationsBegan):
-        for item in event.left:
-            stopped = stopped_notices(
-                builder.context(at.place.child(item).text), builder.now, builder.running
-            )
-            for one in list(stopped):
-                builder.note(one)
+    for item in event.left:
+        context = builder.context(at.place.child(item).text)
+        for one in list(stopped_notices(context, builder.now, builder.running)):
+            builder.note(one)
     builder.note(event)
     if said.begins:
         _spread(builder, at, Spread(said.begins))

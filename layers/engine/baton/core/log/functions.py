@@ -12,15 +12,14 @@ from typing import Any, Protocol, Self
 import msgspec
 from msgspec.structs import replace
 
-from baton.core.graph.graph import Node
-from baton.core.log.records import About, Failure, Gives, Segment, Value, Work
+from baton.core.log.records import About, Failure, Gives, Segment, Settles, Value, Work
 
 
 class Operation(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One operation that a function asks for.
 
     `item` names it in its slot, `label` in words if that is another text. `tool`: a step of this tool, with
-    the arguments `given`. `node`: any other operation, as a node of a graph.
+    the arguments `given`. `node`: any other operation, as the fields of a node of a graph.
     `digest` is the same for the same request. `attempts` and `timeout_ms` of a step: 0 for those of the tool.
     """
 
@@ -28,7 +27,7 @@ class Operation(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     digest: str
     label: str = ""
     tool: str = ""
-    node: Node | None = None
+    node: dict[str, Any] = {}
     given: Value | None = None
     attempts: int = 0
     timeout_ms: int = 0
@@ -69,6 +68,9 @@ class Function(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
     @property
     def acts_by_items(self) -> bool:
         return True
+
+    def with_ended(self, event: Settles) -> Self:
+        return replace(self, ended={**self.ended, event.item: event.failure})
 
     def after_fork(self, before: Work | None, *, is_ending: bool, later: int = 0) -> Self:
         """Return the function with its results up to the cut; unfinished operations are repeated under the
@@ -160,8 +162,3 @@ def with_operations(work: Function, event: OperationsBegan, items: Mapping[str, 
         segments=segments,
         tail=tail,
     )
-
-
-def with_ended(work: Function, item: str, failure: Failure | None = None) -> Function:
-    """Return the function with an operation that has ended and that it has not heard yet."""
-    return replace(work, ended={**work.ended, item: failure})

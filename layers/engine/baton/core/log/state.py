@@ -529,37 +529,6 @@ def _is_rescued(ways: GraphIndex, name: str, arrived: Mapping[str, bool], failur
     return any(alive and src in through for src, alive in arrived.items())
 
 
-_BY_SLOT = (
-    "open",
-    "approved",
-    "items",
-    "begun",
-    "first_started_at",
-    "failing",
-    "held",
-    "corrections",
-    "pauses",
-)
-
-
-def emptied(state: State, gone: Collection[str]) -> dict[str, Any]:
-    """Return the maps by slot, tokens aside, without the slots that are `gone`; a saga of plain steps has
-    none.
-    """
-    news: dict[str, Any] = {}
-    for name in _BY_SLOT:
-        if known := getattr(state, name):
-            news[name] = without(known, gone)
-    if state.admitted:
-        news["admitted"] = tuple(other for other in state.admitted if other not in gone)
-    if state.open:
-        orphans = tuple(
-            work.orphan for key, work in state.open.items() if key in gone and work.orphan is not None
-        )
-        news["orphaned_children"] = state.orphaned_children + orphans
-    return news
-
-
 _NO_CRASHES = Recovery()
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import convert
 from msgspec.structs import replace
 
 from baton.core.failures.policy import ANY, FAIL, PolicyChange, RetryChange
@@ -34,8 +35,8 @@ class FunctionKind(TaskKind):
         asked = work.asked.get(item) if isinstance(work, Function) else None
         if asked is None:
             return node
-        if asked.node is not None:
-            return asked.node
+        if asked.node:
+            return convert({"name": node.name, **asked.node}, Node)
         call = _parts(node).call(asked.tool)
         if call is None:  # a graph that was edited at a fork may not name it any more
             return node

@@ -18,7 +18,7 @@ from baton.core.log.functions import FunctionCall, FunctionProgress, Heard, Oper
 from baton.core.log.records import Failure, Segment, Value, failed_with
 from baton.core.log.slots import Slot
 from baton.ports import StepFailure
-from baton.ports.functions import Asked, FunctionFacts, Functions, FunctionSession, FunctionStep
+from baton.ports.functions import FunctionFacts, Functions, FunctionSession, FunctionStep, OperationRequest
 from baton.runtime.engine.parts import InvocationScope
 from baton.runtime.engine.run import Run
 
@@ -88,7 +88,7 @@ class _Live(Struct):
     def is_over(self) -> bool:
         return bool(self.steps) and self.steps[-1].is_over
 
-    def asked_since(self) -> list[Asked]:
+    def asked_since(self) -> list[OperationRequest]:
         """Return the operations that it has asked for since the log was written, and has not left."""
         asked = [one for step in self.steps for one in step.asked]
         left = {item for step in self.steps for item in step.left}
@@ -163,7 +163,7 @@ def _changed(call: FunctionCall, error: _Changed) -> FunctionProgress:
     return FunctionProgress(at=call.now, failure=failed_with(FUNCTION_CHANGED, str(error)))
 
 
-def _operation(asked: Asked, given: Value | None) -> Operation:
+def _operation(asked: OperationRequest, given: Value | None) -> Operation:
     return Operation(
         item=asked.item,
         digest=asked.digest,

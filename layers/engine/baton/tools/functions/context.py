@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import random  # noqa: TID251  # seeded by the saga: the same numbers in each run
 import re
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
@@ -17,12 +16,11 @@ from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from baton.core.expressions import nearest, parse_duration, parse_time
-from baton.core.graph.graph import Asks, Node
 from baton.core.log.questions import APPROVAL, DECISION, INPUT
 from baton.ports import StepFailure
-from baton.ports.functions import Asked, FunctionFacts
+from baton.ports.functions import FunctionFacts, OperationRequest
 from baton.tools.define import Tool
-from baton.tools.functions.loop import Branch, FunctionDefect, branch
+from baton.tools.functions.loop import FunctionDefect, TaskPath, task_path
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -30,8 +28,6 @@ DAY_MS = 86_400_000
 _is_name = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,40}").fullmatch
 _is_item = re.compile(r"[A-Za-z0-9_-]{1,64}").fullmatch
 _encode = msgspec.json.Encoder(order="sorted").encode
-_OPTIONS = ("name", "retry", "timeout")
-"""Names of `step` itself; an argument of a tool with one of these names is given by its place."""
 
 
 class Operation(asyncio.Future[T], Generic[T]):
@@ -66,10 +62,10 @@ class WorkflowContext:
         self._tools = tools
         self._loop: asyncio.AbstractEventLoop | None = None
         self._now = 0
-        self._random = random.Random(f"{facts.saga}/{facts.slot}")  # noqa: S311  # no secret is made of it
-        self._branch = Branch()
+        self._drawn = 0
+        self._branch = TaskPath()
         self.open: dict[str, tuple[Operation[Any], Tool | None]] = {}
-        self.asked: list[Asked] = []
+        self.asked: list[OperationRequest] = []
         self.left: list[str] = []
 
     # ---- what it is about
@@ -93,14 +89,18 @@ class WorkflowContext:
         """Return the time, in UTC, at which the function got the result that it goes on with."""
         return datetime.fromtimestamp(self._now / 1_000, UTC)
 
-    @property
-    def random(self) -> random.Random:
-        """Random numbers, the same ones each time that the function runs."""
-        return self._random
+    def random(self) -> float:
+        """Return a random number in [0, 1), the same one each time that the function runs."""
+        return (self._bits() >> 75) / (1 << 53)
 
     def uuid(self) -> uuid.UUID:
         """Return a new random UUID, the same one each time that the function runs."""
-        return uuid.UUID(int=self._random.getrandbits(128), version=4)
+        return uuid.UUID(int=self._bits(), version=4)
+
+    def _bits(self) -> int:
+        self._drawn += 1
+        text = f"{self._facts.tenant}/{self._facts.saga}/{self._facts.slot}/{self._drawn}"
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:16], "big")
 
     # ---- operations
 
@@ -161,7 +161,7 @@ class WorkflowContext:
         return self._ask(
             name or found.function.__name__,
             found,
-            Asked(
+            OperationRequest(
                 item="",
                 label="",
                 digest="",
@@ -174,7 +174,7 @@ class WorkflowContext:
 
     def sleep(self, duration: str | float | timedelta, *, name: str = "sleep") -> Operation[None]:
         """Wait so long: seconds, a text such as `3d`, or a `timedelta`. No worker runs meanwhile."""
-        waits = Node(name=self._facts.node, kind="wait", wait_ms=_milliseconds("duration", duration))
+        waits = {"kind": "wait", "wait_ms": _milliseconds("duration", duration)}
         return self._ask(name, None, _asked(waits))
 
     def sleep_until(self, time: datetime | str, *, name: str = "sleep") -> Operation[None]:
@@ -184,7 +184,7 @@ class WorkflowContext:
             until = parse_time(text)
         except ValueError as error:
             raise FunctionDefect(f"`sleep_until`: {error}") from error
-        waits = Node(name=self._facts.node, kind="wait", wait_ms=max(until - self._now, 0))
+        waits = {"kind": "wait", "wait_ms": max(until - self._now, 0)}
         return self._ask(name, None, _asked(waits, until))
 
     def signal(self, signal: str, *, timeout: str | float | timedelta | None = None) -> Operation[Any]:
@@ -193,7 +193,7 @@ class WorkflowContext:
         Raises `TimeoutError` when the time is over.
         """
         wait_ms = None if timeout is None else _milliseconds("timeout", timeout)
-        waits = Node(name=self._facts.node, kind="wait", signal=signal, wait_ms=wait_ms)
+        waits = {"kind": "wait", "signal": signal, "wait_ms": wait_ms}
         return self._ask(signal, None, _asked(waits))
 
     def ask(
@@ -223,8 +223,8 @@ class WorkflowContext:
             "risk": risk,
             "options": [{"id": one} if isinstance(one, str) else dict(one) for one in options or ()],
         }
-        asks = Asks(type=kind, says=None, expires_ms=_milliseconds("expires", expires), schema=schema)
-        node = Node(name=self._facts.node, kind="human", asks=asks)
+        asks = {"type": kind, "says": None, "expires_ms": _milliseconds("expires", expires), "schema": schema}
+        node = {"kind": "human", "asks": asks}
         given = {key: value for key, value in says.items() if value}
         return self._ask(name, None, _asked(node, None, _json(given)))
 
@@ -241,7 +241,7 @@ class WorkflowContext:
         Raises `StepFailure` with the code `child_failed` if it fails. It is cancelled at its timeout.
         """
         timeout_ms = 0 if timeout is None else _milliseconds("timeout", timeout)
-        node = Node(name=self._facts.node, kind="workflow", workflow=workflow, timeout_ms=timeout_ms)
+        node = {"kind": "workflow", "workflow": workflow, "timeout_ms": timeout_ms}
         given = {} if input is None else _json(input)
         called = name or re.sub(r"\W", "_", workflow.partition("@")[0])
         return self._ask(called, None, _asked(node, None, given))
@@ -285,7 +285,7 @@ class WorkflowContext:
 
     def begin(self, loop: asyncio.AbstractEventLoop, at: int) -> None:
         self._loop = loop
-        branch.set(self._branch)
+        task_path.set(self._branch)
         self.goes_on(at)
 
     def goes_on(self, at: int) -> None:
@@ -295,12 +295,12 @@ class WorkflowContext:
         """Return an operation for a timer of asyncio."""
         return self.sleep(seconds)
 
-    def _ask(self, name: str, tool: Tool | None, asked: Asked) -> Operation[Any]:
+    def _ask(self, name: str, tool: Tool | None, asked: OperationRequest) -> Operation[Any]:
         if self._loop is None or not self._loop.is_running():
             raise FunctionDefect(f"`{name}` is asked for outside of the function's own coroutine")
         if not _is_name(name):
             raise FunctionDefect(f"`{name}` is no name of an operation; write letters, digits and `_`")
-        here = branch.get()
+        here = task_path.get()
         count = here.number(name)
         label = f"{here.path}{name}" + (f"#{count}" if count > 1 else "")
         item = item_of(label)
@@ -331,8 +331,10 @@ def item_of(label: str) -> str:
     return item
 
 
-def _asked(node: Node, of: Any = None, arguments: Any = None) -> Asked:
-    return Asked(item="", label="", digest="" if of is None else str(of), node=node, arguments=arguments)
+def _asked(node: dict[str, Any], of: Any = None, arguments: Any = None) -> OperationRequest:
+    return OperationRequest(
+        item="", label="", digest="" if of is None else str(of), node=node, arguments=arguments
+    )
 
 
 def _json(value: Any) -> Any:

@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -53,7 +54,7 @@ def workflow(
             made = _make(function, name, version, PURE, 0, None, context_type=WorkflowContext)
             said = {"timeout": timeout, "limits": limits, "on_failure": on_failure, "compensate": compensate}
             document = {key: value for key, value in said.items() if value is not None}
-            made = replace(made, names=tuple(tools), document=document)
+            made = replace(made, document=document, completed=partial(_with_calls, tools))
             (REGISTRY if registry is None else registry).add(made)
         except ToolError as error:
             raise ToolError(f"{error}{_where(function)}") from error.__cause__
@@ -84,10 +85,10 @@ def workflow_documents(registry: Registry) -> Iterator[dict[str, Any]]:
             yield document_of(tool)
 
 
-def with_calls(tool: Tool, registry: Mapping[str, Tool]) -> Tool:
-    """Return a workflow function with the tools that its code names: those it may call."""
+def _with_calls(more: Sequence[Any], tool: Tool, registry: Mapping[str, Tool]) -> Tool:
+    """Return a workflow function with the tools that it may call: those that its code names, and `more`."""
     by_function = {one.function: name for name, one in registry.items() if one.document is None}
-    found = {_named(tool, one, by_function) for one in tool.names}
+    found = {_named(tool, one, by_function) for one in more}
     package = tool.function.__module__.partition(".")[0]
     todo, seen = [tool.function], {tool.function}
     while todo:
@@ -104,7 +105,7 @@ def with_calls(tool: Tool, registry: Mapping[str, Tool]) -> Tool:
             elif value not in seen and value.__module__.partition(".")[0] == package:
                 seen.add(value)
                 todo.append(value)
-    return replace(tool, spec=structs.replace(tool.spec, calls=tuple(sorted(found))))
+    return replace(tool, completed=None, spec=structs.replace(tool.spec, calls=tuple(sorted(found))))
 
 
 def _named(tool: Tool, one: Any, by_function: Mapping[Any, str]) -> str:

@@ -25,7 +25,7 @@ class FunctionDefect(Exception):
     """Mistake in the code of a function, found by the engine. The text says what to write instead."""
 
 
-class Branch:
+class TaskPath:
     """A place in a function: its own body, or a task of it. `path` names it; it counts the names in it."""
 
     def __init__(self, path: str = "") -> None:
@@ -37,12 +37,12 @@ class Branch:
         count = self._counts[name] = self._counts.get(name, 0) + 1
         return count
 
-    def task(self, name: str) -> Branch:
+    def task(self, name: str) -> TaskPath:
         """Return the branch of a new task in this one."""
-        return Branch(f"{self.path}{name}[{self.number(f'{name}[')}]/")
+        return TaskPath(f"{self.path}{name}[{self.number(f'{name}[')}]/")
 
 
-branch: ContextVar[Branch] = ContextVar("branch")
+task_path: ContextVar[TaskPath] = ContextVar("task_path")
 # A loop of its own is set by what asyncio has for makers of loops, whose names begin with `_`.
 _running, _set_running = asyncio._get_running_loop, asyncio._set_running_loop  # noqa: SLF001
 _swap: Any = getattr(asyncio.tasks, "_swap_current_task", None)
@@ -116,7 +116,7 @@ class FunctionLoop(_Refusing):  # type: ignore[misc]  # mypy counts what is refu
     # ---- for asyncio
 
     def call_soon(
-        self, callback: Callable[[Unpack[Ts]], object], *args: Unpack[Ts], context: Context | None = None
+        self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
         handle = asyncio.Handle(callback, args, self, context)
         if not self._is_forgotten:
@@ -127,7 +127,7 @@ class FunctionLoop(_Refusing):  # type: ignore[misc]  # mypy counts what is refu
         self,
         delay: float,
         callback: Callable[[Unpack[Ts]], object],
-        *args: Unpack[Ts],
+        *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         return self.call_at(self.now_s + delay, callback, *args, context=context)
@@ -136,7 +136,7 @@ class FunctionLoop(_Refusing):  # type: ignore[misc]  # mypy counts what is refu
         self,
         when: float,
         callback: Callable[[Unpack[Ts]], object],
-        *args: Unpack[Ts],
+        *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         """Call `callback` at a time, for which the saga waits."""
@@ -174,8 +174,8 @@ class FunctionLoop(_Refusing):  # type: ignore[misc]  # mypy counts what is refu
         """Make a task whose operations are named by its place in the function."""
         context = context or copy_context()
         if self._tasks:  # the first one is the function itself
-            here = context.run(branch.get)
-            context.run(branch.set, here.task(getattr(coro, "__name__", "task")))
+            here = context.run(task_path.get)
+            context.run(task_path.set, here.task(getattr(coro, "__name__", "task")))
         task = asyncio.Task(coro, loop=self, name=name, context=context, **options)
         self._tasks.append((task, coro))
         return task

@@ -100,8 +100,8 @@ class _Session:
             return FunctionStep(is_over=True, failure=self._defect(FunctionDefect(text)))
         try:
             return FunctionStep(is_over=True, output=plain_json(self._tool, task.result()))
-        except StepFailure as error:
-            return FunctionStep(is_over=True, failure=_failure_of(error, self._facts.node))
+        except StepFailure as failed:
+            return FunctionStep(is_over=True, failure=_failure_of(failed, self._facts.node))
 
     def _defect(self, error: BaseException) -> Failure:
         text = f"`{self._tool.spec.name}`: {error}"

@@ -38,7 +38,6 @@ from baton.core.log.folding.open_folds import (
     items_gathered,
     join_fired,
     map_stopped,
-    operations_began,
     remember_call,
     replan_ended,
     turn_began,
@@ -80,9 +79,9 @@ from baton.core.log.folding.whole_folds import (
     stop_saga,
 )
 from baton.core.log.folding.workflow_limits import count_node, pay, with_models
-from baton.core.log.functions import Function, with_ended
+from baton.core.log.functions import Function, with_operations
 from baton.core.log.scopes import Map, failure_for_model, is_turn, with_late
-from baton.core.log.slots import owner_of, slot_of
+from baton.core.log.slots import item_slots, owner_of, slot_of
 from baton.core.log.state import (
     UNKNOWN_OUTCOME,
     Origin,
@@ -90,7 +89,6 @@ from baton.core.log.state import (
     Used,
     carriers,
     clear_open_work,
-    emptied,
     with_progress,
     without,
 )
@@ -204,9 +202,11 @@ def _of_item(state: State, event: ev.Settles, slot: str, output: ev.Value | None
     """
     owner = owner_of(slot)
     work = state.open.get(owner)
-    if isinstance(work, Function) and not isinstance(event, ev.StepFailed):  # a failure is noted with it
-        left = without(state.open, (slot,))
-        return {"items": {**state.items, slot: output}, "open": {**left, owner: with_ended(work, event.item)}}
+    if work is not None and (ended := work.with_ended(event)) is not work:
+        return {
+            "items": {**state.items, slot: output},
+            "open": {**without(state.open, (slot,)), owner: ended},
+        }
     if not isinstance(work, Map) or work.late is None:
         return {"items": {**state.items, slot: output}}
     work = with_late(work, succeeded=not isinstance(event, ev.StepFailed))
@@ -221,15 +221,35 @@ def _counted(state: State, event: ev.Settles) -> dict[str, Any]:
     return news
 
 
-def _emptied(state: State, gone: Collection[str], event: ev.Settles) -> dict[str, Any]:
+def _emptied(state: State, gone: Collection[str], event: ev.Settles | ev.OperationsBegan) -> dict[str, Any]:
     """Return the maps by slot without those that are `gone`, and with the pause that begins; a saga of plain
     steps has none.
     """
-    news = emptied(state, gone)
+    news: dict[str, Any] = {}
+    for name in (
+        "open",
+        "approved",
+        "items",
+        "begun",
+        "first_started_at",
+        "failing",
+        "held",
+        "corrections",
+        "pauses",
+    ):
+        if known := getattr(state, name):
+            news[name] = without(known, gone)
     if event.paused is not None:
         (token,) = event.emits
         left = news.get("pauses", state.pauses)
         news["pauses"] = {**left, token.slot: event.paused}
+    if state.admitted:
+        news["admitted"] = tuple(other for other in state.admitted if other not in gone)
+    if state.open:
+        orphans = tuple(
+            work.orphan for key, work in state.open.items() if key in gone and work.orphan is not None
+        )
+        news["orphaned_children"] = state.orphaned_children + orphans
     return news
 
 
@@ -362,6 +382,24 @@ def _map_closed(state: State, e: ev.MapClosed) -> State:
     return gone_on(consume(state, e, e.output if e.keep else None, stays=True), e)
 
 
+def _operations_began(state: State, e: ev.OperationsBegan) -> State:
+    """Begin the operations that a function asks for, and drop those that it has heard or left."""
+    owner = e.slot
+    work = state.open.get(owner)
+    if not isinstance(work, Function) or any(one.item in work.asked for one in e.operations):
+        return state
+    items = {item: state.items.get(f"{owner}#{item}") for item in e.heard}
+    begun, gone = item_slots(owner, e.items), item_slots(owner, (*e.heard, *e.left))
+    state = replace(state, tokens=without(state.tokens, gone), **_emptied(state, gone, e))
+    return replace(
+        state,
+        tokens={**state.tokens, **{slot: {e.node: True} for slot in begun}},
+        items={**state.items, **dict.fromkeys(begun)},
+        open={**state.open, owner: with_operations(work, e, items)},
+        failing=without(state.failing, (owner,)),
+    )
+
+
 def _forked(state: State, e: ev.Forked) -> State:
     raise CorruptLog(f"the fork of {state.origin.saga} to branch {e.branch} was folded as if it went forward")
 
@@ -408,7 +446,7 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.MapClosed: _map_closed,
         ev.MapEnded: _skipped,
         ev.FunctionBegan: fold_opened,
-        ev.OperationsBegan: operations_began,
+        ev.OperationsBegan: _operations_began,
         ev.FunctionClosed: _gave,
         ev.ReplanBegan: fold_opened,
         ev.AlternativeBegan: alternative_began,

@@ -8,7 +8,6 @@ from baton.core.log import events as ev
 from baton.core.log.folding import received
 from baton.core.log.folding.received import with_correction, without_running
 from baton.core.log.folding.workflow_limits import pay, with_models
-from baton.core.log.functions import Function, with_ended, with_operations
 from baton.core.log.scopes import (
     Agent,
     Map,
@@ -20,7 +19,7 @@ from baton.core.log.scopes import (
     with_part,
 )
 from baton.core.log.slots import Slot, item_slots, owner_of, slot_of
-from baton.core.log.state import State, emptied, without
+from baton.core.log.state import State, without
 
 
 def fold_opened(state: State, e: ev.Opens) -> State:
@@ -116,8 +115,6 @@ def call_failed(state: State, e: ev.StepFailed) -> State:
         if work.late is not None:
             return state  # it has gone on: nothing follows from the failure
         return replace(state, open={**state.open, owner: with_failure(work, e.item, e.failure)})
-    if isinstance(work, Function):
-        return replace(state, open={**state.open, owner: with_ended(work, e.item, e.failure)})
     if not isinstance(work, Agent):
         return state
     made = {digest: item for digest, item in work.made.items() if item != e.item}
@@ -202,25 +199,6 @@ def items_gathered(state: State, e: ev.ItemsGathered) -> State:
     if not isinstance(work, Map) or any(state.items.get(slot) is None for slot in slots):
         return state
     return replace(state, items=without(state.items, slots), open={**state.open, owner: with_part(work, e)})
-
-
-def operations_began(state: State, e: ev.OperationsBegan) -> State:
-    """Begin the operations that a function asks for, and drop those that it has heard or left."""
-    owner = e.slot
-    work = state.open.get(owner)
-    if not isinstance(work, Function) or any(one.item in work.asked for one in e.operations):
-        return state
-    begun = item_slots(owner, (one.item for one in e.operations))
-    items = {item: state.items.get(f"{owner}#{item}") for item in e.heard}
-    gone = item_slots(owner, (*e.heard, *e.left))
-    state = replace(state, tokens=without(state.tokens, gone), **emptied(state, gone))
-    return replace(
-        state,
-        tokens={**state.tokens, **{slot: {e.node: True} for slot in begun}},
-        items={**state.items, **dict.fromkeys(begun)},
-        open={**state.open, owner: with_operations(work, e, items)},
-        failing=without(state.failing, (owner,)),
-    )
 
 
 def map_stopped(state: State, e: ev.MapStopped) -> State:
