@@ -213,13 +213,9 @@ def missing(
     needs: Collection[str],
     questions: Collection[SandboxQuestion],
     entries: Collection[int] = (),
-    functions: Collection[FunctionCall] = (),
 ) -> tuple[Command, ...]:
     """Return the commands that fetch the data needed for a decision."""
-    fetch: tuple[Command, ...] = (
-        (FetchValues(frozenset(needs), frozenset(entries)),) if needs or entries else ()
-    )
-    fetch = (*fetch, RunFunctions(tuple(functions))) if functions else fetch
+    fetch = (FetchValues(frozenset(needs), frozenset(entries)),) if needs or entries else ()
     return (*fetch, JudgeConditions(frozenset(questions))) if questions else fetch
 
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from baton.core.log.records import About, Failure, Gives, Segment, Settles, Value, Work
 
 
-class Operation(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class AskedOperation(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One operation that a function asks for.
 
     `item` names it in its slot, `label` in words if that is another text. `tool`: a step of this tool, with
@@ -43,11 +43,12 @@ class Heard(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     failure: Failure | None = None
 
 
-class Function(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="function"):
+class RunningFunction(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="function"):
     """A function at work.
 
     `given`: its arguments. `began`: the time of its start. `asked`: its operations without a heard result, by
-    item; `ended`: those that have ended, in order, with their failures. Their outputs are the items of the state.
+    item; `ended`: those that have ended, in order, with their failures. Their outputs are the items of the
+    state.
     `heard`: number of results that it has heard, plus one for its start. The results are in `segments`, the
     oldest first, and in `tail`.
     """
@@ -55,7 +56,7 @@ class Function(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
     given: Value
     began: int
     heard: int = 0
-    asked: dict[str, Operation] = {}
+    asked: dict[str, AskedOperation] = {}
     ended: dict[str, Failure | None] = {}
     segments: tuple[Segment, ...] = ()
     tail: tuple[Heard, ...] = ()
@@ -88,7 +89,7 @@ class OperationsBegan(About, frozen=True, tag="operations_began", omit_defaults=
 
     at: int
     heard: tuple[str, ...] = ()
-    operations: tuple[Operation, ...] = ()
+    operations: tuple[AskedOperation, ...] = ()
     left: tuple[str, ...] = ()
     segments: tuple[Segment, ...] | None = None
 
@@ -114,7 +115,7 @@ class FunctionCall(msgspec.Struct, frozen=True, kw_only=True):
     slot: str
     branch: int
     now: int
-    work: Function
+    work: RunningFunction
     results: tuple[Heard, ...] = ()
     tools: tuple[str, ...] = ()
 
@@ -127,7 +128,7 @@ class FunctionProgress(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     at: int
-    operations: tuple[Operation, ...] = ()
+    operations: tuple[AskedOperation, ...] = ()
     left: tuple[str, ...] = ()
     segments: tuple[Segment, ...] | None = None
     output: Value | None = None
@@ -142,7 +143,9 @@ class KnownFunctions(Protocol):
         ...
 
 
-def with_operations(work: Function, event: OperationsBegan, items: Mapping[str, Value | None]) -> Function:
+def with_operations(
+    work: RunningFunction, event: OperationsBegan, items: Mapping[str, Value | None]
+) -> RunningFunction:
     """Return the function after it ran on. `items` has the outputs of the operations that it has heard."""
     heard = tuple(
         Heard(item, work.asked[item].digest, event.at, items[item] or Value(), work.ended[item])

@@ -23,7 +23,7 @@ from baton.core.log.events import (
     Shown,
     Value,
 )
-from baton.core.log.functions import Function, Heard, Operation
+from baton.core.log.functions import AskedOperation, Heard, RunningFunction
 from baton.core.log.records import Child, Escalation, Option, Paused, Response, SharedLimit, Takeover
 from baton.core.log.records import Segment as Transcribed
 from baton.core.log.scopes import Agent, MadeCall, Map, Progress, Replanning, Turn
@@ -80,7 +80,7 @@ PARTS = (
     *(Question, Option, Takeover, Escalation, Shown, Callback, Response, Paused),
     *(Agent, Turn, Transcribed, Progress),
     *(Map, Replanning, MadeCall),
-    *(Function, Operation, Heard),
+    *(RunningFunction, AskedOperation, Heard),
     *(Undoable, Undoing, UndoStep, NotUndone, Undone),
 )
 _MEANING = "parked is what does not go on"  # earlier versions kept it when a cancel or a failure came

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from baton.core.expressions import duration_text, iso
-from baton.core.log.functions import Function
+from baton.core.log.functions import RunningFunction
 from baton.core.log.records import About, Ask, Child, Gives, Response, Value, Work
 from baton.core.log.scopes import Agent, Map, Replanning
 from baton.core.models.usage import Usage
@@ -138,7 +138,7 @@ def responses_left(
     ]
 
 
-Open = Wait | Child | Question | Callback | Agent | Replanning | Map | Function
+Open = Wait | Child | Question | Callback | Agent | Replanning | Map | RunningFunction
 
 
 def children_in(work: Mapping[str, Open]) -> dict[str, Child]:
@@ -394,7 +394,7 @@ class FunctionBegan(Opens, frozen=True, tag="function_began", omit_defaults=True
     at: int
 
     def work(self) -> Open:
-        return Function(given=self.given, began=self.at)
+        return RunningFunction(given=self.given, began=self.at)
 
     @property
     def words(self) -> str:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from baton.core.failures.policy import ANY, FAIL, PolicyChange, RetryChange
 from baton.core.graph.graph import FunctionParts, Node
 from baton.core.log import events as ev
-from baton.core.log.functions import Function, FunctionCall, Heard
+from baton.core.log.functions import FunctionCall, Heard, RunningFunction
 from baton.core.log.work import Open
 from baton.core.nodes.base import Activation, Done, Failed, Moved, Next, NodeContext, Opened, UnfitError
 from baton.core.nodes.task import TaskKind
@@ -32,7 +32,7 @@ class FunctionKind(TaskKind):
     name = "function"
 
     def part(self, node: Node, work: Open | None, item: str) -> Node:
-        asked = work.asked.get(item) if isinstance(work, Function) else None
+        asked = work.asked.get(item) if isinstance(work, RunningFunction) else None
         if asked is None:
             return node
         if asked.node:
@@ -53,19 +53,19 @@ class FunctionKind(TaskKind):
             return super().begin(at, context)
         if at.place.item:
             work = context.state.open[at.place.owner]
-            assert isinstance(work, Function), "nothing else has operations"
+            assert isinstance(work, RunningFunction), "nothing else has operations"
             raise UnfitError(_not_listed(_parts(at.node), work.asked[at.place.item].tool))
         return Opened(ev.FunctionBegan(**at.place.fields, given=context.value(at), at=context.now))
 
     def gives(self, at: Activation, context: NodeContext) -> Mapping[str, Any] | None:
         """Return the arguments of an operation."""
         work = context.state.open[at.place.owner]
-        assert isinstance(work, Function), "nothing else has operations"
+        assert isinstance(work, RunningFunction), "nothing else has operations"
         given = work.asked[at.place.item].given
         return {} if given is None else context.content(at, given)
 
     def resume(self, at: Activation, work: Open, context: NodeContext) -> Next | None:
-        if not isinstance(work, Function):
+        if not isinstance(work, RunningFunction):
             return super().resume(at, work, context)
         if work.heard and not work.ended:
             return None
@@ -105,7 +105,7 @@ class FunctionKind(TaskKind):
         return {"function": parts.name, "tools": [call.tool for call in parts.calls]}
 
     def label(self, work: Open | None, item: str) -> str:
-        asked = work.asked.get(item) if isinstance(work, Function) else None
+        asked = work.asked.get(item) if isinstance(work, RunningFunction) else None
         return (asked.label if asked is not None else "") or item
 
     def says(self, event: ev.Moving) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from baton.core.decide.decision import RunFunctions
 from baton.core.failures.codes import FUNCTION_CHANGED
-from baton.core.log.functions import FunctionCall, FunctionProgress, Heard, Operation
+from baton.core.log.functions import AskedOperation, FunctionCall, FunctionProgress, Heard
 from baton.core.log.records import Failure, Segment, Value, failed_with
 from baton.core.log.slots import Slot
 from baton.ports import StepFailure
@@ -56,7 +56,7 @@ class _Live(Struct):
         self.heard.append(heard)
         self._took(self.session.deliver(heard.item, heard.at, output, heard.failure))
 
-    def check(self, asked: Mapping[str, Operation]) -> None:
+    def check(self, asked: Mapping[str, AskedOperation]) -> None:
         """Raise `_Changed` if its operations are not those that the log waits for."""
         for item, operation in asked.items():
             if item not in self.asked:
@@ -97,7 +97,7 @@ class _Live(Struct):
     def progress(
         self,
         call: FunctionCall,
-        operations: tuple[Operation, ...],
+        operations: tuple[AskedOperation, ...],
         segments: tuple[Segment, ...] | None = None,
     ) -> FunctionProgress:
         """Return how far it has run."""
@@ -122,7 +122,7 @@ class _Live(Struct):
 
 
 class _Memory:
-    """The functions of one saga in memory, by slot, and the progress of calls that was not made here at once."""
+    """The functions of one saga in memory, by slot, and the progress that could not be made here at once."""
 
     def __init__(self, inline_bytes: int) -> None:
         self.live: dict[str, _Live] = {}
@@ -163,8 +163,8 @@ def _changed(call: FunctionCall, error: _Changed) -> FunctionProgress:
     return FunctionProgress(at=call.now, failure=failed_with(FUNCTION_CHANGED, str(error)))
 
 
-def _operation(asked: OperationRequest, given: Value | None) -> Operation:
-    return Operation(
+def _operation(asked: OperationRequest, given: Value | None) -> AskedOperation:
+    return AskedOperation(
         item=asked.item,
         digest=asked.digest,
         label="" if asked.label == asked.item else asked.label,

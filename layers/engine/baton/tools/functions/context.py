@@ -1,4 +1,4 @@
-"""What a workflow function is given: `WorkflowContext`, with the operations that it can ask for."""
+"""The context of a workflow function: `WorkflowContext`, with the operations that it can ask for."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from inspect import signature
 from typing import Any, Generic, NoReturn, TypeVar, overload
 
 import msgspec
@@ -145,9 +146,9 @@ class WorkflowContext:
     ) -> Operation[Any]:
         """Call a tool with these arguments; the result is that of the tool.
 
-        tool: a function under `@tool`, or the name of a standard tool. name: the operation's own name; without
-        one, it has that of the function. retry: attempts in all, in place of those of the failure matrix.
-        timeout: of one attempt. A tool that fails for good raises `StepFailure` here.
+        tool: a function under `@tool`, or the name of a standard tool. name: the operation's own name;
+        without one, it has that of the function. retry: attempts in all; without it, those of the failure
+        matrix. timeout: of one attempt. A tool that fails for good raises `StepFailure` here.
         """
         found = self._tools.get(tool)
         if found is None:
@@ -155,7 +156,7 @@ class WorkflowContext:
         if found.spec.name not in self._facts.tools:
             text = f"its code does not name the tool `{found.spec.name}`, so it was not registered with it"
             raise FunctionDefect(f"{text}; write `@workflow(…, tools=[…])`")
-        given = _bound(found, args, arguments, {"name": name, "retry": retry, "timeout": timeout})
+        given = _bound(found, args, arguments, dict(zip(_OPTIONS, (name, retry, timeout), strict=True)))
         if retry is not None and (type(retry) is not int or retry < 1):
             raise FunctionDefect(f"`retry={retry!r}`: write the number of attempts, 1 or more")
         return self._ask(
@@ -319,6 +320,11 @@ class WorkflowContext:
         assert isinstance(operation, Operation)
         if operation.cancelled() and self.open.pop(operation.item, None) is not None:
             self.left.append(operation.item)
+
+
+_OPTIONS = [
+    one.name for one in signature(WorkflowContext.step).parameters.values() if one.kind is one.KEYWORD_ONLY
+]
 
 
 def item_of(label: str) -> str:

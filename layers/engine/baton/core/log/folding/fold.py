@@ -79,7 +79,7 @@ from baton.core.log.folding.whole_folds import (
     stop_saga,
 )
 from baton.core.log.folding.workflow_limits import count_node, pay, with_models
-from baton.core.log.functions import Function, with_operations
+from baton.core.log.functions import RunningFunction, with_operations
 from baton.core.log.scopes import Map, failure_for_model, is_turn, with_late
 from baton.core.log.slots import item_slots, owner_of, slot_of
 from baton.core.log.state import (
@@ -386,7 +386,7 @@ def _operations_began(state: State, e: ev.OperationsBegan) -> State:
     """Begin the operations that a function asks for, and drop those that it has heard or left."""
     owner = e.slot
     work = state.open.get(owner)
-    if not isinstance(work, Function) or any(one.item in work.asked for one in e.operations):
+    if not isinstance(work, RunningFunction) or any(one.item in work.asked for one in e.operations):
         return state
     items = {item: state.items.get(f"{owner}#{item}") for item in e.heard}
     begun, gone = item_slots(owner, e.items), item_slots(owner, (*e.heard, *e.left))
