@@ -33,27 +33,38 @@ class _Changed(Exception):
 
 
 class _Live(Struct):
-    """A function in memory. `heard`: the results that it has got, in order; `asked`: the digests of its
-    operations without a result; `steps`: what it has done since the log was written.
+    """A function in memory. `began`: the time of its start; `heard`: the results that it has got, in order;
+    `asked`: the digests of its operations without a result; `left`: those of operations that it has left;
+    `steps`: what it has done since the log was written.
     """
 
     session: FunctionSession
     branch: int
+    began: int = 0
     heard: list[Heard] = field(default_factory=list)
     asked: dict[str, str] = field(default_factory=dict)
+    left: dict[str, str] = field(default_factory=dict)
     steps: list[FunctionStep] = field(default_factory=list)
 
     def start(self, at: int) -> None:
+        self.began = at
         self._took(self.session.start(at))
 
     def deliver(self, heard: Heard, output: Any) -> None:
-        """Give it one result. Raises `_Changed` if it has not asked for that operation."""
-        digest = self.asked.pop(heard.item, None)
+        """Give it one result. Raises `_Changed` if it has not asked for that operation.
+
+        A result that comes with another one, after which it has left the operation, is nothing to it.
+        """
+        is_left = heard.item in self.left
+        digest = (self.left if is_left else self.asked).pop(heard.item, None)
         if digest is None:
             raise _Changed(f"the log has the operation `{heard.item}`, {self._words()}")
         if digest != heard.digest:
             raise _Changed(f"the function calls `{heard.item}` with other arguments than the log has")
         self.heard.append(heard)
+        if is_left:
+            self.steps.append(msgspec.structs.replace(self.steps[-1], asked=(), left=()))
+            return
         self._took(self.session.deliver(heard.item, heard.at, output, heard.failure))
 
     def check(self, asked: Mapping[str, AskedOperation]) -> None:
@@ -70,13 +81,24 @@ class _Live(Struct):
         """Return how many of the results of the call it has got."""
         return len(self.heard) - max(call.work.heard - 1, 0)
 
+    def at(self, call: FunctionCall) -> int:
+        """Return the time of all that it does in the call: when it got the first result of it, if it has.
+
+        The log has one time for them, at which they are delivered again.
+        """
+        if news := self.news(call):
+            return self.heard[-news].at
+        return call.now if call.work.heard else self.began
+
     def continues(self, call: FunctionCall) -> bool:
         """Return true if it has heard what the log says, and no more than results of the call.
 
         Forget what it has done before that.
         """
         news = self.news(call)
-        if self.branch != call.branch or not (news == len(call.results) or (news >= 0 and not self.is_over)):
+        if self.branch != call.branch or not 0 <= news <= len(call.results):
+            return False
+        if self.is_over and news < len(call.results):
             return False
         if any(self.heard[at - news].item != call.results[at].item for at in range(news)):
             return False
@@ -101,12 +123,13 @@ class _Live(Struct):
         segments: tuple[Segment, ...] | None = None,
     ) -> FunctionProgress:
         """Return how far it has run."""
-        last = self.steps[-1]
+        last, at = self.steps[-1], self.at(call)
         if last.is_over:
             output = None if last.failure is not None else Value(v=last.output)
-            return FunctionProgress(at=call.now, output=output, failure=last.failure)
-        left = tuple(item for step in self.steps for item in step.left if item in call.work.asked)
-        return FunctionProgress(at=call.now, operations=operations, left=left, segments=segments)
+            return FunctionProgress(at=at, output=output, failure=last.failure)
+        open_ = call.work.asked.keys() - call.work.ended.keys()
+        left = tuple(item for step in self.steps for item in step.left if item in open_)
+        return FunctionProgress(at=at, operations=operations, left=left, segments=segments)
 
     def _words(self) -> str:
         if self.steps and self.steps[-1].is_over:
@@ -117,7 +140,8 @@ class _Live(Struct):
     def _took(self, step: FunctionStep) -> None:
         self.asked.update({one.item: one.digest for one in step.asked})
         for item in step.left:
-            self.asked.pop(item, None)
+            if item in self.asked:
+                self.left[item] = self.asked.pop(item)
         self.steps.append(step)
 
 
@@ -136,11 +160,12 @@ class _Memory:
         live = self.live.get(call.slot)
         if live is None or not live.continues(call) or _is_segment_due(call):
             return None
+        at = live.at(call)
         for result in call.results[live.news(call) :]:
             if result.output.ref:
                 return None
             try:
-                live.deliver(msgspec.structs.replace(result, at=call.now), result.output.v)
+                live.deliver(msgspec.structs.replace(result, at=at), result.output.v)
             except _Changed as error:
                 return _changed(call, error)
         operations = []
@@ -210,8 +235,9 @@ class FunctionRunner:
                 if live is not None:
                     live.session.close()
                 memory.live[call.slot] = live = await self._again(run, call)
+            at = live.at(call)
             for result in call.results[live.news(call) :]:
-                heard = msgspec.structs.replace(result, at=call.now)
+                heard = msgspec.structs.replace(result, at=at)
                 live.deliver(heard, await self._content(run, result))
         except _Changed as error:
             return _changed(call, error)
