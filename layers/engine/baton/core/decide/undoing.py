@@ -18,7 +18,6 @@ from baton.core.decide.decision import (
     DecisionBuilder,
     RunStep,
     StopSteps,
-    UndoChildren,
     activation,
     missing,
     next_attempt,
@@ -346,9 +345,7 @@ def undo(builder: DecisionBuilder) -> Decision:
     if builder.record:
         return Decision(record=tuple(builder.record))
     run = one_after_a_crash(builder, builder.run)
-    commands = (*missing(builder.needs, builder.questions, builder.entries), *next_up(run, ()))
-    if builder.undoing:
-        commands = (*commands, UndoChildren(tuple(builder.undoing)))
+    commands = (*missing(builder.needs, builder.questions, builder.entries), *next_up(run, builder.children))
     return Decision(commands=commands, again=builder.again, due=builder.due)
 
 
@@ -508,7 +505,7 @@ def _schedule(builder: DecisionBuilder, slot: str) -> None:
     state = builder.state
     step = _work(builder).steps[slot]
     if step.child:
-        builder.undoing.append((slot, step.child))
+        builder.children.append((slot, Child(saga=step.child, workflow="", input=ev.Value())))
         waited = builder.now - max(_work(builder).at, state.last_at)
         builder.due_by(builder.now + max(LOOK_MS, waited))
         return

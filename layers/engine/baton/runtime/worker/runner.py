@@ -26,7 +26,6 @@ from baton.core.decide.decision import (
     StartHandler,
     StopSteps,
     TendChildren,
-    UndoChildren,
 )
 from baton.core.decide.outcomes import refused_rows
 from baton.core.decide.program import Program
@@ -60,11 +59,10 @@ from baton.runtime.money.accounts import Left
 
 if TYPE_CHECKING:
     from baton.runtime.requests import answers
-    from baton.runtime.worker import children, undo_children
+    from baton.runtime.worker import children
 else:
     answers = OnDemand("baton.runtime.requests.answers")
     children = OnDemand("baton.runtime.worker.children")
-    undo_children = OnDemand("baton.runtime.worker.undo_children")
 
 
 class Loader:
@@ -275,7 +273,6 @@ PERFORMERS: Mapping[type[Command], Callable[[InvocationScope, LogWriter], Comman
     StartHandler: lambda scope, _: children.HandlerStarter(scope),
     RunSteps: lambda scope, _: StepStarter(scope),
     TendChildren: lambda *made: children.ChildTender(*made),  # noqa: PLW0108  # loaded with the first
-    UndoChildren: lambda *made: undo_children.ChildUndoer(*made),  # noqa: PLW0108  # as above
     SendNotices: lambda _, log: NoticeSender(log),
 }
 
