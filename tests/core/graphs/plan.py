@@ -191,30 +191,7 @@ class Plan:
     @cached_property
     def tolerated(self) -> set[str]:
         """The nodes whose failure does not fail the saga."""
-        counting = {name for name in self.nodes if self.join(name)[1] is not None}
-        passed_on = self.leads_only_to(counting)
-        ends: set[str] = set()  # where the failure of a node before need not be one of the saga
-        for name in reversed(self.order):
-            is_caught = name in counting and self._may_catch_its_own(name)
-            is_further = name in passed_on and ends.issuperset(self.after[name])
-            if is_further or is_caught or self._survives_one(name):
-                ends.add(name)
-        return {name for name in passed_on if ends.issuperset(self.after[name])}
-
-    def _survives_one(self, name: str) -> bool:
-        """Whether a join can fire with one edge that fails, by then or later."""
-        need, may, rest = self.join(name)
-        if need and need >= len(self.before[name]):
-            return False
-        return bool(may) or bool(need and (may is None or rest == "run"))
-
-    def _may_catch_its_own(self, name: str) -> bool:
-        """Whether some rule of a join is for `join_failed`, which is permanent."""
-        return any(
-            "join_failed" in names(rule.get("code", "join_failed"))
-            and "permanent" in names(rule.get("class", "permanent"))
-            for rule in self.catch(name)
-        )
+        return self.leads_only_to({name for name in self.nodes if self.join(name)[1] is not None})
 
     @cached_property
     def rest(self) -> dict[str, tuple[int, set[str]]]:

@@ -94,23 +94,12 @@ class GraphIndex:
         self.inner[node.name] = tuple(inner)
 
     def _find_tolerated(self, graph: Graph) -> frozenset[str]:
-        """Return the nodes whose failure is one of the joins that every path from them leads to.
-
-        The first join on a path that can do without the node ends its failure.
-        One that cannot fails, and its failure has to be one of the joins further on.
-        """
+        """Return the nodes from which every path leads to a join that counts failures."""
         found: set[str] = set()
-        leads: set[str] = set()
-        """The nodes from which every path leads to a join that counts failures, and these joins."""
-        takes: set[str] = set()
-        for node in reversed(graph.nodes):
-            is_counted = bool(node.after) and leads.issuperset(node.after)
-            if is_counted and takes.issuperset(node.after):
+        joins = {node.name for node in graph.nodes if node.join is not None and node.join.tolerated >= 0}
+        for node in reversed(graph.nodes) if joins else ():
+            if node.after and (joins | found).issuperset(node.after):
                 found.add(node.name)
-            if is_counted or (node.join is not None and node.join.tolerated >= 0):
-                leads.add(node.name)
-            if node.takes_failures or node.name in found:
-                takes.add(node.name)
         return frozenset(found)
 
     def _find_rests(self, graph: Graph) -> dict[str, tuple[tuple[str, int, int], ...]]:
