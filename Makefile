@@ -39,7 +39,7 @@ CROWDS = $(shell grep -rl --include='test_*.py' BATON_CROWDS tests)
 DRAWN = $(shell grep -rlwE --include='test_*.py' 'PROPERTY|FEW|FEWEST|MORE' tests/core tests/builder)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo failover up test core build pins bench trace load fuzz screenshots graphs failures soak format clean install install-dev $(TIERS)
+.PHONY: help demo failover up test core build dist pins bench trace load fuzz screenshots graphs failures soak format clean install install-dev $(TIERS)
 .NOTPARALLEL:
 
 help:  ## this list
@@ -150,11 +150,14 @@ build: install-dev  ## `sam build` for Lambda (arm64, python3.13), without docke
 	@$(BIN)/python -m baton.shipping sizes
 	@$(BIN)/python -m baton.shipping.sam_local
 
+dist: install-dev  ## the wheel and its sources, into build/dist; nothing is fetched
+	@rm -rf build/dist && $(BIN)/hatchling build -d build/dist && ls build/dist
+
 # The exact versions that layers ship: a choice of constraints.txt, for Lambda's platform.
 PINS := layers/engine/baton/shipping/requirements.txt
 EXTRA_PINS := layers/engine/baton/shipping/requirements-extras.txt
 COMPILE := $(BIN)/uv pip compile --quiet pyproject.toml -c constraints.txt --python $(BIN)/python --python-version 3.13 \
-	--python-platform aarch64-manylinux_2_34 --no-header --no-annotate --no-emit-index-url
+	--python-platform aarch64-manylinux_2_34 --no-header --no-annotate --no-emit-index-url --no-emit-package click
 pins: install-dev  ## write the layers' versions anew, after a change of constraints.txt
 	@{ echo "# What the engine layer ships. Made by: make $@"; $(COMPILE); } >$(PINS).new && mv $(PINS).new $(PINS)
 	@{ echo "# What an application with all extras ships besides. Made by: make $@"; \
