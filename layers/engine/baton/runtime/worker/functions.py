@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from baton.core.decide.decision import RunFunctions
 from baton.core.failures.codes import FUNCTION_CHANGED
-from baton.core.log.functions import AskedOperation, FunctionCall, FunctionProgress, Heard
+from baton.core.log.functions import AskedOperation, FunctionCall, FunctionProgress, Heard, RunningFunction
 from baton.core.log.records import Failure, Segment, Value, failed_with
 from baton.core.log.slots import Slot
 from baton.ports import StepFailure
@@ -24,6 +24,8 @@ from baton.runtime.engine.run import Run
 
 TAIL = 32
 """Number of results in the state; then they become a segment."""
+MOST_ARGUMENTS = 65_536
+"""Most bytes of arguments in one entry."""
 _encode = msgspec.json.Encoder().encode
 _decode_heard = msgspec.json.Decoder(tuple[Heard, ...]).decode
 
@@ -34,20 +36,30 @@ class _Changed(Exception):
 
 class _Live(Struct):
     """A function in memory. `heard`: the results that it has got, in order; `asked`: the digests of its
-    operations without a result; `steps`: what it has done since the log was written.
+    operations without a result; `left`: those that it no longer waits for. `steps`: what it has done since
+    the log was written. `checkpoint`: the state with which it has begun again since then, so many times.
     """
 
     session: FunctionSession
     branch: int
+    arguments: Any
     heard: list[Heard] = field(default_factory=list)
     asked: dict[str, str] = field(default_factory=dict)
+    left: set[str] = field(default_factory=set)
     steps: list[FunctionStep] = field(default_factory=list)
+    checkpoint: Value | None = None
+    checkpoints: int = 0
 
     def start(self, at: int) -> None:
         self._took(self.session.start(at))
 
     def deliver(self, heard: Heard, output: Any) -> None:
         """Give it one result. Raises `_Changed` if it has not asked for that operation."""
+        if heard.item in self.left:  # it has left it just when it ended
+            self.left.discard(heard.item)
+            self.heard.append(heard)
+            self.steps.append(FunctionStep())
+            return
         digest = self.asked.pop(heard.item, None)
         if digest is None:
             raise _Changed(f"the log has the operation `{heard.item}`, {self._words()}")
@@ -86,7 +98,7 @@ class _Live(Struct):
 
     @property
     def is_over(self) -> bool:
-        return bool(self.steps) and self.steps[-1].is_over
+        return any(step.is_over or step.begins_again for step in self.steps)
 
     def asked_since(self) -> list[OperationRequest]:
         """Return the operations that it has asked for since the log was written, and has not left."""
@@ -101,12 +113,19 @@ class _Live(Struct):
         segments: tuple[Segment, ...] | None = None,
     ) -> FunctionProgress:
         """Return how far it has run."""
-        last = self.steps[-1]
-        if last.is_over:
+        last = next((step for step in self.steps if step.is_over), None)
+        if last is not None:
             output = None if last.failure is not None else Value(v=last.output)
             return FunctionProgress(at=call.now, output=output, failure=last.failure)
-        left = tuple(item for step in self.steps for item in step.left if item in call.work.asked)
-        return FunctionProgress(at=call.now, operations=operations, left=left, segments=segments)
+        left = tuple(item for step in self.steps for item in step.left if _is_open(call.work, item))
+        return FunctionProgress(
+            at=call.now,
+            operations=operations,
+            left=left,
+            segments=segments,
+            checkpoint=self.checkpoint,
+            checkpoints=self.checkpoints,
+        )
 
     def _words(self) -> str:
         if self.steps and self.steps[-1].is_over:
@@ -117,8 +136,13 @@ class _Live(Struct):
     def _took(self, step: FunctionStep) -> None:
         self.asked.update({one.item: one.digest for one in step.asked})
         for item in step.left:
-            self.asked.pop(item, None)
+            if self.asked.pop(item, None) is not None:
+                self.left.add(item)
         self.steps.append(step)
+
+
+def _is_open(work: RunningFunction, item: str) -> bool:
+    return item in work.asked and item not in work.ended
 
 
 class _Memory:
@@ -143,12 +167,19 @@ class _Memory:
                 live.deliver(msgspec.structs.replace(result, at=call.now), result.output.v)
             except _Changed as error:
                 return _changed(call, error)
-        operations = []
+        if live.steps and live.steps[-1].begins_again:
+            return None
+        operations, most = [], _most_inline(live, self._inline_bytes)
         for one in live.asked_since():
-            if one.arguments and len(_encode(one.arguments)) > self._inline_bytes:
+            if one.arguments and len(_encode(one.arguments)) > most:
                 return None
             operations.append(_operation(one, Value(v=one.arguments) if one.arguments else None))
         return live.progress(call, tuple(operations))
+
+
+def _most_inline(live: _Live, most: int) -> int:
+    """Return the most bytes of arguments that stay in the entry, which holds those of all operations."""
+    return min(most, MOST_ARGUMENTS // max(len(live.asked_since()), 1))
 
 
 def _key(call: FunctionCall) -> tuple[Any, ...]:
@@ -213,35 +244,53 @@ class FunctionRunner:
             for result in call.results[live.news(call) :]:
                 heard = msgspec.structs.replace(result, at=call.now)
                 live.deliver(heard, await self._content(run, result))
+            while live.steps and live.steps[-1].begins_again:
+                memory.live[call.slot] = live = self._from_checkpoint(run, call, live)
         except _Changed as error:
             return _changed(call, error)
         except StepFailure as error:
             return FunctionProgress(at=call.now, failure=Failure(error.code, error.message, kind=error.kind))
-        operations = []
+        operations, most = [], _most_inline(live, self._p.limits.inline_bytes)
         for one in live.asked_since():
             given = None
             if one.arguments:
-                given = await self._p.values.inline_or_blob(run.history.state.origin, one.arguments)
+                given = await self._p.values.inline_or_blob(run.history.state.origin, one.arguments, most)
             operations.append(_operation(one, given))
         segments = await self._segments(run, call, live) if _is_segment_due(call) else None
         return live.progress(call, tuple(operations), segments)
 
-    async def _again(self, run: Run, call: FunctionCall) -> _Live:
-        """Return the function after the results in the log. Raises `_Changed`, `StepFailure`."""
+    def _open(self, run: Run, call: FunctionCall, arguments: Any, state: Any, checkpoints: int) -> _Live:
         functions: Functions | None = self._p.functions
         assert functions is not None, "a worker has functions"
-        origin, slot = run.history.state.origin, Slot.parse(call.slot)
+        origin = run.history.state.origin
         facts = FunctionFacts(
             saga=origin.saga,
             tenant=origin.tenant,
             user=origin.user,
             workflow=origin.workflow,
             slot=call.slot,
-            node=slot.node,
+            node=Slot.parse(call.slot).node,
             tools=call.tools,
+            state=state,
+            checkpoints=checkpoints,
         )
-        arguments = await self._value(run, call.work.given)
-        live = _Live(functions.open(call.name, arguments, facts), call.branch)
+        return _Live(functions.open(call.name, arguments, facts), call.branch, arguments)
+
+    def _from_checkpoint(self, run: Run, call: FunctionCall, before: _Live) -> _Live:
+        """Return the function that begins again with the state of its checkpoint."""
+        state, made = before.steps[-1].output, before.checkpoints + 1
+        before.session.close()
+        live = self._open(run, call, before.arguments, state, call.work.checkpoints + made)
+        live.checkpoint, live.checkpoints = Value(v=state), made
+        live.start(call.now)
+        return live
+
+    async def _again(self, run: Run, call: FunctionCall) -> _Live:
+        """Return the function after the results in the log. Raises `_Changed`, `StepFailure`."""
+        origin, work = run.history.state.origin, call.work
+        state = None if work.checkpoint is None else await self._value(run, work.checkpoint)
+        arguments = await self._value(run, work.given)
+        live = self._open(run, call, arguments, state, work.checkpoints)
         if not call.work.heard:
             live.start(call.now)
             return live

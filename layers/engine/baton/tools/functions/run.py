@@ -78,6 +78,13 @@ class _Session:
         asked, left = tuple(context.asked), tuple(context.left)
         context.asked.clear()
         context.left.clear()
+        if context.checkpointed and defect is None:
+            if not context.open:
+                return FunctionStep(left=left, begins_again=True, output=context.checkpointed[0])
+            names = ", ".join(f"`{item}`" for item in context.open)
+            defect = FunctionDefect(
+                f"it makes a checkpoint while {names} is open; await it or cancel it before"
+            )
         if defect is None and task.done():
             return self._over(task)
         if defect is None and not context.open:
