@@ -50,12 +50,15 @@ class RunningFunction(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_
     item; `ended`: those that have ended, in order, with their failures. Their outputs are the items of the
     state.
     `heard`: number of results that it has heard, plus one for its start. The results are in `segments`, the
-    oldest first, and in `tail`.
+    oldest first, and in `tail`. `checkpoint`: the state with which it began again, for the time of number
+    `checkpoints`: then `began` is the time of that, and only later results count.
     """
 
     given: Value
     began: int
     heard: int = 0
+    checkpoints: int = 0
+    checkpoint: Value | None = None
     asked: dict[str, AskedOperation] = {}
     ended: dict[str, Failure | None] = {}
     segments: tuple[Segment, ...] = ()
@@ -84,14 +87,17 @@ class OperationsBegan(About, frozen=True, tag="operations_began", omit_defaults=
     """A function ran on: it heard the results of the operations `heard`, in order, and asks for others.
 
     `left`: operations that it no longer waits for; they are stopped. `segments`: those of its results, if
-    they changed.
+    they changed. `checkpoint`: the state with which it began again before it asked, `checkpoints` times.
     """
 
+    made = ("checkpoint",)
     at: int
     heard: tuple[str, ...] = ()
     operations: tuple[AskedOperation, ...] = ()
     left: tuple[str, ...] = ()
     segments: tuple[Segment, ...] | None = None
+    checkpoint: Value | None = None
+    checkpoints: int = 0
 
     @property
     def items(self) -> Iterable[str]:
@@ -124,13 +130,16 @@ class FunctionProgress(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a call at the time `at`: the operations that the function asks for and those that it has
     left.
 
-    It is over with an `output` or a `failure`.
+    It is over with an `output` or a `failure`. `checkpoint`: the state with which it began again,
+    `checkpoints` times.
     """
 
     at: int
     operations: tuple[AskedOperation, ...] = ()
     left: tuple[str, ...] = ()
     segments: tuple[Segment, ...] | None = None
+    checkpoint: Value | None = None
+    checkpoints: int = 0
     output: Value | None = None
     failure: Failure | None = None
 
@@ -155,6 +164,18 @@ def with_operations(
     if event.segments is not None:
         covered = sum(one.turns for one in event.segments) - sum(one.turns for one in segments)
         tail, segments = tail[covered:], event.segments
+    if event.checkpoint is not None:
+        return replace(
+            work,
+            began=event.at,
+            heard=1,
+            checkpoint=event.checkpoint,
+            checkpoints=work.checkpoints + event.checkpoints,
+            asked={one.item: one for one in event.operations},
+            ended={},
+            segments=(),
+            tail=(),
+        )
     gone = {*event.heard, *event.left}
     asked = {item: one for item, one in work.asked.items() if item not in gone}
     return replace(

@@ -97,6 +97,8 @@ class FunctionKind(TaskKind):
                 operations=progress.operations,
                 left=progress.left,
                 segments=progress.segments,
+                checkpoint=progress.checkpoint,
+                checkpoints=progress.checkpoints,
             )
         )
 

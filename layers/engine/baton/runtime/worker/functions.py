@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from baton.core.decide.decision import RunFunctions
 from baton.core.failures.codes import FUNCTION_CHANGED
-from baton.core.log.functions import AskedOperation, FunctionCall, FunctionProgress, Heard
+from baton.core.log.functions import AskedOperation, FunctionCall, FunctionProgress, Heard, RunningFunction
 from baton.core.log.records import Failure, Segment, Value, failed_with
 from baton.core.log.slots import Slot
 from baton.ports import StepFailure
@@ -24,6 +24,8 @@ from baton.runtime.engine.run import Run
 
 TAIL = 32
 """Number of results in the state; then they become a segment."""
+MOST_ARGUMENTS = 65_536
+"""Most bytes of arguments in one entry."""
 _encode = msgspec.json.Encoder().encode
 _decode_heard = msgspec.json.Decoder(tuple[Heard, ...]).decode
 
@@ -34,37 +36,40 @@ class _Changed(Exception):
 
 class _Live(Struct):
     """A function in memory. `began`: the time of its start; `heard`: the results that it has got, in order;
-    `asked`: the digests of its operations without a result; `left`: those of operations that it has left;
-    `steps`: what it has done since the log was written.
+    `asked`: the digests of its operations without a result; `left`: those that it no longer waits for.
+    `steps`: what it has done since the log was written. `checkpoint`: the state with which it has begun again
+    since then, so many times; `since`: the number of all its checkpoints.
     """
 
     session: FunctionSession
     branch: int
+    arguments: Any
+    since: int = 0
     began: int = 0
     heard: list[Heard] = field(default_factory=list)
     asked: dict[str, str] = field(default_factory=dict)
-    left: dict[str, str] = field(default_factory=dict)
+    left: set[str] = field(default_factory=set)
     steps: list[FunctionStep] = field(default_factory=list)
+    checkpoint: Value | None = None
+    checkpoints: int = 0
 
     def start(self, at: int) -> None:
         self.began = at
         self._took(self.session.start(at))
 
     def deliver(self, heard: Heard, output: Any) -> None:
-        """Give it one result. Raises `_Changed` if it has not asked for that operation.
-
-        A result that comes with another one, after which it has left the operation, is nothing to it.
-        """
-        is_left = heard.item in self.left
-        digest = (self.left if is_left else self.asked).pop(heard.item, None)
+        """Give it one result. Raises `_Changed` if it has not asked for that operation."""
+        if heard.item in self.left:  # it has left it just when it ended
+            self.left.discard(heard.item)
+            self.heard.append(heard)
+            self.steps.append(msgspec.structs.replace(self.steps[-1], asked=(), left=()))
+            return
+        digest = self.asked.pop(heard.item, None)
         if digest is None:
             raise _Changed(f"the log has the operation `{heard.item}`, {self._words()}")
         if digest != heard.digest:
             raise _Changed(f"the function calls `{heard.item}` with other arguments than the log has")
         self.heard.append(heard)
-        if is_left:
-            self.steps.append(msgspec.structs.replace(self.steps[-1], asked=(), left=()))
-            return
         self._took(self.session.deliver(heard.item, heard.at, output, heard.failure))
 
     def check(self, asked: Mapping[str, AskedOperation]) -> None:
@@ -86,9 +91,10 @@ class _Live(Struct):
 
         The log has one time for them, at which they are delivered again.
         """
-        if news := self.news(call):
-            return self.heard[-news].at
-        return call.now if call.work.heard else self.began
+        if self.checkpoint is not None or not call.work.heard:
+            return self.began
+        news = self.news(call)
+        return self.heard[-news].at if news else call.now
 
     def continues(self, call: FunctionCall) -> bool:
         """Return true if it has heard what the log says, and no more than results of the call.
@@ -96,19 +102,22 @@ class _Live(Struct):
         Forget what it has done before that.
         """
         news = self.news(call)
-        if self.branch != call.branch or not 0 <= news <= len(call.results):
+        if (self.branch, self.since) != (call.branch, call.work.checkpoints):
+            return False
+        if not 0 <= news <= len(call.results):
             return False
         if self.is_over and news < len(call.results):
             return False
         if any(self.heard[at - news].item != call.results[at].item for at in range(news)):
             return False
+        self.checkpoint, self.checkpoints = None, 0
         if call.work.heard:
             self.steps = self.steps[len(self.steps) - news :]
         return True
 
     @property
     def is_over(self) -> bool:
-        return bool(self.steps) and self.steps[-1].is_over
+        return any(step.is_over or step.begins_again for step in self.steps)
 
     def asked_since(self) -> list[OperationRequest]:
         """Return the operations that it has asked for since the log was written, and has not left."""
@@ -123,13 +132,19 @@ class _Live(Struct):
         segments: tuple[Segment, ...] | None = None,
     ) -> FunctionProgress:
         """Return how far it has run."""
-        last, at = self.steps[-1], self.at(call)
-        if last.is_over:
+        last, at = next((step for step in self.steps if step.is_over), None), self.at(call)
+        if last is not None:
             output = None if last.failure is not None else Value(v=last.output)
             return FunctionProgress(at=at, output=output, failure=last.failure)
-        open_ = call.work.asked.keys() - call.work.ended.keys()
-        left = tuple(item for step in self.steps for item in step.left if item in open_)
-        return FunctionProgress(at=at, operations=operations, left=left, segments=segments)
+        left = tuple(item for step in self.steps for item in step.left if _is_open(call.work, item))
+        return FunctionProgress(
+            at=at,
+            operations=operations,
+            left=left,
+            segments=segments,
+            checkpoint=self.checkpoint,
+            checkpoints=self.checkpoints,
+        )
 
     def _words(self) -> str:
         if self.steps and self.steps[-1].is_over:
@@ -140,9 +155,13 @@ class _Live(Struct):
     def _took(self, step: FunctionStep) -> None:
         self.asked.update({one.item: one.digest for one in step.asked})
         for item in step.left:
-            if item in self.asked:
-                self.left[item] = self.asked.pop(item)
+            if self.asked.pop(item, None) is not None:
+                self.left.add(item)
         self.steps.append(step)
+
+
+def _is_open(work: RunningFunction, item: str) -> bool:
+    return item in work.asked and item not in work.ended
 
 
 class _Memory:
@@ -168,12 +187,19 @@ class _Memory:
                 live.deliver(msgspec.structs.replace(result, at=at), result.output.v)
             except _Changed as error:
                 return _changed(call, error)
-        operations = []
+        if live.steps and live.steps[-1].begins_again:
+            return None
+        operations, most = [], _most_inline(live, self._inline_bytes)
         for one in live.asked_since():
-            if one.arguments and len(_encode(one.arguments)) > self._inline_bytes:
+            if one.arguments and len(_encode(one.arguments)) > most:
                 return None
             operations.append(_operation(one, Value(v=one.arguments) if one.arguments else None))
         return live.progress(call, tuple(operations))
+
+
+def _most_inline(live: _Live, most: int) -> int:
+    """Return the most bytes of arguments that stay in the entry, which holds those of all operations."""
+    return min(most, MOST_ARGUMENTS // max(len(live.asked_since()), 1))
 
 
 def _key(call: FunctionCall) -> tuple[Any, ...]:
@@ -239,35 +265,54 @@ class FunctionRunner:
             for result in call.results[live.news(call) :]:
                 heard = msgspec.structs.replace(result, at=at)
                 live.deliver(heard, await self._content(run, result))
+            while live.steps and live.steps[-1].begins_again:
+                memory.live[call.slot] = live = self._from_checkpoint(run, call, live)
         except _Changed as error:
             return _changed(call, error)
         except StepFailure as error:
             return FunctionProgress(at=call.now, failure=Failure(error.code, error.message, kind=error.kind))
-        operations = []
+        operations, most = [], _most_inline(live, self._p.limits.inline_bytes)
         for one in live.asked_since():
             given = None
             if one.arguments:
-                given = await self._p.values.inline_or_blob(run.history.state.origin, one.arguments)
+                given = await self._p.values.inline_or_blob(run.history.state.origin, one.arguments, most)
             operations.append(_operation(one, given))
-        segments = await self._segments(run, call, live) if _is_segment_due(call) else None
+        is_due = live.checkpoint is None and _is_segment_due(call)
+        segments = await self._segments(run, call, live) if is_due else None
         return live.progress(call, tuple(operations), segments)
 
-    async def _again(self, run: Run, call: FunctionCall) -> _Live:
-        """Return the function after the results in the log. Raises `_Changed`, `StepFailure`."""
+    def _open(self, run: Run, call: FunctionCall, arguments: Any, state: Any, checkpoints: int) -> _Live:
         functions: Functions | None = self._p.functions
         assert functions is not None, "a worker has functions"
-        origin, slot = run.history.state.origin, Slot.parse(call.slot)
+        origin = run.history.state.origin
         facts = FunctionFacts(
             saga=origin.saga,
             tenant=origin.tenant,
             user=origin.user,
             workflow=origin.workflow,
             slot=call.slot,
-            node=slot.node,
+            node=Slot.parse(call.slot).node,
             tools=call.tools,
+            state=state,
+            checkpoints=checkpoints,
         )
-        arguments = await self._value(run, call.work.given)
-        live = _Live(functions.open(call.name, arguments, facts), call.branch)
+        return _Live(functions.open(call.name, arguments, facts), call.branch, arguments, checkpoints)
+
+    def _from_checkpoint(self, run: Run, call: FunctionCall, before: _Live) -> _Live:
+        """Return the function that begins again with the state of its checkpoint."""
+        state, made = before.steps[-1].output, before.checkpoints + 1
+        before.session.close()
+        live = self._open(run, call, before.arguments, state, call.work.checkpoints + made)
+        live.checkpoint, live.checkpoints = Value(v=state), made
+        live.start(call.now)
+        return live
+
+    async def _again(self, run: Run, call: FunctionCall) -> _Live:
+        """Return the function after the results in the log. Raises `_Changed`, `StepFailure`."""
+        origin, work = run.history.state.origin, call.work
+        state = None if work.checkpoint is None else await self._value(run, work.checkpoint)
+        arguments = await self._value(run, work.given)
+        live = self._open(run, call, arguments, state, work.checkpoints)
         if not call.work.heard:
             live.start(call.now)
             return live
