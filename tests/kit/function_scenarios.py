@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from baton import StepFailure, WorkflowContext, workflow
 from baton.core.log import events as ev
-from baton.core.log.slots import slot_of
 from baton.tools.define import Registry
 from baton.tools.functions.define import document_of
 from tests.kit.documents import chain_of
@@ -124,7 +123,9 @@ async def side_by_side(world: World, *, start: Any, patiently: Any) -> str:
 async def races(world: World, *, start: Any, patiently: Any) -> str:
     """A signal that comes between two times."""
     saga = await _begin(world, "races", {}, start)
-    while sum(isinstance(event, ev.WaitOpened) and event.signal == "answer" for event in world.events(saga)) < 2:
+    while (
+        sum(isinstance(event, ev.WaitOpened) and event.signal == "answer" for event in world.events(saga)) < 2
+    ):
         await asyncio.sleep(20)
         await resume_parked(world, patiently)
     await patiently(world, lambda service: service.signal(saga, "answer", {"yes": True}, "sig-1"))

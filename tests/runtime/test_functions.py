@@ -12,15 +12,13 @@ from typing import Any
 
 import pytest
 
-from baton import Operation, StepFailure, WorkflowContext, tool, workflow
-from baton.core.limits import Limits
+from baton import StepFailure, WorkflowContext, tool, workflow
 from baton.core.log import events as ev
-from baton.core.log.functions import Heard, RunningFunction
+from baton.core.log.functions import RunningFunction
 from baton.tools.functions import loop as loops
 from tests.core.build import replay
-from tests.kit.faults import Plan
 from tests.kit.world import World
-from tests.runtime.functions import Application, Result, killed
+from tests.runtime.functions import Application, killed
 
 PLACE: ContextVar[str] = ContextVar("PLACE", default="outside")
 
@@ -156,7 +154,9 @@ def test_a_large_argument_and_a_large_result_are_blobs(app: Application) -> None
     found = app.run("large", {"size": 30_000})
     assert (found.status, found.output) == ("completed", ["x", "y", "z"])
     assert len(app.runs) == 2
-    asked = [one for event in found.events if isinstance(event, ev.OperationsBegan) for one in event.operations]
+    asked = [
+        one for event in found.events if isinstance(event, ev.OperationsBegan) for one in event.operations
+    ]
     assert [bool(one.given and one.given.ref) for one in asked] == [True, True, True, False, False]
     assert max(len(str(event)) for event in found.events) < 6_000
 
@@ -342,7 +342,9 @@ def test_a_task_that_is_cancelled_ends_and_its_operation_with_it(app: Applicatio
 
     found = app.run("cancels")
     assert found.output == ["CancelledError", "last"]
-    assert [one.left for one in found.events if isinstance(one, ev.OperationsBegan) if one.left] == [("one-1--never",)]
+    assert [one.left for one in found.events if isinstance(one, ev.OperationsBegan) if one.left] == [
+        ("one-1--never",)
+    ]
 
 
 def test_a_map_has_so_many_at_once_and_tolerates_so_many_failures(app: Application) -> None:

@@ -81,7 +81,9 @@ class _Session:
         except FunctionDefect as error:
             defect = error
         except (SystemExit, KeyboardInterrupt) as error:  # asyncio lets them through
-            defect = FunctionDefect(f"it has raised `{type(error).__name__}`, which ends the worker's process")
+            defect = FunctionDefect(
+                f"it has raised `{type(error).__name__}`, which ends the worker's process"
+            )
         context, task = self._context, self._task
         asked, left = tuple(context.asked), tuple(context.left)
         context.asked.clear()
