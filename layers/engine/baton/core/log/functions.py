@@ -183,6 +183,7 @@ def with_operations(
     asked = {item: one for item, one in work.asked.items() if item not in gone}
     return replace(
         work,
+        began=work.began if work.heard else event.at,
         heard=work.heard + len(heard) + (work.heard == 0),
         asked={**asked, **{one.item: one for one in event.operations}},
         ended={item: one for item, one in work.ended.items() if item not in gone},

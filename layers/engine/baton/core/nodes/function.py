@@ -85,7 +85,7 @@ class FunctionKind(TaskKind):
         )
         progress, heard = context.ran(call), tuple(work.ended)
         if progress.failure is not None:
-            return Failed(progress.failure, is_attempt=True)
+            return Failed(replace(progress.failure, node=at.node.name), is_attempt=True)
         if progress.output is not None:
             output = context.made(at, progress.output.v)
             return Done(ev.FunctionClosed(**at.place.fields, output=output, heard=heard))

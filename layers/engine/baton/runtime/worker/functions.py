@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct, field
 
 from baton.core.decide.decision import RunFunctions
-from baton.core.failures.codes import FUNCTION_CHANGED
+from baton.core.failures.codes import FUNCTION_CHANGED, FUNCTION_DEFECT
 from baton.core.log.functions import AskedOperation, FunctionCall, FunctionProgress, Heard
 from baton.core.log.records import Failure, Segment, Value, failed_with
 from baton.core.log.slots import Slot
@@ -24,6 +24,8 @@ from baton.runtime.engine.run import Run
 
 TAIL = 32
 """Number of results in the state; then they become a segment."""
+MOST_CHECKPOINTS = 100
+"""Most checkpoints without an operation between them."""
 MOST_ARGUMENTS = 65_536
 """Most bytes of arguments in one entry."""
 _encode = msgspec.json.Encoder().encode
@@ -37,7 +39,7 @@ class _Changed(Exception):
 class _Live(Struct):
     """A function in memory, after so many `checkpoints`.
 
-    `heard`: the results that it has got since the newest, in order; `asked`: the digests of its operations
+    `began`: the time of its start; `heard`: the results that it has got since then, in order; `asked`: the digests of its operations
     without a result; `left`: those that it no longer waits for.
     `steps`: what it has done since the log was written; `end`: that of them with which it is over, or begins
     again.
@@ -47,6 +49,7 @@ class _Live(Struct):
     branch: int
     arguments: Any
     checkpoints: int
+    began: int = 0
     heard: list[Heard] = field(default_factory=list)
     asked: dict[str, str] = field(default_factory=dict)
     left: dict[str, None] = field(default_factory=dict)
@@ -54,6 +57,7 @@ class _Live(Struct):
     end: FunctionStep | None = None
 
     def start(self, at: int) -> None:
+        self.began = at
         self._took(self.session.start(at))
 
     def deliver(self, heard: Heard, output: Any) -> None:
@@ -61,7 +65,7 @@ class _Live(Struct):
         if heard.item in self.left:  # it has left it just when it ended
             del self.left[heard.item]
             self.heard.append(heard)
-            self.steps.append(FunctionStep())
+            self.steps.append(msgspec.structs.replace(self.steps[-1], asked=(), left=()))
             return
         digest = self.asked.pop(heard.item, None)
         if digest is None:
@@ -84,6 +88,16 @@ class _Live(Struct):
     def news(self, call: FunctionCall) -> int:
         """Return how many of the results of the call it has got."""
         return len(self.heard) - max(call.work.heard - 1, 0)
+
+    def at(self, call: FunctionCall) -> int:
+        """Return the time of all that it does in the call: when it got the first result of it, if it has.
+
+        The log has one time for them, at which they are delivered again.
+        """
+        if not call.work.heard or self.checkpoints != call.work.checkpoints:
+            return self.began
+        news = self.news(call)
+        return self.heard[-news].at if news else call.now
 
     def continues(self, call: FunctionCall) -> bool:
         """Return true if it has heard what the log says, and no more than results of the call.
@@ -117,13 +131,13 @@ class _Live(Struct):
         """Return how far it has run. `state`: that with which it has begun again."""
         if self.end is not None:
             output = None if self.end.failure is not None else Value(v=self.end.output)
-            return FunctionProgress(at=call.now, output=output, failure=self.end.failure)
+            return FunctionProgress(at=self.at(call), output=output, failure=self.end.failure)
         work = call.work
         left: tuple[str, ...] = ()
         if self.left:
             left = tuple(item for item in self.left if item in work.asked and item not in work.ended)
         return FunctionProgress(
-            at=call.now,
+            at=self.at(call),
             operations=operations,
             left=left,
             segments=segments,
@@ -163,11 +177,12 @@ class _Memory:
         live = self.live.get(call.slot)
         if live is None or not live.continues(call) or _is_segment_due(call):
             return None
+        at = live.at(call)
         for result in call.results[live.news(call) :]:
             if result.output.ref:
                 return None
             try:
-                live.deliver(msgspec.structs.replace(result, at=call.now), result.output.v)
+                live.deliver(msgspec.structs.replace(result, at=at), result.output.v)
             except _Changed as error:
                 return _changed(call, error)
         if live.end is not None and live.end.begins_again:
@@ -245,10 +260,14 @@ class FunctionRunner:
                 if live is not None:
                     live.session.close()
                 memory.live[call.slot] = live = await self._again(run, call)
+            at = live.at(call)
             for result in call.results[live.news(call) :]:
-                heard = msgspec.structs.replace(result, at=call.now)
+                heard = msgspec.structs.replace(result, at=at)
                 live.deliver(heard, await self._content(run, result))
             while live.end is not None and live.end.begins_again:
+                if live.checkpoints - call.work.checkpoints >= MOST_CHECKPOINTS:
+                    text = f"`{call.name}` has made {MOST_CHECKPOINTS} checkpoints without an operation"
+                    return FunctionProgress(at=call.now, failure=failed_with(FUNCTION_DEFECT, text))
                 state = live.end.output
                 memory.live[call.slot] = live = self._from_checkpoint(run, call, live)
         except _Changed as error:

@@ -104,11 +104,15 @@ class FunctionLoop(_Refusing):  # type: ignore[misc]  # mypy counts what is refu
 
     def forget(self) -> None:
         """Close the coroutines of the function: nothing runs or waits in this loop any more."""
-        self._is_forgotten = True
-        for task, coroutine in self._tasks:
-            if not task.done():
-                with suppress(BaseException):  # of their `finally`
-                    coroutine.close()
+        self._is_forgotten, outer = True, _running()
+        _set_running(self)  # what a `finally` begins is not for the loop of the worker
+        try:
+            for task, coroutine in self._tasks:
+                if not task.done():
+                    with suppress(BaseException):  # of their `finally`
+                        coroutine.close()
+        finally:
+            _set_running(outer)
         self._tasks.clear()
         self._timers.clear()
         self._ready.clear()
