@@ -112,6 +112,7 @@ class Tool:
     in its result can be the same text in JSON. raises: the codes of errors.
     document: of a workflow function, the fields of its document. completed:
     gives the tool with what only all declared tools together say of it.
+    replaces: of a test's stand-in, the function under `@tool`.
     """
 
     spec: ToolSpec
@@ -125,6 +126,7 @@ class Tool:
     keys_may_meet: bool = True
     document: Mapping[str, Any] | None = None
     completed: Callable[[Tool, Mapping[str, Tool]], Tool] | None = None
+    replaces: Callable[..., Any] | None = None
 
     @property
     def needs_process(self) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from baton.cli.documents.app import Source, app_option, load_app, read_file, read_source, sources_of
+from baton.cli.documents.app import Source, app_option, load_app, read_file, sources_at, sources_of
 from baton.cli.terminal.completion import documents_argument
 from baton.cli.terminal.shared import console, is_unicode, json_option, print_json, terminal_width
 from baton.cli.text.graph import draw_all, layers, mermaid, model_line, model_nodes, shape_of
@@ -175,10 +175,11 @@ class Report:
 def check(documents: tuple[str, ...], quiet: bool, as_mermaid: bool, app: str, as_json: bool) -> None:
     """Find all problems of workflow documents and draw their graphs, without any API.
 
-    A document is a file, or a workflow built in Python: `sagas.dinner:evening`. With --json: a list with
-    the problems, nodes and edges of each.
+    A document is a file, a workflow in Python (`sagas.dinner:evening`), or the name of a workflow of the
+    application. Without any, all of the application. With --json: a list with the problems, nodes and edges
+    of each.
     """
-    reports = compile_locally([read_source(document, app) for document in documents], app)
+    reports = compile_locally(sources_at(documents, app), app)
     if as_json:
         print_json([report.document() for report in reports])
     else:

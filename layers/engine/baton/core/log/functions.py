@@ -69,8 +69,7 @@ class RunningFunction(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_
     word = "running"
 
     def view(self, schema: Any) -> dict[str, Any]:
-        names = [one.label or one.item for one in self.asked.values()]
-        return {"operations": names, "heard": max(self.heard - 1, 0)}
+        return {"results": max(self.heard - 1, 0)}
 
     @property
     def acts_by_items(self) -> bool:

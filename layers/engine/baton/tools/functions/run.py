@@ -33,7 +33,7 @@ def session(
         raise StepFailure("tool_missing", f"there is no workflow function `{name}` in this deployment")
     for one in facts.tools:
         if one not in known and (tool := registry.get(one)) is not None:
-            known[one] = known[tool.function] = tool
+            known[one] = known[tool.replaces or tool.function] = tool
     return _Session(found, arguments, facts, known)
 
 
