@@ -418,7 +418,7 @@ def _unknown(tool: Any) -> str:
     if isinstance(tool, str):
         return f"there is no tool `{tool}`"
     called = getattr(tool, "__name__", repr(tool))
-    return f'`{called}` is no tool; write `@tool("name")` above it'
+    return f'`{called}` is not known as a step: its name does not stand in `step(…)`; write `@tool("name")` above it'
 
 
 def _milliseconds(what: str, value: str | float | timedelta) -> int:
