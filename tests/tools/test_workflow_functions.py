@@ -134,6 +134,6 @@ async def _flow(context: WorkflowContext) -> int:
     ],
 )
 def test_a_mistake_says_what_would_be_right(name: str, function: Any, options: Any, says: str) -> None:
-    with pytest.raises(ToolError, match="flow|Order") as error:
+    with pytest.raises(ToolError, match=r"flow|Order") as error:
         _declared(name, function, **options)
     assert says in str(error.value)
