@@ -11,7 +11,10 @@ from baton.core.log.records import Failure
 
 
 class FunctionFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Facts of the saga for a function of it. `node`: its node. `tools`: the tools that it may call."""
+    """Facts of the saga for a function of it. `node`: its node. `tools`: the tools that it may call.
+
+    `state`: that of its newest checkpoint, if it has made `checkpoints`.
+    """
 
     saga: str
     tenant: str
@@ -20,6 +23,8 @@ class FunctionFacts(msgspec.Struct, frozen=True, kw_only=True):
     slot: str
     node: str
     tools: Collection[str] = ()
+    state: Any = None
+    checkpoints: int = 0
 
 
 class OperationRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,12 +47,13 @@ class OperationRequest(msgspec.Struct, frozen=True, kw_only=True):
 class FunctionStep(msgspec.Struct, frozen=True, kw_only=True):
     """The work of a function between two waits: the operations that it asks for, and those that it has left.
 
-    When it `is_over`, it has an `output` or a `failure`.
+    When it `is_over`, it has an `output`, a `failure`, or the state with which it `begins_again`.
     """
 
     asked: tuple[OperationRequest, ...] = ()
     left: tuple[str, ...] = ()
     is_over: bool = False
+    begins_again: bool = False
     output: Any = None
     failure: Failure | None = None
 

@@ -87,6 +87,7 @@ _ENGINE: dict[str, Code] = {
     "tool_defect": Code(PERMANENT, "The tool raised an error that says that its code is wrong.", "Correct the tool at the line that the message names, and deploy it: the saga goes on by itself."),
     "function_defect": Code(PERMANENT, "The workflow function has a mistake in its code.", "Correct the function at the line that the message names, and deploy it: the saga goes on by itself."),
     "function_changed": Code(PERMANENT, "The workflow function asks for other operations than the saga has done.", "Deploy code that asks for the operations that the message names, in that order: the saga goes on by itself."),
+    "tool_not_listed": Code(PERMANENT, "The workflow function calls a tool that its code did not name when it was registered.", "Name the tool in `@workflow(…, tools=[…])`, and deploy it."),
     "tool_crashed": Code(UNKNOWN, "The process that ran the tool died.", "See whether the tool needs more memory; the worker's log says how it died."),
     "breaker_open": Code(TRANSIENT, "The target of the call is down, and calls to it are held back.", "Wait: the step goes on when the target answers again. `baton breakers show` says what is wrong; a failover policy for this code says what is done instead."),
     "callback_over": Code(PERMANENT, "The saga no longer waits for the external work.", "Stop that work; the message says why."),

@@ -7,12 +7,15 @@ for, and the results that it has heard, in order: to run it again with these giv
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import msgspec
 from msgspec.structs import replace
 
 from baton.core.log.records import About, Failure, Gives, Segment, Settles, Value, Work
+
+if TYPE_CHECKING:
+    from baton.core.graph.graph import Node
 
 
 class AskedOperation(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -50,12 +53,15 @@ class RunningFunction(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_
     item; `ended`: those that have ended, in order, with their failures. Their outputs are the items of the
     state.
     `heard`: number of results that it has heard, plus one for its start. The results are in `segments`, the
-    oldest first, and in `tail`.
+    oldest first, and in `tail`. `checkpoint`: the state with which it began again, for the time of number
+    `checkpoints`: then `began` is the time of that, and only later results count.
     """
 
     given: Value
     began: int
     heard: int = 0
+    checkpoints: int = 0
+    checkpoint: Value | None = None
     asked: dict[str, AskedOperation] = {}
     ended: dict[str, Failure | None] = {}
     segments: tuple[Segment, ...] = ()
@@ -83,7 +89,7 @@ class OperationsBegan(About, frozen=True, tag="operations_began", omit_defaults=
     """A function ran on: it heard the results of the operations `heard`, in order, and asks for others.
 
     `left`: operations that it no longer waits for; they are stopped. `segments`: those of its results, if
-    they changed.
+    they changed. `checkpoint`: the state with which it began again before it asked, `checkpoints` times.
     """
 
     at: int
@@ -91,10 +97,12 @@ class OperationsBegan(About, frozen=True, tag="operations_began", omit_defaults=
     operations: tuple[AskedOperation, ...] = ()
     left: tuple[str, ...] = ()
     segments: tuple[Segment, ...] | None = None
+    checkpoint: Value | None = None
+    checkpoints: int = 0
 
     @property
     def items(self) -> Iterable[str]:
-        return (one.item for one in self.operations)
+        return [one.item for one in self.operations]
 
 
 class FunctionClosed(Gives, frozen=True, tag="function_closed", omit_defaults=True, kw_only=True):
@@ -107,7 +115,8 @@ class FunctionClosed(Gives, frozen=True, tag="function_closed", omit_defaults=Tr
 
 class FunctionCall(msgspec.Struct, frozen=True, kw_only=True):
     """A function that is to run on at the time `now`: at `slot` of a branch, with the results that it has not
-    heard, in order, until it waits for operations or is over. `tools`: those that it may call.
+    heard, in order, until it waits for operations or is over. `calls`: the steps that it may
+    ask for.
     """
 
     name: str
@@ -116,20 +125,23 @@ class FunctionCall(msgspec.Struct, frozen=True, kw_only=True):
     now: int
     work: RunningFunction
     results: tuple[Heard, ...] = ()
-    tools: tuple[str, ...] = ()
+    calls: tuple[Node, ...] = ()
 
 
 class FunctionProgress(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a call at the time `at`: the operations that the function asks for and those that it has
     left.
 
-    It is over with an `output` or a `failure`.
+    It is over with an `output` or a `failure`. `checkpoint`: the state with which it began again,
+    `checkpoints` times.
     """
 
     at: int
     operations: tuple[AskedOperation, ...] = ()
     left: tuple[str, ...] = ()
     segments: tuple[Segment, ...] | None = None
+    checkpoint: Value | None = None
+    checkpoints: int = 0
     output: Value | None = None
     failure: Failure | None = None
 
@@ -146,18 +158,31 @@ def with_operations(
     work: RunningFunction, event: OperationsBegan, items: Mapping[str, Value | None]
 ) -> RunningFunction:
     """Return the function after it ran on. `items` has the outputs of the operations that it has heard."""
-    heard = tuple(
+    heard = [
         Heard(item, work.asked[item].digest, event.at, items[item] or Value(), work.ended[item])
         for item in event.heard
-    )
+    ]
     tail, segments = (*work.tail, *heard), work.segments
     if event.segments is not None:
         covered = sum(one.turns for one in event.segments) - sum(one.turns for one in segments)
         tail, segments = tail[covered:], event.segments
+    if event.checkpoint is not None:
+        return replace(
+            work,
+            began=event.at,
+            heard=1,
+            checkpoint=event.checkpoint,
+            checkpoints=work.checkpoints + event.checkpoints,
+            asked={one.item: one for one in event.operations},
+            ended={},
+            segments=(),
+            tail=(),
+        )
     gone = {*event.heard, *event.left}
     asked = {item: one for item, one in work.asked.items() if item not in gone}
     return replace(
         work,
+        began=work.began if work.heard else event.at,
         heard=work.heard + len(heard) + (work.heard == 0),
         asked={**asked, **{one.item: one for one in event.operations}},
         ended={item: one for item, one in work.ended.items() if item not in gone},

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct, field
 
 from baton.core.decide.decision import RunFunctions
-from baton.core.failures.codes import FUNCTION_CHANGED
+from baton.core.failures.codes import FUNCTION_CHANGED, FUNCTION_DEFECT
 from baton.core.log.functions import AskedOperation, FunctionCall, FunctionProgress, Heard
 from baton.core.log.records import Failure, Segment, Value, failed_with
 from baton.core.log.slots import Slot
@@ -24,6 +24,10 @@ from baton.runtime.engine.run import Run
 
 TAIL = 32
 """Number of results in the state; then they become a segment."""
+MOST_CHECKPOINTS = 100
+"""Most checkpoints without an operation between them."""
+MOST_ARGUMENTS = 65_536
+"""Most bytes of arguments in one entry."""
 _encode = msgspec.json.Encoder().encode
 _decode_heard = msgspec.json.Decoder(tuple[Heard, ...]).decode
 
@@ -33,21 +37,36 @@ class _Changed(Exception):
 
 
 class _Live(Struct):
-    """A function in memory. `heard`: the results that it has got, in order; `asked`: the digests of its
-    operations without a result; `steps`: what it has done since the log was written.
+    """A function in memory, after so many `checkpoints`.
+
+    `began`: the time of its start; `heard`: the results that it has got since then, in order; `asked`: the digests of its operations
+    without a result; `left`: those that it no longer waits for.
+    `steps`: what it has done since the log was written; `end`: that of them with which it is over, or begins
+    again.
     """
 
     session: FunctionSession
     branch: int
+    arguments: Any
+    checkpoints: int
+    began: int = 0
     heard: list[Heard] = field(default_factory=list)
     asked: dict[str, str] = field(default_factory=dict)
+    left: dict[str, None] = field(default_factory=dict)
     steps: list[FunctionStep] = field(default_factory=list)
+    end: FunctionStep | None = None
 
     def start(self, at: int) -> None:
+        self.began = at
         self._took(self.session.start(at))
 
     def deliver(self, heard: Heard, output: Any) -> None:
         """Give it one result. Raises `_Changed` if it has not asked for that operation."""
+        if heard.item in self.left:  # it has left it just when it ended
+            del self.left[heard.item]
+            self.heard.append(heard)
+            self.steps.append(msgspec.structs.replace(self.steps[-1], asked=(), left=()))
+            return
         digest = self.asked.pop(heard.item, None)
         if digest is None:
             raise _Changed(f"the log has the operation `{heard.item}`, {self._words()}")
@@ -70,55 +89,77 @@ class _Live(Struct):
         """Return how many of the results of the call it has got."""
         return len(self.heard) - max(call.work.heard - 1, 0)
 
+    def at(self, call: FunctionCall) -> int:
+        """Return the time of all that it does in the call: when it got the first result of it, if it has.
+
+        The log has one time for them, at which they are delivered again.
+        """
+        if not call.work.heard or self.checkpoints != call.work.checkpoints:
+            return self.began
+        news = self.news(call)
+        return self.heard[-news].at if news else call.now
+
     def continues(self, call: FunctionCall) -> bool:
         """Return true if it has heard what the log says, and no more than results of the call.
 
         Forget what it has done before that.
         """
-        news = self.news(call)
-        if self.branch != call.branch or not (news == len(call.results) or (news >= 0 and not self.is_over)):
+        if self.branch != call.branch or self.checkpoints != call.work.checkpoints:
             return False
-        if any(self.heard[at - news].item != call.results[at].item for at in range(news)):
+        news, results = self.news(call), call.results
+        if news < 0 or news > len(results) or (self.end is not None and news < len(results)):
+            return False
+        if news and [one.item for one in self.heard[-news:]] != [one.item for one in results[:news]]:
             return False
         if call.work.heard:
             self.steps = self.steps[len(self.steps) - news :]
         return True
 
-    @property
-    def is_over(self) -> bool:
-        return bool(self.steps) and self.steps[-1].is_over
-
-    def asked_since(self) -> list[OperationRequest]:
+    def requests(self) -> Sequence[OperationRequest]:
         """Return the operations that it has asked for since the log was written, and has not left."""
-        asked = [one for step in self.steps for one in step.asked]
-        left = {item for step in self.steps for item in step.left}
-        return [one for one in asked if one.item not in left] if left else asked
+        if len(self.steps) == 1 and not self.left:
+            return self.steps[0].asked
+        return [one for step in self.steps for one in step.asked if one.item not in self.left]
 
     def progress(
         self,
         call: FunctionCall,
         operations: tuple[AskedOperation, ...],
         segments: tuple[Segment, ...] | None = None,
+        state: Value | None = None,
     ) -> FunctionProgress:
-        """Return how far it has run."""
-        last = self.steps[-1]
-        if last.is_over:
-            output = None if last.failure is not None else Value(v=last.output)
-            return FunctionProgress(at=call.now, output=output, failure=last.failure)
-        left = tuple(item for step in self.steps for item in step.left if item in call.work.asked)
-        return FunctionProgress(at=call.now, operations=operations, left=left, segments=segments)
+        """Return how far it has run. `state`: that with which it has begun again."""
+        if self.end is not None:
+            output = None if self.end.failure is not None else Value(v=self.end.output)
+            return FunctionProgress(at=self.at(call), output=output, failure=self.end.failure)
+        work = call.work
+        left: tuple[str, ...] = ()
+        if self.left:
+            left = tuple(item for item in self.left if item in work.asked and item not in work.ended)
+        return FunctionProgress(
+            at=self.at(call),
+            operations=operations,
+            left=left,
+            segments=segments,
+            checkpoint=state,
+            checkpoints=self.checkpoints - work.checkpoints,
+        )
 
     def _words(self) -> str:
-        if self.steps and self.steps[-1].is_over:
+        if self.end is not None:
             return "and the function is over before it"
         names = ", ".join(f"`{item}`" for item in self.asked)
         return f"and the function asks for {names}" if names else "and the function asks for nothing"
 
     def _took(self, step: FunctionStep) -> None:
-        self.asked.update({one.item: one.digest for one in step.asked})
+        for one in step.asked:
+            self.asked[one.item] = one.digest
         for item in step.left:
-            self.asked.pop(item, None)
+            if self.asked.pop(item, None) is not None:
+                self.left[item] = None
         self.steps.append(step)
+        if step.is_over or step.begins_again:
+            self.end = step
 
 
 class _Memory:
@@ -136,19 +177,28 @@ class _Memory:
         live = self.live.get(call.slot)
         if live is None or not live.continues(call) or _is_segment_due(call):
             return None
+        at = live.at(call)
         for result in call.results[live.news(call) :]:
             if result.output.ref:
                 return None
             try:
-                live.deliver(msgspec.structs.replace(result, at=call.now), result.output.v)
+                live.deliver(msgspec.structs.replace(result, at=at), result.output.v)
             except _Changed as error:
                 return _changed(call, error)
-        operations = []
-        for one in live.asked_since():
-            if one.arguments and len(_encode(one.arguments)) > self._inline_bytes:
+        if live.end is not None and live.end.begins_again:
+            return None
+        operations, requests = [], live.requests()
+        most = _most_inline(requests, self._inline_bytes)
+        for one in requests:
+            if one.arguments and len(_encode(one.arguments)) > most:
                 return None
             operations.append(_operation(one, Value(v=one.arguments) if one.arguments else None))
         return live.progress(call, tuple(operations))
+
+
+def _most_inline(requests: Sequence[OperationRequest], most: int) -> int:
+    """Return the most bytes of arguments that stay in the entry, which holds those of all operations."""
+    return min(most, MOST_ARGUMENTS // len(requests)) if requests else most
 
 
 def _key(call: FunctionCall) -> tuple[Any, ...]:
@@ -204,44 +254,71 @@ class FunctionRunner:
         return True
 
     async def _progress(self, run: Run, memory: _Memory, call: FunctionCall) -> FunctionProgress:
-        live = memory.live.get(call.slot)
+        live, state = memory.live.get(call.slot), None
         try:
             if live is None or not live.continues(call):
                 if live is not None:
                     live.session.close()
                 memory.live[call.slot] = live = await self._again(run, call)
+            at = live.at(call)
             for result in call.results[live.news(call) :]:
-                heard = msgspec.structs.replace(result, at=call.now)
+                heard = msgspec.structs.replace(result, at=at)
                 live.deliver(heard, await self._content(run, result))
+            while live.end is not None and live.end.begins_again:
+                if live.checkpoints - call.work.checkpoints >= MOST_CHECKPOINTS:
+                    text = f"`{call.name}` has made {MOST_CHECKPOINTS} checkpoints without an operation"
+                    return FunctionProgress(at=call.now, failure=failed_with(FUNCTION_DEFECT, text))
+                state = live.end.output
+                memory.live[call.slot] = live = self._from_checkpoint(run, call, live)
         except _Changed as error:
             return _changed(call, error)
         except StepFailure as error:
             return FunctionProgress(at=call.now, failure=Failure(error.code, error.message, kind=error.kind))
-        operations = []
-        for one in live.asked_since():
+        operations, requests = [], live.requests()
+        most, origin = _most_inline(requests, self._p.limits.inline_bytes), run.history.state.origin
+        for one in requests:
             given = None
             if one.arguments:
-                given = await self._p.values.inline_or_blob(run.history.state.origin, one.arguments)
+                given = await self._p.values.inline_or_blob(origin, one.arguments, most)
             operations.append(_operation(one, given))
+        if live.checkpoints != call.work.checkpoints:
+            kept = await self._p.values.inline_or_blob(origin, state)
+            return live.progress(call, tuple(operations), state=kept)
         segments = await self._segments(run, call, live) if _is_segment_due(call) else None
         return live.progress(call, tuple(operations), segments)
 
-    async def _again(self, run: Run, call: FunctionCall) -> _Live:
-        """Return the function after the results in the log. Raises `_Changed`, `StepFailure`."""
+    def _open(self, run: Run, call: FunctionCall, arguments: Any, state: Any, checkpoints: int) -> _Live:
         functions: Functions | None = self._p.functions
         assert functions is not None, "a worker has functions"
-        origin, slot = run.history.state.origin, Slot.parse(call.slot)
+        origin = run.history.state.origin
         facts = FunctionFacts(
             saga=origin.saga,
             tenant=origin.tenant,
             user=origin.user,
             workflow=origin.workflow,
             slot=call.slot,
-            node=slot.node,
-            tools=call.tools,
+            node=Slot.parse(call.slot).node,
+            tools=[one.tool for one in call.calls],
+            state=state,
+            checkpoints=checkpoints,
         )
-        arguments = await self._value(run, call.work.given)
-        live = _Live(functions.open(call.name, arguments, facts), call.branch)
+        session = functions.open(call.name, arguments, facts)
+        return _Live(session, call.branch, arguments, checkpoints)
+
+    def _from_checkpoint(self, run: Run, call: FunctionCall, before: _Live) -> _Live:
+        """Return the function that begins again with the state of its checkpoint."""
+        assert before.end is not None, "the caller has looked"
+        before.session.close()
+        live = self._open(run, call, before.arguments, before.end.output, before.checkpoints + 1)
+        live.start(call.now)
+        return live
+
+    async def _again(self, run: Run, call: FunctionCall) -> _Live:
+        """Return the function after the results in the log. Raises `_Changed`, `StepFailure`."""
+        origin, work = run.history.state.origin, call.work
+        state = None if work.checkpoint is None else await self._value(run, work.checkpoint)
+        arguments = await self._value(run, work.given)
+        live = self._open(run, call, arguments, state, work.checkpoints)
         if not call.work.heard:
             live.start(call.now)
             return live

@@ -33,6 +33,14 @@ _is_item = re.compile(r"[A-Za-z0-9_-]{1,64}").fullmatch
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
+MOST_OPEN = 1_000
+"""Most operations of a function that are open at a time."""
+
+
+class BeginsAgain(BaseException):
+    """End of a run of a function that has made a checkpoint."""
+
+
 class Operation(asyncio.Future[T], Generic[T]):
     """Operation of a saga that a function has asked for; to be awaited, or handed to `asyncio`.
 
@@ -66,7 +74,8 @@ class WorkflowContext:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._now = 0
         self._drawn = 0
-        self._branch = TaskPath()
+        self._path = TaskPath(f"{facts.checkpoints}/" if facts.checkpoints else "")
+        self.checkpointed: list[Any] = []
         self.open: dict[str, tuple[Operation[Any], Tool | None]] = {}
         self.asked: list[OperationRequest] = []
         self.left: list[str] = []
@@ -281,6 +290,20 @@ class WorkflowContext:
             tasks = [group.create_task(one(item)) for item in items]
         return [task.result() for task in tasks]
 
+    @property
+    def state(self) -> Any:
+        """State of the newest checkpoint, as JSON; None before the first."""
+        return self._facts.state
+
+    def checkpoint(self, state: Any) -> NoReturn:
+        """End this run of the function, and begin it again with `state`, which is kept as JSON.
+
+        Its operations until now are over, and are not replayed any more: a function that runs for months makes a
+        checkpoint in each round. No operation may be open.
+        """
+        self.checkpointed.append(_json(state))
+        raise BeginsAgain
+
     def fail(self, code: str, message: str, *, kind: str = "") -> NoReturn:
         """Raise `StepFailure`: without an `except`, the saga fails with this code."""
         raise StepFailure(code, message, kind=kind)
@@ -289,7 +312,7 @@ class WorkflowContext:
 
     def begin(self, loop: asyncio.AbstractEventLoop, at: int) -> None:
         self._loop = loop
-        task_path.set(self._branch)
+        task_path.set(self._path)
         self.goes_on(at)
 
     def goes_on(self, at: int) -> None:
@@ -304,6 +327,9 @@ class WorkflowContext:
             raise FunctionDefect(f"`{name}` is asked for outside of the function's own coroutine")
         if not _is_name(name):
             raise FunctionDefect(f"`{name}` is no name of an operation; write letters, digits and `_`")
+        if len(self.open) >= MOST_OPEN:
+            text = f"it has {MOST_OPEN:,} operations open, and no more are possible"
+            raise FunctionDefect(f"{text}: write `context.map(…, concurrency=…)`")
         here = task_path.get()
         count = here.number(name)
         label = f"{here.path}{name}" + (f"#{count}" if count > 1 else "")
@@ -332,7 +358,7 @@ _OPTIONS = [
 
 def item_of(label: str) -> str:
     """Return the name in the log of an operation with this label: letters, digits, `_` and `-`."""
-    item = label.replace("[", "-").replace("]/", "--").replace("#", "-")
+    item = label.replace("[", "-").replace("]/", "--").replace("/", "--").replace("#", "-")
     if _is_taken(item):
         item = f"_{item}"
     if not _is_item(item):
@@ -393,7 +419,7 @@ def _unknown(tool: Any) -> str:
     if isinstance(tool, str):
         return f"there is no tool `{tool}`"
     called = getattr(tool, "__name__", repr(tool))
-    return f'`{called}` is no tool; write `@tool("name")` above it'
+    return f'`{called}` is not known as a step: its name does not stand in `step(…)`; write `@tool("name")` above it'
 
 
 def _milliseconds(what: str, value: str | float | timedelta) -> int:

@@ -7,14 +7,16 @@ from collections.abc import Mapping
 from contextvars import copy_context
 from typing import Any
 
-from baton.core.failures.codes import FUNCTION_DEFECT, TOOL_DEFECT
+from pydantic import ValidationError
+
+from baton.core.failures.codes import FUNCTION_CHANGED, FUNCTION_DEFECT, TOOL_DEFECT
 from baton.core.log.records import Failure
 from baton.ports import StepFailure
 from baton.ports.functions import FunctionFacts, FunctionSession, FunctionStep
 from baton.tools.define import Registry, Tool
 from baton.tools.functions.context import WorkflowContext
 from baton.tools.functions.loop import FunctionDefect, FunctionLoop
-from baton.tools.perform import _encode, _place, bind, plain_json, tool_failure
+from baton.tools.perform import _encode, _first, _place, bind, plain_json, tool_failure
 
 TIMED_OUT = {"timed_out": True}
 
@@ -64,7 +66,11 @@ class _Session:
             operation.set_exception(TimeoutError("no signal came in time"))
             operation.exception()
         else:
-            operation.set_result(output if tool is None else _typed(tool, output))
+            try:
+                operation.set_result(output if tool is None else _typed(tool, output))
+            except ValidationError as error:
+                text = f"the result of `{item}` in the log does not fit the code of its tool: {_first(error)}"
+                return FunctionStep(is_over=True, failure=Failure(FUNCTION_CHANGED, text, self._facts.node))
         return self._run()
 
     def _run(self) -> FunctionStep:
@@ -74,10 +80,21 @@ class _Session:
             self._loop.run_until_idle()
         except FunctionDefect as error:
             defect = error
+        except (SystemExit, KeyboardInterrupt) as error:  # asyncio lets them through
+            defect = FunctionDefect(
+                f"it has raised `{type(error).__name__}`, which ends the worker's process"
+            )
         context, task = self._context, self._task
         asked, left = tuple(context.asked), tuple(context.left)
         context.asked.clear()
         context.left.clear()
+        if context.checkpointed and defect is None:
+            if not context.open:
+                return FunctionStep(left=left, begins_again=True, output=context.checkpointed[0])
+            names = ", ".join(f"`{item}`" for item in context.open)
+            defect = FunctionDefect(
+                f"it makes a checkpoint while {names} is open; await it or cancel it before"
+            )
         if defect is None and task.done():
             return self._over(task)
         if defect is None and not context.open:

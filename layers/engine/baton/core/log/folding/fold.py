@@ -386,7 +386,7 @@ def _operations_began(state: State, e: ev.OperationsBegan) -> State:
     """Begin the operations that a function asks for, and drop those that it has heard or left."""
     owner = e.slot
     work = state.open.get(owner)
-    if not isinstance(work, RunningFunction) or any(one.item in work.asked for one in e.operations):
+    if not isinstance(work, RunningFunction) or not work.asked.keys().isdisjoint(e.items):
         return state
     items = {item: state.items.get(f"{owner}#{item}") for item in e.heard}
     begun, gone = item_slots(owner, e.items), item_slots(owner, (*e.heard, *e.left))
