@@ -194,7 +194,7 @@ def run(
 def _app_of(workflow: Source) -> str:
     """Return the package of a function, or the usual one."""
     module = "" if isinstance(workflow, (str, Path, Workflow)) else getattr(workflow, "__module__", "")
-    return module.partition(".")[0] or APP
+    return module.rpartition(".")[0] or module or APP
 
 
 def _tools_of(app: str) -> Registry:

@@ -284,7 +284,8 @@ class WorkflowContext:
                         raise
                     return error
 
-        one.__name__ = getattr(function, "__name__", "item")
+        called = str(getattr(function, "__name__", ""))
+        one.__name__ = called if called.isidentifier() else "map"  # a lambda has no name
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one(item)) for item in items]
         return [task.result() for task in tasks]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dis
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -16,6 +16,7 @@ from msgspec import structs
 
 from baton.core.effects.toolspec import IDEMPOTENT, PURE, STANDARD
 from baton.core.graph.graph import WORKFLOW_NAME
+from baton.ports import StepContext
 from baton.tools.abilities import NAME
 from baton.tools.define import REGISTRY, F, Registry, Tool, ToolError, _make, _where
 from baton.tools.functions.context import WorkflowContext
@@ -54,16 +55,26 @@ def workflow(
                 raise ToolError(f"`{name}` is no name of a workflow; write `{fitting or 'my-workflow'}`")
             if not inspect.iscoroutinefunction(function):
                 raise ToolError(f"workflow `{name}`: write `async def {function.__name__}`")
+            _check_context(function, name)
             made = _make(function, name, version, PURE, 0, None, context_type=WorkflowContext)
             said = {"timeout": timeout, "limits": limits, "on_failure": on_failure, "compensate": compensate}
             document = {key: value for key, value in said.items() if value is not None}
             made = replace(made, document=document, completed=partial(_with_calls, tools))
             (REGISTRY if registry is None else registry).add(made)
         except ToolError as error:
-            raise ToolError(f"{error}{_where(function)}") from error.__cause__
+            text = str(error).replace(f"tool `{name}`", f"workflow `{name}`", 1)
+            raise ToolError(f"{text}{_where(function)}") from error.__cause__
         return function
 
     return declare
+
+
+def _check_context(function: Any, name: str) -> None:
+    """Raise `ToolError` for a parameter that is meant for the context and is not hinted so."""
+    for one in inspect.signature(function).parameters.values():
+        is_bare = one.name == "context" and one.annotation is one.empty
+        if is_bare or one.annotation in (StepContext, "Context"):
+            raise ToolError(f"workflow `{name}`: write `{one.name}: WorkflowContext`")
 
 
 def document_of(tool: Tool) -> dict[str, Any]:
@@ -95,10 +106,7 @@ def _with_calls(more: Sequence[Any], tool: Tool, registry: dict[str, Tool]) -> T
     """
     by_function = {one.function: name for name, one in registry.items() if one.document is None}
     found = {_named(tool, one, by_function) for one in more}
-    package = tool.function.__module__.partition(".")[0]
-    todo, seen = [tool.function], {tool.function}
-    while todo:
-        function = todo.pop()
+    for function in functions_of(tool.function, by_function):
         for one in _given_to_step(function):
             if one not in by_function:
                 made = _as_tool(tool, one)
@@ -109,15 +117,24 @@ def _with_calls(more: Sequence[Any], tool: Tool, registry: dict[str, Tool]) -> T
             if isinstance(value, str):
                 if value in STANDARD or (value in registry and registry[value].document is None):
                     found.add(value)
-                continue
-            if not isinstance(value, FunctionType):
-                continue
-            if value in by_function:
+            elif isinstance(value, FunctionType) and value in by_function:
                 found.add(by_function[value])
-            elif value not in seen and value.__module__.partition(".")[0] == package:
+    return replace(tool, completed=None, spec=structs.replace(tool.spec, calls=tuple(sorted(found))))
+
+
+def functions_of(function: Any, tools: Container[Any]) -> Iterator[Any]:
+    """Yield a function and those of its package that its code names, directly or through others; no tools."""
+    package = function.__module__.partition(".")[0]
+    todo, seen = [function], {function}
+    while todo:
+        one = todo.pop(0)
+        yield one
+        for value in _values(one):
+            if not isinstance(value, FunctionType) or value in tools or value in seen:
+                continue
+            if value.__module__.partition(".")[0] == package:
                 seen.add(value)
                 todo.append(value)
-    return replace(tool, completed=None, spec=structs.replace(tool.spec, calls=tuple(sorted(found))))
 
 
 def _named(tool: Tool, one: Any, by_function: Mapping[Any, str]) -> str:

@@ -16,7 +16,7 @@ from baton.ports.functions import FunctionFacts, FunctionSession, FunctionStep
 from baton.tools.define import Registry, Tool
 from baton.tools.functions.context import WorkflowContext
 from baton.tools.functions.loop import FunctionDefect, FunctionLoop
-from baton.tools.perform import _encode, _first, bind, plain_json, tool_failure
+from baton.tools.perform import _encode, _first, _place, bind, plain_json, tool_failure
 
 TIMED_OUT = {"timed_out": True}
 
@@ -122,6 +122,8 @@ class _Session:
 
     def _defect(self, error: BaseException) -> Failure:
         text = f"`{self._tool.spec.name}`: {error}"
+        if isinstance(error, FunctionDefect):
+            text += _place(error, self._tool)
         return Failure(FUNCTION_DEFECT, text, self._facts.node)
 
     def _failure(self, error: BaseException) -> Failure:
