@@ -122,7 +122,9 @@ async def side_by_side(world: World, *, start: Any, patiently: Any) -> str:
 async def races(world: World, *, start: Any, patiently: Any) -> str:
     """A signal that comes between two times."""
     saga = await _begin(world, "races", {}, start)
-    while sum(isinstance(event, ev.WaitOpened) and event.signal == "answer" for event in world.events(saga)) < 2:
+    while (
+        sum(isinstance(event, ev.WaitOpened) and event.signal == "answer" for event in world.events(saga)) < 2
+    ):
         await asyncio.sleep(20)
         await resume_parked(world, patiently)
     await patiently(world, lambda service: service.signal(saga, "answer", {"yes": True}, "sig-1"))
