@@ -112,7 +112,9 @@ def kinds_of(saga: Saga) -> list[list[str]]:
 def ended(saga: Saga) -> tuple[str, Any]:
     assert saga.state.ended is not None, saga.state.open
     assert replay(saga.entries) == saga.state
-    assert not (saga.state.open or saga.state.items or saga.state.tokens)
+    assert not saga.state.open
+    assert not saga.state.items
+    assert not saga.state.tokens
     return saga.state.ended.status, saga.state.ended.output.v
 
 

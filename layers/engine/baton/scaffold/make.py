@@ -72,6 +72,20 @@ SHARED = (
 HERE = Path(__file__).parent
 TEMPLATES = HERE / "files"
 SUFFIX = ".tmpl"
+SAGAS = "layers/app/sagas/"
+DOCUMENT, FUNCTION = f"{SAGAS}order.yaml", f"{SAGAS}workflows.py"
+"""The workflow of a project, in its two forms. Its tools and its tests are the same."""
+_ROWS = {
+    DOCUMENT: "a workflow; every `*.yaml` beside it is one",
+    FUNCTION: "a workflow; every function under `@workflow` beside it is one",
+}
+_ANSWERED = {
+    DOCUMENT: """\
+- `answers={"charge": "retry"}` answers what is asked when that step fails: `retry`, `fail`, or
+  `{"action": "use", "output": …}`. A question that it does not answer fails the test at once.""",
+    FUNCTION: """\
+- `answers={"ask": "approve"}` answers what `context.ask` asks. A question that it does not answer fails the test at once.""",
+}
 BEGIN, END = "# example: begin", "# example: end"
 STACK = 'stack_name = "{}"'
 
@@ -107,9 +121,15 @@ def without_example(text: str) -> str:
     return "".join(kept)
 
 
-def project_files(values: Mapping[str, str], root: Path | None = None) -> dict[str, str]:
-    """Return the files of a project, as texts by path. `values` maps placeholders like `@NAME@` to texts."""
+def project_files(
+    values: Mapping[str, str], root: Path | None = None, *, workflow: str = DOCUMENT
+) -> dict[str, str]:
+    """Return the files of a project, as texts by path. `values` maps placeholders like `@NAME@` to texts.
+    `workflow`: the file with the workflow.
+    """
     root = root or shared_root()
+    row = f"| `{workflow}` | {_ROWS[workflow]} |"
+    values = {**values, "WORKFLOW": row, "ANSWERS": _ANSWERED[workflow]}
     files = {path: without_example((root / path).read_text("utf-8")) for path in SHARED}
     stack = STACK.format("baton")
     if files["samconfig.toml"].count(stack) != 1:
@@ -120,6 +140,7 @@ def project_files(values: Mapping[str, str], root: Path | None = None) -> dict[s
         for name, value in values.items():
             text = text.replace(f"@{name}@", value)
         files[template.relative_to(TEMPLATES).as_posix().removesuffix(SUFFIX)] = text
+    del files[FUNCTION if workflow == DOCUMENT else DOCUMENT]
     return dict(sorted(files.items()))
 
 
@@ -147,12 +168,13 @@ class Project:
     files: tuple[str, ...]
 
 
-def make_project(folder: Path) -> Project:
-    """Create the project in `folder`, named as that. Raises `CannotMakeError`, `SourceError`."""
+def make_project(folder: Path, *, workflow: str = DOCUMENT) -> Project:
+    """Create the project in `folder`, named as that. `workflow`: the file with its workflow. Raises `CannotMakeError`, `SourceError`."""
     folder = folder.absolute() if folder.name not in ("", "..") else folder.resolve()
     _check_name(folder.name)
     _check_place(folder)
-    files = project_files({"NAME": folder.name, "BATON": requirement("local"), "BUILD": requirement("build")})
+    values = {"NAME": folder.name, "BATON": requirement("local"), "BUILD": requirement("build")}
+    files = project_files(values, workflow=workflow)
     try:
         _put(files, folder)
     except OSError as error:

@@ -111,7 +111,9 @@ class Tool:
     values (strict, `bytes` as base64). keys_may_meet: two keys of an object
     in its result can be the same text in JSON. raises: the codes of errors.
     document: of a workflow function, the fields of its document. completed:
-    gives the tool with what only all declared tools together say of it.
+    gives the tool with what only all declared tools together say of it, and
+    adds those that it declares by using them.
+    replaces: of a test's stand-in, the function under `@tool`.
     """
 
     spec: ToolSpec
@@ -124,7 +126,8 @@ class Tool:
     reads_json: bool = False
     keys_may_meet: bool = True
     document: Mapping[str, Any] | None = None
-    completed: Callable[[Tool, Mapping[str, Tool]], Tool] | None = None
+    completed: Callable[[Tool, dict[str, Tool]], Tool] | None = None
+    replaces: Callable[..., Any] | None = None
 
     @property
     def needs_process(self) -> bool:
@@ -137,6 +140,7 @@ class Registry(Mapping[str, Tool]):
 
     def __init__(self) -> None:
         self._tools: dict[str, Tool] = {}
+        self._incomplete: list[str] = []
 
     def add(self, tool: Tool) -> None:
         """Add a tool. Raises `ToolError` when another function has this name."""
@@ -144,10 +148,20 @@ class Registry(Mapping[str, Tool]):
         if there is not None and _origin(there) != _origin(tool):
             raise ToolError(f"tool `{tool.spec.name}` is declared by {_origin(there)} and by {_origin(tool)}")
         self._tools[tool.spec.name] = tool
+        if tool.completed is not None:
+            self._incomplete.append(tool.spec.name)
+
+    def complete(self) -> None:
+        """Complete the tools of which only all tools together say something; raises `ToolError`."""
+        while self._incomplete:
+            tool = self._tools[self._incomplete[-1]]
+            if tool.completed is not None:
+                self._tools[tool.spec.name] = tool.completed(tool, self._tools)
+            self._incomplete.pop()
 
     def specs(self) -> Mapping[str, ToolSpec]:
         """Return the declarations of the tools by name."""
-        return {name: self[name].spec for name in self._tools}
+        return {name: self[name].spec for name in self}
 
     def check(self) -> None:
         """Raise `ToolError` for the first impossible reference between tools, once all are added."""
@@ -156,12 +170,13 @@ class Registry(Mapping[str, Tool]):
             raise ToolError(f"tool `{name}`: {why}{_where(self[name].function)}")
 
     def __getitem__(self, name: str) -> Tool:
-        tool = self._tools[name]
-        if tool.completed is not None:
-            tool = self._tools[name] = tool.completed(tool, self._tools)
-        return tool
+        if self._incomplete:
+            self.complete()
+        return self._tools[name]
 
     def __iter__(self) -> Iterator[str]:
+        if self._incomplete:
+            self.complete()
         return iter(self._tools)
 
     def __len__(self) -> int:

@@ -188,6 +188,7 @@ def failover(only: str, as_json: bool) -> None:
 _SHOWN = {
     "README.md": "what is where",
     "layers/app/sagas/order.yaml": "a workflow",
+    "layers/app/sagas/workflows.py": "a workflow",
     "layers/app/sagas/order.py": "its tools",
     "tests/test_order.py": "its tests",
     "template.yaml": "the deployment",
@@ -196,17 +197,18 @@ _SHOWN = {
 
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path))
+@click.option("--functions", is_flag=True, help="The workflow is a Python function instead of a document.")
 @json_option
-def new(directory: Path, as_json: bool) -> None:
+def new(directory: Path, functions: bool, as_json: bool) -> None:
     """Create a project of your own.
 
     DIRECTORY is created, and its last part is the project's name, such as my-sagas: a workflow with its
     tools, tests that pass, and everything that is needed to run it on this machine and to deploy it.
     """
-    from baton.scaffold.make import CannotMakeError, SourceError, make_project
+    from baton.scaffold.make import DOCUMENT, FUNCTION, CannotMakeError, SourceError, make_project
 
     try:
-        project = make_project(directory)
+        project = make_project(directory, workflow=FUNCTION if functions else DOCUMENT)
     except CannotMakeError as error:
         raise CommandFailed(USAGE, str(error), error.hint) from error
     except SourceError as error:
@@ -223,8 +225,9 @@ def new(directory: Path, as_json: bool) -> None:
         )
         return
     click.echo(plain(f"{project.name} is made, in {project.folder}:"))
-    width = max(map(len, _SHOWN))
-    for path, what in _SHOWN.items():
+    shown = {path: what for path, what in _SHOWN.items() if path in project.files}
+    width = max(map(len, shown))
+    for path, what in shown.items():
         click.echo(f"  {path:<{width}}  {what}")
     click.echo(f"  … {len(project.files)} files in all\n\nNext:")
     for step in steps:

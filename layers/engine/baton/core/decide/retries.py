@@ -246,7 +246,7 @@ def fail(
         settled = failed_with_unknown_outcome(
             builder.program, builder.state, at.node, doubtful, failing.kept, failing.key
         )
-    if at.node.each is not None:
+    if at.node.each is not None or at.node.function is not None:
         settled = failure_handling.final(context, settled)
     if first is not None:
         builder.note(first)

@@ -370,7 +370,10 @@ class FunctionParts(_Part, frozen=True, kw_only=True):
 
     def call(self, tool: str) -> Node | None:
         """Return the step of a tool; None if the function may not call it."""
-        return next((call for call in self.calls if call.tool == tool), None)
+        for call in self.calls:
+            if call.tool == tool:
+                return call
+        return None
 
 
 class ReplanParts(_Part, frozen=True, kw_only=True):

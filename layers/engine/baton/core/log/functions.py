@@ -7,12 +7,15 @@ for, and the results that it has heard, in order: to run it again with these giv
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import msgspec
 from msgspec.structs import replace
 
 from baton.core.log.records import About, Failure, Gives, Segment, Settles, Value, Work
+
+if TYPE_CHECKING:
+    from baton.core.graph.graph import Node
 
 
 class AskedOperation(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -66,8 +69,7 @@ class RunningFunction(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_
     word = "running"
 
     def view(self, schema: Any) -> dict[str, Any]:
-        names = [one.label or one.item for one in self.asked.values()]
-        return {"operations": names, "heard": max(self.heard - 1, 0)}
+        return {"results": max(self.heard - 1, 0)}
 
     @property
     def acts_by_items(self) -> bool:
@@ -90,7 +92,6 @@ class OperationsBegan(About, frozen=True, tag="operations_began", omit_defaults=
     they changed. `checkpoint`: the state with which it began again before it asked, `checkpoints` times.
     """
 
-    made = ("checkpoint",)
     at: int
     heard: tuple[str, ...] = ()
     operations: tuple[AskedOperation, ...] = ()
@@ -101,7 +102,7 @@ class OperationsBegan(About, frozen=True, tag="operations_began", omit_defaults=
 
     @property
     def items(self) -> Iterable[str]:
-        return (one.item for one in self.operations)
+        return [one.item for one in self.operations]
 
 
 class FunctionClosed(Gives, frozen=True, tag="function_closed", omit_defaults=True, kw_only=True):
@@ -114,7 +115,8 @@ class FunctionClosed(Gives, frozen=True, tag="function_closed", omit_defaults=Tr
 
 class FunctionCall(msgspec.Struct, frozen=True, kw_only=True):
     """A function that is to run on at the time `now`: at `slot` of a branch, with the results that it has not
-    heard, in order, until it waits for operations or is over. `tools`: those that it may call.
+    heard, in order, until it waits for operations or is over. `calls`: the steps that it may
+    ask for.
     """
 
     name: str
@@ -123,7 +125,7 @@ class FunctionCall(msgspec.Struct, frozen=True, kw_only=True):
     now: int
     work: RunningFunction
     results: tuple[Heard, ...] = ()
-    tools: tuple[str, ...] = ()
+    calls: tuple[Node, ...] = ()
 
 
 class FunctionProgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,10 +158,10 @@ def with_operations(
     work: RunningFunction, event: OperationsBegan, items: Mapping[str, Value | None]
 ) -> RunningFunction:
     """Return the function after it ran on. `items` has the outputs of the operations that it has heard."""
-    heard = tuple(
+    heard = [
         Heard(item, work.asked[item].digest, event.at, items[item] or Value(), work.ended[item])
         for item in event.heard
-    )
+    ]
     tail, segments = (*work.tail, *heard), work.segments
     if event.segments is not None:
         covered = sum(one.turns for one in event.segments) - sum(one.turns for one in segments)

@@ -69,23 +69,23 @@ class FunctionKind(TaskKind):
             return super().resume(at, work, context)
         if work.heard and not work.ended:
             return None
-        items = context.state.items
-        results = tuple(
+        items, parts = context.state.items, _parts(at.node)
+        results = [
             Heard(item, work.asked[item].digest, 0, items[f"{at.slot}#{item}"] or ev.Value(), failure)
             for item, failure in work.ended.items()
-        )
+        ]
         call = FunctionCall(
-            name=_parts(at.node).name,
+            name=parts.name,
             slot=at.slot,
             branch=context.state.lineage.branch,
             now=context.now,
             work=work,
-            results=results,
-            tools=tuple(one.tool for one in _parts(at.node).calls),
+            results=tuple(results),
+            calls=parts.calls,
         )
         progress, heard = context.ran(call), tuple(work.ended)
         if progress.failure is not None:
-            return Failed(progress.failure, is_attempt=True)
+            return Failed(replace(progress.failure, node=at.node.name), is_attempt=True)
         if progress.output is not None:
             output = context.made(at, progress.output.v)
             return Done(ev.FunctionClosed(**at.place.fields, output=output, heard=heard))

@@ -6,15 +6,17 @@ way, it is run again from its beginning with the results in the log.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct, field
 
 from baton.core.decide.decision import RunFunctions
-from baton.core.failures.codes import FUNCTION_CHANGED
-from baton.core.log.functions import AskedOperation, FunctionCall, FunctionProgress, Heard, RunningFunction
+from baton.core.expressions import duration_text
+from baton.core.failures.codes import FUNCTION_BLOCKS, FUNCTION_CHANGED, FUNCTION_DEFECT
+from baton.core.log.functions import AskedOperation, FunctionCall, FunctionProgress, Heard
 from baton.core.log.records import Failure, Segment, Value, failed_with
 from baton.core.log.slots import Slot
 from baton.ports import StepFailure
@@ -22,10 +24,15 @@ from baton.ports.functions import FunctionFacts, Functions, FunctionSession, Fun
 from baton.runtime.engine.parts import InvocationScope
 from baton.runtime.engine.run import Run
 
+LONG_MS, MOST_MS = 1_000, 10_000
+"""Milliseconds between two operations after which a function is warned about, and is over."""
 TAIL = 32
 """Number of results in the state; then they become a segment."""
+MOST_CHECKPOINTS = 100
+"""Most checkpoints without an operation between them."""
 MOST_ARGUMENTS = 65_536
 """Most bytes of arguments in one entry."""
+logger = logging.getLogger("baton.functions")
 _encode = msgspec.json.Encoder().encode
 _decode_heard = msgspec.json.Decoder(tuple[Heard, ...]).decode
 
@@ -35,32 +42,35 @@ class _Changed(Exception):
 
 
 class _Live(Struct):
-    """A function in memory. `began`: the time of its start; `heard`: the results that it has got, in order;
-    `asked`: the digests of its operations without a result; `left`: those that it no longer waits for.
-    `steps`: what it has done since the log was written. `checkpoint`: the state with which it has begun again
-    since then, so many times; `since`: the number of all its checkpoints.
+    """A function in memory, after so many `checkpoints`.
+
+    `began`: the time of its start; `heard`: the results that it has got since then, in order; `asked`: the digests of its operations
+    without a result; `left`: those that it no longer waits for.
+    `steps`: what it has done since the log was written; `end`: that of them with which it is over, or begins
+    again.
     """
 
+    name: str
     session: FunctionSession
+    passed: Callable[[], int]
     branch: int
     arguments: Any
-    since: int = 0
+    checkpoints: int
     began: int = 0
     heard: list[Heard] = field(default_factory=list)
     asked: dict[str, str] = field(default_factory=dict)
-    left: set[str] = field(default_factory=set)
+    left: dict[str, None] = field(default_factory=dict)
     steps: list[FunctionStep] = field(default_factory=list)
-    checkpoint: Value | None = None
-    checkpoints: int = 0
+    end: FunctionStep | None = None
 
     def start(self, at: int) -> None:
-        self.began = at
-        self._took(self.session.start(at))
+        self.began, since = at, self.passed()
+        self._took(self.session.start(at), self.passed() - since)
 
     def deliver(self, heard: Heard, output: Any) -> None:
         """Give it one result. Raises `_Changed` if it has not asked for that operation."""
         if heard.item in self.left:  # it has left it just when it ended
-            self.left.discard(heard.item)
+            del self.left[heard.item]
             self.heard.append(heard)
             self.steps.append(msgspec.structs.replace(self.steps[-1], asked=(), left=()))
             return
@@ -70,7 +80,9 @@ class _Live(Struct):
         if digest != heard.digest:
             raise _Changed(f"the function calls `{heard.item}` with other arguments than the log has")
         self.heard.append(heard)
-        self._took(self.session.deliver(heard.item, heard.at, output, heard.failure))
+        since = self.passed()
+        step = self.session.deliver(heard.item, heard.at, output, heard.failure)
+        self._took(step, self.passed() - since)
 
     def check(self, asked: Mapping[str, AskedOperation]) -> None:
         """Raise `_Changed` if its operations are not those that the log waits for."""
@@ -91,7 +103,7 @@ class _Live(Struct):
 
         The log has one time for them, at which they are delivered again.
         """
-        if self.checkpoint is not None or not call.work.heard:
+        if not call.work.heard or self.checkpoints != call.work.checkpoints:
             return self.began
         news = self.news(call)
         return self.heard[-news].at if news else call.now
@@ -101,67 +113,73 @@ class _Live(Struct):
 
         Forget what it has done before that.
         """
-        news = self.news(call)
-        if (self.branch, self.since) != (call.branch, call.work.checkpoints):
+        if self.branch != call.branch or self.checkpoints != call.work.checkpoints:
             return False
-        if not 0 <= news <= len(call.results):
+        news, results = self.news(call), call.results
+        if news < 0 or news > len(results) or (self.end is not None and news < len(results)):
             return False
-        if self.is_over and news < len(call.results):
+        if news and [one.item for one in self.heard[-news:]] != [one.item for one in results[:news]]:
             return False
-        if any(self.heard[at - news].item != call.results[at].item for at in range(news)):
-            return False
-        self.checkpoint, self.checkpoints = None, 0
         if call.work.heard:
             self.steps = self.steps[len(self.steps) - news :]
         return True
 
-    @property
-    def is_over(self) -> bool:
-        return any(step.is_over or step.begins_again for step in self.steps)
-
-    def asked_since(self) -> list[OperationRequest]:
+    def requests(self) -> Sequence[OperationRequest]:
         """Return the operations that it has asked for since the log was written, and has not left."""
-        asked = [one for step in self.steps for one in step.asked]
-        left = {item for step in self.steps for item in step.left}
-        return [one for one in asked if one.item not in left] if left else asked
+        if len(self.steps) == 1 and not self.left:
+            return self.steps[0].asked
+        return [one for step in self.steps for one in step.asked if one.item not in self.left]
 
     def progress(
         self,
         call: FunctionCall,
         operations: tuple[AskedOperation, ...],
         segments: tuple[Segment, ...] | None = None,
+        state: Value | None = None,
     ) -> FunctionProgress:
-        """Return how far it has run."""
-        last, at = next((step for step in self.steps if step.is_over), None), self.at(call)
-        if last is not None:
-            output = None if last.failure is not None else Value(v=last.output)
-            return FunctionProgress(at=at, output=output, failure=last.failure)
-        left = tuple(item for step in self.steps for item in step.left if _is_open(call.work, item))
+        """Return how far it has run. `state`: that with which it has begun again."""
+        if self.end is not None:
+            output = None if self.end.failure is not None else Value(v=self.end.output)
+            return FunctionProgress(at=self.at(call), output=output, failure=self.end.failure)
+        work = call.work
+        left: tuple[str, ...] = ()
+        if self.left:
+            left = tuple(item for item in self.left if item in work.asked and item not in work.ended)
         return FunctionProgress(
-            at=at,
+            at=self.at(call),
             operations=operations,
             left=left,
             segments=segments,
-            checkpoint=self.checkpoint,
-            checkpoints=self.checkpoints,
+            checkpoint=state,
+            checkpoints=self.checkpoints - work.checkpoints,
         )
 
     def _words(self) -> str:
-        if self.steps and self.steps[-1].is_over:
+        if self.end is not None:
             return "and the function is over before it"
         names = ", ".join(f"`{item}`" for item in self.asked)
         return f"and the function asks for {names}" if names else "and the function asks for nothing"
 
-    def _took(self, step: FunctionStep) -> None:
-        self.asked.update({one.item: one.digest for one in step.asked})
+    def _took(self, step: FunctionStep, lasted_ms: int) -> None:
+        if lasted_ms > MOST_MS:
+            text = f"`{self.name}` has computed for {duration_text(lasted_ms)} between two operations"
+            step = FunctionStep(is_over=True, failure=failed_with(FUNCTION_BLOCKS, text))
+        elif lasted_ms > LONG_MS:
+            logger.warning(
+                "a workflow function computes for long", extra={"function": self.name, "ms": lasted_ms}
+            )
+        for one in step.asked:
+            self.asked[one.item] = one.digest
         for item in step.left:
             if self.asked.pop(item, None) is not None:
-                self.left.add(item)
+                self.left[item] = None
         self.steps.append(step)
+        if step.is_over or step.begins_again:
+            self.end = step
 
 
-def _is_open(work: RunningFunction, item: str) -> bool:
-    return item in work.asked and item not in work.ended
+def _no_time() -> int:
+    return 0
 
 
 class _Memory:
@@ -187,19 +205,20 @@ class _Memory:
                 live.deliver(msgspec.structs.replace(result, at=at), result.output.v)
             except _Changed as error:
                 return _changed(call, error)
-        if live.steps and live.steps[-1].begins_again:
+        if live.end is not None and live.end.begins_again:
             return None
-        operations, most = [], _most_inline(live, self._inline_bytes)
-        for one in live.asked_since():
+        operations, requests = [], live.requests()
+        most = _most_inline(requests, self._inline_bytes)
+        for one in requests:
             if one.arguments and len(_encode(one.arguments)) > most:
                 return None
             operations.append(_operation(one, Value(v=one.arguments) if one.arguments else None))
         return live.progress(call, tuple(operations))
 
 
-def _most_inline(live: _Live, most: int) -> int:
+def _most_inline(requests: Sequence[OperationRequest], most: int) -> int:
     """Return the most bytes of arguments that stay in the entry, which holds those of all operations."""
-    return min(most, MOST_ARGUMENTS // max(len(live.asked_since()), 1))
+    return min(most, MOST_ARGUMENTS // len(requests)) if requests else most
 
 
 def _key(call: FunctionCall) -> tuple[Any, ...]:
@@ -255,7 +274,7 @@ class FunctionRunner:
         return True
 
     async def _progress(self, run: Run, memory: _Memory, call: FunctionCall) -> FunctionProgress:
-        live = memory.live.get(call.slot)
+        live, state = memory.live.get(call.slot), None
         try:
             if live is None or not live.continues(call):
                 if live is not None:
@@ -265,20 +284,27 @@ class FunctionRunner:
             for result in call.results[live.news(call) :]:
                 heard = msgspec.structs.replace(result, at=at)
                 live.deliver(heard, await self._content(run, result))
-            while live.steps and live.steps[-1].begins_again:
+            while live.end is not None and live.end.begins_again:
+                if live.checkpoints - call.work.checkpoints >= MOST_CHECKPOINTS:
+                    text = f"`{call.name}` has made {MOST_CHECKPOINTS} checkpoints without an operation"
+                    return FunctionProgress(at=call.now, failure=failed_with(FUNCTION_DEFECT, text))
+                state = live.end.output
                 memory.live[call.slot] = live = self._from_checkpoint(run, call, live)
         except _Changed as error:
             return _changed(call, error)
         except StepFailure as error:
             return FunctionProgress(at=call.now, failure=Failure(error.code, error.message, kind=error.kind))
-        operations, most = [], _most_inline(live, self._p.limits.inline_bytes)
-        for one in live.asked_since():
+        operations, requests = [], live.requests()
+        most, origin = _most_inline(requests, self._p.limits.inline_bytes), run.history.state.origin
+        for one in requests:
             given = None
             if one.arguments:
-                given = await self._p.values.inline_or_blob(run.history.state.origin, one.arguments, most)
+                given = await self._p.values.inline_or_blob(origin, one.arguments, most)
             operations.append(_operation(one, given))
-        is_due = live.checkpoint is None and _is_segment_due(call)
-        segments = await self._segments(run, call, live) if is_due else None
+        if live.checkpoints != call.work.checkpoints:
+            kept = await self._p.values.inline_or_blob(origin, state)
+            return live.progress(call, tuple(operations), state=kept)
+        segments = await self._segments(run, call, live) if _is_segment_due(call) else None
         return live.progress(call, tuple(operations), segments)
 
     def _open(self, run: Run, call: FunctionCall, arguments: Any, state: Any, checkpoints: int) -> _Live:
@@ -292,18 +318,19 @@ class FunctionRunner:
             workflow=origin.workflow,
             slot=call.slot,
             node=Slot.parse(call.slot).node,
-            tools=call.tools,
+            tools=[one.tool for one in call.calls],
             state=state,
             checkpoints=checkpoints,
         )
-        return _Live(functions.open(call.name, arguments, facts), call.branch, arguments, checkpoints)
+        session = functions.open(call.name, arguments, facts)
+        passed = _no_time if self._p.meter is None else self._p.meter.passed
+        return _Live(call.name, session, passed, call.branch, arguments, checkpoints)
 
     def _from_checkpoint(self, run: Run, call: FunctionCall, before: _Live) -> _Live:
         """Return the function that begins again with the state of its checkpoint."""
-        state, made = before.steps[-1].output, before.checkpoints + 1
+        assert before.end is not None, "the caller has looked"
         before.session.close()
-        live = self._open(run, call, before.arguments, state, call.work.checkpoints + made)
-        live.checkpoint, live.checkpoints = Value(v=state), made
+        live = self._open(run, call, before.arguments, before.end.output, before.checkpoints + 1)
         live.start(call.now)
         return live
 

@@ -27,6 +27,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 DAY_MS = 86_400_000
 _is_name = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,40}").fullmatch
+_is_taken = re.compile(r"(undo|t\d+(-|$))").match
+"""What takes an operation back, and an agent's turns and calls, have these names in the log."""
 _is_item = re.compile(r"[A-Za-z0-9_-]{1,64}").fullmatch
 _encode = msgspec.json.Encoder(order="sorted").encode
 
@@ -156,7 +158,7 @@ class WorkflowContext:
         """Call a tool with these arguments; the result is that of the tool.
 
         tool: a function under `@tool`, or the name of a standard tool. name: the operation's own name;
-        without one, it has that of the function. retry: attempts in all; without it, those of the failure
+        without one, it has that of the function, `http` for `std.http`. retry: attempts in all; without it, those of the failure
         matrix. timeout: of one attempt. A tool that fails for good raises `StepFailure` here.
         """
         found = self._tools.get(tool)
@@ -169,7 +171,7 @@ class WorkflowContext:
         if retry is not None and (type(retry) is not int or retry < 1):
             raise FunctionDefect(f"`retry={retry!r}`: write the number of attempts, 1 or more")
         return self._ask(
-            name or found.function.__name__,
+            name or (_called(tool) if isinstance(tool, str) else tool.__name__),
             found,
             OperationRequest(
                 item="",
@@ -282,7 +284,8 @@ class WorkflowContext:
                         raise
                     return error
 
-        one.__name__ = getattr(function, "__name__", "item")
+        called = str(getattr(function, "__name__", ""))
+        one.__name__ = called if called.isidentifier() else "map"  # a lambda has no name
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one(item)) for item in items]
         return [task.result() for task in tasks]
@@ -356,8 +359,8 @@ _OPTIONS = [
 def item_of(label: str) -> str:
     """Return the name in the log of an operation with this label: letters, digits, `_` and `-`."""
     item = label.replace("[", "-").replace("]/", "--").replace("/", "--").replace("#", "-")
-    if item.startswith("undo"):
-        item = f"_{item}"  # `undo` is what takes another operation back
+    if _is_taken(item):
+        item = f"_{item}"
     if not _is_item(item):
         item = f"{re.sub('[^A-Za-z0-9_-]', '-', item)[:40]}-{hashlib.sha256(label.encode()).hexdigest()[:16]}"
     return item
@@ -407,11 +410,16 @@ def _bound(
     return found
 
 
+def _called(tool: str) -> str:
+    """Return the name of a call of a tool that is given by its name: `http` for `std.http`."""
+    return re.sub(r"\W", "_", tool.rpartition(".")[2])
+
+
 def _unknown(tool: Any) -> str:
     if isinstance(tool, str):
         return f"there is no tool `{tool}`"
     called = getattr(tool, "__name__", repr(tool))
-    return f'`{called}` is no tool; write `@tool("name")` above it'
+    return f'`{called}` is not known as a step: its name does not stand in `step(…)`; write `@tool("name")` above it'
 
 
 def _milliseconds(what: str, value: str | float | timedelta) -> int:

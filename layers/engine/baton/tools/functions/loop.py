@@ -45,6 +45,7 @@ class TaskPath:
 task_path: ContextVar[TaskPath] = ContextVar("task_path")
 # A loop of its own is set by what asyncio has for makers of loops, whose names begin with `_`.
 _running, _set_running = asyncio._get_running_loop, asyncio._set_running_loop  # noqa: SLF001
+_PRUNE_AT = 256  # tasks, of which those that are done are dropped
 _swap: Any = getattr(asyncio.tasks, "_swap_current_task", None)
 
 
@@ -72,7 +73,7 @@ class FunctionLoop(_Refusing):  # type: ignore[misc]  # mypy counts what is refu
         self._timers: dict[asyncio.TimerHandle, asyncio.Future[None]] = {}
         self._ready: deque[asyncio.Handle] = deque()
         self._tasks: list[tuple[asyncio.Task[Any], Any]] = []
-        self._is_forgotten = False
+        self._is_forgotten, self._prune_at = False, _PRUNE_AT
         self.now_s = 0.0
 
     # ---- for the session (run.py)
@@ -181,6 +182,9 @@ class FunctionLoop(_Refusing):  # type: ignore[misc]  # mypy counts what is refu
             here = context.run(task_path.get)
             context.run(task_path.set, here.task(getattr(coro, "__name__", "task")))
         task = asyncio.Task(coro, loop=self, name=name, context=context, **options)
+        if len(self._tasks) >= self._prune_at:
+            self._tasks = [one for one in self._tasks if not one[0].done()]
+            self._prune_at = max(2 * len(self._tasks), _PRUNE_AT)
         self._tasks.append((task, coro))
         return task
 

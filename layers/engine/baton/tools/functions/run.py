@@ -16,7 +16,7 @@ from baton.ports.functions import FunctionFacts, FunctionSession, FunctionStep
 from baton.tools.define import Registry, Tool
 from baton.tools.functions.context import WorkflowContext
 from baton.tools.functions.loop import FunctionDefect, FunctionLoop
-from baton.tools.perform import _encode, _first, bind, plain_json, tool_failure
+from baton.tools.perform import _encode, _first, _place, bind, plain_json, tool_failure
 
 TIMED_OUT = {"timed_out": True}
 
@@ -33,7 +33,7 @@ def session(
         raise StepFailure("tool_missing", f"there is no workflow function `{name}` in this deployment")
     for one in facts.tools:
         if one not in known and (tool := registry.get(one)) is not None:
-            known[one] = known[tool.function] = tool
+            known[one] = known[tool.replaces or tool.function] = tool
     return _Session(found, arguments, facts, known)
 
 
@@ -122,6 +122,8 @@ class _Session:
 
     def _defect(self, error: BaseException) -> Failure:
         text = f"`{self._tool.spec.name}`: {error}"
+        if isinstance(error, FunctionDefect):
+            text += _place(error, self._tool)
         return Failure(FUNCTION_DEFECT, text, self._facts.node)
 
     def _failure(self, error: BaseException) -> Failure:

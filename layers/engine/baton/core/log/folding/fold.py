@@ -388,7 +388,7 @@ def _operations_began(state: State, e: ev.OperationsBegan) -> State:
     work = state.open.get(owner)
     if not isinstance(work, RunningFunction) or not work.asked.keys() >= set(e.heard):
         return state
-    if any(one.item in work.asked for one in e.operations):
+    if not work.asked.keys().isdisjoint(e.items):
         return state
     items = {item: state.items.get(f"{owner}#{item}") for item in e.heard}
     begun, gone = item_slots(owner, e.items), item_slots(owner, (*e.heard, *e.left))
