@@ -442,7 +442,7 @@ MISTAKES = {
     _starts_a_process: "loop.subprocess_exec",
     _raises: "an int is no str",
     _exits: "SystemExit",
-    _no_tool: "`Thread` is no tool",
+    _no_tool: "`Thread` is not known as a step",
     _wrong_arguments: "no parameter `wat`",
     _no_json: "cannot be written as JSON",
 }

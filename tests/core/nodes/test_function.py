@@ -476,8 +476,8 @@ def test_a_running_function_is_shown_with_what_it_waits_for(says: Says) -> None:
     )
     saga.go(done("a#x"), running=["a#send-2"])
     shown = as_json(saga_view(saga.state, saga.program))
-    (function,) = [one for one in shown["active"] if "operations" in one]
-    assert (function["operations"], function["heard"], function["state"]) == (["send#2"], 1, "running")
+    (function,) = [one for one in shown["active"] if "results" in one]
+    assert (function["results"], function["state"]) == (1, "running")
     (one,) = [one for one in shown["active"] if one.get("item") == "send-2"]
     assert one["label"] == "send#2"
     told = as_json(way(read_story(saga.program, saga.state, saga.entries), 0, 99, ROOM))

@@ -156,7 +156,8 @@ class _Live(Struct):
 
     def _words(self) -> str:
         if self.end is not None:
-            return "and the function is over before it"
+            failed = "" if self.end.failure is None else f": {self.end.failure.message}"
+            return f"and the function is over before it{failed}"
         names = ", ".join(f"`{item}`" for item in self.asked)
         return f"and the function asks for {names}" if names else "and the function asks for nothing"
 
