@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from baton import Context, Key, Risk, StepFailure, tool
 from baton.tools.define import Registry
+from tests.kit.drawn_functions import add_drawn
 from tests.kit.external_work import Jobs, add_handing
 from tests.kit.faults import Crash
 from tests.kit.function_scenarios import add_functions
@@ -135,6 +136,7 @@ def _declared() -> Registry:
     add_handing(registry, books)
     add_lending(registry, books)
     add_functions(registry)
+    add_drawn(registry)
     return registry
 
 
