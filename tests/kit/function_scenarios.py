@@ -11,12 +11,13 @@ from baton import StepFailure, WorkflowContext, workflow
 from baton.tools.define import Registry
 from baton.tools.functions.define import document_of
 from tests.kit.documents import chain_of
+from tests.kit.shared_budget import resume_parked
 
 if TYPE_CHECKING:
     from tests.kit.world import World
 
 FUNCTIONS = "functions"
-SLOW = "name: slow\nnodes: {a: {wait: {for: 10m}}}"
+SLOW = "name: slow\nnodes: {a: {wait: {for: 5h}}}"
 
 
 def add_functions(registry: Registry) -> None:
@@ -121,7 +122,11 @@ async def side_by_side(world: World, *, start: Any, patiently: Any) -> str:
 async def races(world: World, *, start: Any, patiently: Any) -> str:
     """A signal that comes between two times."""
     saga = await _begin(world, "races", {}, start)
-    await asyncio.sleep(600)
+    while (
+        sum(isinstance(event, ev.WaitOpened) and event.signal == "answer" for event in world.events(saga)) < 2
+    ):
+        await asyncio.sleep(20)
+        await resume_parked(world, patiently)
     await patiently(world, lambda service: service.signal(saga, "answer", {"yes": True}, "sig-1"))
     return saga
 

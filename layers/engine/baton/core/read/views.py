@@ -272,6 +272,10 @@ class ActiveNode(View):
     tokens: Annotated[
         int | UnsetType | None, "For a running agent: tokens in its requests and answers so far."
     ] = UNSET
+    operations: Annotated[
+        list[str] | UnsetType, "For a running function: operations whose results it has not got."
+    ] = UNSET
+    heard: Annotated[int | UnsetType, "For a running function: number of results that it has got."] = UNSET
     alternative: Annotated[
         int | UnsetType | None, "For a replanned step: number of the alternative in use."
     ] = UNSET

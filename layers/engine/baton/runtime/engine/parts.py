@@ -163,7 +163,7 @@ class InvocationScope:
         self.log, self.blobs, self.clock, self.limits = engine.log, engine.blobs, engine.clock, engine.limits
         self.inbox = engine.store.inbox
         self.durations, self.sandbox, self.metrics = engine.durations, engine.sandbox, engine.metrics
-        self.models, self.functions = engine.models, engine.functions
+        self.models, self.functions, self.meter = engine.models, engine.functions, engine.meter
         give_up = invocation.deadline - engine.limits.answer_ms
         self.call = StoreRetrier(
             engine.offload,

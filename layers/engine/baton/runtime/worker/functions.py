@@ -6,14 +6,16 @@ way, it is run again from its beginning with the results in the log.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct, field
 
 from baton.core.decide.decision import RunFunctions
-from baton.core.failures.codes import FUNCTION_CHANGED, FUNCTION_DEFECT
+from baton.core.expressions import duration_text
+from baton.core.failures.codes import FUNCTION_BLOCKS, FUNCTION_CHANGED, FUNCTION_DEFECT
 from baton.core.log.functions import AskedOperation, FunctionCall, FunctionProgress, Heard
 from baton.core.log.records import Failure, Segment, Value, failed_with
 from baton.core.log.slots import Slot
@@ -22,12 +24,15 @@ from baton.ports.functions import FunctionFacts, Functions, FunctionSession, Fun
 from baton.runtime.engine.parts import InvocationScope
 from baton.runtime.engine.run import Run
 
+LONG_MS, MOST_MS = 1_000, 10_000
+"""Milliseconds between two operations after which a function is warned about, and is over."""
 TAIL = 32
 """Number of results in the state; then they become a segment."""
 MOST_CHECKPOINTS = 100
 """Most checkpoints without an operation between them."""
 MOST_ARGUMENTS = 65_536
 """Most bytes of arguments in one entry."""
+logger = logging.getLogger("baton.functions")
 _encode = msgspec.json.Encoder().encode
 _decode_heard = msgspec.json.Decoder(tuple[Heard, ...]).decode
 
@@ -45,7 +50,9 @@ class _Live(Struct):
     again.
     """
 
+    name: str
     session: FunctionSession
+    passed: Callable[[], int]
     branch: int
     arguments: Any
     checkpoints: int
@@ -57,8 +64,8 @@ class _Live(Struct):
     end: FunctionStep | None = None
 
     def start(self, at: int) -> None:
-        self.began = at
-        self._took(self.session.start(at))
+        self.began, since = at, self.passed()
+        self._took(self.session.start(at), self.passed() - since)
 
     def deliver(self, heard: Heard, output: Any) -> None:
         """Give it one result. Raises `_Changed` if it has not asked for that operation."""
@@ -73,7 +80,9 @@ class _Live(Struct):
         if digest != heard.digest:
             raise _Changed(f"the function calls `{heard.item}` with other arguments than the log has")
         self.heard.append(heard)
-        self._took(self.session.deliver(heard.item, heard.at, output, heard.failure))
+        since = self.passed()
+        step = self.session.deliver(heard.item, heard.at, output, heard.failure)
+        self._took(step, self.passed() - since)
 
     def check(self, asked: Mapping[str, AskedOperation]) -> None:
         """Raise `_Changed` if its operations are not those that the log waits for."""
@@ -151,7 +160,14 @@ class _Live(Struct):
         names = ", ".join(f"`{item}`" for item in self.asked)
         return f"and the function asks for {names}" if names else "and the function asks for nothing"
 
-    def _took(self, step: FunctionStep) -> None:
+    def _took(self, step: FunctionStep, lasted_ms: int) -> None:
+        if lasted_ms > MOST_MS:
+            text = f"`{self.name}` has computed for {duration_text(lasted_ms)} between two operations"
+            step = FunctionStep(is_over=True, failure=failed_with(FUNCTION_BLOCKS, text))
+        elif lasted_ms > LONG_MS:
+            logger.warning(
+                "a workflow function computes for long", extra={"function": self.name, "ms": lasted_ms}
+            )
         for one in step.asked:
             self.asked[one.item] = one.digest
         for item in step.left:
@@ -160,6 +176,10 @@ class _Live(Struct):
         self.steps.append(step)
         if step.is_over or step.begins_again:
             self.end = step
+
+
+def _no_time() -> int:
+    return 0
 
 
 class _Memory:
@@ -303,7 +323,8 @@ class FunctionRunner:
             checkpoints=checkpoints,
         )
         session = functions.open(call.name, arguments, facts)
-        return _Live(session, call.branch, arguments, checkpoints)
+        passed = _no_time if self._p.meter is None else self._p.meter.passed
+        return _Live(call.name, session, passed, call.branch, arguments, checkpoints)
 
     def _from_checkpoint(self, run: Run, call: FunctionCall, before: _Live) -> _Live:
         """Return the function that begins again with the state of its checkpoint."""
