@@ -1,4 +1,4 @@
-"""The page about workflow functions: its files work as it says, in a project that has them."""
+"""The page about workflow functions and the README: their files work as they say, in a project that has them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import ROOT, Page
+from tests.docs.pages import README, ROOT, Page
 
 PAGE = Page(ROOT / "docs/functions.md")
 BATON = ("-c", "from baton.cli import main; main()")
@@ -34,6 +34,11 @@ def test_other_functions_of_the_page():
     result = run(remind, {"friend": "ann", "days": 3})
     assert (result.output, result.took_s) == (3, 3 * 86_400)
     assert run("weekend", {"order": "o1"}).status == "completed"
+
+
+def test_both_forms_of_the_readme_do_the_same():
+    results = [run(name, {"name": "Ada"}) for name in ("greeting", "greeter")]
+    assert [(one.output["sent"], one.took_s) for one in results] == [("Hello, Ada!", 5.0)] * 2
 """
 
 
@@ -41,7 +46,7 @@ def test_other_functions_of_the_page():
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("functions")
     for path, text in (
-        PAGE.files() | {"layers/app/sagas/__init__.py": "", "tests/test_more.py": MORE}
+        README.files() | PAGE.files() | {"layers/app/sagas/__init__.py": "", "tests/test_more.py": MORE}
     ).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, "utf-8")
@@ -67,7 +72,7 @@ def test_its_tests_pass(project: Path) -> None:
         project, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", ".", "tests"
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "9 passed" in done.stdout
+    assert "10 passed" in done.stdout
 
 
 def test_the_check_says_what_it_shows(project: Path) -> None:
@@ -81,7 +86,7 @@ def test_all_its_workflows_have_no_problem_and_no_note(project: Path) -> None:
     done = python(project, *BATON, "check", "-q")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert len(lines) == 4
+    assert len(lines) == 6
     assert all(": ok, " in line for line in lines)
 
 
