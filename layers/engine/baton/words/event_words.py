@@ -152,9 +152,10 @@ class AgentWords:
         tools = (f" ({one['tool']})" if one.get("tool") else "" for one in asked)
         calls = ", ".join(name + tool for name, tool in zip(names.values(), tools, strict=True))
         left = ", ".join(self._label(event, item) for item in event.get("left") or ())
-        words = [f"asks for {calls}"] if calls else []
+        words = ["begins again from its checkpoint"] if event.get("checkpoint") else []
+        words += [f"asks for {calls}"] if calls else []
         words += [f"stops {left}"] if left else []
-        known = frozenset(("at", "heard", "operations", "left", "segments"))
+        known = frozenset(("at", "heard", "operations", "left", "segments", "checkpoints"))
         return cut("; ".join(words) or "waits for its other operations", _MOST), known
 
     def labelled(self, event: Event) -> Event:
