@@ -66,7 +66,7 @@ def test_a_failed_saga_undoes_the_last_first() -> None:
     saga.go(failed("d"))
     assert kinds(saga) == ["step_failed", "undo_began", "undo_step_began"]
     assert ready(saga.decision) == ["c#undo"]
-    assert [step.undoes for step in steps_of(saga.decision)] == [True]
+    assert [step.place.scope for step in steps_of(saga.decision)] == ["undo"]
     assert (status_of(saga.state), group_of("compensating")) == ("compensating", "open")
     assert as_json(saga_view(saga.state, saga.program))["active"][0]["label"] == "undo"
     assert decode_state(encode_state(saga.state)) == saga.state
@@ -200,7 +200,7 @@ def test_an_undo_that_the_graph_does_not_have_any_more_is_told() -> None:
     nodes = tuple(replace(node, undo={}) for node in saga.program.graph.nodes)
     bare = Program(replace(saga.program.graph, nodes=nodes), KINDS)
     saga.program = bare
-    saga.program.undoes = True
+    saga.program.has_reversible = True
     saga.go()
     assert incidents(saga) == ["tool_missing"]
     end = saga.state.ended
@@ -217,7 +217,7 @@ def test_of_more_inverses_that_are_not_called_than_are_named_only_the_first_are_
         replace(saga.program.graph, nodes=tuple(replace(node, undo={}) for node in saga.program.graph.nodes)),
         KINDS,
     )
-    saga.program.undoes = True
+    saga.program.has_reversible = True
     saga.go()
     assert incidents(saga) == []
 

@@ -136,8 +136,8 @@ def _is_answered(builder: DecisionBuilder, at: Activation, failing: Failing, ask
                 )
             ):
                 builder.note(event)
-        elif action == USE and not is_recorded and builder.program.undoes:
-            # The output is a person's: what the attempts may have done is not undone by it.
+        elif action == USE and not is_recorded:
+            # The output is a person's: what the attempts may have done stands all the same.
             stopped_one = step_link(builder.context(at.slot), ())
             if stopped_one is not None:
                 builder.note(stopped_one)

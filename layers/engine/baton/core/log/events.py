@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from baton.core.failures.alternatives import Alternative
+from baton.core.log.incarnations import Keys, ReplacedSaga
 from baton.core.log.records import (
     About,
     Ask,
@@ -44,9 +45,7 @@ from baton.core.log.scopes import (
 )
 from baton.core.log.undos import (
     ChildUndone,
-    Keys,
     NotUndone,
-    ReplacedSaga,
     StepStopped,
     UndoBegan,
     Undone,
@@ -211,6 +210,12 @@ class ChildReported(Root, frozen=True, tag="child_reported", omit_defaults=True,
     failure: Failure | None = None
     cost: int = 0
     undoable: bool = False
+
+    @property
+    def end(self) -> dict[str, Any]:
+        """The fields of the open work that say how the child has ended."""
+        end = {"status": self.status, "output": self.output, "failure": self.failure}
+        return {**end, "undoable": self.undoable}
 
 
 class ChildClosed(Gives, frozen=True, tag="child_closed", omit_defaults=True, kw_only=True):
@@ -483,6 +488,16 @@ class SagaEnded(Root, frozen=True, tag="saga_ended", omit_defaults=True, kw_only
     undone: Undone | None = None
     handler: str = ""
     unhandled: Failure | None = None
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """The result of its rollback, as the failure handler is told of it."""
+        found = self.undone
+        if found is None:
+            return {"undone": None}
+        failed, stands = [one.slot for one in found.failed], list(found.lasting)
+        doubtful = list(found.doubtful)
+        return {"undone": {"done": found.done, "failed": failed, "stands": stands, "doubtful": doubtful}}
 
 
 class AttemptFailed(About, frozen=True, tag="attempt_failed", omit_defaults=True, kw_only=True):

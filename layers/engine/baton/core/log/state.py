@@ -25,10 +25,11 @@ from baton.core.log.events import (
     SignalReceived,
     Value,
 )
+from baton.core.log.incarnations import ReplacedSaga
 from baton.core.log.records import Child, Failure, Paused, SharedLimit
 from baton.core.log.scopes import MadeCall
 from baton.core.log.slots import Slot
-from baton.core.log.undos import ReplacedSaga, Undoable, Undoing
+from baton.core.log.undos import Undoable, Undoing
 from baton.core.log.work import Open, child_in, children_in
 
 KEYS_REMEMBERED = 200  # and those of signals that wait, and of forks, however many
@@ -379,6 +380,26 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     def scope(self) -> Undoing | None:
         """The scope that runs in place of the saga's nodes once it stops: its rollback; None: the nodes."""
         return self.undo.work
+
+    @property
+    def will_revert(self) -> bool:
+        """True if the saga, once it stops, takes its effects back: its children then do so, even if it has
+        none itself.
+        """
+        if self.result is not None:
+            return False
+        return self.cancel.undo if self.cancel is not None else not self.undo.stays
+
+    def incarnation_of(self, place: Slot) -> int:
+        """Return the number of times that the work at a slot was undone; for an inverse, that of its
+        subject.
+        """
+        return self.undo.generation(place.subject.text) if self.undo.incarnation else 0
+
+    @property
+    def given_up(self) -> set[str]:
+        """The slots with work that could not be undone."""
+        return {one.slot for one in self.undo.failed}
 
     def in_scope(self, slot: str) -> bool:
         """Return true if the slot is a member of that scope."""

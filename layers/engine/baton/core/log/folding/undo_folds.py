@@ -10,17 +10,15 @@ from baton.core.failures.codes import class_of
 from baton.core.log import events as ev
 from baton.core.log.folding.failure_folds import question_closed as answered
 from baton.core.log.folding.workflow_limits import pay
+from baton.core.log.incarnations import Keys, from_round, numbers_with
 from baton.core.log.questions import TRY_AGAIN, USE
 from baton.core.log.slots import Slot
 from baton.core.log.state import UNKNOWN_OUTCOME, Failing, State, clear_open_work, with_progress, without
 from baton.core.log.undos import (
     NAMED_IN_STATE,
-    Keys,
     NotUndone,
     Undoable,
     Undoing,
-    from_round,
-    numbers_with,
     undo_item,
     undoes_left_call,
 )
