@@ -120,20 +120,24 @@ def test_a_failed_join_says_how_many_have_failed_and_how_many_may(join: str, fai
 @pytest.mark.parametrize(
     "join", ["tolerated_failures: 0", "tolerated_failures: 33%", "wait_for: 3, tolerated_failures: 2"]
 )
-def test_a_failure_of_which_a_join_can_take_none_is_the_sagas_own(join: str) -> None:
+def test_a_saga_fails_with_the_join_that_a_failure_before_it_fails(join: str) -> None:
     one = saga((JOINED % join).partition(", catch")[0] + "}")
     one.go(broken("b", "no_b"))
     failure = one.state.failure or (one.state.ended and one.state.ended.failure)
     assert failure
-    assert (failure.code, failure.node) == ("no_b", "b")
+    assert (failure.code, failure.node, [error.code for error in failure.errors]) == (
+        "join_failed",
+        "j",
+        ["no_b"],
+    )
     assert status_of(one.state) == "failed"
 
 
-def test_a_step_before_a_join_that_takes_no_failure_asks_like_any_other() -> None:
+def test_a_step_before_a_join_that_counts_failures_asks_no_person() -> None:
     nodes = "a: {}, b: {}, j: {after: [a, b], join: {tolerated_failures: 0}}"
     one = saga(nodes, "")
     one.go(broken("b", "login_required"))
-    assert chosen(one) == ["ask_user"]
+    assert chosen(one) == []
 
 
 def test_a_failure_that_was_caught_on_the_way_is_not_counted_with_those_that_failed(says: Says) -> None:

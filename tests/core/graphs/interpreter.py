@@ -223,10 +223,10 @@ class Interpreter(Mapped):
         return Firing(alive, told) if alive or failed or lost else ()
 
     def _is_rescued(self, error: Error, name: str, alive: Collection[str]) -> bool:
-        """Whether a failure that was caught is as good as none here: one of the live edges is due to its handlers."""
+        """Whether a failure that was caught is as good as none here: a live edge comes from its handlers, or from behind."""
         if error.by and any(name in self.plan.handlers(source) for source in alive):
             return True
-        return bool(error.by) and not self.plan.due_to(error.node, error.by).isdisjoint(alive)
+        return any(source in self.plan.ahead[handler] for handler in error.by for source in alive)
 
     def _is_later_round(self, slot: Slot) -> bool:
         """Whether a header becomes ready by a back edge."""

@@ -440,8 +440,8 @@ def handle(builder: DecisionBuilder, at: Activation, failure: ev.Failure) -> Non
 def may_wait_for_breaker(context: EvaluationContext, attempt: int, held: Held) -> bool:
     """Return true if the step waits, false if the document goes another way at once. Raises `LackingError`.
 
-    A member of the saga's own scope has no other way. A step has one if its rules or `catch` name the code `breaker_open`, or a
-    failover policy fits that makes another call.
+    A member of the saga's own scope has no other way. A step has one if its rules or `catch` name the code
+    `breaker_open`, or a failover policy fits that makes another call.
     """
     name = Slot.parse(context.slot).node
     return bool(Slot.parse(context.slot).scope) or not _has_another_way(context, attempt, held, name)

@@ -16,7 +16,6 @@ from baton.core.conditions.model import Condition
 from baton.core.effects.risk import RiskRule
 from baton.core.effects.toolspec import Approval
 from baton.core.failures.alternatives import Alternative
-from baton.core.failures.codes import PERMANENT
 from baton.core.failures.failover import Policy
 from baton.core.failures.policy import PolicyChange
 from baton.errors import UnknownEntry
@@ -96,7 +95,6 @@ class Schedule(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, fo
 
 
 FORMAT = 1
-JOIN_FAILED = "join_failed"
 
 
 class _Part(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
@@ -166,26 +164,14 @@ class Join(_Part, frozen=True, kw_only=True):
     """Condition under which a node with several incoming edges runs.
 
     `need`: number of live edges, 0 for all edges.
-    `tolerated`: number of edges that may fail; -1 if the document gives none, so that the first failure fails
-    the saga.
+    `tolerated`: number of edges that may fail; -1 if the document gives none, so that a failure before it is
+    not the join's.
     `rest`: `cancel` or `run` the nodes that are not done when the join fires.
     """
 
     need: int = 0
     tolerated: int = -1
     rest: str = "cancel"
-
-
-def can_go_on(need: int, tolerated: int, edges: int, *, cancels: bool) -> bool:
-    """Return true if a join can go on although one of its edges fails.
-
-    A join that waits for a number of edges has others to wait for, unless the number is all of them.
-    Where it tolerates no failure, the edge must fail after the join has fired, and a node that `rest` cancels
-    does not fail.
-    """
-    if tolerated == 0 and cancels:
-        return False
-    return need < edges if need else tolerated > 0
 
 
 class Cap(_Part, frozen=True, kw_only=True):
@@ -329,17 +315,6 @@ class Node(_Part, frozen=True, kw_only=True):
             return bool(self.each.do.undo)
         return bool(self.undo) or (
             parts is not None and not self.stays and any(call.undo for call in parts.calls)
-        )
-
-    @property
-    def takes_failures(self) -> bool:
-        """True for a join that can go on after a failure before it, or has a catch for its own failure."""
-        join = self.join
-        if join is None:
-            return False
-        is_caught = join.tolerated >= 0 and any(rule.fits(JOIN_FAILED, PERMANENT) for rule in self.catch)
-        return is_caught or can_go_on(
-            join.need, join.tolerated, len(self.before), cancels=join.rest == "cancel"
         )
 
 

@@ -547,7 +547,7 @@ def unrescued(
     """Return the failures on the dead edge from `src` to `name`, without those that were caught and are
     rescued there.
 
-    A failure is rescued by a live edge from its handlers, or from nodes that are reached only through those.
+    A failure is rescued by a live edge from its handlers, or from nodes to which a path leads from those.
     A handler rescues any failure that it is there for. An edge that is only taken when `src` fails is not
     lost by another failure.
     """
@@ -560,8 +560,8 @@ def unrescued(
 def _is_rescued(ways: GraphIndex, name: str, arrived: Mapping[str, bool], failure: Failure) -> bool:
     if any(alive and name in ways.handlers.get(src, ()) for src, alive in arrived.items()):
         return True
-    through = ways.only_through(failure.node, failure.handled)
-    return any(alive and src in through for src, alive in arrived.items())
+    found = ways.from_handlers(failure.handled)
+    return any(alive and src in found for src, alive in arrived.items())
 
 
 _NO_CRASHES = Recovery()

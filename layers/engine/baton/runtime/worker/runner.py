@@ -196,14 +196,14 @@ class Faults:
         """Give the lease back after a fault, or else record in the log that it will run out without a death.
 
         A store may refuse a write that its indexes show, and append all the same: an entry is in no index.
-        Nothing is recorded if the log has not been read. If the log lacks the death of the previous holder,
-        neither is done, or that death would count as recorded: the lease runs out, and the next worker
-        records this worker's death in its place.
+        Nothing is recorded without a lease to write under, or if the log has not been read. If the log lacks
+        the death of the previous holder, neither is done, or that death would count as recorded: the lease
+        runs out, and the next worker records this worker's death in its place.
         """
         if history is not None and history.owes_death:
             logger.warning("the death before is left to the next worker", extra={"saga": ref.id})
             return
-        may_say = history is not None and history.state.version > 0
+        may_say = lease is not None and history is not None and history.state.version > 0
         now, end = self._p.clock.now(), self._p.invocation.deadline - self._p.limits.answer_ms // 2
         soon = now + (end - now) // 2 if may_say else end
         if await self._p.leases.give_up(ref, pause, soon) or lease is None or history is None or not may_say:
@@ -332,7 +332,8 @@ class Runner:
                 await self._faults.rescue(run)
             await attempts.cancel_all()
             pause = self._pause_after(error, history.state.last_at)
-            await self._faults.give_up(ref, pause, lease if run is None else run.lease, history)
+            writes = None if isinstance(error, UnknownEntry) else lease if run is None else run.lease
+            await self._faults.give_up(ref, pause, writes, history)
             raise
         finally:
             if run is not None and run.notices is not None:
