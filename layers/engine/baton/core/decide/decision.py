@@ -49,7 +49,7 @@ class RunStep(Struct, frozen=True):
     `shares`: its graph starts sagas, which share these limits.
     `costs`: a step of its graph has a cost, so that limits of money may hold for all of them.
     `generation`: incarnation of its slot, or of its subject. `within_ms`: the longest duration of the
-    attempt, whatever its timeout; 0: the timeout alone.
+    attempt, whatever its timeout; 0: the timeout alone. `reversible`: a rollback may need parts of the call.
     """
 
     slot: str
@@ -74,6 +74,7 @@ class RunStep(Struct, frozen=True):
     costs: bool = False
     generation: int = 0
     within_ms: int = 0
+    reversible: bool = False
 
 
 When = Literal["first", "after"]
@@ -188,7 +189,7 @@ class Decision(Struct, frozen=True):
     @property
     def is_lacking(self) -> bool:
         """True if a fetch is needed before more can be decided; decide again with its result."""
-        return any(command.when == "first" for command in self.commands)
+        return bool(self.commands) and any(command.when == "first" for command in self.commands)
 
 
 def next_up(run: Collection[RunStep], children: Collection[tuple[str, Child]]) -> tuple[Command, ...]:
@@ -387,6 +388,7 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
         arguments = {**arguments, **failing.arguments}
     digest = digest_of(builder, at, arguments) if builder.program.planned else ""
     generation = state.incarnation_of(at.place)
+    reversible = builder.program.has_reversible and at.node.is_reversible
     if failing is None:
         return RunStep(
             at.slot,
@@ -402,6 +404,7 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
             shares=builder.program.shares,
             costs=builder.program.graph.costs,
             generation=generation,
+            reversible=reversible,
         )
     return RunStep(
         at.slot,
@@ -425,6 +428,7 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
         shares=builder.program.shares,
         costs=builder.program.graph.costs,
         generation=generation,
+        reversible=reversible,
     )
 
 

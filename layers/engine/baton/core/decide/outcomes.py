@@ -26,6 +26,7 @@ from baton.core.decide.unknown_outcomes import (
 from baton.core.effects.rows import Row
 from baton.core.effects.toolspec import ONCE, ApprovalRequest
 from baton.core.failures.codes import class_of
+from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.folding.received import callback_of, is_elsewhere, said_of
 from baton.core.log.slots import Slot
@@ -198,7 +199,7 @@ def settle(
             succeeded = ev.StepSucceeded(
                 **ran, recorded=outcome.recorded, output=outcome.output, digest=outcome.digest
             )
-            succeeded = enlist(program, state, node, succeeded, outcome.kept, outcome.done_by, outcome.key)
+            succeeded = _enlisted(program, state, node, succeeded, outcome)
             began, cost = outcome.started_at, outcome.cost
             yield done(context, outcome.ended_at, cost, began=began, has_schema=False).on(succeeded)
             return
@@ -251,6 +252,15 @@ def _wait(slot: str, held: Held) -> ev.StepHeld:
         amount=held.amount,
         first=held.first,
     )
+
+
+def _enlisted(
+    program: Program, state: State, node: Node, succeeded: ev.StepSucceeded, outcome: Outcome
+) -> ev.StepSucceeded:
+    """Return the event with its place in the list of the saga's effects, if the saga has one."""
+    if not (program.has_reversible or (program.shares and state.lists_effects)):
+        return succeeded
+    return enlist(state, node, succeeded, outcome.kept, outcome.done_by, outcome.key)
 
 
 def _is_look(program: Program, state: State, slot: str) -> bool:

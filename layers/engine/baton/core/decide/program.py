@@ -225,7 +225,7 @@ class Program:
         return node is not None and node.loop is not None and node.loop.poll is not None
 
     def readiness(self, state: State, slot: str) -> str:
-        """Return the turn of a slot with tokens: WAITS, FIRES, SKIPPED or FAILS."""
+        """Return the readiness of a slot with tokens: PENDING, READY, SKIPPED or FAILS."""
         if "#" in slot:
             return READY  # an item waits for no edges
         name, arrived = Slot.parse(slot).node, state.tokens[slot]

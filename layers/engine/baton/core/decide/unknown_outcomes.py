@@ -321,7 +321,6 @@ STEP, SAGA = "step", "saga"  # which other one has done what an attempt was give
 
 
 def enlist(
-    program: Program,
     state: State,
     node: Node,
     succeeded: ev.StepSucceeded,
@@ -329,12 +328,10 @@ def enlist(
     done_by: str,
     key: str = "",
 ) -> ev.StepSucceeded:
-    """Return the event with its place in the list of what can be undone, if the saga has one.
+    """Return the event with its place in the list of what can be undone.
 
     A model's alternative to the step has its places by its own calls.
     """
-    if not (program.has_reversible or state.undo.head):
-        return succeeded
     slot, tool = succeeded.slot, succeeded.tool
     if (
         Slot.parse(slot).scope

@@ -397,6 +397,11 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return self.undo.generation(place.subject.text) if self.undo.incarnation else 0
 
     @property
+    def lists_effects(self) -> bool:
+        """True if it has the list of its effects, which begins with the first reversible one."""
+        return self.undo.head > 0
+
+    @property
     def given_up(self) -> set[str]:
         """The slots with work that could not be undone."""
         return {one.slot for one in self.undo.failed}
@@ -416,7 +421,7 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         its effects.
         """
         is_over = self.cancel is not None or self.failure is not None or self.result is not None
-        return is_over or self.scope is not None
+        return is_over or self.undo.work is not None
 
     def is_over(self, slot: str) -> bool:
         """Return true if the saga stops, and the work at the slot is no part of its rollback."""

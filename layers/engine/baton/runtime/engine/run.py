@@ -359,7 +359,7 @@ def _may_matter(one: _RunningAttempt) -> bool:
 
 def _may_stand(one: _RunningAttempt) -> bool:
     """Return true if it may have done a once-only effect, or a reversible one."""
-    return one.step.node.effect == ONCE or one.step.node.is_reversible
+    return one.step.node.effect == ONCE or one.step.reversible
 
 
 def _result_of(one: _RunningAttempt) -> Outcome | None:

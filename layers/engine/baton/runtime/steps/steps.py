@@ -480,7 +480,7 @@ class Steps:
     ) -> Outcome:
         """Return the outcome of an attempt that has come to its end here."""
         step, spec = one.step, one.spec
-        kept = await kept_fields(self._values, one, failure) if step.node.is_reversible else {}
+        kept = await kept_fields(self._values, one, failure) if step.reversible else {}
         one.is_settled = True
         return Outcome(
             slot=step.slot,
@@ -519,7 +519,7 @@ class Steps:
             failure = Failure("timeout", text, node, doubt=one.doubt.is_open)
             return None, failure, None, ()
         except StepFailure as error:
-            is_told = bool(one.step.place.scope) or one.step.node.is_reversible
+            is_told = bool(one.step.place.scope) or one.step.reversible
             is_once = one.spec is not None and one.spec.effect == ONCE
             one.acted = error.happened is True and is_told and not is_once
             # What a tool says may quote what it was told by others, keys and passwords among it.
