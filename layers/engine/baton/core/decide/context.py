@@ -75,8 +75,8 @@ class FetchedValues(Struct, frozen=True):
     log names one, no decision is possible. `looked`: by slot, the time when this worker polled work
     elsewhere, and true if it was over then.
     `entries`: of the log, by version. `standing`: that of the children, once checked. `cancelled`: children
-    that were asked to stop, each with true if they take their effects back. `handlers`: failure handlers that were
-    started, or the reason why one cannot be.
+    that were asked to stop, each with true if they take their effects back. `handlers`: failure handlers
+    that were started, or the reason why one cannot be.
     """
 
     blobs: Mapping[str, Any] = {}

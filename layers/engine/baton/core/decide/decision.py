@@ -123,8 +123,8 @@ class StopSteps(Command, frozen=True):
 class CancelChildren(Command, frozen=True):
     """Ask children (slot, child) to stop. A later decision records those that were asked.
 
-    `revert`: the children take their effects back before they end; of those that were left behind (without a slot),
-    the ones that are in the list of the saga.
+    `revert`: the children take their effects back before they end; of those that were left behind (without
+    a slot), the ones that are in the list of the saga.
     """
 
     children: tuple[tuple[str, Child], ...]

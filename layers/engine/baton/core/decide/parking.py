@@ -135,8 +135,8 @@ def _done_by_then(builder: DecisionBuilder) -> ev.Value:
 
 
 def end_as_failed(failure: ev.Failure) -> Decision:
-    """Fail a saga although all its nodes have ended; its effects may have to be taken back first, and its failure
-    handler starts only once the failure is recorded.
+    """Fail a saga although all its nodes have ended; its effects may have to be taken back first, and its
+    failure handler starts only once the failure is recorded.
     """
     return Decision(record=(ev.LimitReached(failure=failure),))
 

@@ -21,7 +21,7 @@ ITEM_PATTERN = (
 _is_item = re.compile(ITEM_PATTERN).fullmatch
 _NUMBER = "(?:0|[1-9][0-9]*)"
 _segment = re.compile(rf"([^/@#]+)(?:@({_NUMBER}(?:\.{_NUMBER})*))?(?:#([^/@#]+))?").fullmatch
-ROLLBACK = "undo"
+INVERSE = "undo"
 """Begin of the items that are members of the saga's rollback: `undo` takes back the work of its node,
 `undo-ITEM` that of an item, `undo_VERSION` a call that its step has left at that version.
 """
@@ -50,7 +50,7 @@ def owner_of(slot: str) -> str:
 
 def subject_item(item: str) -> str:
     """Return the item with the work that a member of the rollback is about; empty: the node's own."""
-    return item.partition("-")[2] if item.startswith(ROLLBACK) else item
+    return item.partition("-")[2] if item.startswith(INVERSE) else item
 
 
 def check_item(item: str) -> str:
@@ -61,7 +61,7 @@ def check_item(item: str) -> str:
 
 
 def _scope_of(item: str) -> str:
-    return ROLLBACK if item.startswith(ROLLBACK) else ""
+    return INVERSE if item.startswith(INVERSE) else ""
 
 
 class Slot(msgspec.Struct, frozen=True, gc=False):

@@ -8,15 +8,18 @@ The events are in undos.py, their folds in folding/undo_folds.py, the decisions 
 from __future__ import annotations
 
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
-from baton.core.graph.graph import Node
 from baton.core.log.incarnations import generation_of
 from baton.core.log.records import About, Failure, Root, Value
 from baton.core.log.scopes import is_index
-from baton.core.log.slots import ROLLBACK, Slot
+from baton.core.log.slots import INVERSE, Slot
+
+if TYPE_CHECKING:
+    from baton.core.graph.graph import Node
 
 NAMED_IN_STATE = 20
 """Most steps of one fate that the end of an undoing names."""
@@ -29,13 +32,13 @@ def undo_item(item: str, left: int = 0) -> str:
 
     `left`: the version at which a step has left the call that may have acted.
     """
-    begin = f"{ROLLBACK}_{left}" if left else ROLLBACK
+    begin = f"{INVERSE}_{left}" if left else INVERSE
     return f"{begin}-{item}" if item else begin
 
 
 def undoes_left_call(item: str) -> bool:
     """Return true if this item undoes a call that its step has left and that may have acted."""
-    return item.startswith(f"{ROLLBACK}_")
+    return item.startswith(f"{INVERSE}_")
 
 
 class NotUndone(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

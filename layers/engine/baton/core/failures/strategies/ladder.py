@@ -35,8 +35,8 @@ def entry_of(
 
     `rules` are those of the document, then those of the node. Within one, `any` counts least and the code
     most. If the graph itself goes on from a failure (`is_handled`), the defaults keep only the strategies
-    that ask no person and revert nothing; a document's own ladder stays as it is. `last`, a word of `LAST`, is
-    the deployment's reaction in place of a question that the defaults ask.
+    that ask no person and revert nothing; a document's own ladder stays as it is. `last`, a word of `LAST`,
+    is the deployment's reaction in place of a question that the defaults ask.
 
     A rule for `any` failure never retries a `permanent` one. For a defect, only rules that name its code
     count.

@@ -13,6 +13,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from baton.core.log import events as ev
+from baton.core.log.folding import undo_folds
 from baton.core.log.folding.failure_folds import (
     attempt_failed,
     forget_answers,
@@ -55,21 +56,7 @@ from baton.core.log.folding.received import (
     useful,
     without_running,
 )
-from baton.core.log.folding.undo_folds import (
-    after_undoing,
-    child_undone,
-    doubtful,
-    link_undoable,
-    question_closed,
-    resume_failed_undos,
-    spill_failed_undos,
-    step_stopped,
-    undo_began,
-    undo_passed,
-    undo_step_began,
-    undone,
-    with_keys,
-)
+from baton.core.log.folding.undo_folds import after_undoing, doubtful, link_undoable, undone, with_keys
 from baton.core.log.folding.whole_folds import (
     fold_abandoned,
     fold_cancelled,
@@ -395,7 +382,6 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.AttemptFailed: attempt_failed,
         ev.StrategyChosen: strategy_chosen,
         ev.StepHeld: step_held,
-        ev.QuestionClosed: question_closed,
         ev.QuestionEscalated: question_escalated,
         ev.QuestionClaimed: question_claimed,
         ev.NoticeDue: notice_due,
@@ -436,14 +422,8 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.LimitReached: fold_limited,
         ev.Parked: fold_parked,
         ev.Resumed: fold_resumed,
-        ev.UndoBegan: undo_began,
-        ev.UndoStepBegan: undo_step_began,
-        ev.UndoPassed: undo_passed,
-        ev.UndoSetAside: spill_failed_undos,
-        ev.UndoTakenUp: resume_failed_undos,
-        ev.ChildUndone: child_undone,
-        ev.StepStopped: step_stopped,
         ev.Forked: _forked,
         ev.SagaEnded: _ended,
+        **undo_folds.TABLE,
     },
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from msgspec.structs import replace
@@ -19,7 +20,6 @@ from baton.core.log.undos import (
     NotUndone,
     Undoable,
     Undoing,
-    undo_item,
     undoes_left_call,
 )
 
@@ -351,19 +351,14 @@ def after_undoing(state: State) -> State:
     return replace(state, undo=replace(undo, work=None, incarnation=incarnation, spans=spans))
 
 
-__all__ = [
-    "after_undoing",
-    "child_undone",
-    "doubtful",
-    "link_undoable",
-    "question_closed",
-    "resume_failed_undos",
-    "spill_failed_undos",
-    "step_stopped",
-    "undo_began",
-    "undo_item",
-    "undo_passed",
-    "undo_step_began",
-    "undone",
-    "with_keys",
-]
+TABLE: dict[type, Callable[[State, Any], State]] = {
+    ev.UndoBegan: undo_began,
+    ev.UndoStepBegan: undo_step_began,
+    ev.UndoPassed: undo_passed,
+    ev.UndoSetAside: spill_failed_undos,
+    ev.UndoTakenUp: resume_failed_undos,
+    ev.ChildUndone: child_undone,
+    ev.StepStopped: step_stopped,
+    ev.QuestionClosed: question_closed,
+}
+"""The folds of these events, for the table of fold.py."""
