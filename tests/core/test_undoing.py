@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from baton.core.decide.program import Program
 from baton.core.failures.policy import ANY, FAIL, PolicyChange, RetryChange
-from baton.core.graph.graph import Node, Undo
+from baton.core.graph.graph import Catch, Node, Undo
 from baton.core.log import events as ev
 from baton.core.log.slots import Slot, subject_item
 from baton.core.log.snapshots import decode_state, encode_state
@@ -268,6 +268,16 @@ def test_what_was_done_up_to_a_version_stays() -> None:
 def test_a_failure_at_the_end_is_undone_too() -> None:
     saga = Saga(program(undoable("a"), output="${ctx.a.output.no}"))
     saga.go(done("a", {}))
+    assert ready(saga.decision) == ["a#undo"]
+
+
+def test_where_a_failure_is_caught_its_rule_does_not_keep_what_was_done_when_another_step_fails() -> None:
+    quiet = {ANY: PolicyChange(ladder=())}
+    b = replace(task("b", "a", failures=quiet, catch=(Catch(then=("c",)),)), after=("c",))
+    saga = Saga(program(replace(undoable("a"), after=("b",)), b, task("c", "b")))
+    saga.go(done("a"))
+    saga.go(failed("b", "business_rule"))
+    saga.go(failed("c", "business_rule"))
     assert ready(saga.decision) == ["a#undo"]
 
 

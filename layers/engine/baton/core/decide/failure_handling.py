@@ -215,10 +215,11 @@ def final(context: EvaluationContext, failed: ev.StepFailed) -> ev.StepFailed:
     """Return the final failure of a step. If a rule lets the saga end with it and keep its effects, it
     `stays`.
 
-    That is told of a saga with effects, or with a child that may have some.
+    That is told of a failure that is not caught, in a saga with effects or with a child that may have some.
     """
+    goes_on = failed.is_result or any(token.alive for token in failed.emits)
     may_revert = failed.prior is not None or has_effects(context.state, context.slot)
-    if failed.is_result or not may_revert or not _keeps_effects(context, failed.failure):
+    if goes_on or not may_revert or not _keeps_effects(context, failed.failure):
         return failed
     return replace(failed, stays=True)
 
