@@ -49,7 +49,7 @@ class RunStep(Struct, frozen=True):
     `shares`: its graph starts sagas, which share these limits.
     `costs`: a step of its graph has a cost, so that limits of money may hold for all of them.
     `generation`: incarnation of its slot, or of its subject. `within_ms`: the longest duration of the
-    attempt, whatever its timeout; 0: the timeout alone. `reversible`: a rollback may need parts of the call.
+    attempt, whatever its timeout; 0: the timeout alone. `reversible`: parts of the call may have to be kept.
     """
 
     slot: str

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from baton.core.failures.alternatives import Alternative
 from baton.core.log.incarnations import Keys, ReplacedSaga
@@ -399,6 +400,13 @@ class CancelRequested(Root, frozen=True, tag="cancel_requested", omit_defaults=T
     back_to: int = 0
     together: bool = False
     key: str = ""
+
+    def with_another(self, request: CancelRequested) -> CancelRequested:
+        """Return what holds after a second request, which may only shorten the grace or want more of the end."""
+        is_first = self.at + self.grace_ms <= request.at + request.grace_ms
+        last = self if is_first else replace(request, result=request.result or self.result)
+        of = self if self.undo else request
+        return replace(last, undo=of.undo, back_to=of.back_to, together=of.together)
 
 
 class Forked(Root, frozen=True, tag="forked", omit_defaults=True, kw_only=True):

@@ -406,6 +406,10 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         """The slots with work that could not be undone."""
         return {one.slot for one in self.undo.failed}
 
+    def with_effects_kept(self) -> State:
+        """Return the state of a saga that ends with its failure, and takes no effect back."""
+        return replace(self, undo=replace(self.undo, stays=True))
+
     def in_scope(self, slot: str) -> bool:
         """Return true if the slot is a member of that scope."""
         return self.undo.work is not None and slot in self.undo.work.steps

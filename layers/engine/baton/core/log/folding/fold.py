@@ -58,7 +58,6 @@ from baton.core.log.folding.received import (
 )
 from baton.core.log.folding.undo_folds import after_undoing, doubtful, link_undoable, undone, with_keys
 from baton.core.log.folding.whole_folds import (
-    fold_abandoned,
     fold_cancelled,
     fold_limited,
     fold_parked,
@@ -300,7 +299,7 @@ def _failed(state: State, e: ev.StepFailed) -> State:
     if is_unsure and not (work is not None and work.acts_by_items):
         state = doubtful(state, slot, e)
     if e.stays and state.failure is None:
-        state = replace(state, undo=replace(state.undo, stays=True))
+        state = state.with_effects_kept()
     if state.open and not e.item:
         e = with_batch(state, e)
     if e.is_result:
@@ -414,7 +413,6 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.ChildOverdue: child_overdue,
         ev.ChildReported: child_reported,
         ev.ChildClosed: _child_closed,
-        ev.ChildrenAbandoned: fold_abandoned,
         ev.SignalReceived: signal_received,
         ev.CancelRequested: fold_cancelled,
         ev.Revived: fold_revived,

@@ -48,6 +48,32 @@ def link_undoable(state: State, e: ev.StepSucceeded | ev.ChildClosed | ev.StepSt
     )
 
 
+def fold_abandoned(state: State, e: ev.ChildrenAbandoned) -> State:
+    """Forget these children, except for those that ended by themselves: a fork from here goes on with their
+    end.
+
+    With `undo`, they come first when the saga undoes its effects.
+    """
+    gone = set(e.children)
+    over = {
+        slot
+        for slot, child in state.children.items()
+        if child.saga in gone and (e.undo or child.status in ("", "cancelled"))
+    }
+    undo, children = state.undo, state.children
+    if e.undo:
+        place: dict[str, Any] = {"version": state.version + 1, "index": -1}
+        first = tuple(NotUndone(slot=slot, child=children[slot].saga, **place) for slot in sorted(over))
+        undo = replace(undo, failed=(*first, *undo.failed))
+    return replace(
+        state,
+        undo=undo,
+        orphaned_children=tuple(one for one in state.orphaned_children if one.saga not in gone),
+        open=without(state.open, over),
+        recovery=replace(state.recovery, consecutive_crashes=0),
+    )
+
+
 def doubtful(state: State, slot: str, e: ev.StepFailed) -> State:
     """Record a failed step that may have happened."""
     return _unsure(state, slot, e)
@@ -359,6 +385,7 @@ TABLE: dict[type, Callable[[State, Any], State]] = {
     ev.UndoTakenUp: resume_failed_undos,
     ev.ChildUndone: child_undone,
     ev.StepStopped: step_stopped,
+    ev.ChildrenAbandoned: fold_abandoned,
     ev.QuestionClosed: question_closed,
 }
 """The folds of these events, for the table of fold.py."""
