@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from baton.core.decide.context import NOTHING, EvaluationContext, FetchedValues
 from baton.core.decide.program import Program
-from baton.core.decide.transitions import forgotten
+from baton.core.decide.transitions import forgotten, settle_failed
 from baton.core.effects.toolspec import ONCE, PURE
 from baton.core.expressions import ExpressionError
 from baton.core.graph.graph import Graph, Node, graph_name
@@ -377,6 +377,33 @@ def failed_with_unknown_outcome(
     ):
         return failed
     return replace(failed, tool=acting, prior=state.undo.head, kept=kept, key=key)
+
+
+def failed_outside(
+    context: EvaluationContext, failure: ev.Failure, now: int, tool: str = "", by: str = ""
+) -> ev.StepFailed:
+    """Return the failure of the step at the context's slot outside of an attempt. Raises `LackingError`.
+
+    The last attempt may have happened, whatever the step fails with now.
+    """
+    program, state, slot = context.program, context.state, context.slot
+    node, failing = program.node_at(state, slot), state.failing.get(slot)
+    failed = ev.StepFailed(
+        **Slot.parse(slot).fields,
+        attempt=1 if failing is None else failing.attempts,
+        failure=failure,
+        started_at=now,
+        ended_at=now,
+        tool=tool or node.tool,
+        tool_version=node.tool_version,
+        schema_hash=node.schema_hash,
+        by=by,
+    )
+    failed = settle_failed(context, failure).on(failed)
+    if failing is None or not stands(node, failing):
+        return failed
+    failed = replace(failed, failure=replace(failure, doubt=True, tool=failing.failure.tool))
+    return failed_with_unknown_outcome(program, state, node, failed, failing.kept, failing.key)
 
 
 ROUND = "the end of its round"
