@@ -46,6 +46,7 @@ from baton.core.failures.policy import ANY
 from baton.core.graph.graph import Node, Undo
 from baton.core.log import events as ev
 from baton.core.log.folding.received import callback_of, is_elsewhere, said_of
+from baton.core.log.folding.undo_folds import links_of, undone_by
 from baton.core.log.questions import tool_asked_about
 from baton.core.log.records import Child
 from baton.core.log.slots import Slot
@@ -425,11 +426,7 @@ def _next(
     if version <= work.back_to:
         return None
     entry = _entry(builder, version)
-    links = [
-        (index, event)
-        for index, event in enumerate(entry.events)
-        if isinstance(event, ev.Reversible) and event.prior is not None and (below < 0 or index < below)
-    ]
+    links = links_of(entry.events, below)
     index, event = links[-1]
     is_first = len(links) == 1
     place: dict[str, Any] = {
@@ -448,12 +445,10 @@ def _next(
         slot = event.slot
         if not left and version != state.undo.unsure.get(slot):
             return ev.UndoPassed(item=event.item, **by, **place, redone=True)
-        item, way = (
-            undo_item(event.item, version if left else 0),
-            undo_doubts.way_of(builder.program, event, entry.at),
-        )
+        item = undo_item(event.item, version if left else 0)
+        way = undo_doubts.way_of(builder.program, event, entry.at)
         return ev.UndoStepBegan(item=item, at=builder.now, **by, **place, doubt=doubt, **way)
-    if event.lasting or not _can_undo(builder, event):
+    if not undone_by(builder.program.nodes, event):
         node = builder.program.nodes.get(event.node)
         stands = node is not None and node.has_reversible
         return ev.UndoPassed(item=event.item, tool=by.get("tool", ""), **place, stands=stands)
@@ -468,13 +463,6 @@ def _done_by(event: ev.Reversible) -> dict[str, Any]:
     if not event.child:
         return {"tool": event.tool}
     return {"child": event.child, **({"stopped": True} if isinstance(event, ev.StepStopped) else {})}
-
-
-def _can_undo(builder: DecisionBuilder, event: ev.Reversible) -> bool:
-    node = builder.program.nodes.get(event.node)
-    if node is None or event.child:
-        return node is not None
-    return node.inverse(event.tool, event.item) is not None
 
 
 def _entry(builder: DecisionBuilder, version: int) -> ev.Entry:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -23,10 +23,31 @@ from baton.core.log.undos import (
     undoes_left_call,
 )
 
+if TYPE_CHECKING:
+    from baton.core.graph.graph import Node
+
 
 def with_keys(keys: Keys) -> Undoable:
     """Return the undoable effects of a saga with the keys of those that were in its place before it."""
     return Undoable(incarnation=keys.incarnation)
+
+
+def links_of(events: Sequence[ev.Event], below: int = -1) -> list[tuple[int, ev.Reversible]]:
+    """Return the events of an entry that are in the list of effects, with their indexes.
+
+    `below`: only those before this event; -1: all.
+    """
+    found = enumerate(events if below < 0 else events[:below])
+    return [(index, one) for index, one in found if isinstance(one, ev.Reversible) and one.prior is not None]
+
+
+def undone_by(nodes: Mapping[str, Node], event: ev.Reversible) -> str:
+    """Return the child or the tool that undoes the work of an event; empty: nothing does."""
+    node = nodes.get(event.node)
+    if node is None or event.lasting:
+        return ""
+    inverse = None if event.child else node.inverse(event.tool, event.item)
+    return event.child or ("" if inverse is None else inverse.step.tool)
 
 
 def link_undoable(state: State, e: ev.StepSucceeded | ev.ChildClosed | ev.StepStopped) -> State:
