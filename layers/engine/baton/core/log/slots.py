@@ -60,7 +60,8 @@ def check_item(item: str) -> str:
     return item
 
 
-def _scope_of(item: str) -> str:
+def scope_of(item: str) -> str:
+    """Return the scope of the saga itself that has this item as a member; empty: it is an item of its node."""
     return INVERSE if item.startswith(INVERSE) else ""
 
 
@@ -91,7 +92,7 @@ class Slot(msgspec.Struct, frozen=True, gc=False):
         owner, _, item = text.partition("#")
         if owner.isidentifier() and (item.isalnum() if item else owner == text):  # most have no round
             fields: dict[str, Any] = {"node": owner, "iteration": (), "item": item}
-            return Slot(text, owner, (), item, owner, fields, _scope_of(item))
+            return Slot(text, owner, (), item, owner, fields, scope_of(item))
         if not text:
             return Slot("", "", (), "", "", {"node": "", "iteration": (), "item": ""})
         above, is_inner, last = text.rpartition("/")
@@ -103,7 +104,7 @@ class Slot(msgspec.Struct, frozen=True, gc=False):
         iteration = tuple(map(int, rounds.split("."))) if rounds else ()
         owner = text[: -len(item) - 1] if item else text
         fields = {"node": node, "iteration": iteration, "item": item}
-        return Slot(text, node, iteration, item, owner, fields, _scope_of(item))
+        return Slot(text, node, iteration, item, owner, fields, scope_of(item))
 
     @property
     def parent(self) -> Slot | None:
