@@ -255,7 +255,8 @@ class Saga:
             )
             if step.events:
                 self.put(*step.events)
-            waits_for = step.decision.of(TendChildren) if self.state.is_stopping else None
+            stops = self.state.is_stopping and self.state.scope is None
+            waits_for = step.decision.of(TendChildren) if stops else None
             if waits_for is not None and not step.more:
                 asked = (*asked, waits_for)
                 self.put(*children_ended(waits_for.children, undoable=self.children_have_acted))

@@ -11,9 +11,10 @@ from baton.core.decide.program import Program
 from baton.core.failures.policy import ANY, FAIL, PolicyChange, RetryChange
 from baton.core.graph.graph import Node, Undo
 from baton.core.log import events as ev
+from baton.core.log.slots import Slot, subject_item
 from baton.core.log.snapshots import decode_state, encode_state
 from baton.core.log.state import group_of, status_of
-from baton.core.log.undos import Undoable, is_undo, undo_item, undone_item
+from baton.core.log.undos import Undoable, undo_item
 from baton.core.nodes.registry import KINDS
 from baton.core.read.views import saga_view, undo_view
 from tests.core.asked import steps_of
@@ -38,8 +39,8 @@ def kinds(saga: Saga) -> list[str]:
 
 def test_items_at_which_others_are_undone() -> None:
     assert [undo_item(""), undo_item("t1-0")] == ["undo", "undo-t1-0"]
-    assert [undone_item("undo"), undone_item("undo-t1-0")] == ["", "t1-0"]
-    assert [is_undo("a@1#undo"), is_undo("a#t1"), is_undo("undo")] == [True, False, False]
+    assert [subject_item("undo"), subject_item("undo-t1-0")] == ["", "t1-0"]
+    assert [Slot.parse(one).scope for one in ("a@1#undo", "a#t1", "undo")] == ["undo", "", ""]
 
 
 def test_a_graph_that_undoes_nothing_names_nothing() -> None:

@@ -84,7 +84,7 @@ def test_a_child_that_has_done_something_is_undone_in_its_turn() -> None:
     assert saga.state.undo.can == 2
     saga.go(failed("d"))
     assert "undo_step_began" in kinds(saga)
-    assert [type(command).__name__ for command in saga.decision.commands] == ["UndoChildren"]
+    assert [type(command).__name__ for command in saga.decision.commands] == ["TendChildren"]
     saga.put(ev.ChildUndone(node="c", item="undo", child=opened.saga, cost=5))
     saga.put(ev.ChildUndone(node="c", item="undo", child=opened.saga, cost=5))
     assert saga.state.money.spent == 5

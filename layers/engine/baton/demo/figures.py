@@ -9,7 +9,7 @@ from typing import Any
 
 from baton.core.failures.strategies.registry import of
 from baton.core.log.questions import APPROVE
-from baton.core.log.undos import UNDO
+from baton.core.log.slots import ROLLBACK
 from baton.core.models.usage import MODEL
 from baton.core.money import MICRO
 from baton.core.read import costs
@@ -331,7 +331,7 @@ def undoing_of(evidence: Evidence) -> UndoFigures:
 
 def is_undo(event: Json) -> bool:
     """Return true if a step undoes another."""
-    return str(event.get("item", "")).partition("-")[0] == UNDO
+    return str(event.get("item", "")).partition("-")[0] == ROLLBACK
 
 
 def survivals_of(course: Course, logs: Mapping[str, Sequence[Json]]) -> list[Survival]:

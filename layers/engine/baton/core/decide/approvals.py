@@ -22,7 +22,6 @@ from baton.core.log.questions import APPROVE, REJECT, approval_of, notice_of, st
 from baton.core.log.records import Escalation
 from baton.core.log.slots import Slot
 from baton.core.log.state import State
-from baton.core.log.undos import is_undo
 
 MOST_ARGUMENTS = 32_768  # bytes: they are in the state until the step is done
 
@@ -30,10 +29,9 @@ MOST_ARGUMENTS = 32_768  # bytes: they are in the state until the step is done
 def approval_events(context: EvaluationContext, request: ApprovalRequest, now: int) -> Iterator[ev.Event]:
     """Yield the events for a call that waits for approval; none if the saga is parked, or has asked already.
 
-    An inverse asks although the saga stops. Raises `LackingError`.
+    A member of the saga's own scope asks although the saga stops. Raises `LackingError`.
     """
     state, slot = context.state, context.slot
-    is_undone = is_undo(slot)
     if state.parked is not None or slot in state.open:
         return
     if request.digest in state.approved.get(slot, ()):
@@ -41,7 +39,7 @@ def approval_events(context: EvaluationContext, request: ApprovalRequest, now: i
     place = Slot.parse(slot)
     node = context.program.node_at(state, slot)
     approval = node.approval
-    template = None if is_undone else context.program.approvals.get(place.node)
+    template = None if place.scope else context.program.approvals.get(place.node)
     try:
         says = {} if template is None else context.render(template)
         ask = approval_of(state, slot, request, says, approval.expires_ms if approval is not None else 0, now)

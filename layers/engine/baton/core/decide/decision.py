@@ -146,15 +146,12 @@ class RunSteps(Command, frozen=True):
 
 
 class TendChildren(Command, frozen=True):
-    """Start children (slot, child) that do not exist, and ask the existing ones if they have ended."""
+    """Start children (slot, child) that do not exist, and ask the existing ones if they have ended.
+
+    Those of a rollback have ended before: they are asked to roll back, and if they have done so.
+    """
 
     children: tuple[tuple[str, Child], ...]
-
-
-class UndoChildren(Command, frozen=True):
-    """Have children (slot, id) undo their effects, and read the results of those that have done so."""
-
-    children: tuple[tuple[str, str], ...]
 
 
 class SendNotices(Command, frozen=True):
@@ -229,7 +226,6 @@ class DecisionBuilder(Struct):
     record: list[ev.Event] = []
     run: list[RunStep] = []
     children: list[tuple[str, Child]] = []
-    undoing: list[tuple[str, str]] = []
     due: int | None = None
     again: int | None = None
     """Time at which the first of the waiting steps is tried again."""

@@ -34,7 +34,6 @@ from baton.core.log.questions import ACTIONS, GIVE_UP, TRY_AGAIN, is_for_a_perso
 from baton.core.log.records import Escalation, Failure
 from baton.core.log.slots import Slot, owner_of
 from baton.core.log.state import UNKNOWN_OUTCOME, Failing, Held, State
-from baton.core.log.undos import is_undo
 from baton.core.nodes.base import Activation
 
 
@@ -106,8 +105,8 @@ def handle_failure(
         # Whatever is done about it, first it has to be known whether it has happened.
         step, policy, arguments = LOOK.before(step), None, {}
     strategy = of(step.strategy)
-    if strategy.ends or (strategy.parks and is_undo(context.slot) and not is_bug):
-        return  # a saga that undoes what it has done is not parked for the business of one of its steps
+    if strategy.ends or (strategy.parks and place.scope and not is_bug):
+        return  # a saga that stops is not parked for the business of one of its last steps
     message = (policy.message if policy is not None else "") or entry.message
     ask = _ask(context, strategy, entry, failing, message, now) if strategy.asks else None
     if step.way is not None or arguments:
@@ -151,7 +150,7 @@ def _entry(
 ) -> PolicyEntry:
     """Return the entry of the matrix for a step's failure, with the rules of the document and of the node."""
     in_doubt, origin = failure.code == UNKNOWN_OUTCOME, context.state.origin
-    of_graph = () if is_undo(context.slot) and not in_doubt else (context.program.graph.failures,)
+    of_graph = () if Slot.parse(context.slot).scope and not in_doubt else (context.program.graph.failures,)
     if is_bug:
         takes = _names(context, failure)
     else:
@@ -175,10 +174,8 @@ def is_defect(context: EvaluationContext, node: Node, failure: ev.Failure) -> bo
     program, slot = context.program, context.slot
     if failure.code not in DEFECTS or node.workflow or failure.on_purpose:
         return False
-    if is_undo(slot):
-        work = context.state.undo.work
-        # Where a step is in doubt it is its own failure, and not that of what undoes it.
-        return work is not None and slot in work.steps and not work.steps[slot].doubt
+    if Slot.parse(slot).scope:
+        return True
     if program.is_one_of_many(slot):
         whole = program.nodes[Slot.parse(slot).node]
         return not program.kinds[whole.kind].tolerates(whole, context.state.open[owner_of(slot)])
@@ -189,7 +186,7 @@ def is_defect(context: EvaluationContext, node: Node, failure: ev.Failure) -> bo
 def _names(context: EvaluationContext, failure: ev.Failure) -> bool:
     """Return true if a `catch` that names the code of a defect takes it. Raises `LackingError`."""
     program = context.program
-    if is_undo(context.slot):
+    if Slot.parse(context.slot).scope:
         return False
     if program.keeps_failure(context.slot) and not program.is_one_of_many(context.slot):
         return False  # a model is told, and not its agent's `catch`
@@ -198,7 +195,20 @@ def _names(context: EvaluationContext, failure: ev.Failure) -> bool:
     return number is not None and failure.code in program.nodes[Slot.parse(slot).node].catch[number].codes
 
 
-def ends_without_rollback(context: EvaluationContext, failure: ev.Failure) -> bool:
+def final(context: EvaluationContext, failed: ev.StepFailed) -> ev.StepFailed:
+    """Return the final failure of a step. If a rule lets the saga end with it and keep its effects, it
+    `stays`.
+
+    That is told of a saga with effects that can be undone, or with a child that may have some.
+    """
+    state = context.state
+    may_undo = failed.prior is not None or state.undo.is_left or state.children.keys() - {context.slot}
+    if failed.is_result or not may_undo or not _keeps_effects(context, failed.failure):
+        return failed
+    return replace(failed, stays=True)
+
+
+def _keeps_effects(context: EvaluationContext, failure: ev.Failure) -> bool:
     """Return true if the rules of the document let the saga end with this failure and undo nothing: no
     `rollback` in their ladder.
     """
@@ -409,20 +419,17 @@ def handle(builder: DecisionBuilder, at: Activation, failure: ev.Failure) -> Non
     failed = settle_failed(context, failure).on(ev.StepFailed(**ran))
     if left is not None and (failed.emits or failed.is_result):  # else the saga stops, and asks the child
         builder.note(left)
-    may_undo = builder.state.undo.is_left or len(builder.state.children) > 1
-    builder.note(
-        replace(failed, stays=True) if may_undo and ends_without_rollback(context, failure) else failed
-    )
+    builder.note(final(context, failed))
 
 
 def may_wait_for_breaker(context: EvaluationContext, attempt: int, held: Held) -> bool:
     """Return true if the step waits, false if the document goes another way at once. Raises `LackingError`.
 
-    An inverse has no other way. A step has one if its rules or `catch` name the code `breaker_open`, or a
-    failover policy fits that makes another call.
+    A member of the saga's own scope has no other way. A step has one if its rules or `catch` name the code
+    `breaker_open`, or a failover policy fits that makes another call.
     """
     name = Slot.parse(context.slot).node
-    return is_undo(context.slot) or not _has_another_way(context, attempt, held, name)
+    return bool(Slot.parse(context.slot).scope) or not _has_another_way(context, attempt, held, name)
 
 
 def breaker_failure(held: Held, node: str) -> ev.Failure:
@@ -488,7 +495,7 @@ def notices_of_left_call(
     program, state, slot = context.program, context.state, context.slot
     node = program.node_at(state, slot)
     tool = failing.failure.tool or tool_asked_about(node, failing)
-    if is_undo(slot) or failing.left:
+    if Slot.parse(slot).scope or failing.left:
         return
     if not failing.acted and not leaves_unknown(node, tool, failing.failure):
         return

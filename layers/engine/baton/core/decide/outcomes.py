@@ -21,26 +21,24 @@ from baton.core.decide.unknown_outcomes import (
     has_acted_before,
     may_have_acted,
     may_stand,
+    member_notice,
     will_roll_back,
 )
 from baton.core.effects.rows import Row
 from baton.core.effects.toolspec import ONCE, ApprovalRequest
 from baton.core.failures.codes import class_of
-from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.folding.received import callback_of, is_elsewhere, said_of
 from baton.core.log.slots import Slot
 from baton.core.log.state import FAULT, UNKNOWN_OUTCOME, Failing, Held, State
-from baton.core.log.undos import is_undo
 from baton.core.models.usage import Usage
 from baton.core.on_demand import OnDemand
 
 if TYPE_CHECKING:
-    from baton.core.decide import approvals, failure_handling, undo_doubts
+    from baton.core.decide import approvals, failure_handling
 else:
     approvals = OnDemand("baton.core.decide.approvals")
     failure_handling = OnDemand("baton.core.decide.failure_handling")
-    undo_doubts = OnDemand("baton.core.decide.undo_doubts")
 
 MONEY, STOPPED, APPROVAL = "money", "stopped", "approval"  # why an attempt comes no further; or FAULT
 HELD = "held"  # why there was none
@@ -136,7 +134,7 @@ def _no_further(program: Program, state: State, outcome: Outcome, found: Fetched
         yield outcome.halt
     if outcome.why == APPROVAL and outcome.request is not None and is_waited_for:
         # Loaded with the first: most steps need none.
-        if state.is_stopping and not is_undo(slot):
+        if state.is_over(slot):
             if _is_look(program, state, slot):
                 failure = approvals.unapproved_failure(program, state, slot)
                 ended = replace(outcome, why="", cost=0, usage=(), notices=(), failure=failure)
@@ -201,7 +199,7 @@ def settle(
             succeeded = ev.StepSucceeded(
                 **ran, recorded=outcome.recorded, output=outcome.output, digest=outcome.digest
             )
-            succeeded = _enlisted(program, state, node, succeeded, outcome)
+            succeeded = enlist(program, state, node, succeeded, outcome.kept, outcome.done_by, outcome.key)
             began, cost = outcome.started_at, outcome.cost
             yield done(context, outcome.ended_at, cost, began=began, has_schema=False).on(succeeded)
             return
@@ -224,7 +222,7 @@ def _held(program: Program, state: State, outcome: Outcome, found: FetchedValues
     held, slot = outcome.held, outcome.slot
     if outcome.cost or outcome.usage or outcome.notices:
         yield from _no_further(program, state, replace(outcome, why=MONEY), found)
-    is_look = state.is_stopping and not is_undo(slot)
+    is_look = state.is_over(slot)
     if held is None or not _is_awaited(program, state, outcome):
         return
     if is_look and (held.limit or not _is_look(program, state, slot)):
@@ -254,15 +252,6 @@ def _wait(slot: str, held: Held) -> ev.StepHeld:
         amount=held.amount,
         first=held.first,
     )
-
-
-def _enlisted(
-    program: Program, state: State, node: Node, succeeded: ev.StepSucceeded, outcome: Outcome
-) -> ev.StepSucceeded:
-    """Return the event with its place in the list of what can be undone, if the saga has one."""
-    if not (program.undoes or state.undo.head):
-        return succeeded
-    return enlist(state, node, succeeded, outcome.kept, outcome.done_by, outcome.key)
 
 
 def _is_look(program: Program, state: State, slot: str) -> bool:
@@ -313,7 +302,7 @@ def _failed(
         left=False,
     )
     # A saga that ends anyway is not held up.
-    is_over = state.is_stopping and not is_undo(slot)
+    is_over = state.is_over(slot)
     handling = [] if is_over else _handling(context, failing, outcome)
     undoes = will_roll_back(state)
     is_news = before.attempts == 0 or not before.failure.doubt
@@ -328,28 +317,11 @@ def _failed(
     if not is_asked and (failure.doubt or (is_over and failure.code == UNKNOWN_OUTCOME)):
         # Only where the saga ends anyway: otherwise `verify` looks first, or a person is asked.
         yield ev.NoticeDue(notice=doubt_notice(state, slot, outcome.ended_at))
-    if is_undo(slot) and failure.code != UNKNOWN_OUTCOME and failure.says_nothing:
-        yield ev.NoticeDue(notice=_unsure(state, slot, failure, outcome.ended_at))
-    elif is_undo(slot) and failure.code != UNKNOWN_OUTCOME:
-        told = undo_doubts.refused_notice(state, slot, failure, outcome.ended_at)
+    if Slot.parse(slot).scope and failure.code != UNKNOWN_OUTCOME:
+        told = member_notice(state, slot, failure, outcome.ended_at)
         if told is not None:
             yield ev.NoticeDue(notice=told)
-    may_undo = failed.prior is not None or _may_undo(state)
-    is_end = not is_over and not failed.is_result
-    yield replace(failed, stays=True) if may_undo and is_end and _stays(context, failure) else failed
-
-
-def _unsure(state: State, slot: str, failure: ev.Failure, now: int) -> ev.Notice:
-    return undo_doubts.unsure_notice(state, slot, failure, now)
-
-
-def _may_undo(state: State) -> bool:
-    """Return true if an effect of the saga can be undone, or may be: a running child may have acted."""
-    return state.undo.is_left or bool(state.children)
-
-
-def _stays(context: EvaluationContext, failure: ev.Failure) -> bool:
-    return failure_handling.ends_without_rollback(context, failure)
+    yield failed if is_over else failure_handling.final(context, failed)
 
 
 def _handed_over(

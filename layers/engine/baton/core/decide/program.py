@@ -23,7 +23,6 @@ from baton.core.log.records import Failure
 from baton.core.log.scopes import is_index
 from baton.core.log.slots import Slot, owner_of
 from baton.core.log.state import State, unrescued
-from baton.core.log.undos import is_undo, undone_item
 from baton.core.nodes.base import Kinds
 
 PENDING, READY, SKIPPED, FAILS = "waits", "fires", "skipped", "fails"
@@ -197,9 +196,9 @@ class Program:
         node = self.nodes[Slot.parse(slot).node]
         if "#" not in slot:
             return node
-        if state.undo.work is not None and slot in state.undo.work.steps:
-            step = state.undo.work.steps[slot]
-            was = undone_item(Slot.parse(slot).item)
+        if state.scope is not None and slot in state.scope.steps:
+            step = state.scope.steps[slot]
+            was = Slot.parse(slot).subject.item
             if step.doubt:  # it is the step that may have happened that a person is asked about
                 acting = node.each.do if node.each is not None and is_index(was) else node
                 own = acting.output_schema if acting is not node or not was else None
@@ -223,7 +222,7 @@ class Program:
 
     def keeps_failure(self, slot: str) -> bool:
         """Return true if the node of this slot is told of a failure there, and goes on from it."""
-        if is_undo(slot):
+        if Slot.parse(slot).scope:
             return True
         return "#" in slot and self.kinds[self.nodes[Slot.parse(slot).node].kind].keeps_failure(
             Slot.parse(slot).item

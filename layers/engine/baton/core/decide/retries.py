@@ -205,10 +205,7 @@ def _give_up(builder: DecisionBuilder, at: Activation, failing: Failing) -> None
     failed = failed_with_unknown_outcome(
         builder.program, builder.state, at.node, failed, failing.kept, failing.key, acted=failing.acted
     )
-    may_undo = failed.prior is not None or builder.state.undo.is_left or builder.state.children
-    if may_undo and not failed.is_result:
-        failed = replace(failed, stays=failure_handling.ends_without_rollback(context, failing.failure))
-    builder.note(failed)
+    builder.note(failure_handling.final(context, failed))
 
 
 def _answer(builder: DecisionBuilder, slot: str, ask: ev.Ask) -> tuple[Signal, dict[str, Any]] | None:
@@ -249,8 +246,8 @@ def fail(
         settled = failed_with_unknown_outcome(
             builder.program, builder.state, at.node, doubtful, failing.kept, failing.key
         )
-    if at.node.each is not None and (builder.state.undo.is_left or builder.state.children):
-        settled = replace(settled, stays=failure_handling.ends_without_rollback(context, failure))
+    if at.node.each is not None:
+        settled = failure_handling.final(context, settled)
     if first is not None:
         builder.note(first)
     if settled.emits:  # else the saga stops, and its items end by themselves

@@ -18,7 +18,6 @@ from baton.core.decide.decision import (
     DecisionBuilder,
     RunStep,
     StopSteps,
-    UndoChildren,
     activation,
     missing,
     next_attempt,
@@ -35,6 +34,7 @@ from baton.core.decide.unknown_outcomes import (
     is_in_doubt,
     looks_first,
     may_stand,
+    member_notice,
     replaced_arguments,
     stands,
     unknown_outcome_notices,
@@ -56,8 +56,6 @@ from baton.core.log.undos import (
     Undoing,
     UndoStep,
     undo_item,
-    undone_item,
-    undone_slot,
 )
 from baton.core.nodes.base import Activation, UnfitError
 from baton.errors import CorruptLog
@@ -347,9 +345,7 @@ def undo(builder: DecisionBuilder) -> Decision:
     if builder.record:
         return Decision(record=tuple(builder.record))
     run = one_after_a_crash(builder, builder.run)
-    commands = (*missing(builder.needs, builder.questions, builder.entries), *next_up(run, ()))
-    if builder.undoing:
-        commands = (*commands, UndoChildren(tuple(builder.undoing)))
+    commands = (*missing(builder.needs, builder.questions, builder.entries), *next_up(run, builder.children))
     return Decision(commands=commands, again=builder.again, due=builder.due)
 
 
@@ -509,7 +505,7 @@ def _schedule(builder: DecisionBuilder, slot: str) -> None:
     state = builder.state
     step = _work(builder).steps[slot]
     if step.child:
-        builder.undoing.append((slot, step.child))
+        builder.children.append((slot, Child(saga=step.child, workflow="", input=ev.Value())))
         waited = builder.now - max(_work(builder).at, state.last_at)
         builder.due_by(builder.now + max(LOOK_MS, waited))
         return
@@ -527,7 +523,7 @@ def _schedule(builder: DecisionBuilder, slot: str) -> None:
         text = f"it was cut off {times} times by the end of its invocation: it needs more than a full budget"
         _give_up(builder, at, ev.failed_with("over_budget", text, at.node.name))
         return
-    found = builder.program.nodes[at.node.name].inverse(step.tool, undone_item(at.place.item))
+    found = builder.program.nodes[at.node.name].inverse(step.tool, at.place.subject.item)
     if found is None:
         text = f"nothing undoes `{step.tool}` any more"
         _give_up(builder, at, ev.failed_with("tool_missing", text, at.node.name))
@@ -549,7 +545,7 @@ def _give_up(builder: DecisionBuilder, at: Activation, failure: ev.Failure) -> N
     """Fail an inverse that is not called, or not once more, and notify the people on call as for a final
     failure of its call.
     """
-    told = undo_doubts.failure_notice(builder.state, at.slot, failure, builder.now)
+    told = member_notice(builder.state, at.slot, failure, builder.now)
     fail(builder, at, failure)
     if told is not None:
         builder.note(ev.NoticeDue(notice=told))
@@ -570,7 +566,7 @@ def _at(builder: DecisionBuilder, slot: str) -> Activation:
 
 
 def _run(builder: DecisionBuilder, at: Activation, arguments: Any) -> RunStep:
-    was = undone_slot(at.slot)
+    was = at.place.subject.text
     state = builder.state
     generation = state.undo.generation(was)
     step = next_attempt(builder, at, arguments)

@@ -24,7 +24,7 @@ from baton.core.log.questions import tool_asked_about
 from baton.core.log.scopes import Map, Replanning, late_end
 from baton.core.log.slots import Slot, owner_of
 from baton.core.log.state import UNKNOWN_OUTCOME, Failing, State
-from baton.core.log.undos import is_undo
+from baton.core.log.undos import NAMED_IN_STATE
 
 
 def is_in_doubt(program: Program, state: State, slot: str, running: Collection[str]) -> bool:
@@ -158,6 +158,30 @@ def doubt_notice(state: State, slot: str, now: int) -> ev.Notice:
     )
 
 
+def member_notice(state: State, slot: str, failure: ev.Failure, now: int) -> ev.Notice | None:
+    """Return the notice to the people on call about a member of the rollback that has failed for good.
+
+    The outcome of its call may be unknown. Of those that were refused, the first alone are told.
+    """
+    undo = state.undo
+    subject, notice = Slot.parse(slot).subject.text, doubt_notice(state, slot, now)
+    if failure.says_nothing or failure.code == UNKNOWN_OUTCOME:
+        what = f"`{failure.tool}`" if failure.tool else "what undoes it"
+        text = (
+            f"it is not known whether `{subject}` is undone: {what} had no answer that says so ({failure.code}: {failure.message[:500]}). "
+            "Look; a rollback calls it once more, with the same key"
+        )
+        return replace(notice, key=f"{notice.key}.unsure", message=text)
+    if len(undo.failed) >= NAMED_IN_STATE or undo.set_aside:
+        return None
+    what = f"`{failure.tool}` has failed for good" if failure.tool else "what undoes it cannot be called"
+    text = (
+        f"`{subject}` is not undone: {what} ({failure.code}: {failure.message[:500]}). Mend what is in the way; "
+        "a rollback calls it once more"
+    )
+    return replace(notice, key=f"{notice.key}.refused", code=failure.code, message=text)
+
+
 def stopped_notices(context: EvaluationContext, now: int, running: Collection[str]) -> Iterator[ev.Event]:
     """Yield the events before the one that stops the work at the context's slot; none without an effect.
 
@@ -273,6 +297,7 @@ STEP, SAGA = "step", "saga"  # which other one has done what an attempt was give
 
 
 def enlist(
+    program: Program,
     state: State,
     node: Node,
     succeeded: ev.StepSucceeded,
@@ -280,13 +305,15 @@ def enlist(
     done_by: str,
     key: str = "",
 ) -> ev.StepSucceeded:
-    """Return the event with its place in the list.
+    """Return the event with its place in the list of what can be undone, if the saga has one.
 
     A model's alternative to the step has its places by its own calls.
     """
-    slot, tool = _slot(succeeded), succeeded.tool
+    if not (program.undoes or state.undo.head):
+        return succeeded
+    slot, tool = succeeded.slot, succeeded.tool
     if (
-        is_undo(slot)
+        Slot.parse(slot).scope
         or (node.effect == PURE and tool == node.tool)
         or isinstance(state.open.get(slot), Replanning)
     ):
@@ -316,18 +343,19 @@ def failed_with_unknown_outcome(
     """Return the final failure, with its place in the list if the step may have acted, now or (`acted`) in an
     earlier attempt.
     """
-    failure, slot = as_unknown_outcome(node, failed.failure), _slot(failed)
+    failure, slot = as_unknown_outcome(node, failed.failure), failed.slot
     if acted:
         failure = replace(failure, doubt=True)
     failed = replace(failed, failure=failure)
     acting = failure.tool or failed.tool
-    if not program.undoes or is_undo(slot) or acting not in node.undo or not may_have_acted(node, failure):
+    if (
+        not program.undoes
+        or Slot.parse(slot).scope
+        or acting not in node.undo
+        or not may_have_acted(node, failure)
+    ):
         return failed
     return replace(failed, tool=acting, prior=state.undo.head, kept=kept, key=key)
-
-
-def _slot(event: ev.Settles) -> str:
-    return event.slot
 
 
 ROUND = "the end of its round"

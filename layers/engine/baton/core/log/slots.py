@@ -21,6 +21,10 @@ ITEM_PATTERN = (
 _is_item = re.compile(ITEM_PATTERN).fullmatch
 _NUMBER = "(?:0|[1-9][0-9]*)"
 _segment = re.compile(rf"([^/@#]+)(?:@({_NUMBER}(?:\.{_NUMBER})*))?(?:#([^/@#]+))?").fullmatch
+ROLLBACK = "undo"
+"""Begin of the items that are members of the saga's rollback: `undo` takes back the work of its node,
+`undo-ITEM` that of an item, `undo_VERSION` a call that its step has left at that version.
+"""
 _REMEMBERED = 4096  # a step asks some ten times of the same slot
 
 
@@ -42,6 +46,11 @@ def owner_of(slot: str) -> str:
     It cuts the text alone, for walks over all the keys of a state; `Slot.owner` is the same.
     """
     return slot.partition("#")[0]
+
+
+def subject_item(item: str) -> str:
+    """Return the item with the work that a member of the rollback is about; empty: the node's own."""
+    return item.partition("-")[2] if item.startswith(ROLLBACK) else item
 
 
 def check_item(item: str) -> str:
@@ -94,6 +103,21 @@ class Slot(msgspec.Struct, frozen=True, gc=False):
         if self.item:
             return Slot.parse(self.owner)
         return Slot.parse(self.text.rpartition("/")[0]) if self.text else None
+
+    @property
+    def scope(self) -> str:
+        """The scope of the saga itself that has this slot as a member; empty: the slot is of its node.
+
+        The rules that the document has for its nodes do not apply to such a member.
+        """
+        return ROLLBACK if self.item.startswith(ROLLBACK) else ""
+
+    @property
+    def subject(self) -> Slot:
+        """The slot with the work that a member of a scope of the saga is about; any other slot itself."""
+        if not self.scope:
+            return self
+        return Slot.parse(slot_of(self.node, self.iteration, subject_item(self.item)))
 
     def child(self, item: str) -> Slot:
         """Return the slot of an item of this node. Raises `ValueError` for an item that has no slot."""

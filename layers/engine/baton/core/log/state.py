@@ -27,7 +27,8 @@ from baton.core.log.events import (
 )
 from baton.core.log.records import Child, Failure, Paused, SharedLimit
 from baton.core.log.scopes import MadeCall
-from baton.core.log.undos import ReplacedSaga, Undoable
+from baton.core.log.slots import Slot
+from baton.core.log.undos import ReplacedSaga, Undoable, Undoing
 from baton.core.log.work import Open, child_in, children_in
 
 KEYS_REMEMBERED = 200  # and those of signals that wait, and of forks, however many
@@ -375,6 +376,15 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return sum(map(len, self.tokens.values()))
 
     @property
+    def scope(self) -> Undoing | None:
+        """The scope that runs in place of the saga's nodes once it stops: its rollback; None: the nodes."""
+        return self.undo.work
+
+    def in_scope(self, slot: str) -> bool:
+        """Return true if the slot is a member of that scope."""
+        return self.undo.work is not None and slot in self.undo.work.steps
+
+    @property
     def was_made_cancelled(self) -> bool:
         """True for a child that its parent cancelled before it existed: nothing of it runs."""
         return self.cancel is not None and not (self.tokens or self.counts.steps)
@@ -385,7 +395,11 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         its effects.
         """
         is_over = self.cancel is not None or self.failure is not None or self.result is not None
-        return is_over or self.undo.work is not None
+        return is_over or self.scope is not None
+
+    def is_over(self, slot: str) -> bool:
+        """Return true if the saga stops, and the work at the slot is no part of its rollback."""
+        return self.is_stopping and not Slot.parse(slot).scope
 
     @property
     def stands_still(self) -> bool:
@@ -423,8 +437,8 @@ def status_of(state: State, turns: Readiness | None = None) -> str:
         return "pending"
     if state.parked is not None:
         return "parked"
-    if state.undo.work is not None:
-        return "suspended" if _all_ask(state, state.undo.work.steps) else "compensating"
+    if state.scope is not None:
+        return "suspended" if _all_ask(state, state.scope.steps) else "compensating"
     if state.is_stopping:
         return "running"
     if not (state.open or state.failing or state.held or state.pauses):

@@ -13,10 +13,8 @@ from itertools import islice
 import msgspec
 
 from baton.core.log.records import About, Failure, Root, Value
-from baton.core.log.slots import Slot, slot_of
+from baton.core.log.slots import ROLLBACK, Slot, slot_of
 
-UNDO = "undo"
-"""The item of a node whose work is undone; for an item, `undo-ITEM`."""
 NAMED_IN_STATE = 20
 """Most steps of one fate that the end of an undoing names."""
 FAILED_UNDOS_PER_ENTRY = 100
@@ -28,29 +26,13 @@ def undo_item(item: str, left: int = 0) -> str:
 
     `left`: the version at which a step has left the call that may have acted.
     """
-    begin = f"{UNDO}_{left}" if left else UNDO
+    begin = f"{ROLLBACK}_{left}" if left else ROLLBACK
     return f"{begin}-{item}" if item else begin
-
-
-def undone_item(item: str) -> str:
-    """Return the item whose work is undone at this one; empty: the node's own."""
-    return item.removeprefix(UNDO).partition("-")[2] if item.startswith(UNDO) else item
-
-
-def undone_slot(slot: str) -> str:
-    """Return the slot whose work is undone at this one; any other slot as it is."""
-    place = Slot.parse(slot)
-    return slot_of(place.node, place.iteration, undone_item(place.item))
 
 
 def undoes_left_call(item: str) -> bool:
     """Return true if this item undoes a call that its step has left and that may have acted."""
-    return item.startswith(f"{UNDO}_")
-
-
-def is_undo(slot: str) -> bool:
-    """Return true if the step at a slot undoes another."""
-    return f"#{UNDO}" in slot
+    return item.startswith(f"{ROLLBACK}_")
 
 
 class NotUndone(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

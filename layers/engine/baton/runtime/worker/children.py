@@ -26,8 +26,10 @@ from baton.runtime.log.history import History
 
 if TYPE_CHECKING:
     from baton.runtime.starting import children as starting
+    from baton.runtime.worker import undo_children
 else:
     starting = OnDemand("baton.runtime.starting.children")
+    undo_children = OnDemand("baton.runtime.worker.undo_children")
 
 OVERDUE = "its time is over"
 
@@ -193,7 +195,9 @@ class ChildTender:
         self._canceller = ChildCanceller(scope)
 
     async def perform(self, run: Run, command: TendChildren) -> bool:
-        """Return true when one of them has ended."""
+        """Return true when one of them has ended, or has rolled back for a saga that rolls back."""
+        if Slot.parse(command.children[0][0]).scope:
+            return await undo_children.ChildUndoer(self._p, self._writer).perform(run, command)
         await self._look(run)
         if run.heard != run.lease.inbox and await self._take_in(run, command.children):
             return True

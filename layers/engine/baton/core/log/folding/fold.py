@@ -291,8 +291,8 @@ def _succeeded(state: State, e: ev.StepSucceeded) -> State:
         state = remember_call(state, e)
     if state.corrections and e.item and not is_turn(e.item):
         state = useful(state, e.slot)
-    if state.undo.work is not None and (slot := e.slot) in state.undo.work.steps:
-        return undone(state, slot)
+    if state.undo.work is not None and state.in_scope(e.slot):
+        return undone(state, e.slot)
     after = consume(state, e, e.output if e.keep else None)
     return after if e.prior is None or after is state else link_undoable(after, e)
 
@@ -306,7 +306,7 @@ def _failed(state: State, e: ev.StepFailed) -> State:
         state = replace(state, signals=not_taken(state, slot, e.by))
     if e.callback:
         state = callback_over(state, slot, e.callback, e.failure.code)
-    if state.undo.work is not None and slot in state.undo.work.steps:
+    if state.in_scope(slot):
         return undone(state, slot, e.failure)
     work = state.open.get(slot)
     is_unsure = e.failure.doubt or e.failure.code == UNKNOWN_OUTCOME or e.prior is not None

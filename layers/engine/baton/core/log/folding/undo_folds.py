@@ -23,7 +23,6 @@ from baton.core.log.undos import (
     numbers_with,
     undo_item,
     undoes_left_call,
-    undone_slot,
 )
 
 
@@ -157,7 +156,7 @@ def undo_step_began(state: State, e: ev.UndoStepBegan) -> State:
         not_before=e.not_before,
     )
     steps = {**work.steps, slot: step}
-    undo, was = state.undo, undone_slot(e.slot)
+    undo, was = state.undo, Slot.parse(e.slot).subject.text
     if e.doubt and not e.way:
         state = replace(state, failing={**state.failing, slot: _unknown(e)})
     if e.again or e.index < 0:
@@ -287,7 +286,8 @@ def undone(state: State, slot: str, failure: ev.Failure | None = None) -> State:
     """End the step that undoes another, with or without a failure."""
     undo, work = state.undo, state.undo.work
     assert work is not None, "the caller has looked"
-    step, place, was = work.steps[slot], Slot.parse(slot), undone_slot(slot)
+    step, place = work.steps[slot], Slot.parse(slot)
+    was = place.subject.text
     rounds, is_item, is_left = work.rounds, was != place.owner, undoes_left_call(place.item)
     # Items of one round have one place in `rounds`, which says nothing where only some of them are undone.
     is_alone = is_item and work.back_to > 0

@@ -35,7 +35,7 @@ def stop_saga(state: State, **news: Any) -> State:
     """End the parking of a cancelled or failed saga, except for a defect in an inverse, which must be mended
     first.
     """
-    parked = state.parked if state.undo.work is not None and state.stands_still else None
+    parked = state.parked if state.scope is not None and state.stands_still else None
     recovery = replace(news.pop("recovery", state.recovery), consecutive_crashes=0)
     return replace(state, parked=parked, recovery=recovery, **news)
 
@@ -102,8 +102,8 @@ def fold_parked(state: State, e: ev.Parked) -> State:
     if first is not None and first.at:  # its time stands still since then, whatever else it is parked for
         e = replace(e, at=first.at, build=e.build or first.build)
     after = replace(state, parked=e, parked_in=state.version + 1)
-    is_undoing = state.undo.work is not None and e.at
-    if state.is_stopping and not after.kills_workers and not is_undoing:
+    is_held = state.scope is not None and e.at
+    if state.is_stopping and not after.kills_workers and not is_held:
         return state
     ask = about_parking(after)
     return after if ask is None else received.with_question_row(after, ask)
