@@ -6,6 +6,7 @@ This module searches Python modules. Callers with access to the files find docum
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -96,9 +97,9 @@ def _built_in(module: ModuleType) -> Iterator[tuple[str, str, Workflow]]:
 
 
 def _functions(registry: Registry) -> Iterator[tuple[str, Tool]]:
-    """Yield address and declaration of each function under `@workflow`."""
+    """Yield address and declaration of each function under `@workflow`, of the modules that are imported."""
     for tool in registry.values():
-        if tool.document is not None:
+        if tool.document is not None and tool.function.__module__ in sys.modules:
             yield f"{tool.function.__module__}:{tool.function.__qualname__}", tool
 
 

@@ -160,7 +160,8 @@ def run(
                 raise ValueError(
                     f"signal `{signal}`: an agent hears it while it works; say when: signals=[(AT, {signal!r}, PAYLOAD)]"
                 )
-        _check_actions(answered, [name for name in nodes if nodes[name] and name not in choosing])
+        steps = [name for name in nodes.keys() - functions.nodes if nodes[name] and name not in choosing]
+        _check_actions(answered, steps)
         scripted.read(models, nodes)
         check_kills(moments, nodes, registry)
         tools_of.update(nodes)

@@ -11,7 +11,7 @@ import msgspec
 
 from baton.core.log.questions import EXPIRED
 from baton.core.log.scopes import Called, calls_words, is_index, is_turn, item_words, turn_item
-from baton.core.log.slots import ROLLBACK, subject_item
+from baton.core.log.slots import scope_of, subject_item
 from baton.core.log.state import ANSWER
 from baton.core.money import dollars
 from baton.words.text import clock, counted, cut, epoch_ms, one_line, span
@@ -152,9 +152,10 @@ class AgentWords:
         tools = (f" ({one['tool']})" if one.get("tool") else "" for one in asked)
         calls = ", ".join(name + tool for name, tool in zip(names.values(), tools, strict=True))
         left = ", ".join(self._label(event, item) for item in event.get("left") or ())
-        words = [f"asks for {calls}"] if calls else []
+        words = ["begins again from its checkpoint"] if event.get("checkpoint") else []
+        words += [f"asks for {calls}"] if calls else []
         words += [f"stops {left}"] if left else []
-        known = frozenset(("at", "heard", "operations", "left", "segments"))
+        known = frozenset(("at", "heard", "operations", "left", "segments", "checkpoints"))
         return cut("; ".join(words) or "waits for its other operations", _MOST), known
 
     def labelled(self, event: Event) -> Event:
@@ -222,7 +223,7 @@ def of(event: Event) -> EventSentence | None:
     kind, item = str(event.get("kind")), str(event.get("item") or "")
     if words := _UNDO_WORDS.get(kind):
         return words(event)
-    if item == ROLLBACK or item.startswith((f"{ROLLBACK}-", f"{ROLLBACK}_")):
+    if scope_of(item):
         return _step(event, kind, subject_item(item))
     if kind == "saga_ended" and event.get("undone"):
         return came_to(event["undone"]), frozenset(["undone"])

@@ -122,7 +122,7 @@ def read_source(given: str, app: str) -> Source:
     if file.exists():
         return read_file(file)
     if ":" not in given:
-        return _named(given, app) if _is_name(given) else read_file(file)
+        return _named(given, app) or read_file(file)
     load_app(app)  # puts the application on the path
     from baton.builder.found import load_document
     from baton.errors import UserError
@@ -135,14 +135,22 @@ def read_source(given: str, app: str) -> Source:
         raise import_failure(given.partition(":")[0], error, app) from error
 
 
-def _named(name: str, app: str) -> Source:
-    """Return the workflow of an application with this name. Raises `CommandFailed`."""
+def _named(name: str, app: str) -> Source | None:
+    """Return the workflow of an application with this name, None if there can be none.
+
+    Raises `CommandFailed` for an unknown name.
+    """
     from baton.core.expressions import nearest
 
-    known = {workflow_name(source): source for source in sources_of(load_app(app))}
+    known: dict[str | None, Source] = {}
+    if _is_name(name):
+        with suppress(CommandFailed):  # then only files can be meant
+            known = {workflow_name(source): source for source in sources_of(load_app(app))}
+    if not known:
+        return None
     if name not in known:
         names = sorted(one for one in known if one)
-        hint = nearest(name, names) or f"There are: {', '.join(names) or 'none'}"
+        hint = nearest(name, names) or f"The workflows of {app} are: {', '.join(names)}"
         raise CommandFailed(USAGE, f"there is no file {name}, and {app} has no workflow {name}", hint)
     return known[name]
 

@@ -85,11 +85,17 @@ def document_of(tool: Tool) -> dict[str, Any]:
         said["description"] = tool.spec.description.partition("\n\n")[0]
     return {
         **said,
-        "input": tool.spec.parameters,
+        "input": _input_of(tool),
         **(tool.document or {}),
         "nodes": {node: {"function": tool.spec.name}},
         "output": f"${{ctx.{node}.output}}",
     }
+
+
+def _input_of(tool: Tool) -> Mapping[str, Any]:
+    """Return the schema of a workflow's input. A function without parameters is started without any."""
+    schema = tool.spec.parameters
+    return schema if schema.get("properties") else {**schema, "type": ["object", "null"]}
 
 
 def workflow_documents(registry: Registry) -> Iterator[dict[str, Any]]:

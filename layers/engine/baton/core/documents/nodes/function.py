@@ -25,9 +25,8 @@ class Function(NodeDocument):
     key = "function"
     title = "Function"
     description = (
-        "Runs a Python function under `@workflow`: the steps, waits, questions and child workflows that it "
-        "asks for are recorded, so that it goes on where it was. The output is the function's result. "
-        "Without `with`, it gets the input of the saga."
+        "Runs a Python function under `@workflow`, and records its steps, waits, questions and children. "
+        "The output is the function's result. Without `with`, it gets the input of the saga."
     )
     icon = "λ"
     outline = ("[[", "]]")
