@@ -40,7 +40,9 @@ def what_was_asked_for_is_asked_for_again() -> Iterator[None]:
 
     async def again(self: FunctionRunner, run: Any, call: Any) -> Any:
         live = await real_again(self, run, call)
-        asked = [one for step in steps.pop(id(live), ()) for one in step.asked if one.item not in call.work.asked]
+        asked = [
+            one for step in steps.pop(id(live), ()) for one in step.asked if one.item not in call.work.asked
+        ]
         live.steps = [FunctionStep(asked=tuple(asked))]
         return live
 

@@ -290,11 +290,17 @@ PLANTED: Mapping[str, Planted] = {
             RESULT,
             everywhere("side-by-side", (CRASH_AFTER,), drawn=0),
         ),
-        Planted(function_bugs.what_was_asked_for_is_asked_for_again, FUNCTIONS, everywhere("in-turn", drawn=0)),
+        Planted(
+            function_bugs.what_was_asked_for_is_asked_for_again, FUNCTIONS, everywhere("in-turn", drawn=0)
+        ),
         Planted(function_bugs.other_code_is_as_good, RESULT, at_rest("changes")),
         Planted(function_bugs.the_last_result_is_not_kept, RESULT, at_rest("in-turn")),
         Planted(function_bugs.what_is_left_goes_on, RESULT, at_rest("races")),
-        Planted(function_bugs.a_second_result_of_an_entry_is_dropped, LIVENESS, everywhere("side-by-side", drawn=0)),
+        Planted(
+            function_bugs.a_second_result_of_an_entry_is_dropped,
+            LIVENESS,
+            everywhere("side-by-side", drawn=0),
+        ),
         Planted(undo_bugs.an_unapproved_look_says_nothing, LIVENESS, in_deaths),
         Planted(undo_bugs.a_fork_loses_the_list, UNDOING, at_rest("lends-again")),
         Planted(undo_bugs.the_first_of_an_entry_is_the_only_one, UNDOING, at_rest("lends-again")),
