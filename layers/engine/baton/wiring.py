@@ -266,6 +266,7 @@ def make_api() -> tuple[Engine, settings.ApiSettings, Rates, HttpClient, Credent
     """
     from baton.runtime.invocation.watch import Metrics
     from baton.tools.define import NODE_KINDS
+    from baton.tools.functions import ApplicationFunctions
     from baton.tools.standard import load_app, with_standard
 
     config = settings.read_settings(settings.ApiSettings)
@@ -274,6 +275,7 @@ def make_api() -> tuple[Engine, settings.ApiSettings, Rates, HttpClient, Credent
     tools = with_standard(load_app(config.app), grants=Grants.of(config.standard_tools))
     engine = _engine(aws, _store(aws, config), blobs, config, _NoTools(), tools.specs())
     engine = replace(engine, kinds=NODE_KINDS, models=_models(aws, config))
+    engine = replace(engine, functions=ApplicationFunctions(tools))
     engine = replace(engine, metrics=Metrics(_line_to_stdout, config.worker))
     # Its addresses are the operator's own: the issuer, and where its configuration says that codes are redeemed.
     issuer = LazyHttpClient(["0.0.0.0/0", "::/0"], closed=[settings.runtime_api()])

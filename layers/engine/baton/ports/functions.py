@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from baton.core.graph.graph import Graph
 from baton.core.log.records import Failure
 
 
@@ -76,6 +77,12 @@ class FunctionSession(Protocol):
 
 class Functions(Protocol):
     """The functions of the deployed application."""
+
+    def complete(self, graph: Graph) -> Graph:
+        """Return a graph with the tools that the deployed code of its functions names besides those that it
+        was registered with.
+        """
+        ...
 
     def open(self, name: str, arguments: Any, facts: FunctionFacts) -> FunctionSession:
         """Make a session of a function, which has not started. Raises `StepFailure` for one that is not

@@ -219,7 +219,7 @@ class InvocationScope:
     @cached_property
     def catalog(self) -> Catalog:
         """Workflows, through the calls of this invocation."""
-        return self._engine.catalog.through(self.call)
+        return self._engine.catalog.through(self.call, self.functions)
 
     @cached_property
     def leases(self) -> Leases:

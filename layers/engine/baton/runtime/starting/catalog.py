@@ -28,6 +28,7 @@ from baton.core.nodes.registry import KINDS
 from baton.core.on_demand import OnDemand
 from baton.errors import CorruptLog, MissingGraph, NotFound
 from baton.ports import Blobs, Clock, Definition, Definitions
+from baton.ports.functions import Functions
 from baton.ports.records import Heard
 from baton.runtime.invocation.context import StoreRetrier
 
@@ -76,7 +77,9 @@ class Catalog:
         newest: OrderedDict[tuple[str, str], _Newest] | None = None,
         *,
         limits: Limits | None = None,
+        functions: Functions | None = None,
     ) -> None:
+        self._functions = functions
         self._definitions = definitions
         self._blobs = blobs
         self._clock = clock
@@ -85,9 +88,9 @@ class Catalog:
         self._newest = OrderedDict() if newest is None else newest
         self._limits = limits or Limits()
 
-    def through(self, call: StoreRetrier) -> Catalog:
+    def through(self, call: StoreRetrier, functions: Functions | None = None) -> Catalog:
         known = (self._definitions, self._blobs, self._clock, call, self._programs, self._newest)
-        return Catalog(*known, limits=self._limits)
+        return Catalog(*known, limits=self._limits, functions=functions)
 
     @property
     def _io(self) -> StoreRetrier:
@@ -256,6 +259,7 @@ class Catalog:
                 inner,
                 self._limits.step_timeout_ms,
                 self._limits.build,
+                self._functions,
             )
             if len(self._programs) > PROGRAMS_KEPT:
                 self._programs.popitem(last=False)
@@ -275,8 +279,11 @@ def program_of(
     inner: str = "",
     timeout_ms: int = Limits().step_timeout_ms,
     build: str = "",
+    functions: Functions | None = None,
 ) -> Program:
     """Return the program of a graph's bytes, or of the named graph in it."""
     graph = decode_graph(data, KINDS)
     whole = graph.graphs[inner] if inner else graph
+    if functions is not None and any(node.function is not None for node in whole.nodes):
+        whole = functions.complete(whole)
     return Program(whole, KINDS, most_hops, skew_ms, graph.graphs, build, timeout_ms)

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import re
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from inspect import signature
@@ -50,7 +50,7 @@ class Operation(asyncio.Future[T], Generic[T]):
     item: str = ""
     is_used: bool = False
 
-    def __await__(self) -> Any:
+    def __await__(self) -> Generator[Any, None, T]:
         self.is_used = True
         return super().__await__()
 
