@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document, notes_of
-from baton.core.documents.nodes.registry import kind_named
+from baton.core.documents.models import kind_named
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.graph.graph import FunctionParts
 from baton.core.log import events as ev
