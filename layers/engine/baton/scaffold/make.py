@@ -72,8 +72,7 @@ SHARED = (
 HERE = Path(__file__).parent
 TEMPLATES = HERE / "files"
 SUFFIX = ".tmpl"
-SAGAS = "layers/app/sagas/"
-DOCUMENT, FUNCTION = f"{SAGAS}order.yaml", f"{SAGAS}workflows.py"
+DOCUMENT, FUNCTION = "layers/app/sagas/order.yaml", "layers/app/sagas/workflows.py"
 """The workflow of a project, in its two forms. Its tools and its tests are the same."""
 _ROWS = {
     DOCUMENT: "a workflow; every `*.yaml` beside it is one",
@@ -169,7 +168,10 @@ class Project:
 
 
 def make_project(folder: Path, *, workflow: str = DOCUMENT) -> Project:
-    """Create the project in `folder`, named as that. `workflow`: the file with its workflow. Raises `CannotMakeError`, `SourceError`."""
+    """Create the project in `folder`, named as that, with its workflow in the file `workflow`.
+
+    Raises `CannotMakeError`, `SourceError`.
+    """
     folder = folder.absolute() if folder.name not in ("", "..") else folder.resolve()
     _check_name(folder.name)
     _check_place(folder)

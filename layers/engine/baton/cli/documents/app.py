@@ -181,12 +181,12 @@ def sources_at(given: Sequence[str], app: str) -> list[Source]:
 def sources_of(app: ModuleType) -> list[Source]:
     """Return all documents of an application, those in files first. Raises `CommandFailed`."""
     from baton.builder.found import documents as built
-    from baton.builder.found import workflows
+    from baton.builder.found import python_workflows
     from baton.errors import UserError
 
     try:
         texts = built(app)
-        addresses = {name: address for address, name, _ in reversed([*workflows(app)])}
+        addresses = {name: address for address, name, _ in reversed([*python_workflows(app)])}
         made = [Source(addresses[name], text) for name, text in texts.items()]
     except UserError as error:
         raise CommandFailed(USAGE, error.detail, *_lines(error)) from error
