@@ -50,7 +50,7 @@ DOCUMENTS = (
     "{name: asked, on_failure: rollback, nodes: {a: {tool: work, when: {python: 'def evaluate(output, context): return True'}}}}",
     "{name: limited, on_failure: rollback, limits: {hops: 1}, nodes: {a: {tool: work}, b: {tool: work, after: a}}}",
     "{name: timed, on_failure: rollback, nodes: {a: {tool: work, limits: {wall_time: 1m}}}}",
-    "{name: both, on_failure: rollback, nodes: {a: {tool: work}, c: {workflow: other}}}",
+    "{name: both, on_failure: {any: [rollback]}, nodes: {a: {tool: work}, c: {workflow: other}}}",
     "{name: apart, on_failure: rollback, nodes: {w: {wait: {for: 1m}}, c: {workflow: other}}}",
     (
         "{name: failing, on_failure: {tool_error: {ladder: [retry, escalate, rollback], at_most: {escalate: 1}, "
@@ -60,14 +60,17 @@ DOCUMENTS = (
         "{name: asking, on_failure: {tool_error: {ladder: [ask_user, rollback], at_most: {ask_user: 1}}}, "
         "nodes: {a: {tool: work}}}"
     ),
-    "{name: each, on_failure: rollback, nodes: {a: {map: [1, 2], tool: work}}}",
+    "{name: each, on_failure: {any: [rollback]}, nodes: {a: {map: [1, 2], tool: work}}}",
     "{name: late, nodes: {a: {map: {over: [1, 2], wait_for: 1, rest: run}, tool: work}}}",
     "{name: many, nodes: {a: {map: {over: %s, concurrency: 100}, value: 1}}}" % ([1] * 101),
     "{name: elsewhere, on_failure: rollback, nodes: {a: {tool: work, callback: {timeout: 1h, heartbeat: 5m}}}}",
     "{name: thinking, on_failure: rollback, nodes: {a: {agent: {model: m, prompt: p, tools: [work]}}}}",
     "{name: held, on_failure: rollback, nodes: {a: {tool: work, breaker: work}}}",
     "{name: replanned, on_failure: {any: [replan]}, nodes: {a: {tool: work, replan: {model: m, tools: work}}}}",
-    "{name: undone, on_failure: rollback, nodes: {a: {tool: deed, compensate: {retry: none}}, b: {tool: deed, compensate: none, after: a}}}",
+    (
+        "{name: undone, on_failure: {any: [rollback]}, nodes: {a: {tool: deed, compensate: {retry: none}}, "
+        "b: {tool: deed, compensate: none, after: a}}}"
+    ),
     "{name: alone, nodes: {q: {human: {title: Well?, to: {group: us}, escalate: [{after: 1h, remind: true}]}}}}",
 )
 # What these come to, those come to as well: tests/docs looks whether it is still so.

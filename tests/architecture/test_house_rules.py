@@ -35,8 +35,6 @@ SHORT = {
     "loading.py": "loaded before everything else",
     "local/guard.py": "a program",
     "local/guarded_ministack.py": "a program",
-    "local/lifeline.py": "a program",
-    "local/not_shipped.py": "a program loads it before the engine",
     "tools/processes/program.py": "a program",
 }
 # Suites that prove behaviour by values and the product's own memory adapters. The runtime and the simulation

@@ -12,7 +12,7 @@ import secrets
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -125,6 +125,12 @@ def of_process(function: Function, aws: Mapping[str, str], extra: Mapping[str, s
     }
 
 
+def _shared_path(environments: Sequence[Mapping[str, str]]) -> str:
+    """Return the folders that are in each PYTHONPATH: what is found there can be imported once for all."""
+    first, *others = (environment["PYTHONPATH"].split(os.pathsep) for environment in environments)
+    return os.pathsep.join(folder for folder in first if all(folder in other for other in others))
+
+
 FILE = "local-key"
 _CREDENTIAL = re.compile(r"AWS4-HMAC-SHA256 Credential=([A-Za-z0-9]{1,128})/")
 
@@ -164,10 +170,11 @@ class Pool:
         limit: int,
         aws: Mapping[str, str],
         variables: Mapping[str, str],
+        shared: str,
         log: Path,
         record: Callable[[InvocationRecord], None],
     ) -> None:
-        self.function = function
+        self.function, self._shared = function, shared
         self.limit = limit if function.reserved is None else min(limit, function.reserved)
         self.log = log
         self._children = children
@@ -256,6 +263,7 @@ class Pool:
             self._log,
             self._children,
             name=f"baton-{self._short}-{next(self._numbers)}",
+            shared=self._shared,
             idle=self._on_idle,
             ended=self._on_end,
             record=self._record,
@@ -315,6 +323,10 @@ class Lambdas:
         self._aws = aws
         self._retry_delays_s = retry_delays_s
         self._events = Tasks("an event")
+        self._children = children
+        shared = _shared_path(
+            [of_process(function, environment, variables) for function in functions.values()]
+        )
         self.pools = {
             logical_id: Pool(
                 function,
@@ -322,6 +334,7 @@ class Lambdas:
                 limit=limit,
                 aws=environment,
                 variables=variables,
+                shared=shared,
                 log=logs / f"{logical_id}.log",
                 record=self._record,
             )
@@ -334,6 +347,7 @@ class Lambdas:
 
     async def replace(self) -> None:
         """Start processes with the present code; busy ones end afterwards. Raises as `warm` does."""
+        self._children.renew()
         for pool in self.pools.values():
             pool.retire()
         await self.warm()
