@@ -205,6 +205,7 @@ def up(tmp_path: Path, environment: dict[str, str]) -> Iterator[Path]:
 
 
 @pytest.mark.e2e
+@pytest.mark.soak  # tests/cli runs `baton up` of a project that lies elsewhere, and the test above finds its workflow as `up` does
 def test_its_workflow_runs_on_this_machine_from_its_own_folder(up: Path, environment: dict[str, str]) -> None:
     arguments = ["start", "order", "--set", "item=tea", "--set", "quantity=3", "--watch", "--json"]
     done = subprocess.run(

@@ -29,6 +29,7 @@ from baton.local.processes import (
     InvocationRecord,
     LocalRunError,
     ProcessInfo,
+    Shared,
     Tasks,
     Trigger,
     is_simple,
@@ -125,10 +126,21 @@ def of_process(function: Function, aws: Mapping[str, str], extra: Mapping[str, s
     }
 
 
-def _shared_path(environments: Sequence[Mapping[str, str]]) -> str:
-    """Return the folders that are in each PYTHONPATH: what is found there can be imported once for all."""
+_OF_THE_ENGINE = (
+    "baton.wiring",
+    "baton.web.app",
+    "baton.runtime.worker.worker",
+    "baton.runtime.relay",
+    "baton.runtime.reconcile",
+)
+
+
+def shared_by(environments: Sequence[Mapping[str, str]]) -> Shared:
+    """Return what functions with these environments share: the engine, if one of them has its settings."""
     first, *others = (environment["PYTHONPATH"].split(os.pathsep) for environment in environments)
-    return os.pathsep.join(folder for folder in first if all(folder in other for other in others))
+    path = os.pathsep.join(folder for folder in first if all(folder in other for other in others))
+    is_engine = any(variable_of("table") in environment for environment in environments)
+    return Shared(path, _OF_THE_ENGINE if is_engine else ())
 
 
 FILE = "local-key"
@@ -170,7 +182,7 @@ class Pool:
         limit: int,
         aws: Mapping[str, str],
         variables: Mapping[str, str],
-        shared: str,
+        shared: Shared,
         log: Path,
         record: Callable[[InvocationRecord], None],
     ) -> None:
@@ -324,9 +336,7 @@ class Lambdas:
         self._retry_delays_s = retry_delays_s
         self._events = Tasks("an event")
         self._children = children
-        shared = _shared_path(
-            [of_process(function, environment, variables) for function in functions.values()]
-        )
+        shared = shared_by([of_process(function, environment, variables) for function in functions.values()])
         self.pools = {
             logical_id: Pool(
                 function,

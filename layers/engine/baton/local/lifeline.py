@@ -5,8 +5,8 @@ It is a separate script because code between fork and exec (`preexec_fn`) is uns
 Only Linux supports the tie; guard.py handles other systems and the children's own processes. not_shipped.py
 lists the modules hidden from each program.
 
-With MODULE `fork`, it is the fork server of the functions: it imports what they have in common, then forks a
-process for each line of its input, a JSON object. It answers `started NUMBER PID` and `ended NUMBER STATUS`.
+With MODULE `fork`, it is the fork server of the functions: it imports the modules that are its arguments, then
+forks a process for each line of its input, a JSON object. It answers `started NUMBER PID` and `ended NUMBER STATUS`.
 It has one thread, and none of what it imports has read the environment.
 """
 
@@ -29,15 +29,6 @@ from typing import Any
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15  # Linux keeps 15 characters of it; the whole name is in the command line
 _RUNTIME = "awslambdaric"
-# Imported once for all functions. Code of the app layer is not, because it changes during a run, and the
-# runtime is not, because its library reads the environment.
-_SHARED = (
-    "baton.wiring",
-    "baton.web.app",
-    "baton.runtime.worker.worker",
-    "baton.runtime.relay",
-    "baton.runtime.reconcile",
-)
 
 
 def _die_with(parent: int) -> None:
@@ -139,9 +130,9 @@ def needs_its_own_start(folders: list[str], hidden: Any) -> bool:
     return False
 
 
-def _serve() -> None:
+def _serve(modules: list[str]) -> None:
     hidden, shared = _hide_what_is_not_shipped(_RUNTIME), os.environ["PYTHONPATH"].split(os.pathsep)
-    for module in _SHARED if any(Path(folder, "baton").is_dir() for folder in shared) else ():
+    for module in modules:
         with contextlib.suppress(Exception):  # the function that needs it says why
             importlib.import_module(module)
     gc.collect()
@@ -153,8 +144,8 @@ def main(arguments: list[str]) -> None:
     _call_me(arguments[0])
     _die_with(int(arguments[1]))
     sys.argv = arguments[2:]
-    if sys.argv == ["fork"]:
-        _serve()
+    if sys.argv[0] == "fork":
+        _serve(sys.argv[1:])
     else:
         sys.path.insert(0, str(Path.cwd()))  # what `python -m` does; -P kept this file's own folder out
         _hide_what_is_not_shipped(sys.argv[0])

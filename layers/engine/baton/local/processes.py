@@ -150,6 +150,18 @@ class ChildProcess(Protocol):
         """Wait for the end and return the exit status."""
 
 
+@dataclass(frozen=True)
+class Shared:
+    """What all functions of a run have in common: a part of PYTHONPATH, and modules that are imported once.
+
+    Code of the app layer is not among them, because it changes during a run, and the runtime is not, because
+    its library reads the environment.
+    """
+
+    path: str
+    modules: tuple[str, ...]
+
+
 class _Forked:
     """Process of a fork server. `started` has its process id, or 0 if it ended before it had one."""
 
@@ -284,12 +296,11 @@ class Children:
         environment: Mapping[str, str],
         folder: Path,
         log: BinaryIO,
-        shared: str,
+        shared: Shared,
     ) -> ChildProcess:
         """Start `python -m awslambdaric arguments` like `start`, from a process that has imported the engine.
 
-        shared: the part of PYTHONPATH that all functions have. Only Linux forks: elsewhere libraries start
-        threads when they are imported.
+        Only Linux forks: elsewhere libraries start threads when they are imported.
         """
         if sys.platform != "linux":
             return await self.start(
@@ -311,13 +322,14 @@ class Children:
         return forked
 
     async def _start_server(
-        self, environment: Mapping[str, str], shared: str, folder: Path, log: BinaryIO
+        self, environment: Mapping[str, str], shared: Shared, folder: Path, log: BinaryIO
     ) -> _ForkServer:
         named = {name: environment[name] for name in ("PATH", "LANG", "TZ") if name in environment}
         process = await self._spawn(
             "fork",
+            *shared.modules,
             name="baton-functions",
-            environment=named | {"PYTHONPATH": shared},
+            environment=named | {"PYTHONPATH": shared.path},
             folder=folder,
             log=log,
             pipe=asyncio.subprocess.PIPE,

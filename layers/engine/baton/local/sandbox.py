@@ -16,6 +16,7 @@ from baton.local.processes import (
     InvocationRecord,
     Outcome,
     ProcessInfo,
+    Shared,
     Trigger,
     peak_memory_mb,
 )
@@ -150,7 +151,7 @@ class Sandbox:
         children: Children,
         *,
         name: str,
-        shared: str,
+        shared: Shared,
         idle: Callable[[Sandbox], None],
         ended: Callable[[Sandbox], None],
         record: Callable[[InvocationRecord], None],
