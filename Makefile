@@ -39,7 +39,7 @@ CROWDS = $(shell grep -rl --include='test_*.py' BATON_CROWDS tests)
 DRAWN = $(shell grep -rlwE --include='test_*.py' 'PROPERTY|FEW|FEWEST|MORE' tests/core tests/builder)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo failover up test core build pins bench trace load fuzz screenshots graphs failures soak format clean install install-dev $(TIERS)
+.PHONY: help demo failover up test core build dist pins bench trace load fuzz screenshots graphs failures soak format clean install install-dev $(TIERS)
 .NOTPARALLEL:
 
 help:  ## this list
@@ -147,15 +147,21 @@ load: install-dev  ## starts a second on the local AWS, as far as it carries: ma
 # The layers' Makefiles take `python` from the path. COMPILE_WITH=none leaves the bytecode out: quicker, not to deploy.
 build: install-dev  ## `sam build` for Lambda (arm64, python3.13), without docker, credentials or a Python 3.13
 	@PATH="$(CURDIR)/$(BIN):$$PATH" MAKEFLAGS=--no-print-directory $(BIN)/sam build
+	@$(BIN)/python -m baton.shipping sizes
 	@$(BIN)/python -m baton.shipping.sam_local
 
-# The exact versions that the engine layer ships: a choice of constraints.txt, for Lambda's platform.
+dist: install-dev  ## the wheel and its sources, into build/dist; nothing is fetched
+	@rm -rf build/dist && $(BIN)/hatchling build -d build/dist && ls build/dist
+
+# The exact versions that layers ship: a choice of constraints.txt, for Lambda's platform.
 PINS := layers/engine/baton/shipping/requirements.txt
-pins: install-dev  ## write the engine layer's versions anew, after a change of constraints.txt
-	@{ echo "# What the engine layer ships. Made by: make $@"; \
-		$(BIN)/uv pip compile --quiet pyproject.toml -c constraints.txt --python $(BIN)/python \
-		--python-version 3.13 --python-platform aarch64-manylinux_2_34 \
-		--no-header --no-annotate --no-emit-index-url; } >$(PINS).new && mv $(PINS).new $(PINS)
+EXTRA_PINS := layers/engine/baton/shipping/requirements-extras.txt
+COMPILE := $(BIN)/uv pip compile --quiet pyproject.toml -c constraints.txt --python $(BIN)/python --python-version 3.13 \
+	--python-platform aarch64-manylinux_2_34 --no-header --no-annotate --no-emit-index-url --no-emit-package click
+pins: install-dev  ## write the layers' versions anew, after a change of constraints.txt
+	@{ echo "# What the engine layer ships. Made by: make $@"; $(COMPILE); } >$(PINS).new && mv $(PINS).new $(PINS)
+	@{ echo "# What an application with all extras ships besides. Made by: make $@"; \
+		$(COMPILE) --extra cel --extra models --extra python | grep -vxFf $(PINS); } >$(EXTRA_PINS).new && mv $(EXTRA_PINS).new $(EXTRA_PINS)
 
 # ---- install it --------------------------------------------------------------------------------------------------
 # Stamps, so that nothing is installed twice until a dependency changes.
@@ -166,6 +172,8 @@ get = { { test -x $(BIN)/uv || $(PIP) uv; } && $(UV) $(2) -e '.[$(1)]' || $(PIP)
 # The console's script for pages that renew themselves; without it, they do not.
 HTMX := $(BIN)/python -m baton.shipping htmx || true
 INSTALLED := $(VENV)/installed
+# The extras that the dinner example needs.
+RUNNING := local,cel,models,python
 LOG := $(VENV)/install.log
 
 install: $(INSTALLED)-local  ## what running needs, into .venv; `up` and `demo` do it by themselves
@@ -180,7 +188,7 @@ $(BIN)/python:
 
 $(INSTALLED)-local: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing into $(VENV) …"
-	@$(call get,local,--compile-bytecode)
+	@$(call get,$(RUNNING),--compile-bytecode)
 	@$(HTMX)
 	@touch $@
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from baton.shipping import NOT_SHIPPED
-from baton.shipping.contents import PINS
+from baton.shipping.contents import EXTRA_PINS, PINS
 
 ROOT = Path(__file__).parents[1]
 _LIMIT_S = 300
@@ -42,9 +42,9 @@ class NotAsShipped(Exception):
 
 @cache
 def packages() -> tuple[Distribution, ...]:
-    """The layer's packages as they are installed here. Raises `NotAsShipped`."""
+    """The layers' packages as they are installed here. Raises `NotAsShipped`."""
     found = []
-    for line in PINS.read_text("utf-8").splitlines():
+    for line in [line for file in (PINS, EXTRA_PINS) for line in file.read_text("utf-8").splitlines()]:
         if line and not line.startswith("#"):
             name, _, version = line.partition("==")
             here = distribution(name)

@@ -16,7 +16,7 @@ from typing import Any
 from baton.local.template import parse
 from tests.deploy.stack import ROOT
 
-LAYERS = ("EngineLayer", "AppLayer")
+LAYERS = ("EngineLayer", "PackagesLayer", "AppLayer")
 
 
 @dataclass(frozen=True)

@@ -8,16 +8,22 @@ import tomllib
 import pytest
 
 from baton.shipping import LAMBDA
+from baton.shipping.contents import EXTRAS
 from tests.deploy.stack import FUNCTIONS, ROOT, as_written, stack
 
 PINNED = "layers/engine/baton/shipping/requirements.txt"
+EXTRA = "layers/engine/baton/shipping/requirements-extras.txt"
 PIN = re.compile(r"^([a-z0-9][a-z0-9.-]*)==(\S+)$")
-LAYERS = {"EngineLayer": "layers/engine", "AppLayer": "layers/app"}
+LAYERS = {"EngineLayer": "layers/engine", "PackagesLayer": "layers/app", "AppLayer": "layers/app"}
 
 
 def pins(path: str) -> dict[str, str]:
     lines = (ROOT / path).read_text("utf-8").splitlines()
     return {match[1]: match[2] for line in lines if (match := PIN.match(line))}
+
+
+def _name(requirement: str) -> str:
+    return re.split(r"[\[><=~! ]", requirement)[0].lower()
 
 
 @pytest.mark.parametrize("layer", LAYERS)
@@ -43,19 +49,24 @@ def test_functions_are_one_file_each_and_need_no_build() -> None:
 
 
 def test_the_engine_layer_ships_exactly_what_the_tests_ran_with() -> None:
-    shipped, tested = pins(PINNED), pins("constraints.txt")
+    shipped, extra, tested = pins(PINNED), pins(EXTRA), pins("constraints.txt")
     assert shipped
     assert shipped.items() <= tested.items()
+    assert extra.items() <= tested.items()
+    assert not shipped.keys() & extra.keys()
 
 
 def test_the_engine_layer_ships_every_dependency_of_the_engine() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    names = {re.split(r"[\[><=~! ]", line)[0].lower() for line in project["dependencies"]}
-    assert names <= set(pins(PINNED))
+    names = {_name(line) for line in project["dependencies"]}
+    assert names - set(pins(PINNED)) == {"click"}, "of the command line"
+    extras = {extra: _name(*project["optional-dependencies"][extra]) for extra in EXTRAS}
+    assert extras == EXTRAS
+    assert set(extras.values()) <= set(pins(EXTRA))
 
 
 def test_every_pin_is_exact_and_names_no_index() -> None:
-    for path in ("constraints.txt", PINNED):
+    for path in ("constraints.txt", PINNED, EXTRA):
         lines = [line for line in (ROOT / path).read_text("utf-8").splitlines() if line and line[0] != "#"]
         assert [line for line in lines if not PIN.match(line)] == []
 

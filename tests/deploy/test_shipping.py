@@ -16,7 +16,8 @@ import baton
 from baton.shipping import LAMBDA, bytecode, contents
 from baton.shipping.__main__ import main
 from baton.shipping.bytecode import WAYS, compile_layer, is_compiled
-from baton.shipping.contents import BuildFailed, ProgramFailed, build_app, run_program
+from baton.shipping.contents import BuildFailed, ProgramFailed, build_app, build_packages, run_program
+from baton.shipping.sizes import read_sizes, report
 from tests.kit.sentences import Says
 
 SAY = "def say():\n    try:\n        return f'{__name__} from {say.__code__.co_filename}'\n    finally:\n        pass\n"
@@ -214,14 +215,38 @@ def test_an_app_brings_its_modules_packages_and_documents_and_nothing_else(tmp_p
 def test_an_app_cannot_bring_another_version_of_what_the_engine_needs(tmp_path: Path, says: Says) -> None:
     (tmp_path / "requirements.txt").write_text("six==1.16.0\n")
     with pytest.raises(BuildFailed) as refused:
-        build_app(tmp_path, tmp_path / "out")
+        build_packages(tmp_path, tmp_path / "out")
     says.within(str(refused.value))
     assert "six==1.17" in str(refused.value)
 
 
+def test_an_extra_stands_for_its_packages_and_what_the_engine_has_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("Baton_Sagas[ cel ]  # conditions\nboto3\nhttpx\n")
+    build_packages(tmp_path, tmp_path / "out")
+    assert {path.name.partition("-")[0] for path in (tmp_path / "out").iterdir()} == {"cel_expr_python"}
+
+
+def test_an_extra_that_there_is_not_is_refused_with_those_that_there_are(tmp_path: Path, says: Says) -> None:
+    (tmp_path / "requirements.txt").write_text("baton-sagas[cell]\n")
+    with pytest.raises(BuildFailed) as refused:
+        build_packages(tmp_path, tmp_path / "out")
+    says(str(refused.value))
+
+
+def test_layers_that_lambda_would_refuse_are_refused_with_what_is_large(tmp_path: Path, says: Says) -> None:
+    for name, megabytes in {"EngineLayer/python/botocore": 2, "PackagesLayer/python/pandas": 3}.items():
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "data").write_bytes(bytes(megabytes * 1_000_000))
+    sizes = read_sizes(tmp_path)
+    says(list(report(sizes, limit_mb=5.0)))
+    with pytest.raises(BuildFailed) as refused:
+        list(report(sizes, limit_mb=4.9))
+    says(str(refused.value))
+
+
 def test_a_build_that_fails_ends_with_status_one_and_its_reason(tmp_path: Path, says: Says) -> None:
     (tmp_path / "requirements.txt").write_text("./not-there\n")
-    command = [sys.executable, "-P", "-B", "-m", "baton.shipping", "app", str(tmp_path / "out")]
+    command = [sys.executable, "-P", "-B", "-m", "baton.shipping", "packages", str(tmp_path / "out")]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     says.within(done.stderr)

@@ -27,21 +27,21 @@ REPOSITORY = "https://git.example/baton.git"
 @pytest.mark.parametrize(
     ("direct", "line"),
     [
-        (None, "baton[local]==1.2.3"),
+        (None, "baton-sagas[local]==1.2.3"),
         ({"url": "file:///src/baton", "dir_info": {"editable": True}}, "-e /src/baton[local]"),
         ({"url": "file:///my%20src/baton", "dir_info": {"editable": True}}, "-e '/my src/baton[local]'"),
-        ({"url": "file:///src/baton", "dir_info": {}}, "baton[local] @ file:///src/baton"),
+        ({"url": "file:///src/baton", "dir_info": {}}, "baton-sagas[local] @ file:///src/baton"),
         (
             {"url": "file:///w/baton-1.2.3-py3-none-any.whl", "archive_info": {"hash": "sha256=00"}},
-            "baton[local] @ file:///w/baton-1.2.3-py3-none-any.whl",
+            "baton-sagas[local] @ file:///w/baton-1.2.3-py3-none-any.whl",
         ),
         (
             {"url": REPOSITORY, "vcs_info": {"vcs": "git", "commit_id": "abc", "requested_revision": "main"}},
-            f"baton[local] @ git+{REPOSITORY}@abc",
+            f"baton-sagas[local] @ git+{REPOSITORY}@abc",
         ),
         (
             {"url": REPOSITORY, "vcs_info": {"vcs": "git", "commit_id": "abc"}, "subdirectory": "py"},
-            f"baton[local] @ git+{REPOSITORY}@abc#subdirectory=py",
+            f"baton-sagas[local] @ git+{REPOSITORY}@abc#subdirectory=py",
         ),
     ],
     ids=["index", "editable", "editable with a space", "folder", "wheel", "git", "below a repository"],

@@ -25,7 +25,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=PATIENCE_S)
-    (wheel,) = folder.glob("baton-*.whl")
+    (wheel,) = folder.glob("baton_sagas-*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder / "site")
     return folder / "site"
@@ -51,11 +51,11 @@ def test_the_wheel_has_every_file_of_the_engine_and_nothing_else(unpacked: Path)
         if path.is_file()
     }
     assert {path for path in there if not path.startswith("scaffold/project/")} == here
-    assert {path.name.partition("-")[0] for path in unpacked.iterdir()} == {"baton"}
+    assert {path.name.partition("-")[0] for path in unpacked.iterdir()} == {"baton", "baton_sagas"}
 
 
 def test_the_wheel_brings_its_plugin_to_pytest(unpacked: Path) -> None:
-    (baton,) = distributions(name="baton", path=[str(unpacked)])
+    (baton,) = distributions(name="baton-sagas", path=[str(unpacked)])
     (plugin,) = [point for point in baton.entry_points if point.group == "pytest11"]
     assert (unpacked / plugin.module.replace(".", "/")).with_suffix(".py").is_file()
 
@@ -85,7 +85,7 @@ def test_an_editable_installation_only_points_here(tmp_path: Path) -> None:
         capture_output=True,
         timeout=PATIENCE_S,
     )
-    (wheel,) = tmp_path.glob("baton-*.whl")
+    (wheel,) = tmp_path.glob("baton_sagas-*.whl")
     with zipfile.ZipFile(wheel) as archive:
         points = [name for name in archive.namelist() if ".dist-info/" not in name]
         assert [name.rpartition(".")[2] for name in points] == ["pth"]

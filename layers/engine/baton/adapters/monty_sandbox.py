@@ -100,7 +100,9 @@ def _library() -> ModuleType:
     try:
         import pydantic_monty
     except ImportError as error:
-        raise SandboxUnavailable(f"Python conditions need the package pydantic-monty: {error}") from error
+        raise SandboxUnavailable(
+            f"Python conditions need `baton-sagas[python]` in layers/app/requirements.txt: {error}"
+        ) from error
     return pydantic_monty
 
 

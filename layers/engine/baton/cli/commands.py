@@ -24,6 +24,7 @@ from baton.cli.machine.local import demo, failover, new, token, up
 from baton.cli.terminal.completion import completion
 from baton.cli.terminal.shared import Shared, drop_output, is_full, open_streams
 from baton.client import exits
+from baton.core.version import VERSION
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "On this machine": (new, up, token, demo, failover, check),
@@ -100,7 +101,7 @@ class _Group(click.Group):
     help="Sign requests with your AWS credentials instead; so they are for an address of API Gateway when no "
     "token is known.  [env: BATON_AUTH=aws or token]",
 )
-@click.version_option(package_name="baton")
+@click.version_option(VERSION)
 @click.pass_context
 def main(context: click.Context, url: str | None, token: str | None, aws: bool) -> None:
     """Start, watch and steer sagas; check workflow documents; run everything on this machine.

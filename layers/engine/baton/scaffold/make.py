@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 from baton.errors import BatonError
 
-DISTRIBUTION = "baton"
+DISTRIBUTION = "baton-sagas"
 
 
 def requirement(*extras: str) -> str:

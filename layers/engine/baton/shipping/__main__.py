@@ -1,4 +1,6 @@
-"""`python -m baton.shipping engine|app FOLDER`, called by a layer's Makefile; `htmx` fetches the script.
+"""`python -m baton.shipping engine|packages|app FOLDER`, called by a layer's Makefile.
+
+`htmx` fetches the script of the console; `sizes` prints the sizes of the built layers.
 
 Messages go to standard output, because `sam build` shows no other output of a successful build.
 """
@@ -12,7 +14,8 @@ from pathlib import Path
 import baton
 from baton.shipping import contents
 from baton.shipping.bytecode import WAYS, Bytecode, compile_layer
-from baton.shipping.contents import BuildFailed, build_app, build_engine
+from baton.shipping.contents import BuildFailed, build_app, build_engine, build_packages
+from baton.shipping.sizes import BUILT, read_sizes, report
 
 NO_BYTECODE = """\
 warning: no .pyc files in this layer, so every cold start compiles what it imports (boto3 alone: half a second).
@@ -24,17 +27,21 @@ def main(arguments: list[str] | None = None) -> int:
     """Build one layer into FOLDER, as `sam build` requires. Exit status 1 with the reason on stderr."""
     parser = _parser()
     given = parser.parse_args(arguments)
-    if given.folder is None and given.layer != "htmx":
+    if given.folder is None and given.layer not in ("htmx", "sizes"):
         parser.error(f"say where the {given.layer} layer goes: FOLDER")
     try:
         if given.layer == "htmx":
             contents.put(given.folder or Path(baton.__file__).parent)
             return 0
+        if given.layer == "sizes":
+            for line in report(read_sizes(given.folder or BUILT)):
+                print(line, flush=True)
+            return 0
         target: Path = given.folder / "python"
         if given.layer == "engine":
             build_engine(target)
         else:
-            build_app(given.source, target)
+            (build_packages if given.layer == "packages" else build_app)(given.source, target)
         done = compile_layer(target, given.compile_with)
     except BuildFailed as error:
         print(error, file=sys.stderr)
@@ -48,15 +55,16 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m baton.shipping", description="Builds a layer for Lambda."
     )
-    parser.add_argument("layer", choices=["engine", "app", "htmx"])
+    parser.add_argument("layer", choices=["engine", "packages", "app", "htmx", "sizes"])
     parser.add_argument(
         "folder",
         type=Path,
         nargs="?",
-        help="where `sam build` expects it (ARTIFACTS_DIR); for htmx: the package `baton`, by default the one that runs",
+        help="where `sam build` expects it (ARTIFACTS_DIR); for htmx: the package `baton`, by default the one that runs; for sizes:"
+        " the folder of `sam build`",
     )
     parser.add_argument(
-        "--source", type=Path, default=Path(), help="folder of the app layer; the current one by default"
+        "--source", type=Path, default=Path(), help="folder of the application; the current one by default"
     )
     parser.add_argument(
         "--compile-with",

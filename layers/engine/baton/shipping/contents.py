@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.metadata import distributions
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Final
 
 import baton
@@ -95,10 +98,17 @@ def put(package: Path) -> None:
             raise BuildFailed(f"{PACKAGE}, which carries htmx, cannot be fetched: {error}") from error
 
 
-# The exact versions that the engine was tested with.
+# The exact versions that the engine was tested with: those of its layer, and those of the extras.
 PINS: Final = Path(__file__).with_name("requirements.txt")
+EXTRA_PINS: Final = Path(__file__).with_name("requirements-extras.txt")
+# What an application that needs it names in its requirements, as the package's own extras.
+EXTRAS: Final[Mapping[str, str]] = MappingProxyType(
+    {"cel": "cel-expr-python", "models": "openai", "python": "pydantic-monty"}
+)
 REQUIREMENTS: Final = "requirements.txt"
 _INSTALL_LIMIT_S: Final = 600.0
+_LINE: Final = re.compile(r"baton[-_.]sagas\s*(?:\[([^\]]*)\])?\s*(?:#.*)?", re.IGNORECASE)
+_PIN: Final = re.compile(r"([A-Za-z0-9._-]+)==([^\s;]+)")
 # What installing leaves behind, and what packages bring along for their own developers.
 _REFUSE: Final = ("__pycache__", "tests")
 # Parts of packages that the engine does not use: libcel's extensions, each with half of libcel in it, and its sources.
@@ -130,17 +140,13 @@ def write_prices(package: Path) -> None:
     try:
         from baton.adapters.models.price_source import price_table
     except ImportError as error:
-        raise BuildFailed("genai-prices is not installed: `pip install 'baton[build]'`") from error
+        raise BuildFailed("genai-prices is not installed: `pip install 'baton-sagas[build]'`") from error
     (package / "adapters" / "models" / FILE).write_bytes(write(price_table()))
 
 
 def build_app(source: Path, target: Path) -> None:
-    """Copy a folder, and install its requirements.txt in the engine's versions. Raises `BuildFailed`."""
+    """Copy the modules and packages of a folder. Raises `BuildFailed`."""
     target.mkdir(parents=True, exist_ok=True)
-    requirements = source / REQUIREMENTS
-    if requirements.is_file() and requirements.read_text("utf-8").strip():
-        # On Lambda a later layer's file replaces an earlier one's: other versions would break the engine.
-        _install(target, requirements, "--constraint", str(PINS))
     for path in sorted(source.iterdir()):
         if path.name.startswith(".") or path.name.endswith(".egg-info") or path.name in _REFUSE:
             continue
@@ -151,15 +157,85 @@ def build_app(source: Path, target: Path) -> None:
     _remove_refuse(target)
 
 
+def build_packages(source: Path, target: Path) -> None:
+    """Install the requirements of a folder, without what the engine layer has. Raises `BuildFailed`."""
+    target.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory() as name:
+        wanted, versions, found = (Path(name, file) for file in (REQUIREMENTS, "versions.txt", "found.txt"))
+        wanted.write_text("\n".join(_app_requirements(source)), "utf-8")
+        # On Lambda a later layer's file replaces an earlier one's: other versions would break the engine.
+        shipped = pins(PINS) | pins(EXTRA_PINS)
+        versions.write_text("".join(f"{k}=={v}\n" for k, v in (installed() | shipped).items()), "utf-8")
+        _uv(
+            wanted,
+            "compile",
+            "--no-header",
+            "--no-annotate",
+            "--constraint",
+            versions,
+            "--output-file",
+            found,
+        )
+        lines = found.read_text("utf-8").splitlines(keepends=True)
+        found.write_text("".join(line for line in lines if not _is_in(line, pins(PINS))), "utf-8")
+        _install(target, found, "--no-deps")
+    _remove_refuse(target)
+
+
+def _app_requirements(source: Path) -> Iterator[str]:
+    """Yield the lines of requirements.txt, with the extras of Baton as the packages that they stand for."""
+    file = source / REQUIREMENTS
+    for line in file.read_text("utf-8").splitlines() if file.is_file() else ():
+        own = _LINE.fullmatch(line.strip())
+        if own is None:
+            # Paths in it are relative to the file, which is read from elsewhere.
+            yield re.sub(
+                r"^(-r|-c|-e)?\s*(\.{1,2}/)",
+                lambda m: f"{m[1] or ''} {source.absolute()}/{m[2]}".strip(),
+                line,
+            )
+            continue
+        for extra in filter(None, map(str.strip, (own[1] or "").split(","))):
+            if extra not in EXTRAS:
+                raise BuildFailed(f"{file}: Baton has no extra {extra!r}; there are {', '.join(EXTRAS)}")
+            yield EXTRAS[extra]
+
+
+def pins(file: Path) -> dict[str, str]:
+    """Return the versions in a file of pins, by package."""
+    return dict(_PIN.findall(file.read_text("utf-8")))
+
+
+def installed() -> dict[str, str]:
+    """Return the versions of the packages in this environment, which an application was tried with."""
+    found = {_plain(d.metadata["Name"]): d.version for d in distributions() if d.metadata["Name"]}
+    return {name: version for name, version in found.items() if not name.startswith("baton")}
+
+
+def _is_in(line: str, versions: Mapping[str, str]) -> bool:
+    name = _PIN.match(line)
+    return name is not None and _plain(name[1]) in versions
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
 def _install(target: Path, requirements: Path, *options: str) -> None:
-    command: list[str | Path] = [uv(), "pip", "install", "--quiet", "--python", sys.executable]
+    _uv(requirements, "install", "--target", target, *options)
+
+
+def _uv(requirements: Path, verb: str, *options: str | Path) -> None:
+    """Run `uv pip` on a file of requirements, for Lambda's platform. Raises `BuildFailed`."""
+    command: list[str | Path] = [uv(), "pip", verb, "--quiet", "--python", sys.executable]
     command += ["--python-version", LAMBDA.python, "--python-platform", LAMBDA.platform]
-    command += ["--only-binary", ":all:", "--target", target, "--requirement", requirements, *options]
+    command += ["--only-binary", ":all:", *options]
+    command += [requirements] if verb == "compile" else ["--requirement", requirements]
     try:
         run_program(command, _INSTALL_LIMIT_S)
     except ProgramFailed as error:
         raise BuildFailed(
-            f"The packages of {requirements} cannot be installed for Lambda: {error}"
+            f"The packages of {requirements.name} cannot be installed for Lambda: {error}"
         ) from error
 
 

@@ -191,7 +191,15 @@ class DeployedModels:
     async def _opened(self) -> OpenAIExchange:
         if self._exchange is None:
             # In a thread, because others run on this loop. Two first requests make two clients; the later one stays.
-            module = await self._offload(import_module, "baton.adapters.models.openai_exchange")
+            try:
+                module = await self._offload(import_module, "baton.adapters.models.openai_exchange")
+            except ImportError as error:
+                raise StepFailure(
+                    "tool_missing",
+                    f"requests to models are not installed ({error}): write `baton-sagas[models]` into"
+                    " layers/app/requirements.txt, and install and deploy that",
+                    unsent=True,
+                ) from error
             self._exchange = module.OpenAIExchange()
         assert self._exchange is not None
         return self._exchange

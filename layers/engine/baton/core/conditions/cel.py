@@ -259,8 +259,10 @@ class _Unfit(Exception):
 
 @lru_cache(maxsize=1)
 def _library() -> Any:
-    from cel_expr_python import cel  # fourteen megabytes, for processes that need them
-
+    try:
+        from cel_expr_python import cel  # fourteen megabytes, for processes and deployments that need them
+    except ImportError as error:
+        raise _Unfit("conditions in CEL are not installed", model.need("cel")) from error
     names = [_LOOP if name == "loop" else name for name in ALL_VARIABLES]
     return cel, cel.NewEnv(variables=dict.fromkeys(names, cel.Type.DYN))
 

@@ -152,6 +152,11 @@ class Fault(Struct, frozen=True):
 Composite = AllOf | AnyOf | Not
 
 
+def need(extra: str) -> str:
+    """Return the remedy for a library that only some applications ship."""
+    return f"write `baton-sagas[{extra}]` into layers/app/requirements.txt, and install and deploy that"
+
+
 def parts(condition: Condition) -> tuple[Condition, ...]:
     """Return the direct inner conditions."""
     if isinstance(condition, (AllOf, AnyOf)):

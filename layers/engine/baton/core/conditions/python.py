@@ -10,6 +10,7 @@ import ast
 import hashlib
 import warnings
 from functools import lru_cache
+from importlib.util import find_spec
 from typing import Any
 
 import msgspec
@@ -60,6 +61,8 @@ def faults(condition: Python) -> list[Fault]:
     """Return the faults of the condition."""
     found = []
     message, suggestion = ("", "") if condition.ref else code_fault(condition.code)
+    if not message and find_spec("pydantic_monty") is None:
+        message, suggestion = "conditions in Python are not installed", model.need("python")
     if message:
         found.append(Fault("python", message, suggestion))
     places = [("of", condition.of), *((f"needs/{i}", text) for i, text in enumerate(condition.needs))]
