@@ -88,7 +88,7 @@ def begin_rollback(builder: DecisionBuilder) -> Decision | None:
     children.
     """
     state = builder.state
-    if not _is_wanted(state):
+    if not state.will_revert:
         return None
     if (first := _said(builder) or _looks(builder)) is not None:
         return first
@@ -138,14 +138,6 @@ def stopping(builder: DecisionBuilder) -> Decision:
 def ends_by_itself(program: Program, state: State, slot: str) -> bool:
     """Return true if a step of a saga that undoes its effects is not stopped."""
     return bool(program.node_at(state, slot).is_reversible) or is_in_doubt(program, state, slot, ())
-
-
-def _is_wanted(state: State) -> bool:
-    if state.result is not None:
-        return False
-    if state.cancel is not None and state.cancel.undo:
-        return True
-    return state.failure is not None and not state.undo.stays
 
 
 def _may_stand(builder: DecisionBuilder) -> bool:
