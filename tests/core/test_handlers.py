@@ -92,12 +92,23 @@ def test_what_catches_a_failed_join_reads_the_errors_and_the_outputs_of_its_bran
     assert ready(one.go(broken("c", "no_c"))) == ["h"]
     assert given(one) == {
         "x": [
-            {"node": "b", "code": "no_b", "message": "it broke"},
             {"node": "c", "code": "no_c", "message": "it broke"},
+            {"node": "b", "code": "no_b", "message": "it broke"},
         ],
         "y": {"n": 1},
         "z": None,
     }
+
+
+@pytest.mark.parametrize("order", ["abc", "cab", "bca"])
+def test_the_last_error_of_a_handler_that_several_share_is_the_newest(order: str) -> None:
+    one = saga(
+        "a: {catch: h}, b: {catch: h}, c: {catch: h}, h: {with: {x: '${last_error.code}', y: '${join.errors}'}}"
+    )
+    for name in order:
+        one.go(broken(name, f"no_{name}"))
+    assert given(one)["x"] == f"no_{order[-1]}"
+    assert [error["node"] for error in given(one)["y"]] == [*reversed(order)]
 
 
 @pytest.mark.parametrize(

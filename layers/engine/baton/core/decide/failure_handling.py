@@ -27,10 +27,10 @@ from baton.core.expressions import ExpressionError, excess_of, iso
 from baton.core.failures import quoted
 from baton.core.failures.alternatives import Alternative
 from baton.core.failures.breakers import BREAKER_OPEN
-from baton.core.failures.codes import CHILD_FAILED, DEFECTS, INPUT_INVALID, PERMANENT, advice_for, class_of
+from baton.core.failures.codes import DEFECTS, INPUT_INVALID, PERMANENT, advice_for, class_of
 from baton.core.failures.failover import Context, Policy, first_match
 from baton.core.failures.matrix import DEFAULTS, RETRY
-from baton.core.failures.policy import ANY, ASK, PRESETS, PolicyChange, PolicyEntry, Rules, draw_jitter
+from baton.core.failures.policy import ASK, PRESETS, PolicyChange, PolicyEntry, Rules, draw_jitter
 from baton.core.failures.strategies.base import STARTER, SUGGEST, FailureContext, Strategy
 from baton.core.failures.strategies.ladder import entry_of, is_said, laid_over, merge, next_step, severity_of
 from baton.core.failures.strategies.registry import LOOK, STRATEGIES, of
@@ -44,30 +44,21 @@ from baton.core.log.state import UNKNOWN_OUTCOME, Failing, Held
 from baton.core.nodes.base import Activation
 
 
-def cause_of(failure: Failure, rules: Rules) -> tuple[str, str]:
-    """Return the code and the class for which rules are looked up: those of the child's own failure, if a
-    rule names that code.
-    """
+def cause_of(failure: Failure) -> tuple[str, str]:
+    """Return the code and the class of the child's own failure, by which rules are looked up."""
     first = failure.errors[0] if failure.errors else failure
-    cause, kind = first.code, first.kind or class_of(first.code)
-    named = set(rules)
-    for change in rules.values():
-        if change.retry is not None:
-            named |= {*(change.retry.on or ()), *(change.retry.never or ())}
-    return (cause if cause in named else failure.code), kind
+    return first.code, first.kind or class_of(first.code)
 
 
 def entry_of_child(failure: Failure, rules: Rules) -> PolicyEntry:
     """Return the policy of a child's failure.
 
     Without a rule there is no reaction: the child has done its best.
-    `retry` is for transient failures, or those that a rule names. A rule for `child_failed` is for all
-    failures, as one for `any`: neither starts another child after a permanent one.
     """
-    code, kind = cause_of(failure, rules)
+    code, kind = cause_of(failure)
     ladder = (RETRY,) if RETRY in DEFAULTS[kind].ladder else ()
     entry = PolicyEntry(kind=kind, ladder=ladder, policy=PRESETS["none"])
-    return laid_over(entry, code, kind, (rules,), general=(ANY, CHILD_FAILED))
+    return laid_over(entry, code, kind, (rules,))
 
 
 # Bytes of what a policy puts in place of arguments: the state holds it until the step is done.
@@ -91,7 +82,7 @@ def handle_failure(
     is_bug = is_defect(context, node, failure)
     if node.workflow:
         entry = entry_of_child(failure, node.failures)
-        code, _ = cause_of(failure, node.failures)
+        code, _ = cause_of(failure)
     else:
         entry = _entry(context, node, failure, class_, is_bug=is_bug)
     policy: Policy | None = None
@@ -232,7 +223,7 @@ def _keeps_effects(context: EvaluationContext, failure: ev.Failure) -> bool:
     class_ = failure.kind or class_of(failure.code)
     if node.workflow:
         entry = entry_of_child(failure, node.failures)
-        code, kind = cause_of(failure, node.failures)
+        code, kind = cause_of(failure)
         return is_said(code, kind, (node.failures,)) and not any(of(name).reverts for name in entry.ladder)
     levels = _rules(failure.code, context.program.graph.failures, node.failures)
     entry = entry_of(failure.code, class_, node.domain, levels)

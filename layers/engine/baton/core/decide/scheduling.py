@@ -121,11 +121,12 @@ def _counted(state: State, at: Activation, scope: str, name: str, ahead: int) ->
 def _ended(
     builder: DecisionBuilder, at: Activation, scope: str, failure: ev.Failure, cost: int
 ) -> ev.Failure | str:
-    """Apply a limit that the node's declared use exceeds: the node's own limit fails it, the saga's limit
-    ends the saga.
+    """Apply a limit that is exceeded: a declared cost that does not fit, and the node's own limit, fail the
+    node; the saga's limit ends the saga.
     """
     if cost:
-        failure = replace(failure, message=f"{failure.message} with what `{at.node.tool}` may cost")
+        text = f"{failure.message} with what `{at.node.tool}` may cost"
+        return replace(failure, message=text, node=at.node.name)
     if scope != SAGA:
         return failure
     builder.note(ev.LimitReached(failure=failure))

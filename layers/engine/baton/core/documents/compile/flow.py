@@ -169,7 +169,7 @@ def waits_for(join: JoinModel | MapModel | None, edges: int) -> tuple[int, int, 
 
 def is_always(condition: object) -> bool:
     """Return true if the condition is written as one that always holds."""
-    return isinstance(condition, str) and condition.strip() == "true"
+    return condition is True or (isinstance(condition, str) and condition.strip() == "true")
 
 
 def always(node: NodeModel, receivers: Iterable[str]) -> set[str]:
