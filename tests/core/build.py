@@ -233,7 +233,7 @@ class Saga:
         while True:
             entries = (
                 {one.version: one for one in self.entries}
-                if self.program.undoes or self.state.undo.head
+                if self.program.has_reversible or self.state.undo.head
                 else {}
             )
             found = FetchedValues(
@@ -269,7 +269,7 @@ class Saga:
                 return self.decision
             if not step.more and command is not None:
                 asked = (*asked, command)
-                self.cancelled |= {(child.saga, command.undo) for _, child in command.children}
+                self.cancelled |= {(child.saga, command.revert) for _, child in command.children}
             outcomes = outcomes[step.taken :]
 
     def signal(self, name: str, payload: Any = None, key: str = "") -> None:

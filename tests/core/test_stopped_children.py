@@ -210,7 +210,7 @@ def test_where_the_saga_stops_before_the_child_is_asked_to_its_steps_end_and_it_
     decision = decide(saga.program, apply(before, wanted), saga.now)
     command = decision.of(CancelChildren)
     assert command is not None
-    assert ([slot for slot, _ in command.children], command.undo) == ([""], True)
+    assert ([slot for slot, _ in command.children], command.revert) == ([""], True)
     assert decision.record == (), "it is asked before it is recorded"
     saga.put(wanted)
     saga.go()

@@ -170,7 +170,7 @@ class Pair:
                 self._stop(child for _, child in asked)
                 command = step.decision.of(CancelChildren)
                 if command is not None:
-                    self.cancelled |= {(child.saga, command.undo) for _, child in asked}
+                    self.cancelled |= {(child.saga, command.revert) for _, child in asked}
                 if handler is not None:
                     self.mirror.handles(handler.child)
                     self.handlers[handler.child.saga] = None

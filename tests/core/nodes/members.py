@@ -185,7 +185,7 @@ class Played(Saga):
         item = step.place.item
         self.called[step.slot] = step.arguments
         call = {"tool": "leaf", "arguments": {"n": 7, "message": "Of the model", "title": "Mine?"}}
-        if step.undoes:
+        if step.place.scope:
             self.undone.append(step.slot)
             return replace(said, output=ev.Value())
         if step.node.tool == "boom":

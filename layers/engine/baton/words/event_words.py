@@ -11,7 +11,7 @@ import msgspec
 
 from baton.core.log.questions import EXPIRED
 from baton.core.log.scopes import Called, calls_words, is_index, is_turn, item_words, turn_item
-from baton.core.log.slots import ROLLBACK, subject_item
+from baton.core.log.slots import scope_of, subject_item
 from baton.core.log.state import ANSWER
 from baton.core.money import dollars
 from baton.words.text import clock, counted, cut, epoch_ms, one_line, span
@@ -190,7 +190,7 @@ def of(event: Event) -> EventSentence | None:
     kind, item = str(event.get("kind")), str(event.get("item") or "")
     if words := _UNDO_WORDS.get(kind):
         return words(event)
-    if item == ROLLBACK or item.startswith((f"{ROLLBACK}-", f"{ROLLBACK}_")):
+    if scope_of(item):
         return _step(event, kind, subject_item(item))
     if kind == "saga_ended" and event.get("undone"):
         return came_to(event["undone"]), frozenset(["undone"])

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from baton.core.decide.context import EvaluationContext
 from baton.core.decide.program import Program
-from baton.core.decide.transitions import settle_failed
-from baton.core.decide.unknown_outcomes import failed_with_unknown_outcome, stands
+from baton.core.decide.unknown_outcomes import failed_outside
 from baton.core.effects.toolspec import ApprovalRequest
 from baton.core.expressions import ExpressionError, excess_of
 from baton.core.log import events as ev
@@ -50,24 +49,7 @@ def approval_events(context: EvaluationContext, request: ApprovalRequest, now: i
             raise ValueError(f"the arguments of `{request.tool}` are too large to be approved: {excess}")
     except (ExpressionError, ValueError) as error:
         failure = ev.failed_with("question_invalid", str(error), place.node)
-        failing = state.failing.get(slot)
-        failed = ev.StepFailed(
-            **place.fields,
-            attempt=1 if failing is None else failing.attempts,
-            failure=failure,
-            started_at=now,
-            ended_at=now,
-            tool=request.tool,
-            tool_version=node.tool_version,
-            schema_hash=node.schema_hash,
-        )
-        failed = settle_failed(context, failure).on(failed)
-        if failing is not None and stands(node, failing):
-            failed = replace(failed, failure=replace(failure, doubt=True, tool=failing.failure.tool))
-            failed = failed_with_unknown_outcome(
-                context.program, state, node, failed, failing.kept, failing.key
-            )
-        yield failed
+        yield failed_outside(context, failure, now, request.tool)
         return
     yield ev.QuestionOpened(**place.fields, ask=ask, arguments=changed)
     yield ev.NoticeDue(notice=notice_of(state, slot, ask, now))

@@ -75,8 +75,8 @@ class FetchedValues(Struct, frozen=True):
     log names one, no decision is possible. `looked`: by slot, the time when this worker polled work
     elsewhere, and true if it was over then.
     `entries`: of the log, by version. `standing`: that of the children, once checked. `cancelled`: children
-    that were asked to stop, each with true if they undo their effects. `handlers`: failure handlers that were
-    started, or the reason why one cannot be.
+    that were asked to stop, each with true if they take their effects back. `handlers`: failure handlers
+    that were started, or the reason why one cannot be.
     """
 
     blobs: Mapping[str, Any] = {}
@@ -104,8 +104,8 @@ BATCH = "last_error.batch"
 class EvaluationContext(Struct, frozen=True):
     """The values at `slot` (empty: for the saga's output).
 
-    `output` is the new output of its node; `undone` are the arguments and the output of the step that is
-    undone.
+    `output` is the new output of its node; `step` has the fields of the root `step`, for the place that has
+    them.
     """
 
     program: Program
@@ -115,7 +115,7 @@ class EvaluationContext(Struct, frozen=True):
     output: ev.Value | None = None
     failure: ev.Failure | None = None
     parameters: Any = None
-    undone: Mapping[str, ev.Value] | None = None
+    step: Mapping[str, ev.Value] | None = None
 
     def blaming(self, failure: ev.Failure, parameters: Any = None) -> EvaluationContext:
         """Return the same place, with `last_error` a new failure of a tool called with `parameters`."""
@@ -178,7 +178,7 @@ class EvaluationContext(Struct, frozen=True):
         if path.root == "output":
             return self.output
         if path.root == "step":
-            return None if self.undone is None else self.undone.get(str(path.steps[0]))
+            return None if self.step is None else self.step.get(str(path.steps[0]))
         if path.root == "item":
             return self._list()
         if path.root != "ctx":

@@ -15,7 +15,14 @@ from msgspec.structs import replace
 from baton.core.decide.context import EvaluationContext
 from baton.core.decide.decision import DecisionBuilder
 from baton.core.decide.transitions import catching_rule, is_handled, settle_failed
-from baton.core.decide.unknown_outcomes import child_link, doubt_notice, leaves_unknown, link, looks_first
+from baton.core.decide.unknown_outcomes import (
+    child_link,
+    has_effects,
+    leaves_unknown,
+    left_call_notice,
+    link,
+    looks_first,
+)
 from baton.core.expressions import ExpressionError, excess_of, iso
 from baton.core.failures import quoted
 from baton.core.failures.alternatives import Alternative
@@ -33,7 +40,7 @@ from baton.core.log import events as ev
 from baton.core.log.questions import ACTIONS, GIVE_UP, TRY_AGAIN, is_for_a_person, tool_asked_about
 from baton.core.log.records import Escalation, Failure
 from baton.core.log.slots import Slot, owner_of
-from baton.core.log.state import UNKNOWN_OUTCOME, Failing, Held, State
+from baton.core.log.state import UNKNOWN_OUTCOME, Failing, Held
 from baton.core.nodes.base import Activation
 
 
@@ -199,28 +206,28 @@ def final(context: EvaluationContext, failed: ev.StepFailed) -> ev.StepFailed:
     """Return the final failure of a step. If a rule lets the saga end with it and keep its effects, it
     `stays`.
 
-    That is told of a saga with effects that can be undone, or with a child that may have some.
+    That is told of a failure that is not caught, in a saga with effects or with a child that may have some.
     """
-    state = context.state
-    may_undo = failed.prior is not None or state.undo.is_left or state.children.keys() - {context.slot}
-    if failed.is_result or not may_undo or not _keeps_effects(context, failed.failure):
+    goes_on = failed.is_result or any(token.alive for token in failed.emits)
+    may_revert = failed.prior is not None or has_effects(context.state, context.slot)
+    if goes_on or not may_revert or not _keeps_effects(context, failed.failure):
         return failed
     return replace(failed, stays=True)
 
 
 def _keeps_effects(context: EvaluationContext, failure: ev.Failure) -> bool:
-    """Return true if the rules of the document let the saga end with this failure and undo nothing: no
-    `rollback` in their ladder.
+    """Return true if the rules of the document let the saga end with this failure and keep its effects: no
+    strategy of their ladder reverts them.
     """
     node = context.program.node_at(context.state, context.slot)
     class_ = failure.kind or class_of(failure.code)
     if node.workflow:
         entry = entry_of_child(failure, node.failures)
         code, kind = cause_of(failure)
-        return is_said(code, kind, (node.failures,)) and not any(of(name).undoes for name in entry.ladder)
+        return is_said(code, kind, (node.failures,)) and not any(of(name).reverts for name in entry.ladder)
     levels = _rules(failure.code, context.program.graph.failures, node.failures)
     entry = entry_of(failure.code, class_, node.domain, levels)
-    return is_said(failure.code, class_, levels) and not any(of(name).undoes for name in entry.ladder)
+    return is_said(failure.code, class_, levels) and not any(of(name).reverts for name in entry.ladder)
 
 
 def goes_another_way(context: EvaluationContext, failing: Failing) -> bool:
@@ -499,23 +506,11 @@ def notices_of_left_call(
         return
     if not failing.acted and not leaves_unknown(node, tool, failing.failure):
         return
-    if program.undoes:
+    if program.has_reversible:
         yield link(context, tool, failing, instead)
-    yield ev.NoticeDue(notice=_left_call_notice(state, slot, tool, failing, instead, now))
+    yield ev.NoticeDue(notice=left_call_notice(state, slot, tool, failing, instead, now))
 
 
 def _named(way: Alternative | None) -> str:
     """Return the parts of a way by which a call of the same tool becomes another call."""
     return way.name if way is not None and (not way.first or way.arguments) else ""
-
-
-def _left_call_notice(
-    state: State, slot: str, tool: str, failing: Failing, instead: str, now: int
-) -> ev.Notice:
-    notice, why = doubt_notice(state, slot, now), failing.failure
-    by = f"by `{instead}`" if instead != tool else "with other arguments"
-    text = (
-        f"`{tool}` at `{slot}` may have happened ({why.code}: {why.message[:500]}), and the step is done {by} now. "
-        f"Look, and undo it by hand if it has; a rollback of the saga asks about it"
-    )
-    return replace(notice, key=f"{notice.key}.{failing.attempts}", message=text)

@@ -22,11 +22,11 @@ from baton.core.decide.unknown_outcomes import (
     may_have_acted,
     may_stand,
     member_notice,
-    will_roll_back,
 )
 from baton.core.effects.rows import Row
 from baton.core.effects.toolspec import ONCE, ApprovalRequest
 from baton.core.failures.codes import class_of
+from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.folding.received import callback_of, is_elsewhere, said_of
 from baton.core.log.slots import Slot
@@ -60,8 +60,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     cost counts, and `halt`, if the saga has to be parked. `usage`: tokens that models have read and written.
     `request`: the call that a person has to approve before the step can go on. `notices`: further notices to
     send.
-    `digest` names the call, where a model may plan an equal one. `kept`: the arguments that its inverse
-    needs; `key`: its idempotency key, likewise; `done_by`: the earlier performer of its effect: another
+    `digest` names the call, where a model may plan an equal one. `kept`: the arguments that are
+    kept; `key`: its idempotency key, likewise; `done_by`: the earlier performer of its effect: another
     `STEP` of the saga, or another `SAGA`.
     `held`: the breaker or money that the step waits for. `acted`: it has failed, and has acted all the same.
     """
@@ -199,7 +199,7 @@ def settle(
             succeeded = ev.StepSucceeded(
                 **ran, recorded=outcome.recorded, output=outcome.output, digest=outcome.digest
             )
-            succeeded = enlist(program, state, node, succeeded, outcome.kept, outcome.done_by, outcome.key)
+            succeeded = _enlisted(program, state, node, succeeded, outcome)
             began, cost = outcome.started_at, outcome.cost
             yield done(context, outcome.ended_at, cost, began=began, has_schema=False).on(succeeded)
             return
@@ -231,7 +231,7 @@ def _held(program: Program, state: State, outcome: Outcome, found: FetchedValues
         yield _wait(slot, held)
         return
     # Loaded with the first: most steps meet none.
-    # What finds out whether there is something to undo does not hold the undoing up.
+    # A look does not hold up the end of the saga.
     context = EvaluationContext(program, state, found, slot)
     if not is_look and failure_handling.may_wait_for_breaker(context, outcome.attempt, held):
         yield _wait(slot, held)
@@ -254,9 +254,18 @@ def _wait(slot: str, held: Held) -> ev.StepHeld:
     )
 
 
+def _enlisted(
+    program: Program, state: State, node: Node, succeeded: ev.StepSucceeded, outcome: Outcome
+) -> ev.StepSucceeded:
+    """Return the event with its place in the list of the saga's effects, if the saga has one."""
+    if not (program.has_reversible or (program.shares and state.lists_effects)):
+        return succeeded
+    return enlist(state, node, succeeded, outcome.kept, outcome.done_by, outcome.key)
+
+
 def _is_look(program: Program, state: State, slot: str) -> bool:
     """Return true if a stopping saga has called the step again to find out its outcome."""
-    return will_roll_back(state) and may_stand(program, state, slot, ())
+    return state.will_revert and may_stand(program, state, slot, ())
 
 
 def _is_awaited(program: Program, state: State, outcome: Outcome) -> bool:
@@ -304,16 +313,16 @@ def _failed(
     # A saga that ends anyway is not held up.
     is_over = state.is_over(slot)
     handling = [] if is_over else _handling(context, failing, outcome)
-    undoes = will_roll_back(state)
+    reverts = state.will_revert
     is_news = before.attempts == 0 or not before.failure.doubt
-    if handling or (is_over and failure.doubt and undoes and node.undo and is_news):
-        # Where the saga undoes what it has done, `verify` looks first.
+    if handling or (is_over and failure.doubt and reverts and node.is_reversible and is_news):
+        # Where the saga takes its effects back, `verify` looks first.
         yield ev.AttemptFailed(failure=failure, kept=kept, key=key, acted=acted, **ran)
         yield from handling
         return
     failed = settle_failed(context, failure).on(ev.StepFailed(failure=failure, **ran))
     failed = failed_with_unknown_outcome(context.program, state, node, failed, kept, key, acted=acted)
-    is_asked = failed.prior is not None and undoes
+    is_asked = failed.prior is not None and reverts
     if not is_asked and (failure.doubt or (is_over and failure.code == UNKNOWN_OUTCOME)):
         # Only where the saga ends anyway: otherwise `verify` looks first, or a person is asked.
         yield ev.NoticeDue(notice=doubt_notice(state, slot, outcome.ended_at))

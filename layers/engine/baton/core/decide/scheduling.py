@@ -494,8 +494,8 @@ def _completed(builder: DecisionBuilder, at: Activation, said: Completed) -> Non
         output=said.output,
         failure=None if said.failure is None else replace(said.failure, node=at.node.name),
         callback=said.callback,
-        kept=_kept(builder, at, failing) if at.node.undo else None,
-        key=work.key if at.node.undo and isinstance(work, Callback) else "",
+        kept=_kept(builder, at, failing),
+        key=work.key if at.node.is_reversible and isinstance(work, Callback) else "",
     )
     if said.tool and failing is not None:  # what a model has put in its place is done
         for event in list(
@@ -507,12 +507,11 @@ def _completed(builder: DecisionBuilder, at: Activation, said: Completed) -> Non
 
 
 def _kept(builder: DecisionBuilder, at: Activation, failing: Failing | None) -> ev.Value | None:
-    """Return the arguments of a handed-over step that its inverse needs. Raises `LackingError`."""
-    undo = at.node.undo.get(at.node.tool)
-    if undo is None or undo.keeps == ():
+    """Return the arguments of a handed-over step that are kept. Raises `LackingError`."""
+    if not at.node.keeps(at.node.tool):
         return None
     given = {**builder.arguments(at), **({} if failing is None else failing.arguments)}
-    return ev.Value(v=undo.needed(given))
+    return ev.Value(v=at.node.kept(at.node.tool, given))
 
 
 def _later(builder: DecisionBuilder, at: Activation, said: Later) -> None:

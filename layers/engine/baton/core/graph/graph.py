@@ -276,6 +276,26 @@ class Node(_Part, frozen=True, kw_only=True):
         """The work of the node: the node itself, or the node that runs for each item of its list."""
         return self if self.each is None else self.each.do
 
+    @property
+    def is_reversible(self) -> bool:
+        """True if an inverse exists for a call of the node itself."""
+        return bool(self.undo)
+
+    def keeps(self, tool: str) -> bool:
+        """Return true if the inverse of a call of this tool needs arguments of the call."""
+        return tool in self.undo and self.undo[tool].keeps != ()
+
+    def keeps_key(self, tool: str) -> bool:
+        """Return true if the inverse of a call of this tool needs the idempotency key of the call."""
+        return tool in self.undo and self.undo[tool].keyed
+
+    def kept(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a call of this tool that its inverse needs."""
+        keeps = self.undo[tool].keeps
+        return {
+            name: arguments[name] for name in (arguments if keeps is None else keeps) if name in arguments
+        }
+
     def inverse(self, tool: str, item: str = "") -> Undo | None:
         """Return the inverse of a tool's work for the node, or for one of its items; None if it has none."""
         if not item:
@@ -288,7 +308,7 @@ class Node(_Part, frozen=True, kw_only=True):
         return next((call.undo[tool] for call in parts.calls if tool in call.undo), None)
 
     @property
-    def undoes(self) -> bool:
+    def has_reversible(self) -> bool:
         """True if an inverse exists for any of the node's work."""
         parts = self.agent or self.replan
         if self.each is not None:
@@ -311,11 +331,6 @@ class Undo(_Part, frozen=True, kw_only=True):
     keeps: tuple[str, ...] | None = ()
     in_doubt: str = ""
     keyed: bool = False
-
-    def needed(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments of the undone step that the inverse needs."""
-        keeps = arguments if self.keeps is None else self.keeps
-        return {name: arguments[name] for name in keeps if name in arguments}
 
 
 class Each(_Part, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ ITEM_PATTERN = (
 _is_item = re.compile(ITEM_PATTERN).fullmatch
 _NUMBER = "(?:0|[1-9][0-9]*)"
 _segment = re.compile(rf"([^/@#]+)(?:@({_NUMBER}(?:\.{_NUMBER})*))?(?:#([^/@#]+))?").fullmatch
-ROLLBACK = "undo"
+INVERSE = "undo"
 """Begin of the items that are members of the saga's rollback: `undo` takes back the work of its node,
 `undo-ITEM` that of an item, `undo_VERSION` a call that its step has left at that version.
 """
@@ -50,7 +50,7 @@ def owner_of(slot: str) -> str:
 
 def subject_item(item: str) -> str:
     """Return the item with the work that a member of the rollback is about; empty: the node's own."""
-    return item.partition("-")[2] if item.startswith(ROLLBACK) else item
+    return item.partition("-")[2] if item.startswith(INVERSE) else item
 
 
 def check_item(item: str) -> str:
@@ -60,11 +60,18 @@ def check_item(item: str) -> str:
     return item
 
 
+def scope_of(item: str) -> str:
+    """Return the scope of the saga itself that has this item as a member; empty: it is an item of its node."""
+    return INVERSE if item.startswith(INVERSE) else ""
+
+
 class Slot(msgspec.Struct, frozen=True, gc=False):
     """A slot, read from its text by `Slot.parse`. The empty path is the saga itself.
 
     `node`, `iteration` and `item` are of the last segment; `item` is empty if the slot is its node's own.
     `owner`: the text of the slot of the node itself. `fields`: the slot as an event names it.
+    `scope`: the scope of the saga itself that has this slot as a member; empty: it is a slot of its node. The
+    rules that the document has for its nodes do not apply to such a member.
     """
 
     text: str
@@ -73,6 +80,7 @@ class Slot(msgspec.Struct, frozen=True, gc=False):
     item: str
     owner: str
     fields: dict[str, Any]
+    scope: str = ""
 
     def __str__(self) -> str:
         return self.text
@@ -83,8 +91,8 @@ class Slot(msgspec.Struct, frozen=True, gc=False):
         """Return the slot of a text. Raises `ValueError` for a text that is none."""
         owner, _, item = text.partition("#")
         if owner.isidentifier() and (item.isalnum() if item else owner == text):  # most have no round
-            fields = {"node": owner, "iteration": (), "item": item}
-            return Slot(text, owner, (), item, owner, fields)
+            fields: dict[str, Any] = {"node": owner, "iteration": (), "item": item}
+            return Slot(text, owner, (), item, owner, fields, scope_of(item))
         if not text:
             return Slot("", "", (), "", "", {"node": "", "iteration": (), "item": ""})
         above, is_inner, last = text.rpartition("/")
@@ -95,7 +103,8 @@ class Slot(msgspec.Struct, frozen=True, gc=False):
         node, rounds, item = found.groups("")
         iteration = tuple(map(int, rounds.split("."))) if rounds else ()
         owner = text[: -len(item) - 1] if item else text
-        return Slot(text, node, iteration, item, owner, {"node": node, "iteration": iteration, "item": item})
+        fields = {"node": node, "iteration": iteration, "item": item}
+        return Slot(text, node, iteration, item, owner, fields, scope_of(item))
 
     @property
     def parent(self) -> Slot | None:
@@ -103,14 +112,6 @@ class Slot(msgspec.Struct, frozen=True, gc=False):
         if self.item:
             return Slot.parse(self.owner)
         return Slot.parse(self.text.rpartition("/")[0]) if self.text else None
-
-    @property
-    def scope(self) -> str:
-        """The scope of the saga itself that has this slot as a member; empty: the slot is of its node.
-
-        The rules that the document has for its nodes do not apply to such a member.
-        """
-        return ROLLBACK if self.item.startswith(ROLLBACK) else ""
 
     @property
     def subject(self) -> Slot:

@@ -25,10 +25,11 @@ from baton.core.log.events import (
     SignalReceived,
     Value,
 )
+from baton.core.log.incarnations import ReplacedSaga
 from baton.core.log.records import Child, Failure, Paused, SharedLimit
 from baton.core.log.scopes import MadeCall
 from baton.core.log.slots import Slot
-from baton.core.log.undos import ReplacedSaga, Undoable, Undoing
+from baton.core.log.undos import Undoable, Undoing
 from baton.core.log.work import Open, child_in, children_in
 
 KEYS_REMEMBERED = 200  # and those of signals that wait, and of forks, however many
@@ -380,6 +381,35 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         """The scope that runs in place of the saga's nodes once it stops: its rollback; None: the nodes."""
         return self.undo.work
 
+    @property
+    def will_revert(self) -> bool:
+        """True if the saga, once it stops, takes its effects back: its children then do so, even if it has
+        none itself.
+        """
+        if self.result is not None:
+            return False
+        return self.cancel.undo if self.cancel is not None else not self.undo.stays
+
+    def incarnation_of(self, place: Slot) -> int:
+        """Return the number of times that the work at a slot was undone; for an inverse, that of its
+        subject.
+        """
+        return self.undo.generation(place.subject.text) if self.undo.incarnation else 0
+
+    @property
+    def lists_effects(self) -> bool:
+        """True if it has the list of its effects, which begins with the first reversible one."""
+        return self.undo.head > 0
+
+    @property
+    def given_up(self) -> set[str]:
+        """The slots with work that could not be undone."""
+        return {one.slot for one in self.undo.failed}
+
+    def with_effects_kept(self) -> State:
+        """Return the state of a saga that ends with its failure, and takes no effect back."""
+        return replace(self, undo=replace(self.undo, stays=True))
+
     def in_scope(self, slot: str) -> bool:
         """Return true if the slot is a member of that scope."""
         return self.undo.work is not None and slot in self.undo.work.steps
@@ -395,7 +425,7 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         its effects.
         """
         is_over = self.cancel is not None or self.failure is not None or self.result is not None
-        return is_over or self.scope is not None
+        return is_over or self.undo.work is not None
 
     def is_over(self, slot: str) -> bool:
         """Return true if the saga stops, and the work at the slot is no part of its rollback."""

@@ -317,7 +317,9 @@ def _undoes(program: Program, node: Node, code: str, kind: str) -> bool:
     """
     levels = (program.graph.failures, node.failures)
     ladder = entry_of(code, kind, node.domain, levels).ladder
-    return program.undoes and (not is_said(code, kind, levels) or any(of(name).undoes for name in ladder))
+    return program.has_reversible and (
+        not is_said(code, kind, levels) or any(of(name).reverts for name in ladder)
+    )
 
 
 def _then(steps: Steps, end: str) -> str:

@@ -192,7 +192,7 @@ def undo_view(state: State, program: Program) -> Undoing | None:
     """Return the state of undoing; None for a saga that has done nothing that could be undone."""
     undo, work = state.undo, state.undo.work
     report = None if state.ended is None else state.ended.undone
-    if not (program.undoes or undo.head or work is not None or report is not None):
+    if not (program.has_reversible or undo.head or work is not None or report is not None):
         return None
     return Undoing(
         undoable=undo.can,

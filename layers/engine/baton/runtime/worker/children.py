@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from baton.core.decide.context import Standing
 from baton.core.decide.decision import CancelChildren, LookAtStanding, StartHandler, TendChildren
-from baton.core.decide.unknown_outcomes import will_roll_back
 from baton.core.limits import Limits
 from baton.core.log.events import CancelRequested, ChildOverdue, ChildReported, Failure
 from baton.core.log.folding.received import cancelling_signal
@@ -62,12 +61,12 @@ class ChildCanceller:
                         state,
                         slot,
                         child,
-                        undo=command.undo and (bool(slot) or child.listed),
+                        undo=command.revert and (bool(slot) or child.listed),
                     )
                     for slot, child in group
                 )
             )
-            run.cancelled.update((child.saga, command.undo) for _, child in group)
+            run.cancelled.update((child.saga, command.revert) for _, child in group)
             run.wants_more = False
         return not run.wants_more
 
@@ -287,7 +286,7 @@ class ChildTender:
         parent, off = run.lease.ref, cancelling_signal(state, child)
         asked: Asked | Failure = Asked()
         if state.is_stopping:
-            undo = will_roll_back(state) and not _stays(run, slot)
+            undo = state.will_revert and not _stays(run, slot)
             asked = await self._canceller.cancel(parent, state, slot, child, undo=undo)
         elif off is not None:
             asked = await self._canceller.cancel(parent, state, slot, child, off)

@@ -529,7 +529,7 @@ class Runner:
 
 async def _resolve_incidents(scope: InvocationScope, run: Run, slots: Collection[str]) -> None:
     """Resolve the incidents of these steps. One that cannot be resolved stays open, for an operator."""
-    given_up = {one.slot for one in run.history.state.undo.failed}
+    given_up = run.history.state.given_up
     ref = run.lease.ref
     service = answers.IncidentService(
         scope.context.store.notice_record, scope.call, scope.clock, ref.tenant, by="deploy"

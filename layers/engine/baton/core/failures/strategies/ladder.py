@@ -35,8 +35,8 @@ def entry_of(
 
     `rules` are those of the document, then those of the node. Within one, `any` counts least and the code
     most. If the graph itself goes on from a failure (`is_handled`), the defaults keep only the strategies
-    that ask no person and undo nothing; a document's own ladder stays as it is. `last`, a word of `LAST`, is
-    the deployment's reaction in place of a question that the defaults ask.
+    that ask no person and revert nothing; a document's own ladder stays as it is. `last`, a word of `LAST`,
+    is the deployment's reaction in place of a question that the defaults ask.
 
     A rule for `any` failure never retries a `permanent` one. For a defect, only rules that name its code
     count.
@@ -87,8 +87,8 @@ def merge(entry: PolicyEntry, change: PolicyChange) -> PolicyEntry:
 
 
 def without_people(ladder: Iterable[str]) -> tuple[str, ...]:
-    """Return the strategies of a ladder that ask no person and undo nothing."""
-    return tuple(name for name in ladder if not of(name).asks and not of(name).undoes)
+    """Return the strategies of a ladder that ask no person and revert nothing."""
+    return tuple(name for name in ladder if not of(name).asks and not of(name).reverts)
 
 
 def severity_of(code: str, class_: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from baton.core.log import events as ev
+from baton.core.log.folding import undo_folds
 from baton.core.log.folding.failure_folds import (
     attempt_failed,
     forget_answers,
@@ -55,23 +56,8 @@ from baton.core.log.folding.received import (
     useful,
     without_running,
 )
-from baton.core.log.folding.undo_folds import (
-    after_undoing,
-    child_undone,
-    doubtful,
-    link_undoable,
-    question_closed,
-    resume_failed_undos,
-    spill_failed_undos,
-    step_stopped,
-    undo_began,
-    undo_passed,
-    undo_step_began,
-    undone,
-    with_keys,
-)
+from baton.core.log.folding.undo_folds import after_undoing, doubtful, link_undoable, undone, with_keys
 from baton.core.log.folding.whole_folds import (
-    fold_abandoned,
     fold_cancelled,
     fold_limited,
     fold_parked,
@@ -313,7 +299,7 @@ def _failed(state: State, e: ev.StepFailed) -> State:
     if is_unsure and not (work is not None and work.acts_by_items):
         state = doubtful(state, slot, e)
     if e.stays and state.failure is None:
-        state = replace(state, undo=replace(state.undo, stays=True))
+        state = state.with_effects_kept()
     if state.open and not e.item:
         e = with_batch(state, e)
     if e.is_result:
@@ -395,7 +381,6 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.AttemptFailed: attempt_failed,
         ev.StrategyChosen: strategy_chosen,
         ev.StepHeld: step_held,
-        ev.QuestionClosed: question_closed,
         ev.QuestionEscalated: question_escalated,
         ev.QuestionClaimed: question_claimed,
         ev.NoticeDue: notice_due,
@@ -428,7 +413,6 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.ChildOverdue: child_overdue,
         ev.ChildReported: child_reported,
         ev.ChildClosed: _child_closed,
-        ev.ChildrenAbandoned: fold_abandoned,
         ev.SignalReceived: signal_received,
         ev.CancelRequested: fold_cancelled,
         ev.Revived: fold_revived,
@@ -436,14 +420,8 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.LimitReached: fold_limited,
         ev.Parked: fold_parked,
         ev.Resumed: fold_resumed,
-        ev.UndoBegan: undo_began,
-        ev.UndoStepBegan: undo_step_began,
-        ev.UndoPassed: undo_passed,
-        ev.UndoSetAside: spill_failed_undos,
-        ev.UndoTakenUp: resume_failed_undos,
-        ev.ChildUndone: child_undone,
-        ev.StepStopped: step_stopped,
         ev.Forked: _forked,
         ev.SagaEnded: _ended,
+        **undo_folds.TABLE,
     },
 )
