@@ -335,7 +335,7 @@ def _from_outside(program: Program, state: State) -> Iterator[ev.Event]:
             yield ev.SignalReceived(name=signal, key="k", payload=ev.Value(), by="ann", at=now)
     if state.cancel is None:
         yield ev.CancelRequested(reason="", by="ann", at=now, grace_ms=0)
-        if program.undoes:
+        if program.has_reversible:
             yield ev.CancelRequested(reason="", by="ann", at=now, grace_ms=0, undo=True)
     yield from _answers(state)
     yield from _from_elsewhere(state, now)
@@ -421,7 +421,7 @@ def _advance(
         step = advance(program, state, outcomes, now, running, found)
     if (cancel := step.decision.of(CancelChildren)) is not None:
         # Open children are asked to stop, and what comes then is appended right after.
-        cancelled = {(child.saga, cancel.undo) for _, child in cancel.children}
+        cancelled = {(child.saga, cancel.revert) for _, child in cancel.children}
         step = advance(program, state, outcomes, now, running, replace(found, cancelled=cancelled))
     return step.events
 

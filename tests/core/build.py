@@ -233,7 +233,7 @@ class Saga:
         while True:
             entries = (
                 {one.version: one for one in self.entries}
-                if self.program.undoes or self.state.undo.head
+                if self.program.has_reversible or self.state.undo.head
                 else {}
             )
             found = FetchedValues(
@@ -255,7 +255,8 @@ class Saga:
             )
             if step.events:
                 self.put(*step.events)
-            waits_for = step.decision.of(TendChildren) if self.state.is_stopping else None
+            stops = self.state.is_stopping and self.state.scope is None
+            waits_for = step.decision.of(TendChildren) if stops else None
             if waits_for is not None and not step.more:
                 asked = (*asked, waits_for)
                 self.put(*children_ended(waits_for.children, undoable=self.children_have_acted))
@@ -268,7 +269,7 @@ class Saga:
                 return self.decision
             if not step.more and command is not None:
                 asked = (*asked, command)
-                self.cancelled |= {(child.saga, command.undo) for _, child in command.children}
+                self.cancelled |= {(child.saga, command.revert) for _, child in command.children}
             outcomes = outcomes[step.taken :]
 
     def signal(self, name: str, payload: Any = None, key: str = "") -> None:

@@ -102,7 +102,7 @@ def test_what_each_has_done_is_undone_as_its_tool_says() -> None:
     text = "name: w\nnodes: {a: {map: [1], tool: hold, with: {city: '${item}'}}}"
     graph: Graph = compile_document(text, UNDONE)
     (found,) = graph.nodes
-    assert (found.undoes, found.undo) == (True, {})
+    assert (found.has_reversible, found.undo) == (True, {})
     undo = found.inverse("hold", "3")
     assert undo is not None
     assert undo.step.tool == "cancel"

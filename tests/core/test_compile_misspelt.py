@@ -16,7 +16,7 @@ TEXT = "name: w\nnodes:\n  a: {tool: t}\n  b:\n    tool: t\n    %s\n"
         "afterr: a",
         "afterr: nowhere",
         "joins: 5",
-        "whn: true",
+        "whn: 1",
         "descriptn: [a]",
     ],
 )  # fmt: skip

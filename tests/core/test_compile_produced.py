@@ -123,7 +123,7 @@ SURE: list[tuple[str, str, str, bool]] = [
     (FAN % "{wait_for: any, rest: run}", "k", "c", False),
     # failures that are tolerated
     (RISKY % 1, "j", "a", True), (RISKY % 1, "j", "b", False), (RISKY % 1, "j", "d", False), (RISKY % 1, "", "j", True),
-    (RISKY % 1, "c", "b", True), (RISKY % 1, "k", "j", True), (RISKY % 0, "j", "d", True), (RISKY % 0, "", "b", True),
+    (RISKY % 1, "c", "b", True), (RISKY % 1, "k", "j", True), (RISKY % 0, "j", "d", True), (RISKY % 0, "", "b", False),
     (FAN % "{tolerated_failures: 1}", "", "j", True), (FAN % "{tolerated_failures: 1}", "j", "a", False),
     ("e: {after: a}, " + FAN % "{tolerated_failures: 1}", "j", "a", True),
     (PASSING % ("", "any"), "j", "a", False), (PASSING % ("", "all"), "k", "j", True),

@@ -92,12 +92,23 @@ def test_what_catches_a_failed_join_reads_the_errors_and_the_outputs_of_its_bran
     assert ready(one.go(broken("c", "no_c"))) == ["h"]
     assert given(one) == {
         "x": [
-            {"node": "b", "code": "no_b", "message": "it broke"},
             {"node": "c", "code": "no_c", "message": "it broke"},
+            {"node": "b", "code": "no_b", "message": "it broke"},
         ],
         "y": {"n": 1},
         "z": None,
     }
+
+
+@pytest.mark.parametrize("order", ["abc", "cab", "bca"])
+def test_the_last_error_of_a_handler_that_several_share_is_the_newest(order: str) -> None:
+    one = saga(
+        "a: {catch: h}, b: {catch: h}, c: {catch: h}, h: {with: {x: '${last_error.code}', y: '${join.errors}'}}"
+    )
+    for name in order:
+        one.go(broken(name, f"no_{name}"))
+    assert given(one)["x"] == f"no_{order[-1]}"
+    assert [error["node"] for error in given(one)["y"]] == [*reversed(order)]
 
 
 @pytest.mark.parametrize(
@@ -120,20 +131,24 @@ def test_a_failed_join_says_how_many_have_failed_and_how_many_may(join: str, fai
 @pytest.mark.parametrize(
     "join", ["tolerated_failures: 0", "tolerated_failures: 33%", "wait_for: 3, tolerated_failures: 2"]
 )
-def test_a_failure_of_which_a_join_can_take_none_is_the_sagas_own(join: str) -> None:
+def test_a_saga_fails_with_the_join_that_a_failure_before_it_fails(join: str) -> None:
     one = saga((JOINED % join).partition(", catch")[0] + "}")
     one.go(broken("b", "no_b"))
     failure = one.state.failure or (one.state.ended and one.state.ended.failure)
     assert failure
-    assert (failure.code, failure.node) == ("no_b", "b")
+    assert (failure.code, failure.node, [error.code for error in failure.errors]) == (
+        "join_failed",
+        "j",
+        ["no_b"],
+    )
     assert status_of(one.state) == "failed"
 
 
-def test_a_step_before_a_join_that_takes_no_failure_asks_like_any_other() -> None:
+def test_a_step_before_a_join_that_counts_failures_asks_no_person() -> None:
     nodes = "a: {}, b: {}, j: {after: [a, b], join: {tolerated_failures: 0}}"
     one = saga(nodes, "")
     one.go(broken("b", "login_required"))
-    assert chosen(one) == ["ask_user"]
+    assert chosen(one) == []
 
 
 def test_a_failure_that_was_caught_on_the_way_is_not_counted_with_those_that_failed(says: Says) -> None:

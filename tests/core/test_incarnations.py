@@ -6,8 +6,8 @@ import random
 
 import pytest
 
+from baton.core.log.incarnations import Keys, from_round, generation_of, merged, numbers_with
 from baton.core.log.slots import Slot, slot_of
-from baton.core.log.undos import Keys, from_round, generation_of, merged, numbers_with
 
 
 def by_rounds(keys: Keys, slot: str) -> int:

@@ -15,8 +15,9 @@ from baton.core.documents.compile import compile_document
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.log import events as ev
 from baton.core.log.folding.undo_folds import step_stopped
+from baton.core.log.slots import subject_item
 from baton.core.log.state import UNKNOWN_OUTCOME
-from baton.core.log.undos import NAMED_IN_STATE, undo_item, undoes_left_call, undone_item
+from baton.core.log.undos import NAMED_IN_STATE, undo_item, undoes_left_call
 from baton.core.nodes.registry import KINDS
 from baton.core.read.views import entry_view
 from baton.words.event_words import of as words_of
@@ -100,9 +101,9 @@ def ended(saga: Saga) -> ev.SagaEnded:
 
 def test_items_at_which_what_a_step_has_left_is_undone() -> None:
     for item in ("", "t1-0"):
-        assert undone_item(undo_item(item, 7)) == item
+        assert subject_item(undo_item(item, 7)) == item
     assert (undo_item("t1-0", 7), undoes_left_call("undo_7-t1-0")) == ("undo_7-t1-0", True)
-    assert [undoes_left_call("undo"), undone_item("t1-0")] == [False, "t1-0"]
+    assert [undoes_left_call("undo"), subject_item("t1-0")] == [False, "t1-0"]
 
 
 def test_people_are_told_at_once_what_may_have_happened_and_by_what_the_step_is_done_now(says: Says) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from baton.core.decide.context import NOTHING
 from baton.core.decide.decide import decide
-from baton.core.decide.decision import CancelChildren, UndoChildren
+from baton.core.decide.decision import CancelChildren
 from baton.core.decide.unknown_outcomes import left_by
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
@@ -16,6 +16,7 @@ from baton.core.log.state import status_of
 from baton.core.log.undos import undo_item
 from baton.core.read.views import entry_view
 from baton.words.event_words import of as words_of
+from tests.core.asked import children_of
 from tests.core.build import Saga, done, failed, ready, replay
 from tests.core.test_stopped_steps import begun, events
 from tests.core.told import story
@@ -46,8 +47,7 @@ def stopped(saga: Saga) -> list[tuple[str, str]]:
 
 
 def undoing(saga: Saga) -> list[tuple[str, str]]:
-    command = saga.decision.of(UndoChildren)
-    return [] if command is None else list(command.children)
+    return [(slot, child.saga) for slot, child in children_of(saga.decision) if saga.state.in_scope(slot)]
 
 
 def undone(saga: Saga, slot: str, **how: Any) -> None:
@@ -210,7 +210,7 @@ def test_where_the_saga_stops_before_the_child_is_asked_to_its_steps_end_and_it_
     decision = decide(saga.program, apply(before, wanted), saga.now)
     command = decision.of(CancelChildren)
     assert command is not None
-    assert ([slot for slot, _ in command.children], command.undo) == ([""], True)
+    assert ([slot for slot, _ in command.children], command.revert) == ([""], True)
     assert decision.record == (), "it is asked before it is recorded"
     saga.put(wanted)
     saga.go()

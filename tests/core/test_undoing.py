@@ -9,11 +9,12 @@ from msgspec.structs import replace
 
 from baton.core.decide.program import Program
 from baton.core.failures.policy import ANY, FAIL, PolicyChange, RetryChange
-from baton.core.graph.graph import Node, Undo
+from baton.core.graph.graph import Catch, Node, Undo
 from baton.core.log import events as ev
+from baton.core.log.slots import Slot, subject_item
 from baton.core.log.snapshots import decode_state, encode_state
 from baton.core.log.state import group_of, status_of
-from baton.core.log.undos import Undoable, is_undo, undo_item, undone_item
+from baton.core.log.undos import Undoable, undo_item
 from baton.core.nodes.registry import KINDS
 from baton.core.read.views import saga_view, undo_view
 from tests.core.asked import steps_of
@@ -38,8 +39,8 @@ def kinds(saga: Saga) -> list[str]:
 
 def test_items_at_which_others_are_undone() -> None:
     assert [undo_item(""), undo_item("t1-0")] == ["undo", "undo-t1-0"]
-    assert [undone_item("undo"), undone_item("undo-t1-0")] == ["", "t1-0"]
-    assert [is_undo("a@1#undo"), is_undo("a#t1"), is_undo("undo")] == [True, False, False]
+    assert [subject_item("undo"), subject_item("undo-t1-0")] == ["", "t1-0"]
+    assert [Slot.parse(one).scope for one in ("a@1#undo", "a#t1", "undo")] == ["undo", "", ""]
 
 
 def test_a_graph_that_undoes_nothing_names_nothing() -> None:
@@ -65,7 +66,7 @@ def test_a_failed_saga_undoes_the_last_first() -> None:
     saga.go(failed("d"))
     assert kinds(saga) == ["step_failed", "undo_began", "undo_step_began"]
     assert ready(saga.decision) == ["c#undo"]
-    assert [step.undoes for step in steps_of(saga.decision)] == [True]
+    assert [step.place.scope for step in steps_of(saga.decision)] == ["undo"]
     assert (status_of(saga.state), group_of("compensating")) == ("compensating", "open")
     assert as_json(saga_view(saga.state, saga.program))["active"][0]["label"] == "undo"
     assert decode_state(encode_state(saga.state)) == saga.state
@@ -199,7 +200,7 @@ def test_an_undo_that_the_graph_does_not_have_any_more_is_told() -> None:
     nodes = tuple(replace(node, undo={}) for node in saga.program.graph.nodes)
     bare = Program(replace(saga.program.graph, nodes=nodes), KINDS)
     saga.program = bare
-    saga.program.undoes = True
+    saga.program.has_reversible = True
     saga.go()
     assert incidents(saga) == ["tool_missing"]
     end = saga.state.ended
@@ -216,7 +217,7 @@ def test_of_more_inverses_that_are_not_called_than_are_named_only_the_first_are_
         replace(saga.program.graph, nodes=tuple(replace(node, undo={}) for node in saga.program.graph.nodes)),
         KINDS,
     )
-    saga.program.undoes = True
+    saga.program.has_reversible = True
     saga.go()
     assert incidents(saga) == []
 
@@ -267,6 +268,16 @@ def test_what_was_done_up_to_a_version_stays() -> None:
 def test_a_failure_at_the_end_is_undone_too() -> None:
     saga = Saga(program(undoable("a"), output="${ctx.a.output.no}"))
     saga.go(done("a", {}))
+    assert ready(saga.decision) == ["a#undo"]
+
+
+def test_where_a_failure_is_caught_its_rule_does_not_keep_what_was_done_when_another_step_fails() -> None:
+    quiet = {ANY: PolicyChange(ladder=())}
+    b = replace(task("b", "a", failures=quiet, catch=(Catch(then=("c",)),)), after=("c",))
+    saga = Saga(program(replace(undoable("a"), after=("b",)), b, task("c", "b")))
+    saga.go(done("a"))
+    saga.go(failed("b", "business_rule"))
+    saga.go(failed("c", "business_rule"))
     assert ready(saga.decision) == ["a#undo"]
 
 

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from baton.core.graph.graph import Catch, Loop, Node
 from baton.core.limits import Limits
 from baton.core.log import events as ev
+from baton.core.log.incarnations import Keys, ReplacedSaga
 from baton.core.log.state import UNKNOWN_OUTCOME, status_of
-from baton.core.log.undos import Keys, ReplacedSaga
 from tests.core.asked import steps_of
 from tests.core.build import Saga, done, failed, program, task
 from tests.core.graphs_of import again

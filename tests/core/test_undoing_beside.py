@@ -5,7 +5,6 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from baton.core.decide.decision import CancelChildren, StopSteps
-from baton.core.decide.unknown_outcomes import will_roll_back
 from baton.core.failures.policy import ANY, PolicyChange
 from baton.core.log import events as ev
 from baton.core.log.folding.workflow_limits import OUT_OF_TIME
@@ -27,11 +26,11 @@ def test_what_another_step_or_another_saga_has_done_is_not_undone_here() -> None
 def test_children_that_run_undo_what_they_have_done_where_their_parent_would() -> None:
     cancel = ev.CancelRequested(reason="", by="", at=1, grace_ms=0)
     state = State()
-    assert will_roll_back(state)
-    assert not will_roll_back(replace(state, undo=Undoable(stays=True)))
-    assert not will_roll_back(replace(state, result=ev.Value()))
-    assert not will_roll_back(replace(state, cancel=cancel))
-    assert will_roll_back(replace(state, cancel=replace(cancel, undo=True)))
+    assert state.will_revert
+    assert not replace(state, undo=Undoable(stays=True)).will_revert
+    assert not replace(state, result=ev.Value()).will_revert
+    assert not replace(state, cancel=cancel).will_revert
+    assert replace(state, cancel=replace(cancel, undo=True)).will_revert
 
 
 def test_a_failure_that_a_person_has_given_up_is_undone() -> None:
@@ -71,7 +70,7 @@ def test_children_that_run_are_stopped_before_it_begins_and_undo_what_they_have_
     saga.go(done("a"))
     decision = saga.go(failed("d"))
     assert [
-        (one.undo, len(one.children)) for one in decision.commands if isinstance(one, CancelChildren)
+        (one.revert, len(one.children)) for one in decision.commands if isinstance(one, CancelChildren)
     ] == [(True, 1)]
 
 
@@ -84,7 +83,7 @@ def test_a_child_that_has_done_something_is_undone_in_its_turn() -> None:
     assert saga.state.undo.can == 2
     saga.go(failed("d"))
     assert "undo_step_began" in kinds(saga)
-    assert [type(command).__name__ for command in saga.decision.commands] == ["UndoChildren"]
+    assert [type(command).__name__ for command in saga.decision.commands] == ["TendChildren"]
     saga.put(ev.ChildUndone(node="c", item="undo", child=opened.saga, cost=5))
     saga.put(ev.ChildUndone(node="c", item="undo", child=opened.saga, cost=5))
     assert saga.state.money.spent == 5

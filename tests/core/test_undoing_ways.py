@@ -159,8 +159,9 @@ def test_a_graph_shows_what_undoes_its_steps() -> None:
     planned = replace(task("r"), replan=parts)
     assert (planned.inverse("t", "a1-1"), planned.inverse("v", "a1-1")) == (node.undo["t"], None)
     assert replace(planned, stays=True).inverse("t", "a1-1") is None
-    assert node.undo["t"].needed({"x": 1}) == {}
-    assert replace(node.undo["t"], keeps=None).needed({"x": 1}) == {"x": 1}
+    assert (node.keeps("t"), node.kept("t", {"x": 1})) == (False, {})
+    all_of_them = replace(node, undo={"t": replace(node.undo["t"], keeps=None)})
+    assert (all_of_them.keeps("t"), all_of_them.kept("t", {"x": 1})) == (True, {"x": 1})
     (shown,) = graph_view(program(node).graph, KINDS)["nodes"]
     assert shown["undo"] == {"t": "u"}
     assert "unverified" not in shown

@@ -12,8 +12,7 @@ from itertools import groupby
 
 from baton.core.failures.codes import class_of
 from baton.core.log import events as ev
-from baton.core.log.slots import slot_of
-from baton.core.log.undos import is_undo
+from baton.core.log.slots import Slot, slot_of
 from baton.ports import Head
 from tests.kit.callback_oracles import MADE_AT_THE_END
 from tests.kit.oracles import of_saga, of_world
@@ -87,7 +86,7 @@ class Audit:
                 steps[slot].failure = event.failure
             elif isinstance(event, ev.StrategyChosen):
                 self.met.add("look" if event.look else event.strategy)
-                most = MOST_UNDOING if is_undo(slot) else SAID.get((head.workflow, event.node), 0)
+                most = MOST_UNDOING if Slot.parse(slot).scope else SAID.get((head.workflow, event.node), 0)
                 yield from (f"{slot}: {text}" for text in steps[slot].climb(event, most))
             elif isinstance(event, ev.QuestionClosed):
                 self.met.add(f"answer {event.action}")

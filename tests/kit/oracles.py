@@ -316,20 +316,16 @@ def _money(world: World, logs: Logs) -> Iterator[str]:
     # What it settles may be lost twice, or once if it dies then; what stands still here goes on for a moment, as nothing frozen does.
     silenced = [p for p in world.processes.values() if p.unanswered > (not p.is_dead) or p.is_frozen]
     most, least = _spent_in(dead), -_spent_in(silenced)
-    # An account that has not heard of an answer, or holds when its worker is gone, has the most that the request can have cost; and so has that of a worker which had
-    # written nothing, where the next one dies before it has said what is assumed (docs/money.md, "What is not").
+    # An account that has not heard of an answer, or holds when its worker is gone, has the most that the request can have cost.
+    unheard = {p.id for p in world.processes.values() if p.is_unsettled or (p in silenced and p.unanswered)}
+    # So has that of a worker which had written nothing, where the next one dies before it has said what is assumed; it holds
+    # also for requests before which the worker has died (docs/money.md, "What is not").
     wrote = {entry.invocation for entries in logs.values() for entry in entries}
-    silent = [one for one in world.asked if one.process in silenced and one.process.unanswered]
-    silent += [one for one in world.asked if one.process.is_unsettled and one not in silent]
-    silent += [
-        one
-        for one in world.asked
-        if one.process in dead[:-1] and one.process.id not in wrote and one not in silent
-    ]
+    untold = [one for one in dead[:-1] if one.id not in wrote]
+    most += sum(max(one.holds, _asked_by(world, one.id)) for one in untold)
+    most += sum(_asked_by(world, name) for name in unheard - {one.id for one in untold})
     # A worker that goes on takes back what lands late, unless the store was silent to it twice.
-    most += micro_dollars([one.most for one in silent]) + sum(one.held_late for one in silenced)
-    asked = [one.process for one in silent]
-    most += sum(one.holds for one in dead[:-1] if one.id not in wrote and one not in asked)
+    most += sum(one.held_late for one in silenced)
     # Nor has an heir that had no answer about what the dead held: it assumes nothing.
     most += sum(one.holds for one in dead if short_name(one.id) in world.unexpired)
     # A worker whose clock has stood still answers as if its time were not over: it writes less than its heir has taken for spent.
@@ -386,6 +382,11 @@ def _noise(world: World, logs: Logs) -> Iterator[str]:
         allowed = ALLOWED_TAKES + len(entries) + 2 * len(world.faults)
         if head is not None and head.epoch > allowed:
             yield f"{saga} was taken {head.epoch} times for {len(entries)} entries"
+
+
+def _asked_by(world: World, process: str) -> int:
+    """The most that a worker's requests can have cost."""
+    return micro_dollars([one.most for one in world.asked if one.process.id == process])
 
 
 def _spent_in(processes: list[Process]) -> int:

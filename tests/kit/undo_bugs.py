@@ -9,13 +9,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core.decide import decide, failure_handling, outcomes, undoing, unknown_outcomes
+from baton.core.decide import failure_handling, outcomes, undoing, unknown_outcomes
 from baton.core.log.folding import fold, forks
 from baton.core.log.state import State
 from baton.core.log.undos import Undoable
 from baton.runtime.starting import children
 from baton.runtime.steps import steps
-from baton.runtime.worker import children as children_of
 from baton.runtime.worker import undo_children
 from tests.kit.bugs import replaced
 
@@ -26,7 +25,7 @@ def an_undo_has_another_key_in_each_invocation() -> Iterator[None]:
 
     def key_for(state: State, step: Any, *more: Any) -> str:
         key: str = real(state, step, *more)
-        return f"{key}-{state.epoch}" if step.undoes else key
+        return f"{key}-{state.epoch}" if step.place.scope else key
 
     real = vars(steps)["key_for"]
     with replaced(steps, "key_for", key_for):
@@ -138,8 +137,7 @@ def an_open_child_is_only_stopped() -> Iterator[None]:
 
     with (
         replaced(undoing, "_to_hear_of", to_hear_of),
-        replaced(children_of, "will_roll_back", taken_back),
-        replaced(decide, "will_roll_back", taken_back),
+        replaced(State, "will_revert", property(taken_back)),
     ):
         yield
 

@@ -20,8 +20,8 @@ from msgspec.structs import replace as changed
 from baton import Context, StepFailure, tool
 from baton.core.log.events import CancelRequested, Entry, Forked, SagaEnded, StepSucceeded
 from baton.core.log.questions import TRY_AGAIN, USE, Answer
-from baton.core.log.slots import slot_of
-from baton.core.log.undos import UndoPassed, is_undo, undone_item, undone_slot
+from baton.core.log.slots import Slot, slot_of, subject_item
+from baton.core.log.undos import UndoPassed
 from baton.errors import EngineFault, NotAllowedNow, UserError
 from baton.ports import Performer, SagaRef, StepContext
 from baton.tools.define import Registry, Tool
@@ -133,7 +133,7 @@ class _Noting:
         self._inner, self._process, self._deeds, self._registry = inner, process, deeds, registry
 
     async def perform(self, name: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
-        item = undone_item(context.item) if name == INVERSE else context.item
+        item = subject_item(context.item) if name == INVERSE else context.item
         place = (context.saga, slot_of(context.node, context.iteration, item))
         acts = name in self._registry and self._registry[name].spec.undo == INVERSE
         if acts:
@@ -237,9 +237,9 @@ async def _answer(world: World, saga: str, deeds: Deeds) -> bool:
     found = False
     for question in (await world.queries_without_faults().show(saga))["questions"]:
         slot = question["id"].partition(".")[2].rpartition(".")[0]
-        if not is_undo(slot):
+        if not Slot.parse(slot).scope:
             continue
-        place = (saga, undone_slot(slot))
+        place = (saga, Slot.parse(slot).subject.text)
         deeds.asked.append(place)
         happened = place in deeds.in_force
         output = deeds.outputs[place] if happened else UNSET
@@ -291,7 +291,7 @@ def _known(entries: list[Entry]) -> set[str]:
                 done = {slot: version for slot, version in done.items() if version <= event.cut}
             elif isinstance(event, StepSucceeded) and event.prior is not None and not event.lasting:
                 slot = event.slot
-                if not is_undo(slot):
+                if not Slot.parse(slot).scope:
                     done[slot] = entry.version
     return set(done)
 

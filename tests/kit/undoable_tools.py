@@ -25,7 +25,7 @@ from baton.core.log.events import (
 )
 from baton.core.log.questions import TRY_AGAIN, USE, Answer
 from baton.core.log.slots import Slot, slot_of
-from baton.core.log.undos import StepStopped, UndoPassed, UndoStepBegan, is_undo, undo_item
+from baton.core.log.undos import StepStopped, UndoPassed, UndoStepBegan, undo_item
 from baton.errors import EngineFault, NotAllowedNow
 from baton.tools.define import Registry
 from tests.kit.bugs import replaced
@@ -208,7 +208,7 @@ def in_order(entries: list[Entry]) -> Iterator[str]:  # noqa: C901  one rule for
                     doubtful = (entry.version, slot_of(event.node, event.iteration, undo_item(event.item)))
                     in_doubt.add(doubtful)
                     open_.append((*doubtful, False))
-                if not is_undo(slot) or slot in open_children:
+                if not Slot.parse(slot).scope or slot in open_children:
                     continue
                 while open_ and open_[-1][:2] in in_doubt and open_[-1][1] in settled - {slot}:
                     open_.pop()

@@ -16,6 +16,7 @@ from baton.runtime.engine.parts import InvocationScope
 from baton.runtime.invocation.context import Invocation
 from baton.runtime.worker.runner import Runner
 from tests.kit.corpus import start
+from tests.kit.faults import HANG
 from tests.kit.virtual_time import VirtualClock
 from tests.kit.world import TENANT, World
 from tests.runtime.test_money import sums
@@ -83,6 +84,21 @@ async def test_a_worker_whose_store_hangs_gives_the_lease_back_before_its_deadli
     assert head.owner == ""
     assert head.due_at is not None
     assert head.due_at >= began + world.limits.fault_pause_ms
+
+
+async def test_a_worker_that_may_write_nothing_has_all_its_time_for_giving_the_lease_back() -> None:
+    """One of the release before reads what a newer one has written, and its first look at the head hangs."""
+    world = World.start(**ALONE)
+    saga = await start(world, "name: w\nnodes: {a: {wait: {for: 1h}}}", {}, "w")
+    message = Message(str(SagaRef(TENANT, saga)), 9)
+    await world.work([message])
+    world.rolls_s = FOREVER
+    world.plan.at_reads[len(world.plan.reads) + 3] = HANG  # after the head and the log
+    await world.work([message])
+    assert world.faults == [f"{world.invocations[1]}: hang at read_head"]
+    head = world.log.read_head(SagaRef(TENANT, saga))
+    assert head is not None
+    assert (head.owner, head.epoch) == ("", 2)
 
 
 async def test_a_take_whose_answer_never_came_is_given_back() -> None:

@@ -285,6 +285,23 @@ FOUND = {
         606110000755,
         faults=(("write", 9, STALL), ("write", 15, FREEZE), ("write", 35, HANG), ("write", 37, HANG)),
     ),
+    "an account holds for three requests of a worker that has died with the first": Schedule(
+        "surveys",
+        1010090000474,
+        start_late_s=4,
+        faults=(("write", 10, HANG), ("read", 2, THROTTLE), *_died(read_a=32, read_b=35)),
+    ),
+    "a worker of the release before has all its time for giving back a saga of the newer one": Schedule(
+        "just-in-time",
+        1020130000152,
+        rolls_s=120,
+        start_late_s=4,
+        faults=(
+            *(("write", 1, HANG), ("write", 21, HANG), ("write", 31, STALL), ("write", 32, FREEZE)),
+            *(("read", 12, CRASH_BEFORE), ("read", 19, STALL), ("read", 24, CRASH_BEFORE)),
+            *(("read", 49, THROTTLE), ("read", 74, HANG)),
+        ),
+    ),
     "a child that is made cancelled has no step that a dead worker may have begun": Schedule(
         "too-late",
         606110009376,

@@ -184,9 +184,7 @@ graphs:
     "rule",
     [
         "retry: {max_attempts: 3, base: 1s}",
-        "retry: {max_attempts: 3, base: 1s, on: [child_failed]}",
         "retry: {max_attempts: 3, base: 1s}, on_failure: {any: [retry, rollback]}",
-        "retry: {max_attempts: 3, base: 1s}, on_failure: {child_failed: [retry, rollback]}",
         "retry: {max_attempts: 3, base: 1s}, on_failure: rollback",
     ],
 )

@@ -37,6 +37,8 @@ def problems(value: Any) -> list[tuple[str, str]]:
             {"jsonpath": "$.x", "operator": "sum_gt", "value": 1.5, "of": " ${ctx.a.output} "},
             JsonPath(query="$.x", operator="sum_gt", value=1.5, of="ctx.a.output"),
         ),
+        (True, Cel(expression="true")),
+        (False, Cel(expression="false")),
         ({"schema": "done", "invert": True}, Matches(schema={"required": ["x"]}, invert=True)),
         ({"schema": BLOB, "of": "input"}, Matches(ref=BLOB, of="input")),
         (
@@ -56,7 +58,7 @@ def test_a_condition_is_read(value: Any, model: Any) -> None:
 
 WRONG: list[tuple[Any, list[str]]] = [
     (1, ["/c"]),
-    (True, ["/c"]),
+    (None, ["/c"]),
     ({}, ["/c"]),
     ({"cell": "x"}, ["/c"]),
     ({1: "x"}, ["/c"]),

@@ -46,10 +46,11 @@ class Breaks:
 
 @dataclass(frozen=True)
 class Word:
-    """What an edge says: alive, or dead and because of which errors."""
+    """What an edge says: alive, or dead and because of which errors. `at`: so many slots had their fate before."""
 
     alive: bool
     errors: tuple[Error, ...] = ()
+    at: int = 0
 
 
 @dataclass(frozen=True)

@@ -237,13 +237,9 @@ def cell_of(plan: Plan, name: str, code: str, *, handled: bool) -> Cell:
 
 def cell_of_child(plan: Plan, name: str, cause: str, kind: str) -> Cell:
     """Another child is started by rules of the node alone, and by itself only for what goes away by itself."""
-    node = plan.of(name)
-    said = node.get("on_failure", {})
-    code = cause if isinstance(said, Mapping) and cause in said else "child_failed"
     cell = Cell((RETRY,) if RETRY in LADDERS[kind] else (), *PRESETS["none"])
-    for key, rule in _rules(plan, name, code, kind, (node,)):
-        is_final = kind == "permanent" and key in ("any", "child_failed")
-        cell = _changed(cell, rule, key, is_final=is_final)
+    for key, rule in _rules(plan, name, cause, kind, (plan.of(name),)):
+        cell = _changed(cell, rule, key, is_final=kind == "permanent" and key == "any")
     return cell
 
 

@@ -201,11 +201,16 @@ class Interpreter(Mapped):
         }
         failed = [source for source, errors in blamed.items() if any(not error.by for error in errors)]
         lost = [source for source, errors in blamed.items() if errors and source not in failed]
-        errors = _each_once(error for errors in blamed.values() for error in errors)
-        errors = tuple(sorted(errors, key=lambda error: bool(error.by)))
         need, tolerated, _ = self.plan.join(name)
-        caught = (error for source in alive for error in heard[source].errors)
-        told = _each_once((*caught, *(error for error in errors if not need or not error.by)))
+        newest = sorted(heard, key=lambda source: heard[source].at, reverse=True)
+        errors = _each_once(error for source in newest for error in blamed.get(source, ()))
+        errors = tuple(sorted(errors, key=lambda error: bool(error.by)))
+        told = _each_once(
+            error
+            for source in newest
+            for error in (heard[source].errors if source in alive else blamed[source])
+            if source in alive or not need or not error.by
+        )
         if tolerated is not None and len(failed) > tolerated:
             return Firing(early=silent > 0, fails=True)
         if need:
@@ -223,10 +228,10 @@ class Interpreter(Mapped):
         return Firing(alive, told) if alive or failed or lost else ()
 
     def _is_rescued(self, error: Error, name: str, alive: Collection[str]) -> bool:
-        """Whether a failure that was caught is as good as none here: one of the live edges is due to its handlers."""
+        """Whether a failure that was caught is as good as none here: a live edge comes from its handlers, or from behind."""
         if error.by and any(name in self.plan.handlers(source) for source in alive):
             return True
-        return bool(error.by) and not self.plan.due_to(error.node, error.by).isdisjoint(alive)
+        return any(source in self.plan.ahead[handler] for handler in error.by for source in alive)
 
     def _is_later_round(self, slot: Slot) -> bool:
         """Whether a header becomes ready by a back edge."""
@@ -245,16 +250,20 @@ class Interpreter(Mapped):
             if leaver != slot:
                 its = self.became[leaver]
                 errors = its.errors or its.caught
-                return self._dead(source, name, errors if all(error.by for error in errors) else ())
+                errors = errors if all(error.by for error in errors) else ()
+                return self._dead(source, name, errors, leaver)
         if fate is None or fate.again:
             return None
         errors = fate.errors or fate.caught
-        return Word(alive=True, errors=errors) if name in fate.to else self._dead(source, name, errors)
+        if name in fate.to:
+            return Word(alive=True, errors=errors, at=[*self.became].index(slot))
+        return self._dead(source, name, errors, slot)
 
-    def _dead(self, source: str, name: str, errors: Iterable[Error]) -> Word:
-        """What was caught loses no edge that is only there for when its sender fails."""
+    def _dead(self, source: str, name: str, errors: Iterable[Error], by: Slot) -> Word:
+        """What was caught loses no edge that is only there for when its sender fails. `by`: the slot that speaks."""
         is_handler = name in self.plan.handlers(source)
-        return Word(alive=False, errors=tuple(error for error in errors if not (is_handler and error.by)))
+        errors = tuple(error for error in errors if not (is_handler and error.by))
+        return Word(alive=False, errors=errors, at=[*self.became].index(by))
 
     def _begin(self, slot: Slot) -> None:
         node = self.plan.nodes[slot[0]]

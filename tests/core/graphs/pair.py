@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from baton.core.decide import failure_handling  # noqa: F401  # before tests that are not measured import it
 from baton.core.decide.context import FetchedValues
 from baton.core.decide.decide import advance, decide
-from baton.core.decide.decision import CancelChildren, Decision, RunStep, StartHandler, UndoChildren
+from baton.core.decide.decision import CancelChildren, Decision, RunStep, StartHandler
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.decide.spending import DEFAULT, Bounds
@@ -170,7 +170,7 @@ class Pair:
                 self._stop(child for _, child in asked)
                 command = step.decision.of(CancelChildren)
                 if command is not None:
-                    self.cancelled |= {(child.saga, command.undo) for _, child in asked}
+                    self.cancelled |= {(child.saga, command.revert) for _, child in asked}
                 if handler is not None:
                     self.mirror.handles(handler.child)
                     self.handlers[handler.child.saga] = None
@@ -186,8 +186,8 @@ class Pair:
 
     def _hear(self, decision: Decision) -> bool:
         """Children do what a saga that stops waits for: they undo what they have done, or end. False if it waits for none."""
-        if (undone := decision.of(UndoChildren)) is not None:
-            self.put(*(self.mirror.undoes(slot, child) for slot, child in undone.children))
+        if self.state.scope is not None and (undone := children_of(decision)):
+            self.put(*(self.mirror.undoes(slot, child.saga) for slot, child in undone))
         elif self.state.is_stopping and children_of(decision):
             self.put(*children_ended(children_of(decision)))
         else:

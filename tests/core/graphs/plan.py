@@ -81,40 +81,6 @@ class Plan:
         """The nodes that a failure of this one can lead to."""
         return {target for rule in self.catch(name) for target in names(rule["then"])}
 
-    def due_to(self, failed: str, handlers: Iterable[str]) -> set[str]:
-        """The handlers of a failure, and the nodes that can only be reached through them since `failed` leads there alone."""
-        wanted = set(handlers)
-
-        def is_reached_otherwise(name: str) -> bool:
-            if name in wanted:
-                return False
-            before = self.before[name]
-            return not before or any(
-                other != failed and not is_never_taken(other, name) and is_reached_otherwise(other)
-                for other in before
-            )
-
-        def is_never_taken(source: str, name: str) -> bool:
-            """Whether `source` would have kept `failed` from being ready, had it failed and led there."""
-            its = self.handlers(source)
-            if name not in its or any(failed == one or failed in self.ahead[one] for one in its):
-                return False
-            return self.keeps(source, failed)
-
-        behind = set[str]().union(*(self.ahead[name] for name in wanted))
-        return {name for name in behind if not is_reached_otherwise(name)}
-
-    def keeps(self, source: str, name: str) -> bool:
-        """Whether `name` misses the failure of `source` through nodes in the same loops, each of which waits for all."""
-        if source == name or self.join(name)[:2] != (0, None):
-            return False
-        return any(
-            self.loops[other] == self.loops[name]
-            and name not in self.handlers(other)
-            and (other == source or self.keeps(source, other))
-            for other in self.before[name]
-        )
-
     def header(self, tail: str) -> str:
         return str(self.nodes[tail]["loop"].get("back_to", tail))
 
@@ -225,30 +191,7 @@ class Plan:
     @cached_property
     def tolerated(self) -> set[str]:
         """The nodes whose failure does not fail the saga."""
-        counting = {name for name in self.nodes if self.join(name)[1] is not None}
-        passed_on = self.leads_only_to(counting)
-        ends: set[str] = set()  # where the failure of a node before need not be one of the saga
-        for name in reversed(self.order):
-            is_caught = name in counting and self._may_catch_its_own(name)
-            is_further = name in passed_on and ends.issuperset(self.after[name])
-            if is_further or is_caught or self._survives_one(name):
-                ends.add(name)
-        return {name for name in passed_on if ends.issuperset(self.after[name])}
-
-    def _survives_one(self, name: str) -> bool:
-        """Whether a join can fire with one edge that fails, by then or later."""
-        need, may, rest = self.join(name)
-        if need and need >= len(self.before[name]):
-            return False
-        return bool(may) or bool(need and (may is None or rest == "run"))
-
-    def _may_catch_its_own(self, name: str) -> bool:
-        """Whether some rule of a join is for `join_failed`, which is permanent."""
-        return any(
-            "join_failed" in names(rule.get("code", "join_failed"))
-            and "permanent" in names(rule.get("class", "permanent"))
-            for rule in self.catch(name)
-        )
+        return self.leads_only_to({name for name in self.nodes if self.join(name)[1] is not None})
 
     @cached_property
     def rest(self) -> dict[str, tuple[int, set[str]]]:

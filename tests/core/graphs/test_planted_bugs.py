@@ -159,7 +159,7 @@ def anything_alive_rescues(patch: pytest.MonkeyPatch) -> None:
 
 
 def only_handlers_rescue_and_nothing_behind_them(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(GraphIndex, "only_through", lambda ways, failed, handlers: frozenset(handlers))
+    patch.setattr(GraphIndex, "from_handlers", lambda ways, handlers: frozenset(handlers))
 
 
 def every_handler_is_lost_but_the_chosen_ones(patch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.conditions.model import Compare
-from baton.core.decide.decision import RunStep, UndoChildren
+from baton.core.decide.decision import RunStep
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.failures.policy import ANY, FAIL, PolicyChange, RetryChange
@@ -162,11 +162,11 @@ class Played(Saga):
                     self.cancel()
                     continue
                 outcomes = tuple(self._outcome(step) for step in steps_of(decision))
-                undoes = decision.of(UndoChildren)
-                for slot, child in () if undoes is None else undoes.children:
+                undoes = [one for one in children_of(decision) if self.state.in_scope(one[0])]
+                for slot, child in undoes:
                     self.undone.append(slot)
-                    self.put(ev.ChildUndone(**Slot.parse(slot).fields, child=child))
-                if not outcomes and undoes is None and not self._tell(children_of(decision)):
+                    self.put(ev.ChildUndone(**Slot.parse(slot).fields, child=child.saga))
+                if not outcomes and not undoes and not self._tell(children_of(decision)):
                     assert decision.due is not None, f"nothing can happen any more: {self.state.open}"
                     self.now = max(self.now, decision.due)
             except _Died:
@@ -185,7 +185,7 @@ class Played(Saga):
         item = step.place.item
         self.called[step.slot] = step.arguments
         call = {"tool": "leaf", "arguments": {"n": 7, "message": "Of the model", "title": "Mine?"}}
-        if step.undoes:
+        if step.place.scope:
             self.undone.append(step.slot)
             return replace(said, output=ev.Value())
         if step.node.tool == "boom":

@@ -9,7 +9,7 @@ from typing import Any
 
 from baton.core.failures.strategies.registry import of
 from baton.core.log.questions import APPROVE
-from baton.core.log.undos import UNDO
+from baton.core.log.slots import scope_of
 from baton.core.models.usage import MODEL
 from baton.core.money import MICRO
 from baton.core.read import costs
@@ -323,15 +323,12 @@ def undoing_of(evidence: Evidence) -> UndoFigures:
     ]
     return UndoFigures(
         sagas=len(sagas),
-        steps=sum(event["kind"] == "step_succeeded" and is_undo(event) for event in events),
+        steps=sum(
+            event["kind"] == "step_succeeded" and scope_of(event.get("item", "")) != "" for event in events
+        ),
         effects=len(effects),
         deposits=effects.count(PAYMENT),
     )
-
-
-def is_undo(event: Json) -> bool:
-    """Return true if a step undoes another."""
-    return str(event.get("item", "")).partition("-")[0] == UNDO
 
 
 def survivals_of(course: Course, logs: Mapping[str, Sequence[Json]]) -> list[Survival]:

@@ -486,7 +486,7 @@ def pack(data: bytes, rest: int, most: int) -> bytes:
 
 
 def unpack(stored: bytes) -> bytes:
-    """Unpack stored data; the inverse of `pack`. Raises `CorruptLog`."""
+    """Unpack data that `pack` made. Raises `CorruptLog`."""
     if stored.startswith(_PLAIN):
         return stored
     try:

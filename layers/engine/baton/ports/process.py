@@ -153,7 +153,7 @@ class StepFailure(Exception):
     `kind` is one of the classes of core/failures/codes.py, if more is known than the code says; `status` that
     of an HTTP answer; `retry_after` the text of its header of that name. `happened`: true if the tool's
     outside effect may have happened all the same, if that is known; it matters to a tool with
-    `effect="once"`, and to one with an inverse. `False` holds for all calls with this key. `unsent`: this
+    `effect="once"`, and to a reversible one. `False` holds for all calls with this key. `unsent`: this
     very call has not been sent, which says nothing of earlier calls.
     """
 

@@ -15,7 +15,6 @@ from baton.core.log.events import Closing, Opening
 from baton.core.log.scopes import PLAN, is_turn, place_of
 from baton.core.log.slots import Slot, owner_of, slot_of
 from baton.core.log.state import FINISHED, UNKNOWN_OUTCOME
-from baton.core.log.undos import is_undo, undone_slot
 from baton.core.models.usage import MODEL
 from baton.core.money import MICRO
 from baton.core.read.explain import rounds_of
@@ -298,9 +297,11 @@ class Result:
         """Steps that were undone, in order, each as in `way`. `view["undo"]["failed"]` contains those that
         could not be undone.
         """
-        places = [self.story.places[slot] for slot in self.story.ended if is_undo(slot)]
+        places = [self.story.places[slot] for slot in self.story.ended if Slot.parse(slot).scope]
         return [
-            undone_slot(place.slot) for place in places if place.end is not None and place.end.became == RAN
+            Slot.parse(place.slot).subject.text
+            for place in places
+            if place.end is not None and place.end.became == RAN
         ]
 
     @property

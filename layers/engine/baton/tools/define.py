@@ -145,10 +145,15 @@ class Registry(Mapping[str, Tool]):
         """Return the declarations of the tools by name."""
         return {name: tool.spec for name, tool in self._tools.items()}
 
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """Yield the impossible references between tools: the tool's name, and the problem."""
+        specs = self.specs()
+        yield from declaration_problems(specs)
+        yield from problems_of_inverses(specs)
+
     def check(self) -> None:
         """Raise `ToolError` for the first impossible reference between tools, once all are added."""
-        specs = self.specs()
-        for name, why in (*declaration_problems(specs), *problems_of_inverses(specs)):
+        for name, why in self.problems():
             raise ToolError(f"tool `{name}`: {why}{_where(self[name].function)}")
 
     def __getitem__(self, name: str) -> Tool:

@@ -11,8 +11,8 @@ import msgspec
 
 from baton.core.log.questions import EXPIRED
 from baton.core.log.scopes import Called, calls_words, is_index, is_turn, item_words, turn_item
+from baton.core.log.slots import scope_of, subject_item
 from baton.core.log.state import ANSWER
-from baton.core.log.undos import UNDO, undone_item
 from baton.core.money import dollars
 from baton.words.text import clock, counted, cut, epoch_ms, one_line, span
 
@@ -190,8 +190,8 @@ def of(event: Event) -> EventSentence | None:
     kind, item = str(event.get("kind")), str(event.get("item") or "")
     if words := _UNDO_WORDS.get(kind):
         return words(event)
-    if item == UNDO or item.startswith((f"{UNDO}-", f"{UNDO}_")):
-        return _step(event, kind, undone_item(item))
+    if scope_of(item):
+        return _step(event, kind, subject_item(item))
     if kind == "saga_ended" and event.get("undone"):
         return came_to(event["undone"]), frozenset(["undone"])
     if event.get("undo") is True and kind in ("forked", "cancel_requested"):
@@ -240,7 +240,7 @@ def _why(event: Event) -> str:
 
 def _undo_place(event: Event) -> str:
     """Return the item of its node that is undone, and the tool that undoes it."""
-    item = undone_item(str(event.get("item") or ""))
+    item = subject_item(str(event.get("item") or ""))
     by = (
         f"child {event['child']}" if event.get("child") else f"`{event['tool']}`" if event.get("tool") else ""
     )

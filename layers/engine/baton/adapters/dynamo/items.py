@@ -154,7 +154,7 @@ def saga_pk(ref: SagaRef) -> str:
 
 
 def saga_of(pk: str) -> SagaRef:
-    """Return the saga of a partition key, the inverse of `saga_pk`. Raises `ValueError`."""
+    """Return the saga of a partition key, as `saga_pk` made it. Raises `ValueError`."""
     return SagaRef.parse(pk)
 
 

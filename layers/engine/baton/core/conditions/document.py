@@ -74,16 +74,13 @@ class _Reader:
             self.say(pointer, f"conditions are nested deeper than {model.NESTING}", "let a tool decide")
         if self.count > model.CONDITIONS or depth > model.NESTING:
             return None
+        if isinstance(value, bool):
+            value = str(value).lower()
         if isinstance(value, str):
             return self._checked(Cel(expression=value), pointer, shorthand=True)
         if not isinstance(value, dict):
-            self.say(
-                pointer,
-                f"a condition is a text or an object, not {type_of(value)}",
-                'write it as a text: "true"'
-                if value is True
-                else 'write a text such as "output.score >= 80"',
-            )
+            message = f"a condition is a text or an object, not {type_of(value)}"
+            self.say(pointer, message, 'write a text such as "output.score >= 80"')
             return None
         kinds = [key for key in value if key in FIELDS]
         if len(kinds) != 1:
@@ -311,7 +308,7 @@ _CONDITION: dict[str, Any] = {
     "description": "A text is a CEL expression over output, input, ctx, saga, loop, join and last_error. A condition"
     " that breaks fails its node; it never counts as true.",
     "anyOf": [
-        {**_CEL, "title": "CEL"},
+        {**_CEL, "type": ["string", "boolean"], "title": "CEL"},
         _form("cel", "An expression in CEL that gives true or false.", _CEL),
         _form(
             "jsonpath",

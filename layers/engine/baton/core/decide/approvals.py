@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from baton.core.decide.context import EvaluationContext
 from baton.core.decide.program import Program
-from baton.core.decide.transitions import settle_failed
-from baton.core.decide.unknown_outcomes import failed_with_unknown_outcome, stands
+from baton.core.decide.unknown_outcomes import failed_outside
 from baton.core.effects.toolspec import ApprovalRequest
 from baton.core.expressions import ExpressionError, excess_of
 from baton.core.log import events as ev
@@ -22,7 +21,6 @@ from baton.core.log.questions import APPROVE, REJECT, approval_of, notice_of, st
 from baton.core.log.records import Escalation
 from baton.core.log.slots import Slot
 from baton.core.log.state import State
-from baton.core.log.undos import is_undo
 
 MOST_ARGUMENTS = 32_768  # bytes: they are in the state until the step is done
 
@@ -30,10 +28,9 @@ MOST_ARGUMENTS = 32_768  # bytes: they are in the state until the step is done
 def approval_events(context: EvaluationContext, request: ApprovalRequest, now: int) -> Iterator[ev.Event]:
     """Yield the events for a call that waits for approval; none if the saga is parked, or has asked already.
 
-    An inverse asks although the saga stops. Raises `LackingError`.
+    A member of the saga's own scope asks although the saga stops. Raises `LackingError`.
     """
     state, slot = context.state, context.slot
-    is_undone = is_undo(slot)
     if state.parked is not None or slot in state.open:
         return
     if request.digest in state.approved.get(slot, ()):
@@ -41,7 +38,7 @@ def approval_events(context: EvaluationContext, request: ApprovalRequest, now: i
     place = Slot.parse(slot)
     node = context.program.node_at(state, slot)
     approval = node.approval
-    template = None if is_undone else context.program.approvals.get(place.node)
+    template = None if place.scope else context.program.approvals.get(place.node)
     try:
         says = {} if template is None else context.render(template)
         ask = approval_of(state, slot, request, says, approval.expires_ms if approval is not None else 0, now)
@@ -52,24 +49,7 @@ def approval_events(context: EvaluationContext, request: ApprovalRequest, now: i
             raise ValueError(f"the arguments of `{request.tool}` are too large to be approved: {excess}")
     except (ExpressionError, ValueError) as error:
         failure = ev.failed_with("question_invalid", str(error), place.node)
-        failing = state.failing.get(slot)
-        failed = ev.StepFailed(
-            **place.fields,
-            attempt=1 if failing is None else failing.attempts,
-            failure=failure,
-            started_at=now,
-            ended_at=now,
-            tool=request.tool,
-            tool_version=node.tool_version,
-            schema_hash=node.schema_hash,
-        )
-        failed = settle_failed(context, failure).on(failed)
-        if failing is not None and stands(node, failing):
-            failed = replace(failed, failure=replace(failure, doubt=True, tool=failing.failure.tool))
-            failed = failed_with_unknown_outcome(
-                context.program, state, node, failed, failing.kept, failing.key
-            )
-        yield failed
+        yield failed_outside(context, failure, now, request.tool)
         return
     yield ev.QuestionOpened(**place.fields, ask=ask, arguments=changed)
     yield ev.NoticeDue(notice=notice_of(state, slot, ask, now))

@@ -5,7 +5,7 @@ The roots of expressions are in docs/documents.md.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
@@ -75,8 +75,8 @@ class FetchedValues(Struct, frozen=True):
     log names one, no decision is possible. `looked`: by slot, the time when this worker polled work
     elsewhere, and true if it was over then.
     `entries`: of the log, by version. `standing`: that of the children, once checked. `cancelled`: children
-    that were asked to stop, each with true if they undo their effects. `handlers`: failure handlers that were
-    started, or the reason why one cannot be.
+    that were asked to stop, each with true if they take their effects back. `handlers`: failure handlers
+    that were started, or the reason why one cannot be.
     """
 
     blobs: Mapping[str, Any] = {}
@@ -104,8 +104,8 @@ BATCH = "last_error.batch"
 class EvaluationContext(Struct, frozen=True):
     """The values at `slot` (empty: for the saga's output).
 
-    `output` is the new output of its node; `undone` are the arguments and the output of the step that is
-    undone.
+    `output` is the new output of its node; `step` has the fields of the root `step`, for the place that has
+    them.
     """
 
     program: Program
@@ -115,7 +115,7 @@ class EvaluationContext(Struct, frozen=True):
     output: ev.Value | None = None
     failure: ev.Failure | None = None
     parameters: Any = None
-    undone: Mapping[str, ev.Value] | None = None
+    step: Mapping[str, ev.Value] | None = None
 
     def blaming(self, failure: ev.Failure, parameters: Any = None) -> EvaluationContext:
         """Return the same place, with `last_error` a new failure of a tool called with `parameters`."""
@@ -178,7 +178,7 @@ class EvaluationContext(Struct, frozen=True):
         if path.root == "output":
             return self.output
         if path.root == "step":
-            return None if self.undone is None else self.undone.get(str(path.steps[0]))
+            return None if self.step is None else self.step.get(str(path.steps[0]))
         if path.root == "item":
             return self._list()
         if path.root != "ctx":
@@ -354,34 +354,33 @@ class EvaluationContext(Struct, frozen=True):
     def errors(self) -> tuple[ev.Failure, ...]:
         """Return the errors that came with dead tokens, each once, without those that are rescued here.
 
-        They are in the order of the edges, but uncaught errors come first: they are never too many to be
-        passed on.
+        The newest come first, but uncaught errors before all others: they are never too many to be passed on.
         """
-        name = Slot.parse(self.slot).node
-        arrived, ways = self.state.tokens.get(self._place, {}), self.program.index
-        carried = (unrescued(ways, src, name, arrived, its) for src, its in self._carried(alive=False))
-        found = dict.fromkeys(chain.from_iterable(carried))
+        found = dict.fromkeys(chain.from_iterable(its for alive, its in self._carried() if not alive))
         return tuple(sorted(found, key=lambda error: bool(error.handled)))
 
     def _told(self) -> tuple[ev.Failure, ...]:
-        """Return all errors that came and count at this join: caught ones first."""
-        name = Slot.parse(self.slot).node
-        join = self.program.nodes[name].join if name else None
+        """Return all errors that came and count at this join, the newest first."""
+        join = self.program.nodes[Slot.parse(self.slot).node].join if self.slot else None
         counts_lost = join is None or not join.need
-        dead = (error for error in self.errors() if counts_lost or not error.handled)
-        caught = chain.from_iterable(its for _, its in self._carried(alive=True))
-        return tuple(dict.fromkeys((*caught, *dead)))
+        return tuple(
+            dict.fromkeys(
+                error
+                for alive, its in self._carried()
+                for error in its
+                if alive or counts_lost or not error.handled
+            )
+        )
 
-    def _carried(self, *, alive: bool) -> list[tuple[str, tuple[ev.Failure, ...]]]:
-        """Return senders with the failures on their tokens (live tokens of caught failures, or dead ones), in
-        the order of the edges.
+    def _carried(self) -> Iterator[tuple[bool, tuple[ev.Failure, ...]]]:
+        """Yield what each token carries, the newest first: true for a live one, with the failure that was
+        caught; else the failures that are not rescued here.
         """
+        arrived, ways = self.state.tokens.get(self._place, {}), self.program.index
         name = Slot.parse(self.slot).node
-        carried, arrived = self.state.errors.get(self._place, {}), self.state.tokens.get(self._place, {})
-        if not carried:
-            return []
-        before = self.program.nodes[name].before
-        return [(src, carried[src]) for src in before if src in carried and bool(arrived.get(src)) == alive]
+        for src, its in reversed(self.state.errors.get(self._place, {}).items()):
+            alive = bool(arrived.get(src))
+            yield alive, its if alive else unrescued(ways, src, name, arrived, its)
 
 
 def _name_of(path: Path) -> str:

@@ -36,7 +36,6 @@ from baton.core.decide.parking import (
     ask_to_stop,
     cut_off,
     end_as_failed,
-    has_to_undo,
     held_up,
     left_behind,
     parked_for_deaths,
@@ -48,7 +47,7 @@ from baton.core.decide.program import PENDING, Program
 from baton.core.decide.retries import unpark
 from baton.core.decide.scheduling import schedule_ready
 from baton.core.decide.spending import DEFAULT, Bounds, is_told, saga_notice
-from baton.core.decide.unknown_outcomes import ends_first, left_by, unknown_outcome_notices, will_roll_back
+from baton.core.decide.unknown_outcomes import ends_first, left_by, may_revert, unknown_outcome_notices
 from baton.core.effects.rows import Row
 from baton.core.expressions import ExpressionError, excess_of
 from baton.core.limits import Limits
@@ -212,12 +211,11 @@ def _stop(builder: DecisionBuilder) -> Decision:
     A saga that has its result stops its running steps.
     """
     program, state, now = builder.program, builder.state, builder.now
-    if state.undo.work is not None:
+    if state.scope is not None:
         return undoing.undo(builder)
     if builder.running:
         return _running_down(builder, state)
-    undoes = has_to_undo(state, undoes=program.undoes)
-    if undoes and (first := undoing.begin_rollback(builder)) is not None:
+    if may_revert(program, state) and (first := undoing.begin_rollback(builder)) is not None:
         return first
     told = [
         notice for notice in unknown_outcome_notices(program, state, now) if not is_told(state, notice.key)
@@ -227,7 +225,7 @@ def _stop(builder: DecisionBuilder) -> Decision:
     if (first := stop_children(state, builder.found)) is not None:
         return first
     try:
-        stopped = () if will_roll_back(state) else left_by(program, state, builder.found)
+        stopped = () if state.will_revert else left_by(program, state, builder.found)
         return Decision((*stopped, saga_end(builder)))
     except LackingError as error:
         return Decision(commands=missing(error.needs, error.questions))
@@ -240,13 +238,13 @@ def _running_down(builder: DecisionBuilder, state: State) -> Decision:
         return Decision(commands=(StopSteps(),))
     if state.cancel is None:
         slots = tuple(late(state, builder.running))
-        if slots and program.undoes and will_roll_back(state):
+        if slots and program.has_reversible and state.will_revert:
             slots = tuple(slot for slot in slots if not undoing.ends_by_itself(program, state, slot))
         return Decision(commands=(StopSteps(slots),)) if slots else Decision()
     deadline = state.cancel.at + state.cancel.grace_ms
     if builder.now < deadline:
         return Decision(due=deadline)
-    if state.cancel.undo and program.undoes:
+    if state.cancel.undo and program.has_reversible:
         return undoing.stopping(builder)
     return Decision(commands=(StopSteps(),))
 
@@ -282,7 +280,7 @@ def _complete(builder: DecisionBuilder) -> Decision:
 def _stopping(builder: DecisionBuilder) -> Decision | None:
     """Bring a saga to its end that was cancelled, has failed, has its result, or undoes its effects."""
     state = builder.state
-    if state.undo.work is not None and state.stands_still:
+    if state.scope is not None and state.stands_still:
         return undoing.give_up_inverse(builder) if too_old(state, builder.now) else _wait(builder)
     if state.kills_workers:
         return _wait(builder)

@@ -46,10 +46,10 @@ class RunStep(Struct, frozen=True):
     `digest` names the call, where a model may plan an equal one. `correction`: the fault of a model's last
     answer.
     `cap`: the limit on the whole saga's cost by its document, and `tokens`: that on the tokens of its models;
-    `shares`: its graph starts sagas, which share these limits. `undoes`: the step is the inverse of another.
+    `shares`: its graph starts sagas, which share these limits.
     `costs`: a step of its graph has a cost, so that limits of money may hold for all of them.
-    `generation`: number of times that its effect was undone before. `within_ms`: the longest duration of the
-    attempt, whatever its timeout; 0: the timeout alone.
+    `generation`: incarnation of its slot, or of its subject. `within_ms`: the longest duration of the
+    attempt, whatever its timeout; 0: the timeout alone. `reversible`: parts of the call may have to be kept.
     """
 
     slot: str
@@ -72,9 +72,9 @@ class RunStep(Struct, frozen=True):
     tokens: Cap | None = None
     shares: bool = False
     costs: bool = False
-    undoes: bool = False
     generation: int = 0
     within_ms: int = 0
+    reversible: bool = False
 
 
 When = Literal["first", "after"]
@@ -123,12 +123,12 @@ class StopSteps(Command, frozen=True):
 class CancelChildren(Command, frozen=True):
     """Ask children (slot, child) to stop. A later decision records those that were asked.
 
-    `undo`: the children undo their effects before they end; of those that were left behind (without a slot),
-    the ones that are in the list of the saga.
+    `revert`: the children take their effects back before they end; of those that were left behind (without
+    a slot), the ones that are in the list of the saga.
     """
 
     children: tuple[tuple[str, Child], ...]
-    undo: bool = False
+    revert: bool = False
 
 
 class StartHandler(Command, frozen=True):
@@ -146,15 +146,12 @@ class RunSteps(Command, frozen=True):
 
 
 class TendChildren(Command, frozen=True):
-    """Start children (slot, child) that do not exist, and ask the existing ones if they have ended."""
+    """Start children (slot, child) that do not exist, and ask the existing ones if they have ended.
+
+    Members of the scope of a saga that stops are asked to take their effects back, and if they have.
+    """
 
     children: tuple[tuple[str, Child], ...]
-
-
-class UndoChildren(Command, frozen=True):
-    """Have children (slot, id) undo their effects, and read the results of those that have done so."""
-
-    children: tuple[tuple[str, str], ...]
 
 
 class SendNotices(Command, frozen=True):
@@ -192,7 +189,7 @@ class Decision(Struct, frozen=True):
     @property
     def is_lacking(self) -> bool:
         """True if a fetch is needed before more can be decided; decide again with its result."""
-        return any(command.when == "first" for command in self.commands)
+        return bool(self.commands) and any(command.when == "first" for command in self.commands)
 
 
 def next_up(run: Collection[RunStep], children: Collection[tuple[str, Child]]) -> tuple[Command, ...]:
@@ -229,7 +226,6 @@ class DecisionBuilder(Struct):
     record: list[ev.Event] = []
     run: list[RunStep] = []
     children: list[tuple[str, Child]] = []
-    undoing: list[tuple[str, str]] = []
     due: int | None = None
     again: int | None = None
     """Time at which the first of the waiting steps is tried again."""
@@ -391,7 +387,8 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
     if failing is not None and failing.arguments:
         arguments = {**arguments, **failing.arguments}
     digest = digest_of(builder, at, arguments) if builder.program.planned else ""
-    generation = state.undo.generation(at.slot) if state.undo.incarnation else 0
+    generation = state.incarnation_of(at.place)
+    reversible = builder.program.has_reversible and at.node.is_reversible
     if failing is None:
         return RunStep(
             at.slot,
@@ -407,6 +404,7 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
             shares=builder.program.shares,
             costs=builder.program.graph.costs,
             generation=generation,
+            reversible=reversible,
         )
     return RunStep(
         at.slot,
@@ -430,6 +428,7 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
         shares=builder.program.shares,
         costs=builder.program.graph.costs,
         generation=generation,
+        reversible=reversible,
     )
 
 
@@ -438,6 +437,6 @@ def digest_of(builder: DecisionBuilder, at: Activation, arguments: Any) -> str:
     failing = builder.state.failing.get(at.slot)
     # What is called before it, or in its place, makes another call of it.
     is_plain = failing is None or (failing.way is None and not failing.hooks)
-    if not is_plain or at.node.tool not in builder.program.planned:
+    if not is_plain or at.place.scope or at.node.tool not in builder.program.planned:
         return ""
     return act_digest(builder.state.origin.user, at.node.tool, arguments)

@@ -15,15 +15,22 @@ from msgspec.structs import replace
 from baton.core.decide.context import EvaluationContext
 from baton.core.decide.decision import DecisionBuilder
 from baton.core.decide.transitions import catching_rule, is_handled, settle_failed
-from baton.core.decide.unknown_outcomes import child_link, doubt_notice, leaves_unknown, link, looks_first
+from baton.core.decide.unknown_outcomes import (
+    child_link,
+    has_effects,
+    leaves_unknown,
+    left_call_notice,
+    link,
+    looks_first,
+)
 from baton.core.expressions import ExpressionError, excess_of, iso
 from baton.core.failures import quoted
 from baton.core.failures.alternatives import Alternative
 from baton.core.failures.breakers import BREAKER_OPEN
-from baton.core.failures.codes import CHILD_FAILED, DEFECTS, INPUT_INVALID, PERMANENT, advice_for, class_of
+from baton.core.failures.codes import DEFECTS, INPUT_INVALID, PERMANENT, advice_for, class_of
 from baton.core.failures.failover import Context, Policy, first_match
 from baton.core.failures.matrix import DEFAULTS, RETRY
-from baton.core.failures.policy import ANY, ASK, PRESETS, PolicyChange, PolicyEntry, Rules, draw_jitter
+from baton.core.failures.policy import ASK, PRESETS, PolicyChange, PolicyEntry, Rules, draw_jitter
 from baton.core.failures.strategies.base import STARTER, SUGGEST, FailureContext, Strategy
 from baton.core.failures.strategies.ladder import entry_of, is_said, laid_over, merge, next_step, severity_of
 from baton.core.failures.strategies.registry import LOOK, STRATEGIES, of
@@ -33,35 +40,25 @@ from baton.core.log import events as ev
 from baton.core.log.questions import ACTIONS, GIVE_UP, TRY_AGAIN, is_for_a_person, tool_asked_about
 from baton.core.log.records import Escalation, Failure
 from baton.core.log.slots import Slot, owner_of
-from baton.core.log.state import UNKNOWN_OUTCOME, Failing, Held, State
-from baton.core.log.undos import is_undo
+from baton.core.log.state import UNKNOWN_OUTCOME, Failing, Held
 from baton.core.nodes.base import Activation
 
 
-def cause_of(failure: Failure, rules: Rules) -> tuple[str, str]:
-    """Return the code and the class for which rules are looked up: those of the child's own failure, if a
-    rule names that code.
-    """
+def cause_of(failure: Failure) -> tuple[str, str]:
+    """Return the code and the class of the child's own failure, by which rules are looked up."""
     first = failure.errors[0] if failure.errors else failure
-    cause, kind = first.code, first.kind or class_of(first.code)
-    named = set(rules)
-    for change in rules.values():
-        if change.retry is not None:
-            named |= {*(change.retry.on or ()), *(change.retry.never or ())}
-    return (cause if cause in named else failure.code), kind
+    return first.code, first.kind or class_of(first.code)
 
 
 def entry_of_child(failure: Failure, rules: Rules) -> PolicyEntry:
     """Return the policy of a child's failure.
 
     Without a rule there is no reaction: the child has done its best.
-    `retry` is for transient failures, or those that a rule names. A rule for `child_failed` is for all
-    failures, as one for `any`: neither starts another child after a permanent one.
     """
-    code, kind = cause_of(failure, rules)
+    code, kind = cause_of(failure)
     ladder = (RETRY,) if RETRY in DEFAULTS[kind].ladder else ()
     entry = PolicyEntry(kind=kind, ladder=ladder, policy=PRESETS["none"])
-    return laid_over(entry, code, kind, (rules,), general=(ANY, CHILD_FAILED))
+    return laid_over(entry, code, kind, (rules,))
 
 
 # Bytes of what a policy puts in place of arguments: the state holds it until the step is done.
@@ -85,7 +82,7 @@ def handle_failure(
     is_bug = is_defect(context, node, failure)
     if node.workflow:
         entry = entry_of_child(failure, node.failures)
-        code, _ = cause_of(failure, node.failures)
+        code, _ = cause_of(failure)
     else:
         entry = _entry(context, node, failure, class_, is_bug=is_bug)
     policy: Policy | None = None
@@ -115,8 +112,8 @@ def handle_failure(
         # Whatever is done about it, first it has to be known whether it has happened.
         step, policy, arguments = LOOK.before(step), None, {}
     strategy = of(step.strategy)
-    if strategy.ends or (strategy.parks and is_undo(context.slot) and not is_bug):
-        return  # a saga that undoes what it has done is not parked for the business of one of its steps
+    if strategy.ends or (strategy.parks and place.scope and not is_bug):
+        return  # a saga that stops is not parked for the business of one of its last steps
     message = (policy.message if policy is not None else "") or entry.message
     ask = _ask(context, strategy, entry, failing, message, now) if strategy.asks else None
     if step.way is not None or arguments:
@@ -160,7 +157,7 @@ def _entry(
 ) -> PolicyEntry:
     """Return the entry of the matrix for a step's failure, with the rules of the document and of the node."""
     in_doubt, origin = failure.code == UNKNOWN_OUTCOME, context.state.origin
-    of_graph = () if is_undo(context.slot) and not in_doubt else (context.program.graph.failures,)
+    of_graph = () if Slot.parse(context.slot).scope and not in_doubt else (context.program.graph.failures,)
     if is_bug:
         takes = _names(context, failure)
     else:
@@ -184,10 +181,8 @@ def is_defect(context: EvaluationContext, node: Node, failure: ev.Failure) -> bo
     program, slot = context.program, context.slot
     if failure.code not in DEFECTS or node.workflow or failure.on_purpose:
         return False
-    if is_undo(slot):
-        work = context.state.undo.work
-        # Where a step is in doubt it is its own failure, and not that of what undoes it.
-        return work is not None and slot in work.steps and not work.steps[slot].doubt
+    if Slot.parse(slot).scope:
+        return True
     if program.is_one_of_many(slot):
         whole = program.nodes[Slot.parse(slot).node]
         return not program.kinds[whole.kind].tolerates(whole, context.state.open[owner_of(slot)])
@@ -198,7 +193,7 @@ def is_defect(context: EvaluationContext, node: Node, failure: ev.Failure) -> bo
 def _names(context: EvaluationContext, failure: ev.Failure) -> bool:
     """Return true if a `catch` that names the code of a defect takes it. Raises `LackingError`."""
     program = context.program
-    if is_undo(context.slot):
+    if Slot.parse(context.slot).scope:
         return False
     if program.keeps_failure(context.slot) and not program.is_one_of_many(context.slot):
         return False  # a model is told, and not its agent's `catch`
@@ -207,19 +202,32 @@ def _names(context: EvaluationContext, failure: ev.Failure) -> bool:
     return number is not None and failure.code in program.nodes[Slot.parse(slot).node].catch[number].codes
 
 
-def ends_without_rollback(context: EvaluationContext, failure: ev.Failure) -> bool:
-    """Return true if the rules of the document let the saga end with this failure and undo nothing: no
-    `rollback` in their ladder.
+def final(context: EvaluationContext, failed: ev.StepFailed) -> ev.StepFailed:
+    """Return the final failure of a step. If a rule lets the saga end with it and keep its effects, it
+    `stays`.
+
+    That is told of a failure that is not caught, in a saga with effects or with a child that may have some.
+    """
+    goes_on = failed.is_result or any(token.alive for token in failed.emits)
+    may_revert = failed.prior is not None or has_effects(context.state, context.slot)
+    if goes_on or not may_revert or not _keeps_effects(context, failed.failure):
+        return failed
+    return replace(failed, stays=True)
+
+
+def _keeps_effects(context: EvaluationContext, failure: ev.Failure) -> bool:
+    """Return true if the rules of the document let the saga end with this failure and keep its effects: no
+    strategy of their ladder reverts them.
     """
     node = context.program.node_at(context.state, context.slot)
     class_ = failure.kind or class_of(failure.code)
     if node.workflow:
         entry = entry_of_child(failure, node.failures)
-        code, kind = cause_of(failure, node.failures)
-        return is_said(code, kind, (node.failures,)) and not any(of(name).undoes for name in entry.ladder)
+        code, kind = cause_of(failure)
+        return is_said(code, kind, (node.failures,)) and not any(of(name).reverts for name in entry.ladder)
     levels = _rules(failure.code, context.program.graph.failures, node.failures)
     entry = entry_of(failure.code, class_, node.domain, levels)
-    return is_said(failure.code, class_, levels) and not any(of(name).undoes for name in entry.ladder)
+    return is_said(failure.code, class_, levels) and not any(of(name).reverts for name in entry.ladder)
 
 
 def goes_another_way(context: EvaluationContext, failing: Failing) -> bool:
@@ -418,20 +426,17 @@ def handle(builder: DecisionBuilder, at: Activation, failure: ev.Failure) -> Non
     failed = settle_failed(context, failure).on(ev.StepFailed(**ran))
     if left is not None and (failed.emits or failed.is_result):  # else the saga stops, and asks the child
         builder.note(left)
-    may_undo = builder.state.undo.is_left or len(builder.state.children) > 1
-    builder.note(
-        replace(failed, stays=True) if may_undo and ends_without_rollback(context, failure) else failed
-    )
+    builder.note(final(context, failed))
 
 
 def may_wait_for_breaker(context: EvaluationContext, attempt: int, held: Held) -> bool:
     """Return true if the step waits, false if the document goes another way at once. Raises `LackingError`.
 
-    An inverse has no other way. A step has one if its rules or `catch` name the code `breaker_open`, or a
-    failover policy fits that makes another call.
+    A member of the saga's own scope has no other way. A step has one if its rules or `catch` name the code
+    `breaker_open`, or a failover policy fits that makes another call.
     """
     name = Slot.parse(context.slot).node
-    return is_undo(context.slot) or not _has_another_way(context, attempt, held, name)
+    return bool(Slot.parse(context.slot).scope) or not _has_another_way(context, attempt, held, name)
 
 
 def breaker_failure(held: Held, node: str) -> ev.Failure:
@@ -497,27 +502,15 @@ def notices_of_left_call(
     program, state, slot = context.program, context.state, context.slot
     node = program.node_at(state, slot)
     tool = failing.failure.tool or tool_asked_about(node, failing)
-    if is_undo(slot) or failing.left:
+    if Slot.parse(slot).scope or failing.left:
         return
     if not failing.acted and not leaves_unknown(node, tool, failing.failure):
         return
-    if program.undoes:
+    if program.has_reversible:
         yield link(context, tool, failing, instead)
-    yield ev.NoticeDue(notice=_left_call_notice(state, slot, tool, failing, instead, now))
+    yield ev.NoticeDue(notice=left_call_notice(state, slot, tool, failing, instead, now))
 
 
 def _named(way: Alternative | None) -> str:
     """Return the parts of a way by which a call of the same tool becomes another call."""
     return way.name if way is not None and (not way.first or way.arguments) else ""
-
-
-def _left_call_notice(
-    state: State, slot: str, tool: str, failing: Failing, instead: str, now: int
-) -> ev.Notice:
-    notice, why = doubt_notice(state, slot, now), failing.failure
-    by = f"by `{instead}`" if instead != tool else "with other arguments"
-    text = (
-        f"`{tool}` at `{slot}` may have happened ({why.code}: {why.message[:500]}), and the step is done {by} now. "
-        f"Look, and undo it by hand if it has; a rollback of the saga asks about it"
-    )
-    return replace(notice, key=f"{notice.key}.{failing.attempts}", message=text)

@@ -79,7 +79,7 @@ def _with(decision: Decision, end: ev.SagaEnded, other: ev.SagaEnded) -> Decisio
 
 def _report(context: EvaluationContext, end: ev.SagaEnded) -> dict[str, Any]:
     """Return the input of a handler without one in the document. Raises `ExpressionError`, `LackingError`."""
-    origin, undone = context.state.origin, end.undone
+    origin = context.state.origin
     return {
         "saga": origin.saga,
         "workflow": origin.workflow,
@@ -88,14 +88,7 @@ def _report(context: EvaluationContext, end: ev.SagaEnded) -> dict[str, Any]:
         "error": context.read(_LAST_ERROR),
         "input": context.content(origin.input),
         "steps": context.state.counts.steps,
-        "undone": None
-        if undone is None
-        else {
-            "done": undone.done,
-            "failed": [one.slot for one in undone.failed],
-            "stands": list(undone.lasting),
-            "doubtful": list(undone.doubtful),
-        },
+        **end.report,
     }
 
 

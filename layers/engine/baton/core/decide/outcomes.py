@@ -21,7 +21,7 @@ from baton.core.decide.unknown_outcomes import (
     has_acted_before,
     may_have_acted,
     may_stand,
-    will_roll_back,
+    member_notice,
 )
 from baton.core.effects.rows import Row
 from baton.core.effects.toolspec import ONCE, ApprovalRequest
@@ -31,16 +31,14 @@ from baton.core.log import events as ev
 from baton.core.log.folding.received import callback_of, is_elsewhere, said_of
 from baton.core.log.slots import Slot
 from baton.core.log.state import FAULT, UNKNOWN_OUTCOME, Failing, Held, State
-from baton.core.log.undos import is_undo
 from baton.core.models.usage import Usage
 from baton.core.on_demand import OnDemand
 
 if TYPE_CHECKING:
-    from baton.core.decide import approvals, failure_handling, undo_doubts
+    from baton.core.decide import approvals, failure_handling
 else:
     approvals = OnDemand("baton.core.decide.approvals")
     failure_handling = OnDemand("baton.core.decide.failure_handling")
-    undo_doubts = OnDemand("baton.core.decide.undo_doubts")
 
 MONEY, STOPPED, APPROVAL = "money", "stopped", "approval"  # why an attempt comes no further; or FAULT
 HELD = "held"  # why there was none
@@ -62,8 +60,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     cost counts, and `halt`, if the saga has to be parked. `usage`: tokens that models have read and written.
     `request`: the call that a person has to approve before the step can go on. `notices`: further notices to
     send.
-    `digest` names the call, where a model may plan an equal one. `kept`: the arguments that its inverse
-    needs; `key`: its idempotency key, likewise; `done_by`: the earlier performer of its effect: another
+    `digest` names the call, where a model may plan an equal one. `kept`: the arguments that are
+    kept; `key`: its idempotency key, likewise; `done_by`: the earlier performer of its effect: another
     `STEP` of the saga, or another `SAGA`.
     `held`: the breaker or money that the step waits for. `acted`: it has failed, and has acted all the same.
     """
@@ -136,7 +134,7 @@ def _no_further(program: Program, state: State, outcome: Outcome, found: Fetched
         yield outcome.halt
     if outcome.why == APPROVAL and outcome.request is not None and is_waited_for:
         # Loaded with the first: most steps need none.
-        if state.is_stopping and not is_undo(slot):
+        if state.is_over(slot):
             if _is_look(program, state, slot):
                 failure = approvals.unapproved_failure(program, state, slot)
                 ended = replace(outcome, why="", cost=0, usage=(), notices=(), failure=failure)
@@ -224,7 +222,7 @@ def _held(program: Program, state: State, outcome: Outcome, found: FetchedValues
     held, slot = outcome.held, outcome.slot
     if outcome.cost or outcome.usage or outcome.notices:
         yield from _no_further(program, state, replace(outcome, why=MONEY), found)
-    is_look = state.is_stopping and not is_undo(slot)
+    is_look = state.is_over(slot)
     if held is None or not _is_awaited(program, state, outcome):
         return
     if is_look and (held.limit or not _is_look(program, state, slot)):
@@ -233,7 +231,7 @@ def _held(program: Program, state: State, outcome: Outcome, found: FetchedValues
         yield _wait(slot, held)
         return
     # Loaded with the first: most steps meet none.
-    # What finds out whether there is something to undo does not hold the undoing up.
+    # A look does not hold up the end of the saga.
     context = EvaluationContext(program, state, found, slot)
     if not is_look and failure_handling.may_wait_for_breaker(context, outcome.attempt, held):
         yield _wait(slot, held)
@@ -259,15 +257,15 @@ def _wait(slot: str, held: Held) -> ev.StepHeld:
 def _enlisted(
     program: Program, state: State, node: Node, succeeded: ev.StepSucceeded, outcome: Outcome
 ) -> ev.StepSucceeded:
-    """Return the event with its place in the list of what can be undone, if the saga has one."""
-    if not (program.undoes or state.undo.head):
+    """Return the event with its place in the list of the saga's effects, if the saga has one."""
+    if not (program.has_reversible or (program.shares and state.lists_effects)):
         return succeeded
     return enlist(state, node, succeeded, outcome.kept, outcome.done_by, outcome.key)
 
 
 def _is_look(program: Program, state: State, slot: str) -> bool:
     """Return true if a stopping saga has called the step again to find out its outcome."""
-    return will_roll_back(state) and may_stand(program, state, slot, ())
+    return state.will_revert and may_stand(program, state, slot, ())
 
 
 def _is_awaited(program: Program, state: State, outcome: Outcome) -> bool:
@@ -313,43 +311,26 @@ def _failed(
         left=False,
     )
     # A saga that ends anyway is not held up.
-    is_over = state.is_stopping and not is_undo(slot)
+    is_over = state.is_over(slot)
     handling = [] if is_over else _handling(context, failing, outcome)
-    undoes = will_roll_back(state)
+    reverts = state.will_revert
     is_news = before.attempts == 0 or not before.failure.doubt
-    if handling or (is_over and failure.doubt and undoes and node.undo and is_news):
-        # Where the saga undoes what it has done, `verify` looks first.
+    if handling or (is_over and failure.doubt and reverts and node.is_reversible and is_news):
+        # Where the saga takes its effects back, `verify` looks first.
         yield ev.AttemptFailed(failure=failure, kept=kept, key=key, acted=acted, **ran)
         yield from handling
         return
     failed = settle_failed(context, failure).on(ev.StepFailed(failure=failure, **ran))
     failed = failed_with_unknown_outcome(context.program, state, node, failed, kept, key, acted=acted)
-    is_asked = failed.prior is not None and undoes
+    is_asked = failed.prior is not None and reverts
     if not is_asked and (failure.doubt or (is_over and failure.code == UNKNOWN_OUTCOME)):
         # Only where the saga ends anyway: otherwise `verify` looks first, or a person is asked.
         yield ev.NoticeDue(notice=doubt_notice(state, slot, outcome.ended_at))
-    if is_undo(slot) and failure.code != UNKNOWN_OUTCOME and failure.says_nothing:
-        yield ev.NoticeDue(notice=_unsure(state, slot, failure, outcome.ended_at))
-    elif is_undo(slot) and failure.code != UNKNOWN_OUTCOME:
-        told = undo_doubts.refused_notice(state, slot, failure, outcome.ended_at)
+    if Slot.parse(slot).scope and failure.code != UNKNOWN_OUTCOME:
+        told = member_notice(state, slot, failure, outcome.ended_at)
         if told is not None:
             yield ev.NoticeDue(notice=told)
-    may_undo = failed.prior is not None or _may_undo(state)
-    is_end = not is_over and not failed.is_result
-    yield replace(failed, stays=True) if may_undo and is_end and _stays(context, failure) else failed
-
-
-def _unsure(state: State, slot: str, failure: ev.Failure, now: int) -> ev.Notice:
-    return undo_doubts.unsure_notice(state, slot, failure, now)
-
-
-def _may_undo(state: State) -> bool:
-    """Return true if an effect of the saga can be undone, or may be: a running child may have acted."""
-    return state.undo.is_left or bool(state.children)
-
-
-def _stays(context: EvaluationContext, failure: ev.Failure) -> bool:
-    return failure_handling.ends_without_rollback(context, failure)
+    yield failed if is_over else failure_handling.final(context, failed)
 
 
 def _handed_over(

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from baton.core.decide.context import FetchedValues
 from baton.core.decide.decision import CancelChildren, Decision, DecisionBuilder, LookAtStanding, next_up
-from baton.core.decide.unknown_outcomes import will_roll_back
 from baton.core.expressions import ExpressionError, excess_of
 from baton.core.failures.codes import advice_for
 from baton.core.failures.strategies.base import ESCALATED
@@ -86,7 +85,7 @@ def stop_children(state: State, found: FetchedValues) -> Decision | None:
     of those that are open. None: it has none any more.
     """
     if left := left_behind(state):
-        return ask_to_stop(left, found, undo=will_roll_back(state))
+        return ask_to_stop(left, found, revert=state.will_revert)
     children = open_children(state)
     return Decision(commands=next_up((), children)) if children else None
 
@@ -99,32 +98,20 @@ def ask_to_stop(
     children: Sequence[tuple[str, Child]],
     found: FetchedValues,
     *,
-    undo: bool = False,
-    heard: bool = False,
+    revert: bool = False,
 ) -> Decision:
     """Return the decision that asks the first of these children to stop, or that records those asked.
 
-    `heard`: the saga reads later what they have undone.
+    `revert`: they take their effects back.
     """
-    asked = {child.saga: None for _, child in children if (child.saga, undo) in found.cancelled}
+    asked = {child.saga: None for _, child in children if (child.saga, revert) in found.cancelled}
     if not asked:
-        return Decision(commands=(CancelChildren(tuple(children[:CHILDREN_PER_EVENT]), undo=undo),))
-    return Decision(record=(ev.ChildrenAbandoned(children=tuple(asked), undo=heard),))
-
-
-def has_to_undo(state: State, *, undoes: bool) -> bool:
-    """Return true if a saga may have to undo an effect.
-
-    The effect is its own, or that of a child that has reported its end, or, if one of its steps has an
-    inverse (`undoes`), that of a step that was cut off.
-    """
-    if undoes and (state.recovery.possibly_running or state.open or state.failing):
-        return True
-    return state.undo.is_left or any(child.undoable for child in state.children.values())
+        return Decision(commands=(CancelChildren(tuple(children[:CHILDREN_PER_EVENT]), revert=revert),))
+    return Decision(record=(ev.ChildrenAbandoned(children=tuple(asked)),))
 
 
 def saga_end(builder: DecisionBuilder) -> ev.SagaEnded:
-    """Return the end of a saga that stops, and undoes nothing. Raises `LackingError`."""
+    """Return the end of a saga that stops, and keeps its effects. Raises `LackingError`."""
     state = builder.state
     if state.result is not None:
         return ev.SagaEnded(status="completed", output=state.result)  # whatever came later
@@ -148,8 +135,8 @@ def _done_by_then(builder: DecisionBuilder) -> ev.Value:
 
 
 def end_as_failed(failure: ev.Failure) -> Decision:
-    """Fail a saga although all its nodes have ended; its effects may have to be undone first, and its failure
-    handler starts only once the failure is recorded.
+    """Fail a saga although all its nodes have ended; its effects may have to be taken back first, and its
+    failure handler starts only once the failure is recorded.
     """
     return Decision(record=(ev.LimitReached(failure=failure),))
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from msgspec.structs import replace
-
 from baton.core.conditions import names_of
 from baton.core.expressions import Path, Template, compile_template, parse
 from baton.core.failures.failover import Policy, matches_patterns
@@ -23,10 +21,9 @@ from baton.core.log.records import Failure
 from baton.core.log.scopes import is_index
 from baton.core.log.slots import Slot, owner_of
 from baton.core.log.state import State, unrescued
-from baton.core.log.undos import is_undo, undone_item
 from baton.core.nodes.base import Kinds
 
-PENDING, READY, SKIPPED, FAILS = "waits", "fires", "skipped", "fails"
+PENDING, READY, SKIPPED, FAILS = "pending", "ready", "skipped", "fails"
 
 _ALL = Join()
 
@@ -143,8 +140,8 @@ class Program:
             if call.tool not in node.replan.repeatable
         )
         """The tools whose calls a model may plan: the output of an equal earlier call is reused."""
-        self.undoes = any(node.undoes for node in graph.nodes)
-        """True if one of its steps has an inverse."""
+        self.has_reversible = any(node.has_reversible for node in graph.nodes)
+        """True if one of its steps is reversible."""
         self.shares = graph.handler is not None or any(node.work.workflow for node in graph.nodes)
         """True if the graph starts sagas, which share its limits of money."""
         self.has_late = any(node.each is not None and node.each.rest == "beside" for node in graph.nodes)
@@ -197,15 +194,8 @@ class Program:
         node = self.nodes[Slot.parse(slot).node]
         if "#" not in slot:
             return node
-        if state.undo.work is not None and slot in state.undo.work.steps:
-            step = state.undo.work.steps[slot]
-            was = undone_item(Slot.parse(slot).item)
-            if step.doubt:  # it is the step that may have happened that a person is asked about
-                acting = node.each.do if node.each is not None and is_index(was) else node
-                own = acting.output_schema if acting is not node or not was else None
-                return replace(acting, tool=step.tool, output_schema=own)
-            undo = node.inverse(step.tool, was)
-            return node if undo is None else undo.step
+        if state.scope is not None and slot in state.scope.steps:
+            return state.scope.part(node, Slot.parse(slot))
         return self.kinds[node.kind].part(node, state.open.get(owner_of(slot)), Slot.parse(slot).item)
 
     def is_one_of_many(self, slot: str) -> bool:
@@ -223,19 +213,19 @@ class Program:
 
     def keeps_failure(self, slot: str) -> bool:
         """Return true if the node of this slot is told of a failure there, and goes on from it."""
-        if is_undo(slot):
+        if Slot.parse(slot).scope:
             return True
         return "#" in slot and self.kinds[self.nodes[Slot.parse(slot).node].kind].keeps_failure(
             Slot.parse(slot).item
         )
 
     def is_poll(self, name: str) -> bool:
-        """Return true for a node whose rounds are the tries of a poll: it is undone once, by its last try."""
+        """Return true for a node whose rounds are the tries of a poll: they have one effect."""
         node = self.nodes.get(name)
         return node is not None and node.loop is not None and node.loop.poll is not None
 
     def readiness(self, state: State, slot: str) -> str:
-        """Return the turn of a slot with tokens: WAITS, FIRES, SKIPPED or FAILS."""
+        """Return the readiness of a slot with tokens: PENDING, READY, SKIPPED or FAILS."""
         if "#" in slot:
             return READY  # an item waits for no edges
         name, arrived = Slot.parse(slot).node, state.tokens[slot]

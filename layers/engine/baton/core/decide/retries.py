@@ -17,8 +17,8 @@ from baton.core.decide.transitions import done, settle_failed
 from baton.core.decide.unknown_outcomes import (
     child_link,
     doubts_of,
+    failed_outside,
     failed_with_unknown_outcome,
-    stands,
     step_link,
     stop_map_items,
     stopped_notices,
@@ -136,8 +136,8 @@ def _is_answered(builder: DecisionBuilder, at: Activation, failing: Failing, ask
                 )
             ):
                 builder.note(event)
-        elif action == USE and not is_recorded and builder.program.undoes:
-            # The output is a person's: what the attempts may have done is not undone by it.
+        elif action == USE and not is_recorded:
+            # The output is a person's: what the attempts may have done stands all the same.
             stopped_one = step_link(builder.context(at.slot), ())
             if stopped_one is not None:
                 builder.note(stopped_one)
@@ -205,10 +205,7 @@ def _give_up(builder: DecisionBuilder, at: Activation, failing: Failing) -> None
     failed = failed_with_unknown_outcome(
         builder.program, builder.state, at.node, failed, failing.kept, failing.key, acted=failing.acted
     )
-    may_undo = failed.prior is not None or builder.state.undo.is_left or builder.state.children
-    if may_undo and not failed.is_result:
-        failed = replace(failed, stays=failure_handling.ends_without_rollback(context, failing.failure))
-    builder.note(failed)
+    builder.note(failure_handling.final(context, failed))
 
 
 def _answer(builder: DecisionBuilder, slot: str, ask: ev.Ask) -> tuple[Signal, dict[str, Any]] | None:
@@ -229,28 +226,10 @@ def fail(
     by: str = "",
 ) -> None:
     """Fail the step with a failure outside of an attempt; the event includes the last attempt, if any."""
-    failing = builder.state.failing.get(at.slot)
-    failed = ev.StepFailed(
-        **at.place.fields,
-        attempt=1 if failing is None else failing.attempts,
-        failure=failure,
-        started_at=builder.now,
-        ended_at=builder.now,
-        tool=at.node.tool,
-        tool_version=at.node.tool_version,
-        schema_hash=at.node.schema_hash,
-        by=by,
-    )
     context = builder.context(at.slot)
-    settled = settle_failed(context, failure).on(failed)
-    if failing is not None and stands(at.node, failing):
-        # The last attempt may have happened, whatever the step has failed with since.
-        doubtful = replace(settled, failure=replace(failure, doubt=True, tool=failing.failure.tool))
-        settled = failed_with_unknown_outcome(
-            builder.program, builder.state, at.node, doubtful, failing.kept, failing.key
-        )
-    if at.node.each is not None and (builder.state.undo.is_left or builder.state.children):
-        settled = replace(settled, stays=failure_handling.ends_without_rollback(context, failure))
+    settled = failed_outside(context, failure, builder.now, by=by)
+    if at.node.each is not None:
+        settled = failure_handling.final(context, settled)
     if first is not None:
         builder.note(first)
     if settled.emits:  # else the saga stops, and its items end by themselves

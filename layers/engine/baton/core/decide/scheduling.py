@@ -121,11 +121,12 @@ def _counted(state: State, at: Activation, scope: str, name: str, ahead: int) ->
 def _ended(
     builder: DecisionBuilder, at: Activation, scope: str, failure: ev.Failure, cost: int
 ) -> ev.Failure | str:
-    """Apply a limit that the node's declared use exceeds: the node's own limit fails it, the saga's limit
-    ends the saga.
+    """Apply a limit that is exceeded: a declared cost that does not fit, and the node's own limit, fail the
+    node; the saga's limit ends the saga.
     """
     if cost:
-        failure = replace(failure, message=f"{failure.message} with what `{at.node.tool}` may cost")
+        text = f"{failure.message} with what `{at.node.tool}` may cost"
+        return replace(failure, message=text, node=at.node.name)
     if scope != SAGA:
         return failure
     builder.note(ev.LimitReached(failure=failure))
@@ -493,8 +494,8 @@ def _completed(builder: DecisionBuilder, at: Activation, said: Completed) -> Non
         output=said.output,
         failure=None if said.failure is None else replace(said.failure, node=at.node.name),
         callback=said.callback,
-        kept=_kept(builder, at, failing) if at.node.undo else None,
-        key=work.key if at.node.undo and isinstance(work, Callback) else "",
+        kept=_kept(builder, at, failing),
+        key=work.key if at.node.is_reversible and isinstance(work, Callback) else "",
     )
     if said.tool and failing is not None:  # what a model has put in its place is done
         for event in list(
@@ -506,12 +507,11 @@ def _completed(builder: DecisionBuilder, at: Activation, said: Completed) -> Non
 
 
 def _kept(builder: DecisionBuilder, at: Activation, failing: Failing | None) -> ev.Value | None:
-    """Return the arguments of a handed-over step that its inverse needs. Raises `LackingError`."""
-    undo = at.node.undo.get(at.node.tool)
-    if undo is None or undo.keeps == ():
+    """Return the arguments of a handed-over step that are kept. Raises `LackingError`."""
+    if not at.node.keeps(at.node.tool):
         return None
     given = {**builder.arguments(at), **({} if failing is None else failing.arguments)}
-    return ev.Value(v=undo.needed(given))
+    return ev.Value(v=at.node.kept(at.node.tool, given))
 
 
 def _later(builder: DecisionBuilder, at: Activation, said: Later) -> None:

@@ -2,7 +2,7 @@
 its outcome.
 
 The question is that of any step whose outcome is unknown. Nothing is called again: the effects of the answers
-are in core/log/folding/undo_folds.py. The notices about such steps are here, too.
+are in core/log/folding/undo_folds.py.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from baton.core.effects.toolspec import CALL
 from baton.core.failures.strategies.registry import STRATEGIES
 from baton.core.log import events as ev
 from baton.core.log.questions import GIVE_UP, TRY_AGAIN, USE
-from baton.core.log.records import Failure, Notice, Option
+from baton.core.log.records import Option
 from baton.core.log.state import UNKNOWN_OUTCOME, State
-from baton.core.log.undos import NAMED_IN_STATE, undone_slot
 from baton.core.nodes.base import Activation
 
 OPTIONS = (
@@ -93,26 +92,13 @@ def _worded(event: ev.Event) -> ev.Event:
 
 
 def _left(state: State, at: Activation, now: int) -> ev.Notice:
-    slot = undone_slot(at.slot)
+    slot = at.place.subject.text
     notice = doubt_notice(state, slot, now)
     return replace(
         notice,
         key=f"{notice.key}.left",  # the one of the stop itself may have been sent
         message=f"`{slot}` is not undone, or may not be: no person has said what has happened",
     )
-
-
-def unsure_notice(state: State, slot: str, failure: Failure, now: int) -> Notice:
-    """Return the notice that the outcome of an inverse is unknown, because its call had no
-    conclusive answer.
-    """
-    was, notice = undone_slot(slot), doubt_notice(state, slot, now)
-    what = f"`{failure.tool}`" if failure.tool else "what undoes it"
-    text = (
-        f"it is not known whether `{was}` is undone: {what} had no answer that says so ({failure.code}: {failure.message[:500]}). "
-        "Look; a rollback calls it once more, with the same key"
-    )
-    return replace(notice, key=f"{notice.key}.unsure", message=text)
 
 
 def way_of(program: Program, event: ev.StepFailed | ev.StepStopped, at: int) -> dict[str, Any]:
@@ -129,23 +115,3 @@ def way_of(program: Program, event: ev.StepFailed | ev.StepStopped, at: int) -> 
     began = event.started_at if isinstance(event, ev.StepFailed) else at
     longest = node.work.timeout_ms or program.timeout_ms
     return {"way": CALL, "not_before": began + longest + program.skew_ms}
-
-
-def failure_notice(state: State, slot: str, failure: Failure, now: int) -> Notice | None:
-    """Return the notice to the people on call about an inverse that is not called, or not once more."""
-    if failure.says_nothing or failure.code == UNKNOWN_OUTCOME:
-        return unsure_notice(state, slot, failure, now)
-    return refused_notice(state, slot, failure, now)
-
-
-def refused_notice(state: State, slot: str, failure: Failure, now: int) -> Notice | None:
-    """Return the notice that a step could not be undone, for the first such steps; None for later ones."""
-    if len(state.undo.failed) >= NAMED_IN_STATE or state.undo.set_aside:
-        return None
-    was, notice = undone_slot(slot), doubt_notice(state, slot, now)
-    what = f"`{failure.tool}` has failed for good" if failure.tool else "what undoes it cannot be called"
-    text = (
-        f"`{was}` is not undone: {what} ({failure.code}: {failure.message[:500]}). Mend what is in the way; "
-        "a rollback calls it once more"
-    )
-    return replace(notice, key=f"{notice.key}.refused", code=failure.code, message=text)

@@ -18,7 +18,6 @@ from baton.core.decide.decision import (
     DecisionBuilder,
     RunStep,
     StopSteps,
-    UndoChildren,
     activation,
     missing,
     next_attempt,
@@ -35,6 +34,7 @@ from baton.core.decide.unknown_outcomes import (
     is_in_doubt,
     looks_first,
     may_stand,
+    member_notice,
     replaced_arguments,
     stands,
     unknown_outcome_notices,
@@ -46,6 +46,7 @@ from baton.core.failures.policy import ANY
 from baton.core.graph.graph import Node, Undo
 from baton.core.log import events as ev
 from baton.core.log.folding.received import callback_of, is_elsewhere, said_of
+from baton.core.log.folding.undo_folds import links_of, undone_by
 from baton.core.log.questions import tool_asked_about
 from baton.core.log.records import Child
 from baton.core.log.slots import Slot
@@ -56,8 +57,6 @@ from baton.core.log.undos import (
     Undoing,
     UndoStep,
     undo_item,
-    undone_item,
-    undone_slot,
 )
 from baton.core.nodes.base import Activation, UnfitError
 from baton.errors import CorruptLog
@@ -105,7 +104,8 @@ def begin_rollback(builder: DecisionBuilder) -> Decision | None:
     if told:
         return Decision(record=tuple(ev.NoticeDue(notice=notice) for notice in told))
     if heard:
-        return ask_to_stop(heard, builder.found, undo=True, heard=True)
+        first = ask_to_stop(heard, builder.found, revert=True)
+        return replace(first, record=tuple(replace(event, undo=True) for event in first.record))
     if (first := stop_children(state, builder.found)) is not None:
         return first
     try:
@@ -137,7 +137,7 @@ def stopping(builder: DecisionBuilder) -> Decision:
 
 def ends_by_itself(program: Program, state: State, slot: str) -> bool:
     """Return true if a step of a saga that undoes its effects is not stopped."""
-    return bool(program.node_at(state, slot).undo) or is_in_doubt(program, state, slot, ())
+    return bool(program.node_at(state, slot).is_reversible) or is_in_doubt(program, state, slot, ())
 
 
 def _is_wanted(state: State) -> bool:
@@ -151,7 +151,7 @@ def _is_wanted(state: State) -> bool:
 def _may_stand(builder: DecisionBuilder) -> bool:
     """Return true if a step with an inverse was cut off, and its outcome is unknown."""
     program, state = builder.program, builder.state
-    return any(program.node_at(state, slot).undo for slot in _cut_off(builder))
+    return any(program.node_at(state, slot).is_reversible for slot in _cut_off(builder))
 
 
 def _is_unsettled(program: Program, state: State, slot: str) -> bool:
@@ -162,7 +162,7 @@ def _is_unsettled(program: Program, state: State, slot: str) -> bool:
     """
     node = program.node_at(state, slot)
     return (
-        bool(node.undo)
+        bool(node.is_reversible)
         and node.effect not in {PURE, ONCE}
         and slot in state.recovery.possibly_running
         and program.has_come(state, slot)
@@ -189,7 +189,10 @@ def _said(builder: DecisionBuilder) -> Decision | None:
     """
     program, state = builder.program, builder.state
     for slot, work in state.open.items():
-        if program.node_at(state, slot).undo and said_of(state, callback_of(state, slot)) is not None:
+        if (
+            program.node_at(state, slot).is_reversible
+            and said_of(state, callback_of(state, slot)) is not None
+        ):
             at = activation(program, state, slot)
             try:
                 said = program.kinds[at.node.kind].resume(at, work, builder)
@@ -212,7 +215,7 @@ def _looks(builder: DecisionBuilder) -> Decision | None:
     for slot in state.tokens:
         at = activation(program, state, slot)
         failing = state.failing.get(slot)
-        if not at.node.undo or (failing is not None and failing.ask is not None):
+        if not at.node.is_reversible or (failing is not None and failing.ask is not None):
             continue
         if slot in state.undo.unsure and failing is None and slot not in state.recovery.possibly_running:
             continue  # it has failed for good; a fork may have it run again
@@ -242,7 +245,7 @@ def _in_doubt(builder: DecisionBuilder) -> Iterator[ev.StepFailed]:
     program, state = builder.program, builder.state
     for slot in _cut_off(builder):
         at, failing = activation(program, state, slot), state.failing.get(slot)
-        if not at.node.undo:
+        if not at.node.is_reversible:
             continue
         if is_elsewhere(state, slot):
             failure = _ELSEWHERE
@@ -272,16 +275,16 @@ def kept_of(builder: DecisionBuilder, at: Activation, tool: str) -> ev.Value | N
 
     Raises `LackingError`.
     """
-    failing, undo = builder.state.failing.get(at.slot), at.node.undo.get(tool)
+    failing = builder.state.failing.get(at.slot)
     if failing is not None and failing.kept is not None:
         return failing.kept
-    if undo is None or undo.keeps == ():
+    if not at.node.keeps(tool):
         return None
     try:
         given = {**builder.arguments(at), **({} if failing is None else replaced_arguments(failing))}
     except (UnfitError, CorruptLog):
         return None
-    return ev.Value(v=undo.needed(given))
+    return ev.Value(v=at.node.kept(tool, given))
 
 
 def _set_aside(state: State) -> tuple[ev.UndoSetAside, ...]:
@@ -298,7 +301,7 @@ def _beginning(builder: DecisionBuilder) -> ev.UndoBegan:
     wanted = cancel if cancel is not None and cancel.undo else None
     failure = state.failure
     program = builder.program
-    lost = tuple(slot for slot in _cut_off(builder) if not program.node_at(state, slot).undo)
+    lost = tuple(slot for slot in _cut_off(builder) if not program.node_at(state, slot).is_reversible)
     reason = wanted.reason if wanted is not None else f"{failure.code}: {failure.message}" if failure else ""
     return ev.UndoBegan(
         reason=reason[:500],
@@ -347,9 +350,7 @@ def undo(builder: DecisionBuilder) -> Decision:
     if builder.record:
         return Decision(record=tuple(builder.record))
     run = one_after_a_crash(builder, builder.run)
-    commands = (*missing(builder.needs, builder.questions, builder.entries), *next_up(run, ()))
-    if builder.undoing:
-        commands = (*commands, UndoChildren(tuple(builder.undoing)))
+    commands = (*missing(builder.needs, builder.questions, builder.entries), *next_up(run, builder.children))
     return Decision(commands=commands, again=builder.again, due=builder.due)
 
 
@@ -425,11 +426,7 @@ def _next(
     if version <= work.back_to:
         return None
     entry = _entry(builder, version)
-    links = [
-        (index, event)
-        for index, event in enumerate(entry.events)
-        if isinstance(event, ev.Reversible) and event.prior is not None and (below < 0 or index < below)
-    ]
+    links = links_of(entry.events, below)
     index, event = links[-1]
     is_first = len(links) == 1
     place: dict[str, Any] = {
@@ -448,14 +445,12 @@ def _next(
         slot = event.slot
         if not left and version != state.undo.unsure.get(slot):
             return ev.UndoPassed(item=event.item, **by, **place, redone=True)
-        item, way = (
-            undo_item(event.item, version if left else 0),
-            undo_doubts.way_of(builder.program, event, entry.at),
-        )
+        item = undo_item(event.item, version if left else 0)
+        way = undo_doubts.way_of(builder.program, event, entry.at)
         return ev.UndoStepBegan(item=item, at=builder.now, **by, **place, doubt=doubt, **way)
-    if event.lasting or not _can_undo(builder, event):
+    if not undone_by(builder.program.nodes, event):
         node = builder.program.nodes.get(event.node)
-        stands = node is not None and node.undoes
+        stands = node is not None and node.has_reversible
         return ev.UndoPassed(item=event.item, tool=by.get("tool", ""), **place, stands=stands)
     if builder.program.is_poll(event.node) and not event.item:
         last = work.rounds.get(event.node, ())
@@ -468,13 +463,6 @@ def _done_by(event: ev.Reversible) -> dict[str, Any]:
     if not event.child:
         return {"tool": event.tool}
     return {"child": event.child, **({"stopped": True} if isinstance(event, ev.StepStopped) else {})}
-
-
-def _can_undo(builder: DecisionBuilder, event: ev.Reversible) -> bool:
-    node = builder.program.nodes.get(event.node)
-    if node is None or event.child:
-        return node is not None
-    return node.inverse(event.tool, event.item) is not None
 
 
 def _entry(builder: DecisionBuilder, version: int) -> ev.Entry:
@@ -509,7 +497,7 @@ def _schedule(builder: DecisionBuilder, slot: str) -> None:
     state = builder.state
     step = _work(builder).steps[slot]
     if step.child:
-        builder.undoing.append((slot, step.child))
+        builder.children.append((slot, Child(saga=step.child, workflow="", input=ev.Value())))
         waited = builder.now - max(_work(builder).at, state.last_at)
         builder.due_by(builder.now + max(LOOK_MS, waited))
         return
@@ -527,7 +515,7 @@ def _schedule(builder: DecisionBuilder, slot: str) -> None:
         text = f"it was cut off {times} times by the end of its invocation: it needs more than a full budget"
         _give_up(builder, at, ev.failed_with("over_budget", text, at.node.name))
         return
-    found = builder.program.nodes[at.node.name].inverse(step.tool, undone_item(at.place.item))
+    found = builder.program.nodes[at.node.name].inverse(step.tool, at.place.subject.item)
     if found is None:
         text = f"nothing undoes `{step.tool}` any more"
         _give_up(builder, at, ev.failed_with("tool_missing", text, at.node.name))
@@ -549,7 +537,7 @@ def _give_up(builder: DecisionBuilder, at: Activation, failure: ev.Failure) -> N
     """Fail an inverse that is not called, or not once more, and notify the people on call as for a final
     failure of its call.
     """
-    told = undo_doubts.failure_notice(builder.state, at.slot, failure, builder.now)
+    told = member_notice(builder.state, at.slot, failure, builder.now)
     fail(builder, at, failure)
     if told is not None:
         builder.note(ev.NoticeDue(notice=told))
@@ -570,12 +558,8 @@ def _at(builder: DecisionBuilder, slot: str) -> Activation:
 
 
 def _run(builder: DecisionBuilder, at: Activation, arguments: Any) -> RunStep:
-    was = undone_slot(at.slot)
-    state = builder.state
-    generation = state.undo.generation(was)
-    step = next_attempt(builder, at, arguments)
-    within = _left_ms(at.node, state.failing.get(at.slot), builder.now) or 0
-    return replace(step, digest="", undoes=True, generation=generation, within_ms=within)
+    within = _left_ms(at.node, builder.state.failing.get(at.slot), builder.now) or 0
+    return replace(next_attempt(builder, at, arguments), within_ms=within)
 
 
 def _left_ms(node: Node, failing: Failing | None, now: int) -> int | None:
@@ -607,7 +591,7 @@ def _arguments(
         values["key"] = ev.Value(v=event.key)
     if event.kept is not None:
         values["input"] = event.kept
-    context = replace(builder.context(slot), undone=values)
+    context = replace(builder.context(slot), step=values)
     given: dict[str, Any] = found.step.arguments
     rendered: dict[str, Any] = context.render(compile_template(given))
     return {

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from baton.core.decide.context import NOTHING, EvaluationContext, FetchedValues
 from baton.core.decide.program import Program
-from baton.core.decide.transitions import forgotten
+from baton.core.decide.transitions import forgotten, settle_failed
 from baton.core.effects.toolspec import ONCE, PURE
 from baton.core.expressions import ExpressionError
 from baton.core.graph.graph import Graph, Node, graph_name
@@ -24,7 +24,7 @@ from baton.core.log.questions import tool_asked_about
 from baton.core.log.scopes import Map, Replanning, late_end
 from baton.core.log.slots import Slot, owner_of
 from baton.core.log.state import UNKNOWN_OUTCOME, Failing, State
-from baton.core.log.undos import is_undo
+from baton.core.log.undos import NAMED_IN_STATE
 
 
 def is_in_doubt(program: Program, state: State, slot: str, running: Collection[str]) -> bool:
@@ -50,7 +50,7 @@ def may_stand(program: Program, state: State, slot: str, running: Collection[str
     if is_in_doubt(program, state, slot, running):
         return True
     node, failing = program.node_at(state, slot), state.failing.get(slot)
-    if not node.undo:
+    if not node.is_reversible:
         return False
     # One that waits for its next attempt, or for an answer, has acted if one of those before has.
     if failing is not None and stands(node, failing):
@@ -82,7 +82,7 @@ def leaves_unknown(node: Node, tool: str, failure: ev.Failure) -> bool:
 
 def may_have_acted(node: Node, failure: ev.Failure) -> bool:
     """Return true if a step with this failure may have had an effect that is undone."""
-    return bool(node.undo) and (
+    return bool(node.is_reversible) and (
         failure.doubt or failure.code == UNKNOWN_OUTCOME or as_unknown_outcome(node, failure).doubt
     )
 
@@ -91,7 +91,7 @@ def has_acted_before(node: Node, state: State, slot: str) -> bool:
     """Return true if an earlier attempt may have had an effect that is undone: the present failure gives no
     evidence of that.
     """
-    if not node.undo or node.effect in {PURE, ONCE}:
+    if not node.is_reversible or node.effect in {PURE, ONCE}:
         return False  # what may happen only once has its claim
     if slot in state.recovery.possibly_running:
         return True
@@ -116,29 +116,39 @@ def as_unknown_outcome(node: Node, failure: ev.Failure) -> ev.Failure:
     A status 5xx is such an answer. The step may have acted, and its output, which its inverse needs, is
     unknown: a person is asked when the saga is undone.
     """
-    if not node.undo or node.effect in {PURE, ONCE} or failure.refused:
+    if not node.is_reversible or node.effect in {PURE, ONCE} or failure.refused:
         return failure
     return replace(failure, doubt=True) if failure.says_nothing else failure
 
 
-def will_roll_back(state: State) -> bool:
-    """Return true if a stopping saga would undo its effects: its children then do so, even if it has none
-    itself.
+def has_effects(state: State, but: str) -> bool:
+    """Return true if a rollback comes to an effect of the saga, or may come to one of a child.
+
+    `but`: the slot of a child that does not count.
     """
-    if state.result is not None:
-        return False
-    if state.cancel is not None:
-        return state.cancel.undo
-    return not state.undo.stays
+    return state.undo.is_left or bool(state.children.keys() - {but})
+
+
+def may_revert(program: Program, state: State) -> bool:
+    """Return true if a stopping saga may have to take an effect back.
+
+    The effect is its own, or that of a child that has reported its end, or, if one of its steps has an
+    inverse, that of a step that was cut off.
+    """
+    if program.has_reversible and (state.recovery.possibly_running or state.open or state.failing):
+        return True
+    return state.undo.is_left or any(child.undoable for child in state.children.values())
 
 
 def unknown_outcome_notices(program: Program, state: State, now: int) -> Iterator[ev.Notice]:
     """Yield the notices about steps in doubt of a saga that ends now; if it undoes them first, people are
     asked then.
     """
-    undoes = will_roll_back(state)
+    undoes = state.will_revert
     for slot in state.tokens:
-        if is_in_doubt(program, state, slot, ()) and not (undoes and program.node_at(state, slot).undo):
+        if is_in_doubt(program, state, slot, ()) and not (
+            undoes and program.node_at(state, slot).is_reversible
+        ):
             yield doubt_notice(state, slot, now)
 
 
@@ -156,6 +166,43 @@ def doubt_notice(state: State, slot: str, now: int) -> ev.Notice:
         at=now,
         incident=True,
     )
+
+
+def left_call_notice(
+    state: State, slot: str, tool: str, failing: Failing, instead: str, now: int
+) -> ev.Notice:
+    """Return the notice that a step goes on with a call of `instead`, and may have acted by one of `tool`."""
+    notice, why = doubt_notice(state, slot, now), failing.failure
+    by = f"by `{instead}`" if instead != tool else "with other arguments"
+    text = (
+        f"`{tool}` at `{slot}` may have happened ({why.code}: {why.message[:500]}), and the step is done {by} now. "
+        f"Look, and undo it by hand if it has; a rollback of the saga asks about it"
+    )
+    return replace(notice, key=f"{notice.key}.{failing.attempts}", message=text)
+
+
+def member_notice(state: State, slot: str, failure: ev.Failure, now: int) -> ev.Notice | None:
+    """Return the notice to the people on call about a member of the rollback that has failed for good.
+
+    The outcome of its call may be unknown. Of those that were refused, the first alone are told.
+    """
+    undo = state.undo
+    subject, notice = Slot.parse(slot).subject.text, doubt_notice(state, slot, now)
+    if failure.says_nothing or failure.code == UNKNOWN_OUTCOME:
+        what = f"`{failure.tool}`" if failure.tool else "what undoes it"
+        text = (
+            f"it is not known whether `{subject}` is undone: {what} had no answer that says so ({failure.code}: {failure.message[:500]}). "
+            "Look; a rollback calls it once more, with the same key"
+        )
+        return replace(notice, key=f"{notice.key}.unsure", message=text)
+    if len(undo.failed) >= NAMED_IN_STATE or undo.set_aside:
+        return None
+    what = f"`{failure.tool}` has failed for good" if failure.tool else "what undoes it cannot be called"
+    text = (
+        f"`{subject}` is not undone: {what} ({failure.code}: {failure.message[:500]}). Mend what is in the way; "
+        "a rollback calls it once more"
+    )
+    return replace(notice, key=f"{notice.key}.refused", code=failure.code, message=text)
 
 
 def stopped_notices(context: EvaluationContext, now: int, running: Collection[str]) -> Iterator[ev.Event]:
@@ -195,7 +242,8 @@ def _may_undo(graphs: Mapping[str, Graph], workflow: str, above: tuple[str, ...]
     if workflow in above:
         return False
     return any(
-        node.undoes or (bool(inner := node.work.workflow) and _may_undo(graphs, inner, (*above, workflow)))
+        node.has_reversible
+        or (bool(inner := node.work.workflow) and _may_undo(graphs, inner, (*above, workflow)))
         for node in graph.nodes
     )
 
@@ -206,7 +254,7 @@ def step_link(context: EvaluationContext, running: Collection[str]) -> ev.StepSt
     Raises `LackingError`.
     """
     program, state, slot = context.program, context.state, context.slot
-    if not program.undoes or not may_stand(program, state, slot, running):
+    if not program.has_reversible or not may_stand(program, state, slot, running):
         return None
     node, failing = program.node_at(state, slot), state.failing.get(slot)
     return link(context, node.tool if failing is None else tool_asked_about(node, failing), failing)
@@ -235,16 +283,16 @@ def kept_of(context: EvaluationContext, node: Node, tool: str, failing: Failing 
 
     Raises `LackingError`.
     """
-    undo, program, slot = node.undo[tool], context.program, context.slot
+    program, slot = context.program, context.slot
     if failing is not None and failing.kept is not None:
         return failing.kept
-    if undo.keeps == () or ("#" in slot and not program.is_one_of_many(slot)):
+    if not node.keeps(tool) or ("#" in slot and not program.is_one_of_many(slot)):
         return None
     try:
         given: dict[str, Any] = context.render(program.template(slot))
     except ExpressionError:
         return None
-    return ev.Value(v=undo.needed({**given, **({} if failing is None else replaced_arguments(failing))}))
+    return ev.Value(v=node.kept(tool, {**given, **({} if failing is None else replaced_arguments(failing))}))
 
 
 def replaced_arguments(failing: Failing) -> dict[str, Any]:
@@ -258,7 +306,7 @@ def left_by(program: Program, state: State, found: FetchedValues) -> tuple[ev.St
 
     Raises `LackingError`.
     """
-    slots = state.tokens if program.undoes else state.open
+    slots = state.tokens if program.has_reversible else state.open
     stopped = []
     for slot in slots:
         one = child_link(program, state, slot)
@@ -280,13 +328,13 @@ def enlist(
     done_by: str,
     key: str = "",
 ) -> ev.StepSucceeded:
-    """Return the event with its place in the list.
+    """Return the event with its place in the list of what can be undone.
 
     A model's alternative to the step has its places by its own calls.
     """
-    slot, tool = _slot(succeeded), succeeded.tool
+    slot, tool = succeeded.slot, succeeded.tool
     if (
-        is_undo(slot)
+        Slot.parse(slot).scope
         or (node.effect == PURE and tool == node.tool)
         or isinstance(state.open.get(slot), Replanning)
     ):
@@ -316,18 +364,46 @@ def failed_with_unknown_outcome(
     """Return the final failure, with its place in the list if the step may have acted, now or (`acted`) in an
     earlier attempt.
     """
-    failure, slot = as_unknown_outcome(node, failed.failure), _slot(failed)
+    failure, slot = as_unknown_outcome(node, failed.failure), failed.slot
     if acted:
         failure = replace(failure, doubt=True)
     failed = replace(failed, failure=failure)
     acting = failure.tool or failed.tool
-    if not program.undoes or is_undo(slot) or acting not in node.undo or not may_have_acted(node, failure):
+    if (
+        not program.has_reversible
+        or Slot.parse(slot).scope
+        or acting not in node.undo
+        or not may_have_acted(node, failure)
+    ):
         return failed
     return replace(failed, tool=acting, prior=state.undo.head, kept=kept, key=key)
 
 
-def _slot(event: ev.Settles) -> str:
-    return event.slot
+def failed_outside(
+    context: EvaluationContext, failure: ev.Failure, now: int, tool: str = "", by: str = ""
+) -> ev.StepFailed:
+    """Return the failure of the step at the context's slot outside of an attempt. Raises `LackingError`.
+
+    The last attempt may have happened, whatever the step fails with now.
+    """
+    program, state, slot = context.program, context.state, context.slot
+    node, failing = program.node_at(state, slot), state.failing.get(slot)
+    failed = ev.StepFailed(
+        **Slot.parse(slot).fields,
+        attempt=1 if failing is None else failing.attempts,
+        failure=failure,
+        started_at=now,
+        ended_at=now,
+        tool=tool or node.tool,
+        tool_version=node.tool_version,
+        schema_hash=node.schema_hash,
+        by=by,
+    )
+    failed = settle_failed(context, failure).on(failed)
+    if failing is None or not stands(node, failing):
+        return failed
+    failed = replace(failed, failure=replace(failure, doubt=True, tool=failing.failure.tool))
+    return failed_with_unknown_outcome(program, state, node, failed, failing.kept, failing.key)
 
 
 ROUND = "the end of its round"

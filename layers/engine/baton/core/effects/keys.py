@@ -280,7 +280,7 @@ def key_of(
     the node that the step stands for, whichever tool does its work. `occurrence` is the iteration of the
     enclosing loops, and the number of an agent's call if equal calls are several. `at` is the moment when the
     step became ready, the same for all of its attempts.
-    `generation`: number of times that the effect was undone or was to be repeated.
+    `generation`: the incarnation of the slot.
     """
     if rule.strategy in WITHIN_SAGA:
         parts = [tenant, user, saga, tool, canonical(parameters), list(occurrence)]

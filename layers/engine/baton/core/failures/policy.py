@@ -245,7 +245,7 @@ class PolicyChange(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True
     """A rule's change of an entry: the fields that are not None.
 
     A class without a ladder brings the ladder of that class.
-    `last`, a word of `LAST` (matrix.py), replaces the part of the ladder that asks people or undoes effects.
+    `last`, a word of `LAST` (matrix.py), replaces the part of the ladder that asks people or ends the saga.
     """
 
     kind: str | None = None

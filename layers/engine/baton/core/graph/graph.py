@@ -16,7 +16,6 @@ from baton.core.conditions.model import Condition
 from baton.core.effects.risk import RiskRule
 from baton.core.effects.toolspec import Approval
 from baton.core.failures.alternatives import Alternative
-from baton.core.failures.codes import PERMANENT
 from baton.core.failures.failover import Policy
 from baton.core.failures.policy import PolicyChange
 from baton.errors import UnknownEntry
@@ -96,7 +95,6 @@ class Schedule(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, fo
 
 
 FORMAT = 1
-JOIN_FAILED = "join_failed"
 
 
 class _Part(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
@@ -166,26 +164,14 @@ class Join(_Part, frozen=True, kw_only=True):
     """Condition under which a node with several incoming edges runs.
 
     `need`: number of live edges, 0 for all edges.
-    `tolerated`: number of edges that may fail; -1 if the document gives none, so that the first failure fails
-    the saga.
+    `tolerated`: number of edges that may fail; -1 if the document gives none, so that a failure before it is
+    not the join's.
     `rest`: `cancel` or `run` the nodes that are not done when the join fires.
     """
 
     need: int = 0
     tolerated: int = -1
     rest: str = "cancel"
-
-
-def can_go_on(need: int, tolerated: int, edges: int, *, cancels: bool) -> bool:
-    """Return true if a join can go on although one of its edges fails.
-
-    A join that waits for a number of edges has others to wait for, unless the number is all of them.
-    Where it tolerates no failure, the edge must fail after the join has fired, and a node that `rest` cancels
-    does not fail.
-    """
-    if tolerated == 0 and cancels:
-        return False
-    return need < edges if need else tolerated > 0
 
 
 class Cap(_Part, frozen=True, kw_only=True):
@@ -290,6 +276,26 @@ class Node(_Part, frozen=True, kw_only=True):
         """The work of the node: the node itself, or the node that runs for each item of its list."""
         return self if self.each is None else self.each.do
 
+    @property
+    def is_reversible(self) -> bool:
+        """True if an inverse exists for a call of the node itself."""
+        return bool(self.undo)
+
+    def keeps(self, tool: str) -> bool:
+        """Return true if the inverse of a call of this tool needs arguments of the call."""
+        return tool in self.undo and self.undo[tool].keeps != ()
+
+    def keeps_key(self, tool: str) -> bool:
+        """Return true if the inverse of a call of this tool needs the idempotency key of the call."""
+        return tool in self.undo and self.undo[tool].keyed
+
+    def kept(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a call of this tool that its inverse needs."""
+        keeps = self.undo[tool].keeps
+        return {
+            name: arguments[name] for name in (arguments if keeps is None else keeps) if name in arguments
+        }
+
     def inverse(self, tool: str, item: str = "") -> Undo | None:
         """Return the inverse of a tool's work for the node, or for one of its items; None if it has none."""
         if not item:
@@ -302,24 +308,13 @@ class Node(_Part, frozen=True, kw_only=True):
         return next((call.undo[tool] for call in parts.calls if tool in call.undo), None)
 
     @property
-    def undoes(self) -> bool:
+    def has_reversible(self) -> bool:
         """True if an inverse exists for any of the node's work."""
         parts = self.agent or self.replan
         if self.each is not None:
             return bool(self.each.do.undo)
         return bool(self.undo) or (
             parts is not None and not self.stays and any(call.undo for call in parts.calls)
-        )
-
-    @property
-    def takes_failures(self) -> bool:
-        """True for a join that can go on after a failure before it, or has a catch for its own failure."""
-        join = self.join
-        if join is None:
-            return False
-        is_caught = join.tolerated >= 0 and any(rule.fits(JOIN_FAILED, PERMANENT) for rule in self.catch)
-        return is_caught or can_go_on(
-            join.need, join.tolerated, len(self.before), cancels=join.rest == "cancel"
         )
 
 
@@ -336,11 +331,6 @@ class Undo(_Part, frozen=True, kw_only=True):
     keeps: tuple[str, ...] | None = ()
     in_doubt: str = ""
     keyed: bool = False
-
-    def needed(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments of the undone step that the inverse needs."""
-        keeps = arguments if self.keeps is None else self.keeps
-        return {name: arguments[name] for name in keeps if name in arguments}
 
 
 class Each(_Part, frozen=True, kw_only=True):

@@ -41,7 +41,7 @@ class GraphIndex:
             if node.catch
         }
         """For each node that catches failures: all that they can lead to."""
-        self._only_through: dict[tuple[str, tuple[str, ...]], frozenset[str]] = {}
+        self._from_handlers: dict[tuple[str, ...], frozenset[str]] = {}
         self.settles_joins_one_by_one = any(
             node.join and (node.join.need or node.join.tolerated >= 0) for node in graph.nodes
         )
@@ -58,47 +58,15 @@ class GraphIndex:
             count += 1
         return count
 
-    def only_through(self, failed: str, handlers: tuple[str, ...]) -> frozenset[str]:
-        """Return the handlers, and the nodes that are reached only through them once `failed` has failed."""
-        key = (failed, handlers)
-        if key not in self._only_through:
-            found, open_ = set(handlers), set[str]()
-            closed = self._closed_to(failed)
+    def from_handlers(self, handlers: tuple[str, ...]) -> frozenset[str]:
+        """Return the handlers, and all nodes to which a path leads from one of them."""
+        if handlers not in self._from_handlers:
+            found = set(handlers)
             for node in self.nodes.values():
-                if node.name in found:
-                    continue
-                others = [src for src in node.before if src != failed and (src, node.name) not in closed]
-                if not node.before or not open_.isdisjoint(others):
-                    open_.add(node.name)
-                elif not found.isdisjoint(node.before):
+                if not found.isdisjoint(node.before):
                     found.add(node.name)
-            self._only_through[key] = frozenset(found)
-        return self._only_through[key]
-
-    def _closed_to(self, failed: str) -> set[tuple[str, str]]:
-        """Return the edges to handlers of earlier nodes that cannot have been taken if `failed` was ready.
-
-        A node leads to it through joins that wait for all, and none of the node's own
-        handlers does: after a failure of the node that is caught, `failed` is skipped.
-        """
-        behind, needed, loops = {failed}, {failed}, self.nodes[failed].loops
-        for node in reversed([*self.nodes.values()]):
-            if node.name in behind:
-                behind.update(node.before)
-            if node.name in needed and (
-                node.join is None or (node.join.need == 0 and node.join.tolerated < 0)
-            ):
-                needed.update(
-                    src
-                    for src in node.before
-                    if self.nodes[src].loops == loops and node.name not in self.handlers.get(src, ())
-                )
-        return {
-            (name, handler)
-            for name in needed - {failed}
-            for handler in self.handlers.get(name, ())
-            if behind.isdisjoint(self.handlers[name])
-        }
+            self._from_handlers[handlers] = frozenset(found)
+        return self._from_handlers[handlers]
 
     def arriving(self, src: str, dst: str, iteration: tuple[int, ...]) -> tuple[int, ...]:
         """Return the iteration of the receiver of a forward edge whose sender is in `iteration`."""
@@ -126,23 +94,12 @@ class GraphIndex:
         self.inner[node.name] = tuple(inner)
 
     def _find_tolerated(self, graph: Graph) -> frozenset[str]:
-        """Return the nodes whose failure is one of the joins that every path from them leads to.
-
-        The first join on a path that can do without the node ends its failure.
-        One that cannot fails, and its failure has to be one of the joins further on.
-        """
+        """Return the nodes from which every path leads to a join that counts failures."""
         found: set[str] = set()
-        leads: set[str] = set()
-        """The nodes from which every path leads to a join that counts failures, and these joins."""
-        takes: set[str] = set()
-        for node in reversed(graph.nodes):
-            is_counted = bool(node.after) and leads.issuperset(node.after)
-            if is_counted and takes.issuperset(node.after):
+        joins = {node.name for node in graph.nodes if node.join is not None and node.join.tolerated >= 0}
+        for node in reversed(graph.nodes) if joins else ():
+            if node.after and (joins | found).issuperset(node.after):
                 found.add(node.name)
-            if is_counted or (node.join is not None and node.join.tolerated >= 0):
-                leads.add(node.name)
-            if node.takes_failures or node.name in found:
-                takes.add(node.name)
         return frozenset(found)
 
     def _find_rests(self, graph: Graph) -> dict[str, tuple[tuple[str, int, int], ...]]:

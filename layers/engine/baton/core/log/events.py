@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from baton.core.failures.alternatives import Alternative
+from baton.core.log.incarnations import Keys, ReplacedSaga
 from baton.core.log.records import (
     About,
     Ask,
@@ -44,9 +46,7 @@ from baton.core.log.scopes import (
 )
 from baton.core.log.undos import (
     ChildUndone,
-    Keys,
     NotUndone,
-    ReplacedSaga,
     StepStopped,
     UndoBegan,
     Undone,
@@ -211,6 +211,12 @@ class ChildReported(Root, frozen=True, tag="child_reported", omit_defaults=True,
     failure: Failure | None = None
     cost: int = 0
     undoable: bool = False
+
+    @property
+    def end(self) -> dict[str, Any]:
+        """The fields of the open work that say how the child has ended."""
+        end = {"status": self.status, "output": self.output, "failure": self.failure}
+        return {**end, "undoable": self.undoable}
 
 
 class ChildClosed(Gives, frozen=True, tag="child_closed", omit_defaults=True, kw_only=True):
@@ -395,6 +401,13 @@ class CancelRequested(Root, frozen=True, tag="cancel_requested", omit_defaults=T
     together: bool = False
     key: str = ""
 
+    def with_another(self, request: CancelRequested) -> CancelRequested:
+        """Return what holds after a second request, which may only shorten the grace or want more of the end."""
+        is_first = self.at + self.grace_ms <= request.at + request.grace_ms
+        last = self if is_first else replace(request, result=request.result or self.result)
+        of = self if self.undo else request
+        return replace(last, undo=of.undo, back_to=of.back_to, together=of.together)
+
 
 class Forked(Root, frozen=True, tag="forked", omit_defaults=True, kw_only=True):
     """The last entry of a branch: the saga goes on in branch `branch` from its state at version `cut`.
@@ -483,6 +496,16 @@ class SagaEnded(Root, frozen=True, tag="saga_ended", omit_defaults=True, kw_only
     undone: Undone | None = None
     handler: str = ""
     unhandled: Failure | None = None
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """The result of its rollback, as the failure handler is told of it."""
+        found = self.undone
+        if found is None:
+            return {"undone": None}
+        failed, stands = [one.slot for one in found.failed], list(found.lasting)
+        doubtful = list(found.doubtful)
+        return {"undone": {"done": found.done, "failed": failed, "stands": stands, "doubtful": doubtful}}
 
 
 class AttemptFailed(About, frozen=True, tag="attempt_failed", omit_defaults=True, kw_only=True):

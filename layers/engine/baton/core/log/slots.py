@@ -21,6 +21,10 @@ ITEM_PATTERN = (
 _is_item = re.compile(ITEM_PATTERN).fullmatch
 _NUMBER = "(?:0|[1-9][0-9]*)"
 _segment = re.compile(rf"([^/@#]+)(?:@({_NUMBER}(?:\.{_NUMBER})*))?(?:#([^/@#]+))?").fullmatch
+INVERSE = "undo"
+"""Begin of the items that are members of the saga's rollback: `undo` takes back the work of its node,
+`undo-ITEM` that of an item, `undo_VERSION` a call that its step has left at that version.
+"""
 _REMEMBERED = 4096  # a step asks some ten times of the same slot
 
 
@@ -44,6 +48,11 @@ def owner_of(slot: str) -> str:
     return slot.partition("#")[0]
 
 
+def subject_item(item: str) -> str:
+    """Return the item with the work that a member of the rollback is about; empty: the node's own."""
+    return item.partition("-")[2] if item.startswith(INVERSE) else item
+
+
 def check_item(item: str) -> str:
     """Return the same text. Raises `ValueError` for a text that would make the slot of an item ambiguous."""
     if not _is_item(item):
@@ -51,11 +60,18 @@ def check_item(item: str) -> str:
     return item
 
 
+def scope_of(item: str) -> str:
+    """Return the scope of the saga itself that has this item as a member; empty: it is an item of its node."""
+    return INVERSE if item.startswith(INVERSE) else ""
+
+
 class Slot(msgspec.Struct, frozen=True, gc=False):
     """A slot, read from its text by `Slot.parse`. The empty path is the saga itself.
 
     `node`, `iteration` and `item` are of the last segment; `item` is empty if the slot is its node's own.
     `owner`: the text of the slot of the node itself. `fields`: the slot as an event names it.
+    `scope`: the scope of the saga itself that has this slot as a member; empty: it is a slot of its node. The
+    rules that the document has for its nodes do not apply to such a member.
     """
 
     text: str
@@ -64,6 +80,7 @@ class Slot(msgspec.Struct, frozen=True, gc=False):
     item: str
     owner: str
     fields: dict[str, Any]
+    scope: str = ""
 
     def __str__(self) -> str:
         return self.text
@@ -74,8 +91,8 @@ class Slot(msgspec.Struct, frozen=True, gc=False):
         """Return the slot of a text. Raises `ValueError` for a text that is none."""
         owner, _, item = text.partition("#")
         if owner.isidentifier() and (item.isalnum() if item else owner == text):  # most have no round
-            fields = {"node": owner, "iteration": (), "item": item}
-            return Slot(text, owner, (), item, owner, fields)
+            fields: dict[str, Any] = {"node": owner, "iteration": (), "item": item}
+            return Slot(text, owner, (), item, owner, fields, scope_of(item))
         if not text:
             return Slot("", "", (), "", "", {"node": "", "iteration": (), "item": ""})
         above, is_inner, last = text.rpartition("/")
@@ -86,7 +103,8 @@ class Slot(msgspec.Struct, frozen=True, gc=False):
         node, rounds, item = found.groups("")
         iteration = tuple(map(int, rounds.split("."))) if rounds else ()
         owner = text[: -len(item) - 1] if item else text
-        return Slot(text, node, iteration, item, owner, {"node": node, "iteration": iteration, "item": item})
+        fields = {"node": node, "iteration": iteration, "item": item}
+        return Slot(text, node, iteration, item, owner, fields, scope_of(item))
 
     @property
     def parent(self) -> Slot | None:
@@ -94,6 +112,13 @@ class Slot(msgspec.Struct, frozen=True, gc=False):
         if self.item:
             return Slot.parse(self.owner)
         return Slot.parse(self.text.rpartition("/")[0]) if self.text else None
+
+    @property
+    def subject(self) -> Slot:
+        """The slot with the work that a member of a scope of the saga is about; any other slot itself."""
+        if not self.scope:
+            return self
+        return Slot.parse(slot_of(self.node, self.iteration, subject_item(self.item)))
 
     def child(self, item: str) -> Slot:
         """Return the slot of an item of this node. Raises `ValueError` for an item that has no slot."""

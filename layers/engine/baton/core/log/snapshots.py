@@ -23,6 +23,7 @@ from baton.core.log.events import (
     Shown,
     Value,
 )
+from baton.core.log.incarnations import ReplacedSaga
 from baton.core.log.records import Child, Escalation, Option, Paused, Response, SharedLimit, Takeover
 from baton.core.log.records import Segment as Transcribed
 from baton.core.log.scopes import Agent, MadeCall, Map, Progress, Replanning, Turn
@@ -40,7 +41,7 @@ from baton.core.log.state import (
     State,
     Used,
 )
-from baton.core.log.undos import NotUndone, ReplacedSaga, Undoable, Undoing, Undone, UndoStep
+from baton.core.log.undos import NotUndone, Undoable, Undoing, Undone, UndoStep
 from baton.core.log.work import Callback, Question, Wait
 
 

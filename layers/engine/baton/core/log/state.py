@@ -25,9 +25,11 @@ from baton.core.log.events import (
     SignalReceived,
     Value,
 )
+from baton.core.log.incarnations import ReplacedSaga
 from baton.core.log.records import Child, Failure, Paused, SharedLimit
 from baton.core.log.scopes import MadeCall
-from baton.core.log.undos import ReplacedSaga, Undoable
+from baton.core.log.slots import Slot
+from baton.core.log.undos import Undoable, Undoing
 from baton.core.log.work import Open, child_in, children_in
 
 KEYS_REMEMBERED = 200  # and those of signals that wait, and of forks, however many
@@ -375,6 +377,44 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return sum(map(len, self.tokens.values()))
 
     @property
+    def scope(self) -> Undoing | None:
+        """The scope that runs in place of the saga's nodes once it stops: its rollback; None: the nodes."""
+        return self.undo.work
+
+    @property
+    def will_revert(self) -> bool:
+        """True if the saga, once it stops, takes its effects back: its children then do so, even if it has
+        none itself.
+        """
+        if self.result is not None:
+            return False
+        return self.cancel.undo if self.cancel is not None else not self.undo.stays
+
+    def incarnation_of(self, place: Slot) -> int:
+        """Return the number of times that the work at a slot was undone; for an inverse, that of its
+        subject.
+        """
+        return self.undo.generation(place.subject.text) if self.undo.incarnation else 0
+
+    @property
+    def lists_effects(self) -> bool:
+        """True if it has the list of its effects, which begins with the first reversible one."""
+        return self.undo.head > 0
+
+    @property
+    def given_up(self) -> set[str]:
+        """The slots with work that could not be undone."""
+        return {one.slot for one in self.undo.failed}
+
+    def with_effects_kept(self) -> State:
+        """Return the state of a saga that ends with its failure, and takes no effect back."""
+        return replace(self, undo=replace(self.undo, stays=True))
+
+    def in_scope(self, slot: str) -> bool:
+        """Return true if the slot is a member of that scope."""
+        return self.undo.work is not None and slot in self.undo.work.steps
+
+    @property
     def was_made_cancelled(self) -> bool:
         """True for a child that its parent cancelled before it existed: nothing of it runs."""
         return self.cancel is not None and not (self.tokens or self.counts.steps)
@@ -386,6 +426,10 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         """
         is_over = self.cancel is not None or self.failure is not None or self.result is not None
         return is_over or self.undo.work is not None
+
+    def is_over(self, slot: str) -> bool:
+        """Return true if the saga stops, and the work at the slot is no part of its rollback."""
+        return self.is_stopping and not Slot.parse(slot).scope
 
     @property
     def stands_still(self) -> bool:
@@ -423,8 +467,8 @@ def status_of(state: State, turns: Readiness | None = None) -> str:
         return "pending"
     if state.parked is not None:
         return "parked"
-    if state.undo.work is not None:
-        return "suspended" if _all_ask(state, state.undo.work.steps) else "compensating"
+    if state.scope is not None:
+        return "suspended" if _all_ask(state, state.scope.steps) else "compensating"
     if state.is_stopping:
         return "running"
     if not (state.open or state.failing or state.held or state.pauses):
@@ -512,7 +556,7 @@ def unrescued(
     """Return the failures on the dead edge from `src` to `name`, without those that were caught and are
     rescued there.
 
-    A failure is rescued by a live edge from its handlers, or from nodes that are reached only through those.
+    A failure is rescued by a live edge from its handlers, or from nodes to which a path leads from those.
     A handler rescues any failure that it is there for. An edge that is only taken when `src` fails is not
     lost by another failure.
     """
@@ -525,8 +569,8 @@ def unrescued(
 def _is_rescued(ways: GraphIndex, name: str, arrived: Mapping[str, bool], failure: Failure) -> bool:
     if any(alive and name in ways.handlers.get(src, ()) for src, alive in arrived.items()):
         return True
-    through = ways.only_through(failure.node, failure.handled)
-    return any(alive and src in through for src, alive in arrived.items())
+    found = ways.from_handlers(failure.handled)
+    return any(alive and src in found for src, alive in arrived.items())
 
 
 _NO_CRASHES = Recovery()

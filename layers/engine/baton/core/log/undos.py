@@ -7,16 +7,20 @@ The events are in undos.py, their folds in folding/undo_folds.py, the decisions 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
+from baton.core.log.incarnations import generation_of
 from baton.core.log.records import About, Failure, Root, Value
-from baton.core.log.slots import Slot, slot_of
+from baton.core.log.scopes import is_index
+from baton.core.log.slots import INVERSE, Slot
 
-UNDO = "undo"
-"""The item of a node whose work is undone; for an item, `undo-ITEM`."""
+if TYPE_CHECKING:
+    from baton.core.graph.graph import Node
+
 NAMED_IN_STATE = 20
 """Most steps of one fate that the end of an undoing names."""
 FAILED_UNDOS_PER_ENTRY = 100
@@ -28,29 +32,13 @@ def undo_item(item: str, left: int = 0) -> str:
 
     `left`: the version at which a step has left the call that may have acted.
     """
-    begin = f"{UNDO}_{left}" if left else UNDO
+    begin = f"{INVERSE}_{left}" if left else INVERSE
     return f"{begin}-{item}" if item else begin
-
-
-def undone_item(item: str) -> str:
-    """Return the item whose work is undone at this one; empty: the node's own."""
-    return item.removeprefix(UNDO).partition("-")[2] if item.startswith(UNDO) else item
-
-
-def undone_slot(slot: str) -> str:
-    """Return the slot whose work is undone at this one; any other slot as it is."""
-    place = Slot.parse(slot)
-    return slot_of(place.node, place.iteration, undone_item(place.item))
 
 
 def undoes_left_call(item: str) -> bool:
     """Return true if this item undoes a call that its step has left and that may have acted."""
-    return item.startswith(f"{UNDO}_")
-
-
-def is_undo(slot: str) -> bool:
-    """Return true if the step at a slot undoes another."""
-    return f"#{UNDO}" in slot
+    return item.startswith(f"{INVERSE}_")
 
 
 class NotUndone(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -141,85 +129,15 @@ class Undoing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     set_aside: int = 0
     empty: int = 0
 
-
-class ReplacedSaga(msgspec.Struct, frozen=True, array_like=True):
-    """A saga that an ancestor's fork has replaced by this one, and its newest branch."""
-
-    saga: str
-    branch: int = 0
-
-
-class Keys(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """Incarnations of the slots of the sagas that this one replaces, as the log has them.
-
-    `rounds`: by node, for each undoing, the first round that was raised. `standing` and `alone`: by slot, how
-    far it is below or above the number of its round.
-    """
-
-    rounds: dict[str, tuple[tuple[int, ...], ...]] = {}
-    standing: dict[str, int] = {}
-    alone: dict[str, int] = {}
-
-    @classmethod
-    def of(cls, incarnation: Mapping[str, int]) -> Keys | None:
-        """Return the keys of these incarnations; None if there are none."""
-        if not incarnation:
-            return None
-        above = {slot: number for slot, number in incarnation.items() if number > 0}
-        rounds: dict[str, tuple[tuple[int, ...], ...]] = {
-            slot[:-1]: ((),) * number for slot, number in above.items() if slot.endswith("/")
-        }
-        return cls(
-            rounds=rounds,
-            standing={slot: -number for slot, number in incarnation.items() if number < 0},
-            alone={slot: number for slot, number in above.items() if not slot.endswith("/")},
-        )
-
-    @property
-    def incarnation(self) -> dict[str, int]:
-        """The incarnation of each slot."""
-        undone = ((node, first) for node, firsts in self.rounds.items() for first in firsts)
-        below = ((slot, -number) for slot, number in self.standing.items())
-        raises = (one for node, first in undone for one in from_round(node, first))
-        return numbers_with({}, (*raises, *below, *self.alone.items()))
-
-
-def numbers_with(incarnation: Mapping[str, int], by: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """Return the incarnations with these numbers added to those of their slots."""
-    numbers = dict(incarnation)
-    for slot, number in by:
-        numbers[slot] = numbers.get(slot, 0) + number
-        if not numbers[slot]:
-            del numbers[slot]
-    return numbers
-
-
-def from_round(node: str, first: tuple[int, ...]) -> Iterator[tuple[str, int]]:
-    """Yield the places, with their numbers, by which the slots of a node are raised from a round on."""
-    yield f"{node}/", 1
-    for depth, number in enumerate(first):
-        yield from ((f"{slot_of(node, (*first[:depth], before))}/", -1) for before in range(number))
-
-
-def generation_of(incarnation: Mapping[str, int], slot: str) -> int:
-    """Return the number of times that the work at this slot was undone."""
-    if not incarnation:
-        return 0
-    place = Slot.parse(slot.removesuffix("/"))
-    around = [f"{slot_of(place.node, place.iteration[:depth])}/" for depth in range(len(place.iteration) + 1)]
-    return max(sum(incarnation.get(one, 0) for one in {*around, slot}), 0)
-
-
-def merged(known: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Return the incarnations by which each slot has the highest number of all."""
-    known = [one for one in known if one]
-    numbers: dict[str, int] = {}
-    for slot in sorted(
-        {slot for one in known for slot in one}, key=lambda slot: (slot[-1] != "/", len(slot), slot)
-    ):
-        if more := max(generation_of(one, slot) for one in known) - generation_of(numbers, slot):
-            numbers[slot] = more
-    return numbers
+    def part(self, node: Node, place: Slot) -> Node:
+        """Return the node of a member: the inverse, or the step that a person is asked about."""
+        step, item = self.steps[place.text], place.subject.item
+        if step.doubt:
+            acting = node.each.do if node.each is not None and is_index(item) else node
+            own = acting.output_schema if acting is not node or not item else None
+            return replace(acting, tool=step.tool, output_schema=own)
+        inverse = node.inverse(step.tool, item)
+        return node if inverse is None else inverse.step
 
 
 class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -75,7 +75,7 @@ class Callback(Work, frozen=True, omit_defaults=True, kw_only=True, tag="callbac
     `heard_at`: the last sign of life, at first the time of the handover. `skew_ms`: the largest difference
     between the clocks of those who write and judge it.
     `response`: a provider of models has the work, and is polled; a callback only reports its end.
-    `key`: the idempotency key of the call, if its inverse needs it.
+    `key`: the idempotency key of the call, if it is kept.
     """
 
     id: str

@@ -483,7 +483,6 @@ def _sums(spent: int, reserved: int, limit: int, day: int) -> dict[str, Any]:
 
 
 ENDS = ("completed", "failed")
-_ROLLED_BACK = ("rolled_back", "rollback_failed")
 
 
 class ErrorBudgets:
@@ -496,11 +495,10 @@ class ErrorBudgets:
     def add(self, workflow: str, status: str, count: int = 1) -> None:
         """Add `count` ended sagas.
 
-        A saga that was rolled back counts as failed; a cancelled saga counts as neither.
+        Any other end than `completed` counts as failed; a cancelled saga counts as neither.
         """
-        status = "failed" if status in _ROLLED_BACK else status
-        if status in ENDS:
-            self._sums.setdefault(workflow, [0, 0])[ENDS.index(status)] += count
+        if status != "cancelled":
+            self._sums.setdefault(workflow, [0, 0])[status != ENDS[0]] += count
 
     def rows(self) -> list[ErrorBudget]:
         """Return the rows, the workflow with the most failures first.

@@ -302,7 +302,7 @@ def _course(program: Program, node: Node, code: str, kind: str, *, handled: bool
             *(["the saga above goes on"] if handled else []),
         ]
         fails = f"{', '.join(rest)}, and {last_word}" if rest else last_word
-        ends.append("fails, and its join goes on" if goes_on else fails)
+        ends.append("fails, and its join decides" if goes_on else fails)
     steps = done(is_handled=handled or goes_on or is_caught)
     if len(ends) > 1 and steps and not done(is_handled=True):
         # Where a condition of `catch` holds, the user is not asked.
@@ -317,7 +317,9 @@ def _undoes(program: Program, node: Node, code: str, kind: str) -> bool:
     """
     levels = (program.graph.failures, node.failures)
     ladder = entry_of(code, kind, node.domain, levels).ladder
-    return program.undoes and (not is_said(code, kind, levels) or any(of(name).undoes for name in ladder))
+    return program.has_reversible and (
+        not is_said(code, kind, levels) or any(of(name).reverts for name in ladder)
+    )
 
 
 def _then(steps: Steps, end: str) -> str:

@@ -15,7 +15,6 @@ from baton.core.expressions import iso, nearest, with_hint
 from baton.core.log import events as ev
 from baton.core.log.questions import EXPIRED
 from baton.core.log.slots import Slot, slot_of
-from baton.core.log.undos import is_undo
 from baton.core.read.answers import ITEM, Count, Status, Time, Version, View
 from baton.core.read.places import (
     BECAME,
@@ -199,8 +198,7 @@ def way(story: Story, after: int, limit: int, room: int, **about: Any) -> Way:
         steps.append(step)
     end = reasons.stopped()
     places = story.places.values() if story.end is None else ()
-    is_left = story.undoing is not None  # nothing else goes on then
-    open_ones = [place for place in places if place.end is None and (is_undo(place.slot) or not is_left)]
+    open_ones = [place for place in places if story.is_open(place)]
     return Way(
         **about,
         start=start,

@@ -22,7 +22,6 @@ from baton.core.log.questions import GIVE_UP, TRY_AGAIN, USE
 from baton.core.log.records import Sent
 from baton.core.log.slots import Slot, owner_of, slot_of
 from baton.core.log.state import UNKNOWN_OUTCOME
-from baton.core.log.undos import undone_item, undone_slot
 from baton.core.money import dollars
 from baton.core.read.answers import Asked, AttemptFailure, Count, Time, Version, View
 from baton.core.read.views import of_failure, question_view
@@ -405,13 +404,13 @@ def _begin(story: StoryPlaces, event: ev.UndoStepBegan, when: Moment) -> None:
 def _by(story: StoryPlaces, event: ev.UndoStepBegan) -> str:
     if event.child:
         return f"child {event.child}"
-    found = story.program.nodes[event.node].inverse(event.tool, undone_item(event.item))
+    found = story.program.nodes[event.node].inverse(event.tool, Slot.parse(event.slot).subject.item)
     return "no tool" if found is None else f"`{found.step.tool}`"
 
 
 def _undone(story: StoryPlaces, event: ev.UndoStepBegan | ev.ChildUndone | ev.Settles) -> Place | None:
     """Return the place of the step that is undone."""
-    return story.places.get(undone_slot(event.slot))
+    return story.places.get(Slot.parse(event.slot).subject.text)
 
 
 class Reaction(View):

@@ -20,7 +20,6 @@ from baton.core.log.folding.forks import lineage_to, without_whole_saga_stops
 from baton.core.log.records import Sent
 from baton.core.log.slots import Slot, owner_of, slot_of
 from baton.core.log.state import State, carriers, unrescued
-from baton.core.log.undos import is_undo
 from baton.core.nodes.base import Kind
 from baton.core.read import places
 from baton.core.read.places import (
@@ -217,9 +216,13 @@ class Story:
             late = token.src not in self.state.tokens.get(slot, ())
             place.arrivals[token.src] = Arrival(token.src, token.alive, errors, cause, when, late)
 
+    def is_open(self, place: Place) -> bool:
+        """Return true if the work at a place goes on: once the saga is rolled back, nothing else does."""
+        return place.end is None and (self.undoing is None or bool(Slot.parse(place.slot).scope))
+
     def _settle(self, event: ev.Settles, before: State, when: Moment) -> None:
         slot = event.slot
-        if is_undo(slot):
+        if Slot.parse(slot).scope:
             places.settle_undo(self, event, event.became, event_failure(event), when)
             return
         if slot not in before.tokens or self.places[slot].end is not None:

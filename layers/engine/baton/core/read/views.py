@@ -31,7 +31,6 @@ from baton.core.log.questions import visible_arguments as without_secrets
 from baton.core.log.records import Escalation, Option, Paused
 from baton.core.log.slots import Slot
 from baton.core.log.state import Held, State, status_of
-from baton.core.log.undos import is_undo
 from baton.core.money import MICRO
 from baton.core.read.answers import (
     ITEM,
@@ -193,7 +192,7 @@ def undo_view(state: State, program: Program) -> Undoing | None:
     """Return the state of undoing; None for a saga that has done nothing that could be undone."""
     undo, work = state.undo, state.undo.work
     report = None if state.ended is None else state.ended.undone
-    if not (program.undoes or undo.head or work is not None or report is not None):
+    if not (program.has_reversible or undo.head or work is not None or report is not None):
         return None
     return Undoing(
         undoable=undo.can,
@@ -444,7 +443,7 @@ def _place(state: State, program: Program, slot: str) -> dict[str, Any]:
     if not (item := at.item):
         return place
     kind = program.kinds[program.nodes[at.node].kind]
-    if is_undo(slot):
+    if at.scope:
         return place | {"item": item, "label": "undo"}
     return place | {"item": item, "label": kind.label(state.open.get(at.owner), item)}
 

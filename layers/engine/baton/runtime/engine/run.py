@@ -31,7 +31,6 @@ from baton.core.decide.decision import (
 from baton.core.decide.outcomes import STOPPED, Outcome
 from baton.core.decide.program import Program
 from baton.core.decide.spending import Bounds
-from baton.core.decide.unknown_outcomes import will_roll_back
 from baton.core.effects.rows import Row
 from baton.core.effects.toolspec import ONCE
 from baton.core.log import events as ev
@@ -270,7 +269,7 @@ class InFlight:
         return [
             end
             for one in gone
-            # What may happen only once, or what something undoes, may have happened: the log has to know.
+            # What may happen only once, or is reversible, may have happened: the log has to know.
             if (end := self._outcome_of(one)).cost or _result_of(one) or _may_matter(one)
         ]
 
@@ -359,8 +358,8 @@ def _may_matter(one: _RunningAttempt) -> bool:
 
 
 def _may_stand(one: _RunningAttempt) -> bool:
-    """Return true if it may have done a once-only effect, or one with an inverse."""
-    return one.step.node.effect == ONCE or bool(one.step.node.undo)
+    """Return true if it may have done a once-only effect, or a reversible one."""
+    return one.step.node.effect == ONCE or one.step.reversible
 
 
 def _result_of(one: _RunningAttempt) -> Outcome | None:
@@ -378,14 +377,14 @@ def _retrieve(task: asyncio.Task[Outcome]) -> None:
 class Run(Struct):
     """Saga as this invocation knows it, and the work under way.
 
-    `absent`: blobs that cannot be read, with the reason. `entries`: of its log, by version, while it undoes
-    something. `asked`: children that this invocation has asked, or need not ask. `looked`: by slot, when it
+    `absent`: blobs that cannot be read, with the reason. `entries`: of its log, by version, if it needs
+    some. `asked`: children that this invocation has asked, or need not ask. `looked`: by slot, when it
     has polled work elsewhere (core/decide/context.py). `found`: these, for the next decision. `heard`: the
     count of the inbox that was taken in. `looked_at`: when the head was read last. `looks_at`: when it must
     be read again; None while no child is open. `outcomes`: those that the log does not have yet, with the
     costs of stopped steps. `sent`: the number of them in the entry that is being appended. `stopped`: slots
     stopped for the end that it decides now, which may have acted. `cancelled`: children that this invocation
-    has asked to stop, and true if they must undo their steps. `handlers`: failure handlers that it has
+    has asked to stop, and true if they must take their effects back. `handlers`: failure handlers that it has
     started, or why one cannot be. `put_off`: until when children wait because their tenant has no room, or
     those before a fork have not ended. `wants_more`: a step is ready that only another invocation has time
     for. `began`: by slot, the version of the log at which its last attempt
@@ -426,11 +425,11 @@ class Run(Struct):
     def mark(self, child: Child) -> str:
         """Return the mark of a child that was asked.
 
-        A new try, a request to stop, and one to undo have another mark.
+        A new try, a request to stop, and one to take its effects back have another mark.
         """
         state = self.history.state
-        if state.is_stopping and will_roll_back(state):
-            return f"{child.saga} undo"
+        if state.is_stopping and state.will_revert:
+            return f"{child.saga} revert"
         is_off = state.is_stopping or child.overdue or cancelling_signal(state, child) is not None
         return f"{child.saga} off" if is_off else child.saga
 

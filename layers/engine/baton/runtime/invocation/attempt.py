@@ -1,4 +1,4 @@
-"""Parts of a call that the log keeps because its inverse needs them: arguments, and the idempotency key."""
+"""Parts of a call that the log keeps: arguments, and the idempotency key."""
 
 from __future__ import annotations
 
@@ -430,18 +430,14 @@ class Values:
         return period_of(self._clock.now(), owner.expires)
 
 
-async def undo_fields(values: Values, one: AttemptInput, failure: Failure | None) -> dict[str, Any]:
-    """Return the fields of the outcome about undoing; none where nothing undoes the step,
-    or it has not acted.
-    """
-    undo = one.step.node.undo.get(tool_called(one.step))
-    if undo is None or (undo.keeps == () and not undo.keyed):
-        return {}
+async def kept_fields(values: Values, one: AttemptInput, failure: Failure | None) -> dict[str, Any]:
+    """Return the fields of the outcome that are kept; none of a step that has not acted."""
+    node, tool = one.step.node, tool_called(one.step)
     if failure is not None and not _may_have_acted(one, failure):
         return {}
-    found: dict[str, Any] = {"key": key} if undo.keyed and (key := _key(one)) else {}
-    if undo.keeps != ():
-        given = undo.needed(one.given or one.step.arguments)
+    found: dict[str, Any] = {"key": key} if node.keeps_key(tool) and (key := _key(one)) else {}
+    if node.keeps(tool):
+        given = node.kept(tool, one.given or one.step.arguments)
         found["kept"] = await values.value(one.state.origin, given)
     return found
 

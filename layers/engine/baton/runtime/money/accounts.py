@@ -335,7 +335,7 @@ class AccountQueues(dict[Account, AccountQueue]):
 class LedgerCache:
     """Cache of a process: the accounts, their limits, and the known sums of today.
 
-    `blocked` have spent their day's money, or are blocked, which only a later rule undoes (a tenant without a
+    `blocked` have spent their day's money, or are blocked, which only a later rule lifts (a tenant without a
     user); `told` are keys of notices that this process has asked for. `rules`: what operators have decided
     about users, the latest that this process has heard.
     """

@@ -18,6 +18,7 @@ from baton.core.log.events import (
     StepSucceeded,
 )
 from baton.core.log.folding.forks import lineage_to
+from baton.core.log.folding.undo_folds import links_of, undone_by
 from baton.core.log.folding.workflow_limits import too_old
 from baton.core.log.slots import Slot
 from baton.core.log.state import FORK_KEY, State, status_of
@@ -127,7 +128,7 @@ async def rollback_plan(history: History, program: Program, back_to: int = 0) ->
             in_doubt = isinstance(event, StepFailed | StepStopped) and not event.child
             is_left = bool(event.instead)
             if not in_doubt or is_left or version == undo.unsure.get(slot):
-                by = _by(program, event)
+                by = undone_by(program.nodes, event) or None
                 steps.append({"step": slot, "version": version, "by": by, "doubtful": in_doubt})
     parent = SagaRef.parse(of).id if (of := history.state.origin.parent) else None
     return {
@@ -154,26 +155,10 @@ async def _listed(history: History, back_to: int) -> AsyncIterator[tuple[int, Re
     while version > back_to:
         if version not in known:
             known = {one.version: one for one in await history.entries_to(version)}
-        events = known[version].events if below < 0 else known[version].events[:below]
-        links = [
-            (event, prior)
-            for event in events
-            if isinstance(event, Reversible) and (prior := event.prior) is not None
-        ]
-        for event, _ in reversed(links):
+        links = links_of(known[version].events, below)
+        for _, event in reversed(links):
             yield version, event
-        version, below = links[0][1], -1
-
-
-def _by(program: Program, event: Reversible) -> str | None:
-    """Return the tool that undoes the step; None if nothing does."""
-    node = program.nodes.get(event.node)
-    if node is None or event.lasting:
-        return None
-    if event.child:
-        return event.child
-    undo = node.inverse(event.tool, event.item)
-    return None if undo is None else undo.step.tool
+        version, below = links[0][1].prior or 0, -1
 
 
 async def plan_to(history: History, program: Program, back_to: int, step: str) -> dict[str, Any]:

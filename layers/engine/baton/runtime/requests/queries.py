@@ -116,8 +116,8 @@ async def story_of(
 ) -> Story:
     """Read the story of the log up to the state that was opened, without branches that a fork left.
 
-    Reading stops once `is_enough`. That is asked in the present branch only, because a fork undoes what came
-    before it. Raises `TooLarge` for a log that takes too much of the request's time.
+    Reading stops once `is_enough`. That is asked in the present branch only, because a fork replaces what
+    came before it. Raises `TooLarge` for a log that takes too much of the request's time.
     """
     ref, state = opened.head.ref, opened.history.state
     story, time = Story(opened.program), ReadingTime(clock, call.deadline)

@@ -17,10 +17,10 @@ from baton.core.decide.program import Program
 from baton.core.decide.spending import SpendingLimits, kept_until, limits_at
 from baton.core.graph.graph import graph_name, split
 from baton.core.log.events import CancelRequested, ChildReported
+from baton.core.log.incarnations import Keys, ReplacedSaga, merged
 from baton.core.log.records import Child, SharedLimit
 from baton.core.log.slots import Slot
 from baton.core.log.state import Origin, State
-from baton.core.log.undos import Keys, ReplacedSaga, merged
 from baton.errors import NotAllowedNow, TooLarge
 from baton.ports import SagaRef
 from baton.runtime.invocation.context import InvocationContext

@@ -19,9 +19,9 @@ from baton.core.graph.graph import INPUT, Events, SignalRule
 from baton.core.limits import DAY_MS
 from baton.core.log.codec import PERIOD, encode_entry
 from baton.core.log.events import CancelRequested, Entry, SagaStarted, Token, Value
+from baton.core.log.incarnations import Keys, ReplacedSaga
 from baton.core.log.labels import label_problems
 from baton.core.log.records import Sent, SharedLimit
-from baton.core.log.undos import Keys, ReplacedSaga
 from baton.errors import (
     CorruptLog,
     InvalidInput,

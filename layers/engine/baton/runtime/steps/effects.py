@@ -23,7 +23,7 @@ from baton.core.failures import quoted
 from baton.core.failures.codes import leaves_doubt
 from baton.core.limits import DAY_MS
 from baton.core.log.events import Value
-from baton.core.log.undos import is_undo
+from baton.core.log.slots import Slot
 from baton.ports import Effect, NoRoom, StepContext, StepFailure
 from baton.ports.log import period_of
 from baton.ports.records import COMPLETED, FAILED, FREED, IN_PROGRESS
@@ -336,7 +336,7 @@ class EffectClaims:
         if now - there.first <= window:
             return await self._take(one, there)
         said = f"{there.message} (it failed at {iso(there.updated)}; the time for its retries is over)"
-        if not is_undo(one.claim.slot):
+        if not Slot.parse(one.claim.slot).scope:
             raise StepFailure(there.code, said, kind=there.kind, happened=False)
         if there.owner == one.decided:
             return await self._take(one, replace(there, first=now))

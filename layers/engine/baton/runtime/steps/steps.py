@@ -40,10 +40,10 @@ from baton.runtime.invocation.attempt import (
     Values,
     carry_out,
     failure_before_look,
+    kept_fields,
     prepare_attempt,
     stopped_outcome,
     tool_called,
-    undo_fields,
     verified_result,
     verify_effect,
     work,
@@ -120,7 +120,7 @@ def _occurrence(step: RunStep, spec: ToolSpec | None) -> tuple[int | str, ...]:
     place, item = step.place, step.place.item
     if not is_index(item) and (spec is None or not spec.repeatable):
         item = ""
-    if step.undoes:
+    if place.scope:
         return (*place.iteration, place.item)
     return (*place.iteration, item) if item else place.iteration
 
@@ -129,10 +129,10 @@ Specs = Mapping[str, ToolSpec]
 
 
 def has_no_limits(state: State, step: RunStep) -> bool:
-    """Return true if no limits of money apply: it undoes something, or checks for a saga that stops if it
-    must.
+    """Return true if no limits of money apply: it is a member of the saga's own scope, or a check for
+    a saga that stops.
     """
-    return step.undoes or state.is_stopping
+    return bool(step.place.scope) or state.is_stopping
 
 
 def step_cost(step: RunStep, specs: Specs, tool: str) -> int:
@@ -480,7 +480,7 @@ class Steps:
     ) -> Outcome:
         """Return the outcome of an attempt that has come to its end here."""
         step, spec = one.step, one.spec
-        undo = await undo_fields(self._values, one, failure) if step.node.undo else {}
+        kept = await kept_fields(self._values, one, failure) if step.reversible else {}
         one.is_settled = True
         return Outcome(
             slot=step.slot,
@@ -500,7 +500,7 @@ class Steps:
             retry_after_ms=retry_after_ms,
             usage=tuple(one.usage),
             digest=step.digest if output is not None else "",
-            **undo,
+            **kept,
             done_by=one.done_by,
             acted=one.acted,
             notices=tuple(await self._settle(one.state, step, one.spent, one.started, is_paid=one.is_paid)),
@@ -519,9 +519,9 @@ class Steps:
             failure = Failure("timeout", text, node, doubt=one.doubt.is_open)
             return None, failure, None, ()
         except StepFailure as error:
-            is_undone = one.step.undoes or bool(one.step.node.undo)
+            is_told = bool(one.step.place.scope) or one.step.reversible
             is_once = one.spec is not None and one.spec.effect == ONCE
-            one.acted = error.happened is True and is_undone and not is_once
+            one.acted = error.happened is True and is_told and not is_once
             # What a tool says may quote what it was told by others, keys and passwords among it.
             failure = Failure(
                 error.code,
@@ -531,8 +531,8 @@ class Steps:
                 status=error.status,
                 doubt=one.doubt.after(error),
                 claim=error.claim if isinstance(error, UndecidedClaim) else "",
-                refused=error.happened is False and not error.unsent and is_undone,
-                unsent=error.unsent and is_undone,
+                refused=error.happened is False and not error.unsent and is_told,
+                unsent=error.unsent and is_told,
                 on_purpose=is_on_purpose(error.code, error.kind),
             )
             return None, failure, parse_retry_after(error.retry_after, self._clock.now()), ()

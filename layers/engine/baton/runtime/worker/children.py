@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from baton.core.decide.context import Standing
 from baton.core.decide.decision import CancelChildren, LookAtStanding, StartHandler, TendChildren
-from baton.core.decide.unknown_outcomes import will_roll_back
 from baton.core.limits import Limits
 from baton.core.log.events import CancelRequested, ChildOverdue, ChildReported, Failure
 from baton.core.log.folding.received import cancelling_signal
@@ -26,8 +25,10 @@ from baton.runtime.log.history import History
 
 if TYPE_CHECKING:
     from baton.runtime.starting import children as starting
+    from baton.runtime.worker import undo_children
 else:
     starting = OnDemand("baton.runtime.starting.children")
+    undo_children = OnDemand("baton.runtime.worker.undo_children")
 
 OVERDUE = "its time is over"
 
@@ -60,12 +61,12 @@ class ChildCanceller:
                         state,
                         slot,
                         child,
-                        undo=command.undo and (bool(slot) or child.listed),
+                        undo=command.revert and (bool(slot) or child.listed),
                     )
                     for slot, child in group
                 )
             )
-            run.cancelled.update((child.saga, command.undo) for _, child in group)
+            run.cancelled.update((child.saga, command.revert) for _, child in group)
             run.wants_more = False
         return not run.wants_more
 
@@ -193,7 +194,9 @@ class ChildTender:
         self._canceller = ChildCanceller(scope)
 
     async def perform(self, run: Run, command: TendChildren) -> bool:
-        """Return true when one of them has ended."""
+        """Return true when one of them has ended, or has rolled back for a saga that rolls back."""
+        if Slot.parse(command.children[0][0]).scope:
+            return await undo_children.ChildUndoer(self._p, self._writer).perform(run, command)
         await self._look(run)
         if run.heard != run.lease.inbox and await self._take_in(run, command.children):
             return True
@@ -283,7 +286,7 @@ class ChildTender:
         parent, off = run.lease.ref, cancelling_signal(state, child)
         asked: Asked | Failure = Asked()
         if state.is_stopping:
-            undo = will_roll_back(state) and not _stays(run, slot)
+            undo = state.will_revert and not _stays(run, slot)
             asked = await self._canceller.cancel(parent, state, slot, child, undo=undo)
         elif off is not None:
             asked = await self._canceller.cancel(parent, state, slot, child, off)

@@ -26,7 +26,6 @@ from baton.core.decide.decision import (
     StartHandler,
     StopSteps,
     TendChildren,
-    UndoChildren,
 )
 from baton.core.decide.outcomes import refused_rows
 from baton.core.decide.program import Program
@@ -34,7 +33,6 @@ from baton.core.log import events as ev
 from baton.core.log.folding.received import before_the_end
 from baton.core.log.slots import Slot
 from baton.core.log.state import FAULT, Failing
-from baton.core.log.undos import is_undo, undone_slot
 from baton.core.on_demand import OnDemand
 from baton.errors import CorruptLog, EngineFault, RowsRefused, UnknownEntry, Unreadable
 from baton.ports import Head, Message, SagaRef
@@ -61,11 +59,10 @@ from baton.runtime.money.accounts import Left
 
 if TYPE_CHECKING:
     from baton.runtime.requests import answers
-    from baton.runtime.worker import children, undo_children
+    from baton.runtime.worker import children
 else:
     answers = OnDemand("baton.runtime.requests.answers")
     children = OnDemand("baton.runtime.worker.children")
-    undo_children = OnDemand("baton.runtime.worker.undo_children")
 
 
 class Loader:
@@ -199,14 +196,14 @@ class Faults:
         """Give the lease back after a fault, or else record in the log that it will run out without a death.
 
         A store may refuse a write that its indexes show, and append all the same: an entry is in no index.
-        Nothing is recorded if the log has not been read. If the log lacks the death of the previous holder,
-        neither is done, or that death would count as recorded: the lease runs out, and the next worker
-        records this worker's death in its place.
+        Nothing is recorded without a lease to write under, or if the log has not been read. If the log lacks
+        the death of the previous holder, neither is done, or that death would count as recorded: the lease
+        runs out, and the next worker records this worker's death in its place.
         """
         if history is not None and history.owes_death:
             logger.warning("the death before is left to the next worker", extra={"saga": ref.id})
             return
-        may_say = history is not None and history.state.version > 0
+        may_say = lease is not None and history is not None and history.state.version > 0
         now, end = self._p.clock.now(), self._p.invocation.deadline - self._p.limits.answer_ms // 2
         soon = now + (end - now) // 2 if may_say else end
         if await self._p.leases.give_up(ref, pause, soon) or lease is None or history is None or not may_say:
@@ -276,7 +273,6 @@ PERFORMERS: Mapping[type[Command], Callable[[InvocationScope, LogWriter], Comman
     StartHandler: lambda scope, _: children.HandlerStarter(scope),
     RunSteps: lambda scope, _: StepStarter(scope),
     TendChildren: lambda *made: children.ChildTender(*made),  # noqa: PLW0108  # loaded with the first
-    UndoChildren: lambda *made: undo_children.ChildUndoer(*made),  # noqa: PLW0108  # as above
     SendNotices: lambda _, log: NoticeSender(log),
 }
 
@@ -336,7 +332,8 @@ class Runner:
                 await self._faults.rescue(run)
             await attempts.cancel_all()
             pause = self._pause_after(error, history.state.last_at)
-            await self._faults.give_up(ref, pause, lease if run is None else run.lease, history)
+            writes = None if isinstance(error, UnknownEntry) else lease if run is None else run.lease
+            await self._faults.give_up(ref, pause, writes, history)
             raise
         finally:
             if run is not None and run.notices is not None:
@@ -458,7 +455,7 @@ class Runner:
         if not before:
             return
         slots = [slot for slot, one in before.items() if one.incident and not one.ask and slot not in failing]
-        if slots and (run.history.state.failure is None or any(map(is_undo, slots))):
+        if slots and (run.history.state.failure is None or any(Slot.parse(slot).scope for slot in slots)):
             await _resolve_incidents(self._p, run, slots)
 
     async def _advance(self, run: Run, together: bool) -> Advance:
@@ -532,18 +529,17 @@ class Runner:
 
 async def _resolve_incidents(scope: InvocationScope, run: Run, slots: Collection[str]) -> None:
     """Resolve the incidents of these steps. One that cannot be resolved stays open, for an operator."""
-    given_up = {one.slot for one in run.history.state.undo.failed}
+    given_up = run.history.state.given_up
     ref = run.lease.ref
     service = answers.IncidentService(
         scope.context.store.notice_record, scope.call, scope.clock, ref.tenant, by="deploy"
     )
     try:
-        for node in {Slot.parse(slot).node: None for slot in slots if _undone_slot(slot) not in given_up}:
+        for node in {
+            place.node: None
+            for place in map(Slot.parse, slots)
+            if not (place.scope and place.subject.text in given_up)
+        }:
             await service.resolve_all(ref.id, node)
     except EngineFault:
         logger.warning("an incident is left open", exc_info=True, extra={"saga": ref.id})
-
-
-def _undone_slot(slot: str) -> str:
-    """Return the slot of the step that is undone at `slot`; an empty text if no step is undone there."""
-    return undone_slot(slot) if is_undo(slot) else ""

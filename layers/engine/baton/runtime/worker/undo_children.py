@@ -1,8 +1,8 @@
-"""Performer that has children undo their steps, and collects the results."""
+"""Part of the performer of children that has them undo their steps, and collects the results."""
 
 from __future__ import annotations
 
-from baton.core.decide.decision import UndoChildren
+from baton.core.decide.decision import TendChildren
 from baton.core.log.events import CancelRequested, ChildUndone, Event, Failure, Forked
 from baton.core.log.slots import Slot
 from baton.core.log.state import FORK_KEY, State
@@ -24,9 +24,9 @@ class ChildUndoer:
         self._p = scope
         self._writer = writer
 
-    async def perform(self, run: Run, command: UndoChildren) -> bool:
+    async def perform(self, run: Run, command: TendChildren) -> bool:
         """Undo effects of children. Return true once one of them is done."""
-        work = run.history.state.undo.work
+        work = run.history.state.scope
         if work is None:
             return True
         found: list[Event] = []
@@ -34,7 +34,7 @@ class ChildUndoer:
             key = f"undo/{run.lease.ref.id}/{run.history.state.lineage.branch}.{work.first}"
             step = work.steps.get(slot)
             may_lack = step is not None and (step.index < 0 or step.stopped)
-            if (said := await self._ask(run.lease.ref, slot, child, key, may_lack)) is not None:
+            if (said := await self._ask(run.lease.ref, slot, child.saga, key, may_lack)) is not None:
                 found.append(said)
         if not found:
             return False

@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
-from baton.core.effects.inverses import problems_of_inverses
 from baton.core.effects.toolspec import (
     EVERYTHING,
     NAMED_PIPELINE,
@@ -22,7 +21,6 @@ from baton.core.effects.toolspec import (
     ToolSpec,
     off,
 )
-from baton.core.failures.alternatives import declaration_problems
 from baton.ports import StepFailure
 from baton.tools.define import REGISTRY, Registry, Tool, ToolError, modules_of
 from baton.tools.standard.kit import NOWHERE, Services
@@ -144,8 +142,7 @@ def import_tools(module: str) -> None:
     """Import the app and its modules but `_…`, which declare tools. Raises what they raise, `ToolError`."""
     for _ in modules_of(module):
         pass
-    specs = REGISTRY.specs()
-    if any(declaration_problems(specs)) or any(problems_of_inverses(specs)):
+    if any(REGISTRY.problems()):
         with_standard(REGISTRY).check()  # perhaps one of them names a standard tool
 
 

@@ -23,7 +23,7 @@ from baton.core.effects.operations import choice_problems, list_problems
 from baton.core.effects.toolspec import ONCE
 from baton.core.expressions import ExpressionError, expressions_in
 from baton.core.failures.alternatives import way_by
-from baton.core.failures.codes import CLASSES, CODES, UNTRIED, class_of
+from baton.core.failures.codes import CHILD_FAILED, CLASSES, CODES, UNTRIED, class_of
 from baton.core.failures.failover import matches_patterns
 from baton.core.failures.names import near
 from baton.core.failures.policy import ANY, HINTS, HOOKS, PolicyChange, Rules
@@ -106,6 +106,12 @@ def strange_code(place: str, code: str, more: Collection[str], *, is_tried: bool
             place,
             f"no attempt fails with `{code}`, so nothing can be tried again, done another way or asked about it",
             "`catch` says where it goes on from such a failure",
+        )
+    elif code == CHILD_FAILED and more:
+        yield Problem(
+            place,
+            "a rule of a child looks at the code with which the child itself has failed",
+            "for all failures, write `any` in `on_failure`, or leave out `on`",
         )
     elif code in CLASSES and code not in (*CODES, *more):
         yield Problem(

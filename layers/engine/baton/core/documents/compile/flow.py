@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING
 
 from baton.core.documents.models import NodeModel, kind_of
 from baton.core.documents.parts.failing import HandlersModel
-from baton.core.failures.codes import PERMANENT
-from baton.core.graph.graph import JOIN_FAILED, can_go_on
 from baton.errors import Problem
 
 if TYPE_CHECKING:
@@ -37,8 +35,6 @@ class FlowNode:
     `caught`: the same when it has failed and one of the rules of its `catch` fits; `catches_all`: one always
     does.
     `around`: the last nodes of the loops around it, outermost first.
-    `takes`: true if it is a join that can go on although a node before it has failed, or whose own failure
-    may be caught.
     `ends`: the saga ends with it; `at_once`: as soon as one edge is alive.
     `is_endless`: the last node of a loop that never leaves it by itself, unless it fails.
     """
@@ -55,7 +51,6 @@ class FlowNode:
     is_tail: bool = False
     caught: tuple[tuple[int, ...], ...] = ()
     catches_all: bool = False
-    takes: bool = False
     ends: bool = False
     at_once: bool = False
     is_endless: bool = False
@@ -97,10 +92,6 @@ class Flow:
                     tuple(sorted(at[other] for other in way if other in at)) for way in caught_ways(node)
                 )
                 spot.catches_all = any(rule.fits_all for rule in node.catch)
-                spot.takes = tolerated >= 0 and any(
-                    rule.may_fit(JOIN_FAILED, PERMANENT) for rule in node.catch
-                )
-            spot.takes |= can_go_on(need, tolerated, len(before), cancels=cancels)
             is_first = len(before) < 2 or need == 1
             if kind_of(node).ends:
                 self.ends.add(name)
@@ -178,7 +169,7 @@ def waits_for(join: JoinModel | MapModel | None, edges: int) -> tuple[int, int, 
 
 def is_always(condition: object) -> bool:
     """Return true if the condition is written as one that always holds."""
-    return isinstance(condition, str) and condition.strip() == "true"
+    return condition is True or (isinstance(condition, str) and condition.strip() == "true")
 
 
 def always(node: NodeModel, receivers: Iterable[str]) -> set[str]:
@@ -360,18 +351,12 @@ class EndedBefore:
 
 
 def _tolerated(flow: Flow) -> int:
-    if all(spot.tolerated < 0 for spot in flow.spots):
-        return 0
-    found = leads = takes = 0  # as in core/graph/index.py
-    for index in range(len(flow.spots) - 1, -1, -1):
-        spot, bit = flow.spots[index], 1 << index
-        is_counted = bool(spot.after) and all(leads >> other & 1 for other in spot.after)
-        if is_counted and all(takes >> other & 1 for other in spot.after):
-            found |= bit
-        if is_counted or spot.tolerated >= 0:
-            leads |= bit
-        if spot.takes or found & bit:
-            takes |= bit
+    found = 0  # as in core/graph/index.py
+    joins = sum(1 << index for index, spot in enumerate(flow.spots) if spot.tolerated >= 0)
+    for index in range(len(flow.spots) - 1, -1, -1) if joins else ():
+        after = flow.spots[index].after
+        if after and all((joins | found) >> other & 1 for other in after):
+            found |= 1 << index
     return found
 
 

@@ -64,7 +64,7 @@ class LossCauses:
                 self._levels.append(level)
         self.into = [0] * len(flow.spots)
         """Causes that may be on an edge into each node."""
-        self._through: dict[int, int] = {}
+        self._rescuing: dict[int, int] = {}
         self._behind: dict[tuple[int, bool], int] = {}
         self._following: dict[int, int] = {}
         self._other_ways: dict[tuple[int, int], int] = {}
@@ -168,7 +168,7 @@ class LossCauses:
             src == failed
             or dst in handlers
             or dst in self._handlers.get(src, ())
-            or bool(self.through(cause) >> src & 1)
+            or bool(self._from_handlers(cause) >> src & 1)
             or bool(self._only_behind(failed) >> src & 1)
             or bool(self._not_chosen(src, dst) >> failed & 1)
             or bool(src in self._handlers and self._only_behind(src, has_failed=True) >> failed & 1)
@@ -184,45 +184,20 @@ class LossCauses:
             return None
         for cause in members(self.into[index]):
             if not self._is_always_rescued(cause, index):
-                may_go_on = spot.need or any(self.through(cause) >> src & 1 for src in spot.before)
+                may_go_on = spot.need or any(self._from_handlers(cause) >> src & 1 for src in spot.before)
                 return self.causes[cause][0], not may_go_on
         return None
 
-    def through(self, cause: int) -> int:
-        """Return the handlers, and the nodes that are reached only through them once the node has failed."""
-        if cause not in self._through:
+    def _from_handlers(self, cause: int) -> int:
+        """Return the handlers, and the nodes to which a path leads from one of them."""
+        if cause not in self._rescuing:
             self._go_on()
-            failed, handlers = self.causes[cause]
-            found, others, spared = 0, 0, self._spared_by(failed)
-            for index, spot in enumerate(self._flow.spots):
-                if index in handlers:
-                    found |= 1 << index
-                elif not spot.before or any(
-                    others >> one & 1 and not (spared >> one & 1 and index in self._handlers[one])
-                    for one in spot.before
-                    if one != failed
-                ):
-                    others |= 1 << index
-                elif any(found >> one & 1 for one in spot.before):
-                    found |= 1 << index
-            self._through[cause] = found
-        return self._through[cause]
-
-    def _spared_by(self, failed: int) -> int:
-        """Return earlier nodes with handlers, none of which can have been chosen if the node was ready."""
-        flow, needed = self._flow, 1 << failed
-        behind, around = flow.behind[failed] | needed, flow.spots[failed].around
-        for index in range(failed, -1, -1):
-            spot = flow.spots[index]
-            if needed >> index & 1 and not spot.need and spot.tolerated < 0:
-                for src in spot.before:
-                    if flow.spots[src].around == around and index not in self._handlers.get(src, ()):
-                        needed |= 1 << src
-        found = 0
-        for index in members(needed ^ 1 << failed):
-            if index in self._handlers and not any(behind >> one & 1 for one in self._handlers[index]):
-                found |= 1 << index
-        return found
+            _, handlers = self.causes[cause]
+            found = sum(1 << index for index in handlers)
+            for index, behind in enumerate(self._flow.behind):
+                found |= bool(behind & found) << index
+            self._rescuing[cause] = found
+        return self._rescuing[cause]
 
     def _not_chosen(self, src: int, dst: int) -> int:
         """Return the nodes in the same loops that do not become ready where this edge is alive:
@@ -310,9 +285,9 @@ class LossCauses:
     def _is_lost_for_good(self, cause: int, src: int, dst: int) -> bool:
         if dst in self._handlers.get(src, ()) or dst in self.causes[cause][1]:
             return False
-        through = self.through(cause)
+        rescuing = self._from_handlers(cause)
         return not any(
-            through >> one & 1 or dst in self._handlers.get(one, ()) for one in self._flow.spots[dst].before
+            rescuing >> one & 1 or dst in self._handlers.get(one, ()) for one in self._flow.spots[dst].before
         )
 
 

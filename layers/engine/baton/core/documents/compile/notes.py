@@ -153,7 +153,7 @@ def _left_standing(graph: Graph) -> Iterator[str]:
     """Name the steps that something undoes, and that a saga that fails
     leaves as it is, because `on_failure: fail` says so.
     """
-    undone = [node.name for node in graph.nodes if node.undoes]
+    undone = [node.name for node in graph.nodes if node.has_reversible]
     # A step that comes before all of them fails when there is nothing to undo.
     behind = [_before(graph, name) for name in undone]
     uncaught = [

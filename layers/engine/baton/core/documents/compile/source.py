@@ -54,8 +54,8 @@ def policy_rules(
 def ladder_of_word(word: str) -> tuple[str, ...]:
     """Return the strategies that one word stands for: its own, and those after it."""
     if STRATEGIES[word].parks:
-        # The operator who decides about the incident can still let the saga undo what it has done.
-        return (word, *(name for name, strategy in STRATEGIES.items() if strategy.undoes))
+        # The operator who decides about the incident can still let the saga take its effects back.
+        return (word, *(name for name, strategy in STRATEGIES.items() if strategy.reverts))
     names = (*STRATEGIES,)
     return names[names.index(word) :]
 
@@ -64,8 +64,8 @@ def _change_of(code: str, model: ReactionModel) -> PolicyChange:
     said: str | Sequence[str] | None = model.ladder
     last = None
     if isinstance(said, str):
-        # To undo is a word for all failures. A rule that names one says what is done about it, and nothing before that.
-        is_last = said in (ASK, FAIL) or (code == ANY and STRATEGIES[said].undoes)
+        # To revert is a word for all failures. A rule that names one says what is done about it, and nothing before that.
+        is_last = said in (ASK, FAIL) or (code == ANY and STRATEGIES[said].reverts)
         last, said = (said, None) if is_last else (None, ladder_of_word(said))
     return PolicyChange(
         kind=model.class_,

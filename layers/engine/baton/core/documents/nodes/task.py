@@ -206,6 +206,10 @@ class Task(NodeDocument):
         if node.poll is not None and "loop" in node.model_fields_set:
             message = "a node that is asked again by `poll` is a loop by itself"
             yield Problem(f"/nodes/{name}/loop", message, "leave out one of the two")
+        if node.poll is not None and node.map is not None:
+            message = "`poll` asks for one answer, and `map` gives a list of them"
+            hint = "give `map` to a node with `graph`, and `poll` to the task in that graph"
+            yield Problem(f"/nodes/{name}/{POLL}", message, hint)
         if (spec := self.taker(compiler, node)) is None:
             return
         yield from compiler.takes(name, spec)

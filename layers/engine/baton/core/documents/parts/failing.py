@@ -575,10 +575,6 @@ class CatchModel(Model):
         """True if every failure matches."""
         return not self.code and not self.class_ and self.if_ is None
 
-    def may_fit(self, code: str, kind: str) -> bool:
-        """Return true if the code and the class match; its `if` may still exclude the failure."""
-        return (not self.code or code in self.code) and (not self.class_ or kind in self.class_)
-
 
 class HandlersModel(CatchModel):
     """A `catch` that only names nodes."""

@@ -106,7 +106,7 @@ class Strategy:
     of which it `lacks` otherwise.
 
     Deciding: `repeats` the step after a pause, so that the claim of the attempt before tells its outcome;
-    `undoes` the saga's effects; `ends`: it writes nothing, and the step has failed.
+    `reverts` the saga's effects; `ends`: it writes nothing, and the step has failed.
 
     Questions: `asks` is the audience, `lasts_ms` the time to answer (0 for ever), `suffix` that of the
     question's id, and `parks` the code with which it parks the saga: that is an incident.
@@ -121,7 +121,7 @@ class Strategy:
     takes: tuple[str, ...] = ()
     lacks = ""
     repeats = False
-    undoes = False
+    reverts = False
     ends = False
     asks = ""
     lasts_ms = 0

@@ -7,7 +7,7 @@ core/failures/matrix.py; each strategy has a file of its own.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -35,8 +35,8 @@ def entry_of(
 
     `rules` are those of the document, then those of the node. Within one, `any` counts least and the code
     most. If the graph itself goes on from a failure (`is_handled`), the defaults keep only the strategies
-    that ask no person and undo nothing; a document's own ladder stays as it is. `last`, a word of `LAST`, is
-    the deployment's reaction in place of a question that the defaults ask.
+    that ask no person and revert nothing; a document's own ladder stays as it is. `last`, a word of `LAST`,
+    is the deployment's reaction in place of a question that the defaults ask.
 
     A rule for `any` failure never retries a `permanent` one. For a defect, only rules that name its code
     count.
@@ -54,14 +54,9 @@ def entry_of(
     return laid_over(entry, code, class_, rules)
 
 
-def laid_over(
-    entry: PolicyEntry, code: str, class_: str, rules: Sequence[Rules], general: Collection[str] = (ANY,)
-) -> PolicyEntry:
-    """Return the entry with the changes of rules.
-
-    `general`: the names under which a rule is for all failures.
-    """
-    for change in _changes(code, class_, rules, general):
+def laid_over(entry: PolicyEntry, code: str, class_: str, rules: Sequence[Rules]) -> PolicyEntry:
+    """Return the entry with the changes of rules."""
+    for change in _changes(code, class_, rules):
         entry = merge(entry, change)
     return entry
 
@@ -92,8 +87,8 @@ def merge(entry: PolicyEntry, change: PolicyChange) -> PolicyEntry:
 
 
 def without_people(ladder: Iterable[str]) -> tuple[str, ...]:
-    """Return the strategies of a ladder that ask no person and undo nothing."""
-    return tuple(name for name in ladder if not of(name).asks and not of(name).undoes)
+    """Return the strategies of a ladder that ask no person and revert nothing."""
+    return tuple(name for name in ladder if not of(name).asks and not of(name).reverts)
 
 
 def severity_of(code: str, class_: str) -> str:
@@ -112,14 +107,10 @@ def _naming(code: str, rules: Rules) -> Rules:
     return found
 
 
-def _changes(
-    code: str, kind: str, rules: Iterable[Rules], general: Collection[str] = (ANY,)
-) -> Iterator[PolicyChange]:
+def _changes(code: str, kind: str, rules: Iterable[Rules]) -> Iterator[PolicyChange]:
+    """Yield the changes that apply, the most important one of each level last."""
     for level in rules:
-        for name in (ANY, kind, code):
-            if name in level:
-                is_final = kind == PERMANENT and name in general
-                yield _never_again(level[name], general) if is_final else level[name]
+        yield from reversed([*_in_turn(code, kind, (level,))])
 
 
 def _in_turn(code: str, kind: str, rules: Iterable[Rules]) -> Iterator[PolicyChange]:
@@ -130,16 +121,14 @@ def _in_turn(code: str, kind: str, rules: Iterable[Rules]) -> Iterator[PolicyCha
                 yield _never_again(level[name]) if name == ANY and kind == PERMANENT else level[name]
 
 
-def _never_again(change: PolicyChange, general: Collection[str] = (ANY,)) -> PolicyChange:
+def _never_again(change: PolicyChange) -> PolicyChange:
     """Return a rule for all failures as it applies to a permanent one, which stays permanent and is not
     retried.
     """
-    ladder, retry = change.ladder, change.retry
+    ladder = change.ladder
     if ladder is not None:
         ladder = tuple(name for name in ladder if not of(name).repeats)
-    if retry is not None and retry.on:
-        retry = replace(retry, on=tuple(name for name in retry.on if name not in general))
-    return replace(change, kind=None, ladder=ladder, retry=retry)
+    return replace(change, kind=None, ladder=ladder)
 
 
 # ---- the walk -----------------------------------------------------------------------------------------------------

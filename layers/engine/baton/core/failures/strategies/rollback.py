@@ -15,5 +15,5 @@ class Rollback(Strategy):
     name = "rollback"
     says = "Undo what was done, and end."
     largest_at_most = 1
-    undoes = True
+    reverts = True
     ends = True

@@ -34,8 +34,8 @@ from baton.core.log.questions import (
     question_of_key,
     unclosed_questions,
 )
+from baton.core.log.slots import Slot
 from baton.core.log.state import ANSWER, NOTICES_REMEMBERED, UNKNOWN_OUTCOME, Failing, Held, State, without
-from baton.core.log.undos import is_undo
 from baton.core.models.usage import REFUSED
 from baton.core.on_demand import OnDemand
 
@@ -73,7 +73,7 @@ def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
         arguments={} if before is None else before.arguments,
         correction=correction,
         kept=e.kept,
-        began=_began(before, e) if is_undo(slot) else 0,
+        began=_began(before, e) if Slot.parse(slot).scope else 0,
         builds=() if before is None else before.builds,
         incident="" if before is None else before.incident,
         acted=e.acted,
@@ -92,7 +92,7 @@ def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
 
 
 def _began(before: Failing | None, e: ev.AttemptFailed) -> int:
-    """Return the start of the attempts that share the time of an inverse; it is reset once a person has
+    """Return the start of the attempts that share their time; it is reset once a person has
     decided.
     """
     return before.began if before is not None and before.began else e.started_at

@@ -13,6 +13,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from baton.core.log import events as ev
+from baton.core.log.folding import undo_folds
 from baton.core.log.folding.failure_folds import (
     attempt_failed,
     forget_answers,
@@ -55,23 +56,8 @@ from baton.core.log.folding.received import (
     useful,
     without_running,
 )
-from baton.core.log.folding.undo_folds import (
-    after_undoing,
-    child_undone,
-    doubtful,
-    link_undoable,
-    question_closed,
-    resume_failed_undos,
-    spill_failed_undos,
-    step_stopped,
-    undo_began,
-    undo_passed,
-    undo_step_began,
-    undone,
-    with_keys,
-)
+from baton.core.log.folding.undo_folds import after_undoing, doubtful, link_undoable, undone, with_keys
 from baton.core.log.folding.whole_folds import (
-    fold_abandoned,
     fold_cancelled,
     fold_limited,
     fold_parked,
@@ -291,8 +277,8 @@ def _succeeded(state: State, e: ev.StepSucceeded) -> State:
         state = remember_call(state, e)
     if state.corrections and e.item and not is_turn(e.item):
         state = useful(state, e.slot)
-    if state.undo.work is not None and (slot := e.slot) in state.undo.work.steps:
-        return undone(state, slot)
+    if state.undo.work is not None and state.in_scope(e.slot):
+        return undone(state, e.slot)
     after = consume(state, e, e.output if e.keep else None)
     return after if e.prior is None or after is state else link_undoable(after, e)
 
@@ -306,14 +292,14 @@ def _failed(state: State, e: ev.StepFailed) -> State:
         state = replace(state, signals=not_taken(state, slot, e.by))
     if e.callback:
         state = callback_over(state, slot, e.callback, e.failure.code)
-    if state.undo.work is not None and slot in state.undo.work.steps:
+    if state.in_scope(slot):
         return undone(state, slot, e.failure)
     work = state.open.get(slot)
     is_unsure = e.failure.doubt or e.failure.code == UNKNOWN_OUTCOME or e.prior is not None
     if is_unsure and not (work is not None and work.acts_by_items):
         state = doubtful(state, slot, e)
     if e.stays and state.failure is None:
-        state = replace(state, undo=replace(state.undo, stays=True))
+        state = state.with_effects_kept()
     if state.open and not e.item:
         e = with_batch(state, e)
     if e.is_result:
@@ -395,7 +381,6 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.AttemptFailed: attempt_failed,
         ev.StrategyChosen: strategy_chosen,
         ev.StepHeld: step_held,
-        ev.QuestionClosed: question_closed,
         ev.QuestionEscalated: question_escalated,
         ev.QuestionClaimed: question_claimed,
         ev.NoticeDue: notice_due,
@@ -428,7 +413,6 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.ChildOverdue: child_overdue,
         ev.ChildReported: child_reported,
         ev.ChildClosed: _child_closed,
-        ev.ChildrenAbandoned: fold_abandoned,
         ev.SignalReceived: signal_received,
         ev.CancelRequested: fold_cancelled,
         ev.Revived: fold_revived,
@@ -436,14 +420,8 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.LimitReached: fold_limited,
         ev.Parked: fold_parked,
         ev.Resumed: fold_resumed,
-        ev.UndoBegan: undo_began,
-        ev.UndoStepBegan: undo_step_began,
-        ev.UndoPassed: undo_passed,
-        ev.UndoSetAside: spill_failed_undos,
-        ev.UndoTakenUp: resume_failed_undos,
-        ev.ChildUndone: child_undone,
-        ev.StepStopped: step_stopped,
         ev.Forked: _forked,
         ev.SagaEnded: _ended,
+        **undo_folds.TABLE,
     },
 )

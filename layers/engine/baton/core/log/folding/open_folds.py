@@ -54,8 +54,7 @@ def child_reported(state: State, e: ev.ChildReported) -> State:
     state = pay(state, e.slot, e.cost)
     if state.is_stopping:
         state = replace(state, recovery=replace(state.recovery, consecutive_crashes=0))
-    told = replace(work, status=e.status, output=e.output, failure=e.failure, undoable=e.undoable)
-    return replace(state, open={**state.open, e.slot: told})
+    return replace(state, open={**state.open, e.slot: replace(work, **e.end)})
 
 
 def child_overdue(state: State, e: ev.ChildOverdue) -> State:

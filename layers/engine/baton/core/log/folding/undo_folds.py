@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -10,26 +11,43 @@ from baton.core.failures.codes import class_of
 from baton.core.log import events as ev
 from baton.core.log.folding.failure_folds import question_closed as answered
 from baton.core.log.folding.workflow_limits import pay
+from baton.core.log.incarnations import Keys, from_round, numbers_with
 from baton.core.log.questions import TRY_AGAIN, USE
 from baton.core.log.slots import Slot
 from baton.core.log.state import UNKNOWN_OUTCOME, Failing, State, clear_open_work, with_progress, without
 from baton.core.log.undos import (
     NAMED_IN_STATE,
-    Keys,
     NotUndone,
     Undoable,
     Undoing,
-    from_round,
-    numbers_with,
-    undo_item,
     undoes_left_call,
-    undone_slot,
 )
+
+if TYPE_CHECKING:
+    from baton.core.graph.graph import Node
 
 
 def with_keys(keys: Keys) -> Undoable:
     """Return the undoable effects of a saga with the keys of those that were in its place before it."""
     return Undoable(incarnation=keys.incarnation)
+
+
+def links_of(events: Sequence[ev.Event], below: int = -1) -> list[tuple[int, ev.Reversible]]:
+    """Return the events of an entry that are in the list of effects, with their indexes.
+
+    `below`: only those before this event; -1: all.
+    """
+    found = enumerate(events if below < 0 else events[:below])
+    return [(index, one) for index, one in found if isinstance(one, ev.Reversible) and one.prior is not None]
+
+
+def undone_by(nodes: Mapping[str, Node], event: ev.Reversible) -> str:
+    """Return the child or the tool that undoes the work of an event; empty: nothing does."""
+    node = nodes.get(event.node)
+    if node is None or event.lasting:
+        return ""
+    inverse = None if event.child else node.inverse(event.tool, event.item)
+    return event.child or ("" if inverse is None else inverse.step.tool)
 
 
 def link_undoable(state: State, e: ev.StepSucceeded | ev.ChildClosed | ev.StepStopped) -> State:
@@ -48,6 +66,32 @@ def link_undoable(state: State, e: ev.StepSucceeded | ev.ChildClosed | ev.StepSt
             can=undo.can + (not is_lasting),
             cannot=undo.cannot + is_lasting,
         ),
+    )
+
+
+def fold_abandoned(state: State, e: ev.ChildrenAbandoned) -> State:
+    """Forget these children, except for those that ended by themselves: a fork from here goes on with their
+    end.
+
+    With `undo`, they come first when the saga undoes its effects.
+    """
+    gone = set(e.children)
+    over = {
+        slot
+        for slot, child in state.children.items()
+        if child.saga in gone and (e.undo or child.status in ("", "cancelled"))
+    }
+    undo, children = state.undo, state.children
+    if e.undo:
+        place: dict[str, Any] = {"version": state.version + 1, "index": -1}
+        first = tuple(NotUndone(slot=slot, child=children[slot].saga, **place) for slot in sorted(over))
+        undo = replace(undo, failed=(*first, *undo.failed))
+    return replace(
+        state,
+        undo=undo,
+        orphaned_children=tuple(one for one in state.orphaned_children if one.saga not in gone),
+        open=without(state.open, over),
+        recovery=replace(state.recovery, consecutive_crashes=0),
     )
 
 
@@ -157,7 +201,7 @@ def undo_step_began(state: State, e: ev.UndoStepBegan) -> State:
         not_before=e.not_before,
     )
     steps = {**work.steps, slot: step}
-    undo, was = state.undo, undone_slot(e.slot)
+    undo, was = state.undo, Slot.parse(e.slot).subject.text
     if e.doubt and not e.way:
         state = replace(state, failing={**state.failing, slot: _unknown(e)})
     if e.again or e.index < 0:
@@ -287,7 +331,8 @@ def undone(state: State, slot: str, failure: ev.Failure | None = None) -> State:
     """End the step that undoes another, with or without a failure."""
     undo, work = state.undo, state.undo.work
     assert work is not None, "the caller has looked"
-    step, place, was = work.steps[slot], Slot.parse(slot), undone_slot(slot)
+    step, place = work.steps[slot], Slot.parse(slot)
+    was = place.subject.text
     rounds, is_item, is_left = work.rounds, was != place.owner, undoes_left_call(place.item)
     # Items of one round have one place in `rounds`, which says nothing where only some of them are undone.
     is_alone = is_item and work.back_to > 0
@@ -353,19 +398,15 @@ def after_undoing(state: State) -> State:
     return replace(state, undo=replace(undo, work=None, incarnation=incarnation, spans=spans))
 
 
-__all__ = [
-    "after_undoing",
-    "child_undone",
-    "doubtful",
-    "link_undoable",
-    "question_closed",
-    "resume_failed_undos",
-    "spill_failed_undos",
-    "step_stopped",
-    "undo_began",
-    "undo_item",
-    "undo_passed",
-    "undo_step_began",
-    "undone",
-    "with_keys",
-]
+TABLE: dict[type, Callable[[State, Any], State]] = {
+    ev.UndoBegan: undo_began,
+    ev.UndoStepBegan: undo_step_began,
+    ev.UndoPassed: undo_passed,
+    ev.UndoSetAside: spill_failed_undos,
+    ev.UndoTakenUp: resume_failed_undos,
+    ev.ChildUndone: child_undone,
+    ev.StepStopped: step_stopped,
+    ev.ChildrenAbandoned: fold_abandoned,
+    ev.QuestionClosed: question_closed,
+}
+"""The folds of these events, for the table of fold.py."""

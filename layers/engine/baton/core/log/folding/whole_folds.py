@@ -20,9 +20,7 @@ from baton.core.log.state import (
     WAITING,
     Failing,
     State,
-    without,
 )
-from baton.core.log.undos import NotUndone
 from baton.core.on_demand import OnDemand
 
 if TYPE_CHECKING:
@@ -32,10 +30,10 @@ else:
 
 
 def stop_saga(state: State, **news: Any) -> State:
-    """End the parking of a cancelled or failed saga, except for a defect in an inverse, which must be mended
-    first.
+    """End the parking of a cancelled or failed saga, except for a defect in a member of its scope, which must
+    be mended first.
     """
-    parked = state.parked if state.undo.work is not None and state.stands_still else None
+    parked = state.parked if state.scope is not None and state.stands_still else None
     recovery = replace(news.pop("recovery", state.recovery), consecutive_crashes=0)
     return replace(state, parked=parked, recovery=recovery, **news)
 
@@ -43,7 +41,6 @@ def stop_saga(state: State, **news: Any) -> State:
 def fold_cancelled(state: State, e: ev.CancelRequested) -> State:
     """Record a cancellation.
 
-    A second request may only shorten the grace of the first, or want more of the end.
     Its key is kept with those of forks, with a negative version that no fork has.
     """
     first = state.cancel
@@ -51,50 +48,19 @@ def fold_cancelled(state: State, e: ev.CancelRequested) -> State:
         state = replace(state, keys={**state.keys, FORK_KEY + e.key: str(-state.version - 1)})
     if first is None:
         return stop_saga(state, cancel=e)
-    wanted = replace(e, result=e.result or first.result)
-    if first.undo:
-        wanted = replace(wanted, undo=True, back_to=first.back_to, together=first.together)
-    if first.at + first.grace_ms <= e.at + e.grace_ms:
-        undo = {"undo": wanted.undo, "back_to": wanted.back_to, "together": wanted.together}
-        wanted = replace(first, **undo) if wanted.undo != first.undo else first
-    return stop_saga(state, cancel=wanted)
-
-
-def fold_abandoned(state: State, e: ev.ChildrenAbandoned) -> State:
-    """Forget these children, except for those that ended by themselves: a fork from here goes on with their
-    end.
-
-    With `undo`, they come first when the saga undoes its effects.
-    """
-    gone = set(e.children)
-    over = {
-        slot
-        for slot, child in state.children.items()
-        if child.saga in gone and (e.undo or child.status in ("", "cancelled"))
-    }
-    undo = state.undo
-    if e.undo:
-        place: dict[str, Any] = {"version": state.version + 1, "index": -1}
-        children = state.children
-        first = tuple(NotUndone(slot=slot, child=children[slot].saga, **place) for slot in sorted(over))
-        undo = replace(undo, failed=(*first, *undo.failed))
-    return replace(
-        state,
-        undo=undo,
-        orphaned_children=tuple(one for one in state.orphaned_children if one.saga not in gone),
-        open=without(state.open, over),
-        recovery=replace(state.recovery, consecutive_crashes=0),
-    )
+    return stop_saga(state, cancel=first.with_another(e))
 
 
 def fold_limited(state: State, e: ev.LimitReached) -> State:
     """Record that the saga reached a limit, and fails."""
-    undo = replace(state.undo, stays=True) if e.stays and state.failure is None else state.undo
-    return stop_saga(state, failure=state.failure or e.failure, undo=undo)
+    if e.stays and state.failure is None:
+        state = state.with_effects_kept()
+    return stop_saga(state, failure=state.failure or e.failure)
 
 
 def fold_parked(state: State, e: ev.Parked) -> State:
-    """Park the saga. A stopping saga is parked only for crashes of its workers, and for defects in inverses.
+    """Park the saga. A stopping saga is parked only for crashes of its workers, and for defects in the members
+    of its scope.
 
     An older log may still park it for money.
     """
@@ -102,8 +68,8 @@ def fold_parked(state: State, e: ev.Parked) -> State:
     if first is not None and first.at:  # its time stands still since then, whatever else it is parked for
         e = replace(e, at=first.at, build=e.build or first.build)
     after = replace(state, parked=e, parked_in=state.version + 1)
-    is_undoing = state.undo.work is not None and e.at
-    if state.is_stopping and not after.kills_workers and not is_undoing:
+    is_held = state.scope is not None and e.at
+    if state.is_stopping and not after.kills_workers and not is_held:
         return state
     ask = about_parking(after)
     return after if ask is None else received.with_question_row(after, ask)
@@ -162,9 +128,7 @@ def resumed_after_defect(state: State, at: int) -> State:
 
 
 def with_time(failing: Failing, later: int) -> Failing:
-    """Return the failing step with as much time left as before for its question, its retries and
-    its inverse.
-    """
+    """Return the failing step with as much time left as before for its question and its attempts."""
     failing = replace(failing, began=failing.began and failing.began + later)
     history = failing.history
     if history.since:
