@@ -224,6 +224,8 @@ def test_a_function_in_doubt_is_in_doubt_by_its_operations() -> None:
         iteration=(),
         failure=failure,
         prior=0,
+        tool_version="",
+        schema_hash="",
         tool="",
         attempt=1,
         started_at=saga.now,
