@@ -34,10 +34,9 @@ SHORT = {
     "core/version.py": "the release writes it",
     "testing/operations.py": "the files of the room share these names, and none of them imports all others",
     "loading.py": "loaded before everything else",
+    "local/account.py": "the only file that looks at a real account",
     "local/guard.py": "a program",
     "local/guarded_ministack.py": "a program",
-    "local/lifeline.py": "a program",
-    "local/not_shipped.py": "a program loads it before the engine",
     "tools/processes/program.py": "a program",
 }
 # Suites that prove behaviour by values and the product's own memory adapters. The runtime and the simulation

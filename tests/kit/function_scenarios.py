@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from baton import StepFailure, WorkflowContext, workflow
 from baton.core.log import events as ev
+from baton.core.log.slots import owner_of
 from baton.tools.define import Registry
 from baton.tools.functions.define import document_of
 from tests.kit.documents import chain_of
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from tests.kit.world import World
 
 FUNCTIONS = "functions"
+DEPLOYED = {"code": 1}
 SLOW = "name: slow\nnodes: {a: {wait: {for: 5h}}}"
 
 
@@ -34,6 +36,7 @@ def add_functions(registry: Registry) -> None:  # noqa: C901  five functions
         await context.step("purchase", 0.3)
         await context.sleep(40)
         rented = await context.step("rent", f"stall {context.random()}"[:7])
+        caught = ""
         try:
             await context.step("refuse")
         except StepFailure as error:
@@ -43,21 +46,30 @@ def add_functions(registry: Registry) -> None:  # noqa: C901  five functions
 
     @workflow("side-by-side", registry=registry)
     async def side_by_side(count: int, context: WorkflowContext) -> dict[str, Any]:
-        """Steps together, items by turns, and groups in which one fails."""
-        waves = await asyncio.gather(*(context.step("work", n, seconds=n % 3 / 5) for n in range(count)))
+        """Steps together, items by turns, and groups in which one fails. In which order they end is of use only to it."""
+        order = []
+
+        async def wave(n: int) -> int:
+            found = await context.step("work", n, seconds=(7 * n) % 5 / 10)
+            order.append(str(n))
+            return int(found["n"])
+
+        waves = await asyncio.gather(*map(wave, range(count)))
+        length = await context.step("measure", "-".join(order))
 
         async def item(n: int) -> int:
             await context.sleep(n)
             return int((await context.step("work", n * 10))["n"])
 
         items = await context.map(item, range(1, 5), concurrency=2)
+        failed: list[str] = []
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(item(70))
                 group.create_task(_refused(context))
         except* StepFailure as found:
             failed = [error.code for error in found.exceptions if isinstance(error, StepFailure)]
-        return {"waves": waves, "items": items, "failed": failed}
+        return {"waves": waves, "length": length, "items": items, "failed": failed}
 
     @workflow("races", registry=registry)
     async def races(context: WorkflowContext) -> dict[str, Any]:
@@ -86,7 +98,7 @@ def add_functions(registry: Registry) -> None:  # noqa: C901  five functions
         """Children, one of which takes too long and is left."""
         first = await context.call("chain", {"n": 10})
         other = context.call("slow")
-        more = await asyncio.gather(context.call("chain", {"n": 20}), context.step("work", 3))
+        more = [*await asyncio.gather(context.call("chain", {"n": 20}), context.step("work", 3))]
         try:
             await asyncio.wait_for(other, 60)
         except TimeoutError:
@@ -100,6 +112,13 @@ def add_functions(registry: Registry) -> None:  # noqa: C901  five functions
         await asyncio.gather(context.step("pledge", "chairs"), context.step("lend", "tent"))
         await context.call("lent-child")
         await context.step("refuses")
+
+    @workflow("changes", registry=registry, tools=["work", "measure"])
+    async def changes(context: WorkflowContext) -> str:
+        """Other code is deployed while it sleeps."""
+        await (context.step("work", 1) if DEPLOYED["code"] == 1 else context.step("measure", "1"))
+        await context.sleep("10m")
+        return str(await context.step("measure", "done"))
 
     async def _refused(context: WorkflowContext) -> None:
         await context.sleep(1)
@@ -145,6 +164,40 @@ async def lends_in_turn(world: World, *, start: Any, patiently: Any) -> str:
 
     await patiently(world, lambda service: service.register(CHILD, json_only=False))
     return await _begin(world, "lends-in-turn", {}, start)
+
+
+async def changes(world: World, *, start: Any, patiently: Any) -> str:
+    """A function with other code than that with which its saga began; it is parked, and does nothing."""
+    DEPLOYED["code"] = 1
+    saga = await _begin(world, "changes", {}, start)
+    while not any(isinstance(event, ev.WaitOpened) for event in world.events(saga)):
+        await asyncio.sleep(20)
+        await resume_parked(world, patiently)
+    DEPLOYED["code"] = 2
+    return saga
+
+
+def of_functions(logs: Mapping[str, list[ev.Entry]]) -> Iterator[str]:
+    """A function asks for each operation once, and hears what has ended: once, in the order of the log, and all of it."""
+    for saga, entries in logs.items():
+        asked = set[str]()
+        ended: dict[str, list[str]] = {}
+        for event in (event for entry in entries for event in entry.events):
+            if isinstance(event, ev.Forked):
+                break  # what was asked for after the cut is asked for again
+            if isinstance(event, ev.FunctionBegan):
+                ended[event.slot] = []
+            elif isinstance(event, ev.Settles) and event.item and (owner := owner_of(event.slot)) in ended:
+                ended[owner].append(event.item)
+            elif isinstance(event, ev.OperationsBegan | ev.FunctionClosed):
+                known = ended.pop(event.slot) if isinstance(event, ev.FunctionClosed) else ended[event.slot]
+                if list(event.heard) != known:
+                    yield f"{saga}: it has heard {list(event.heard)}, and what has ended is {known}"
+                known.clear()
+            if isinstance(event, ev.OperationsBegan):
+                again = [one.item for one in event.operations if one.item in asked]
+                yield from (f"{saga}: it asks for {item} twice" for item in again)
+                asked |= {one.item for one in event.operations}
 
 
 OF_FUNCTIONS: Mapping[str, Any] = {

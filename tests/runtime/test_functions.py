@@ -133,7 +133,7 @@ def test_the_time_of_its_start_is_the_same_when_it_runs_again(app: Application, 
     @workflow("dated", registry=app.registry)
     async def dated(text: str, context: WorkflowContext) -> str:
         app.runs.append("dated")
-        when = await context.step("echo", context.now().isoformat())
+        when: str = await context.step("echo", context.now().isoformat())
         await context.sleep("1h")
         return when
 
@@ -379,6 +379,22 @@ def test_locks_queues_and_events_work_between_tasks(app: Application) -> None:
         return found
 
     assert app.run("talks").output == ["0", "1", "2"]
+
+
+def test_any_name_of_an_operation_is_its_own(app: Application) -> None:
+    """Words of the engine are names like others, and no two of them meet."""
+    names = ["undo", "_undo", "o", "t1", "plan", "a1", "undo_it", "ask"]
+
+    @workflow("named", registry=app.registry, tools=["echo"])
+    async def named(context: WorkflowContext) -> list[str]:
+        both = [context.step("echo", one, name=one) for one in names for _ in range(2)]
+        found = list(await asyncio.gather(*both))
+        await context.sleep("1h")
+        return found
+
+    found = app.run("named")
+    assert (found.status, found.output) == ("completed", [one for one in names for _ in range(2)])
+    assert len(set(found.asked)) == len(names) * 2 + 1
 
 
 # ---- mistakes ----------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document, notes_of
+from baton.core.documents.models import kind_named
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.graph.graph import FunctionParts
 from baton.core.log import events as ev
@@ -196,6 +197,41 @@ def test_segments_take_the_place_of_the_oldest_results() -> None:
         ["4"],
         (Segment("cas://x", 4),),
     )
+
+
+def test_with_a_checkpoint_only_later_results_count() -> None:
+    def script(heard: list[Heard]) -> FunctionProgress:
+        if [one.item for one in heard] == ["x"]:
+            return replace(asks(step("1--y")), checkpoint=ev.Value(v={"n": 1}), checkpoints=1)
+        return returns() if heard else asks(step("x"))
+
+    saga = saga_of(script)
+    saga.go(done("a#x"), after_ms=5)
+    found = work(saga)
+    assert (found.heard, found.tail, found.began, found.checkpoints) == (1, (), saga.now, 1)
+    assert found.checkpoint is not None
+    assert (found.checkpoint.v, list(found.asked)) == ({"n": 1}, ["1--y"])
+    saga.go(done("a#1--y"))
+    assert ended(saga)[0] == "completed"
+
+
+def test_a_function_in_doubt_is_in_doubt_by_its_operations() -> None:
+    saga = saga_of(in_turn(asks(step("x", "pay")), asks(step("y"))), DOCUMENT + "\non_failure: [rollback]")
+    saga.go(done("a#x"))
+    failure = ev.Failure("unknown_outcome", "it may have happened", "a", doubt=True)
+    failed_ = ev.StepFailed(
+        node="a",
+        iteration=(),
+        failure=failure,
+        prior=0,
+        tool_version="",
+        schema_hash="",
+        tool="",
+        attempt=1,
+        started_at=saga.now,
+        ended_at=saga.now,
+    )
+    assert apply(saga.state, failed_).undo.in_doubt == ()
 
 
 def test_the_time_of_its_beginning_is_that_at_which_it_has_first_run() -> None:
@@ -483,12 +519,16 @@ def test_a_running_function_is_shown_with_what_it_waits_for(says: Says) -> None:
     told = as_json(way(read_story(saga.program, saga.state, saga.entries), 0, 99, ROOM))
     for text in [one["text"] for one in told["open"]]:
         says(text)
+    shown_node = {"kind": "function", **KINDS["function"].node_view(saga.program.nodes["a"])}
+    assert kind_named("function").summary(shown_node, str) == "function f"
     assert KINDS["function"].node_view(saga.program.nodes["a"]) == {
         "function": "f",
         "tools": ["once", "pay", "t"],
     }
     began = [event for event in saga.entries[-1].events if isinstance(event, ev.OperationsBegan)]
     says(KINDS["function"].says(began[0])[1])
+    overdue = ev.ChildOverdue(node="a", iteration=(), at=1)
+    assert KINDS["function"].says(overdue) == ("", "")
     says(KINDS["function"].says(events(saga, ev.OperationsBegan)[0])[1])
 
 

@@ -360,7 +360,7 @@ def item_of(label: str) -> str:
     """Return the name in the log of an operation with this label: letters, digits, `_` and `-`."""
     item = label.replace("[", "-").replace("]/", "--").replace("/", "--").replace("#", "-")
     if _is_taken(item):
-        item = f"_{item}"
+        item = f"o-{item}"  # no label gives that: a `-` stands before a number or another one
     if not _is_item(item):
         item = f"{re.sub('[^A-Za-z0-9_-]', '-', item)[:40]}-{hashlib.sha256(label.encode()).hexdigest()[:16]}"
     return item

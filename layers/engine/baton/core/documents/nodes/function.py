@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field, StringConstraints
 
 from baton.core.documents.nodes.agent import call_of
-from baton.core.documents.nodes.base import Compiler, KnownInterfaces, NodeDocument
+from baton.core.documents.nodes.base import MAP, Compiler, KnownInterfaces, NodeDocument
 from baton.core.documents.parts.fields import Given
 from baton.core.expressions import nearest
 from baton.core.failures.policy import ANY, FAIL, PolicyChange
@@ -36,6 +36,7 @@ class Function(NodeDocument):
         "with": {"order": "${input.order}"},
     }
     takes_signals = True
+    refusal = "a function limits its own time: write `asyncio.timeout` in it, or `@workflow(…, timeout=…)`"
     familiar = "python code handler"
     field = (
         Annotated[Annotated[str, StringConstraints(pattern=WORKFLOW_NAME)] | None, Given],
@@ -45,6 +46,11 @@ class Function(NodeDocument):
             examples=["order-fulfilment"],
         ),
     )
+
+    def refuses(self, names: Collection[str]) -> str:
+        if MAP in names:
+            return f"`{MAP}` goes with the workflow of a function: write `workflow` in place of `function`"
+        return super().refuses(names)
 
     def taker(self, known: KnownInterfaces, node: NodeModel) -> ToolSpec | None:
         return known.tools.get(self.of(node)) if "with_" in node.model_fields_set else None
@@ -57,10 +63,9 @@ class Function(NodeDocument):
         spec = compiler.tools.get(self.of(node))
         if spec is None or spec.calls is None:
             known = [one for one, tool in compiler.tools.items() if tool.calls is not None]
-            hint = (
-                nearest(self.of(node), known)
-                or "write `@workflow` above an `async` function of the application"
-            )
+            hint = nearest(self.of(node), known) or "write `@workflow` above an `async` function"
+            if spec is not None:
+                hint = f"`{spec.name}` is a tool: write `tool: {spec.name}`"
             yield Problem(f"/nodes/{name}/function", f"there is no function `{self.of(node)}`", hint)
             return
         for tool in spec.calls:
