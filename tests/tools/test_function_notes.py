@@ -39,13 +39,13 @@ async def good(context: WorkflowContext) -> str:
 
 @workflow("bad", registry=REGISTRY)
 async def bad(context: WorkflowContext) -> None:
-    time.sleep(1)  # noqa: ASYNC251  # what the notes are for
+    time.sleep(1)  # what the notes are for
     datetime.now(dt.UTC)
-    dt.date.today()  # noqa: DTZ011
+    dt.date.today()
     random.random()
     uuid.uuid4()
-    subprocess.run(["ls"], check=False)  # noqa: ASYNC221
-    open("x")  # noqa: ASYNC230, PTH123, SIM115
+    subprocess.run(["ls"], check=False)
+    open("x")
     await work(1)
 
 
