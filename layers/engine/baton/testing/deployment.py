@@ -43,7 +43,7 @@ from baton.runtime.worker.worker import Delivery, Worker
 from baton.testing.killing import Kills, MortalPerformer
 from baton.testing.loop import Blockers, CountedEntropy, LoopClock, VirtualLoop
 from baton.testing.models import ScriptedModels
-from baton.testing.operations import Functions
+from baton.testing.operations import FunctionNodes
 from baton.testing.outside import Handovers, Plans, Post, TimedSignal, services
 from baton.testing.result import Result, make_result
 from baton.tools.define import NODE_KINDS, Registry
@@ -156,9 +156,9 @@ class Deployment:
         kills: Kills | None = None,
         elsewhere: Plans = _NO_PLANS,
         models: ScriptedModels | None = None,
-        functions: Functions | None = None,
+        functions: FunctionNodes | None = None,
     ) -> None:
-        self._functions = functions or Functions()
+        self._functions = functions or FunctionNodes()
         self._handovers = Handovers(elsewhere)
         self._clock = LoopClock(loop, begin)
         self._invocations = Invocations()

@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from baton.core.log.slots import Slot, slot_of
 from baton.ports import Offload, Performer, StepContext
-from baton.testing.operations import Functions, is_label
+from baton.testing.operations import FunctionNodes, is_label
 from baton.tools.define import Registry
 
 P = ParamSpec("P")
@@ -30,7 +30,7 @@ class Kills:
         self,
         moments: Mapping[str, Sequence[str]],
         tools: Mapping[str, Collection[str]],
-        functions: Functions,
+        functions: FunctionNodes,
     ) -> None:
         self._left = {place: list(its) for place, its in moments.items()}
         self._tools, self._functions = tools, functions

@@ -27,7 +27,7 @@ def own_name(item: str) -> str:
     return _its_count.sub("", item.rpartition("--")[2]).removeprefix("_")
 
 
-class Functions:
+class FunctionNodes:
     """The nodes of the sagas of a test that run functions."""
 
     def __init__(self) -> None:

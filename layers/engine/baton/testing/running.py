@@ -29,7 +29,7 @@ from baton.testing.deployment import Deployment
 from baton.testing.killing import Kills, Moments, check_kills, moments_of, node_at
 from baton.testing.loop import VirtualLoop, run_virtual
 from baton.testing.models import ScriptedModels
-from baton.testing.operations import Functions, is_label
+from baton.testing.operations import FunctionNodes, is_label
 from baton.testing.outside import At, plans_of, timed_signals
 from baton.testing.pytest_plugin import keep
 from baton.testing.result import Result, Unanswered
@@ -130,7 +130,7 @@ def run(
     sent = {name: _as_json(f"the payload of `{name}`", payload) for name, payload in by_name.items()}
     timed = [replace(one, payload=_as_json(f"the payload of `{one.name}`", one.payload)) for one in timed]
     moments, tools_of = moments_of(kills), dict[str, set[str]]()
-    functions = Functions()
+    functions = FunctionNodes()
     deadly = Kills(moments, tools_of, functions) if moments else None
     plans, scripted = plans_of(callbacks), ScriptedModels()
     answered = {node: _answers(node, answer) for node, answer in answers.items()}
