@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from baton.core.decide.program import Program
 from baton.core.decide.spending import SpendingLimits
 from baton.core.documents.compile import compile_document
 from baton.core.effects.toolspec import ToolSpec
@@ -34,7 +35,16 @@ def _compiled(text: str, tools: Mapping[str, ToolSpec], *, has_time: Callable[[]
     return _graphs[key]
 
 
+_program, _known = catalog.program_of, lru_cache(512)(catalog.program_of)
+
+
+def _indexed(data: bytes, *limits: Any) -> Program:
+    """As `program_of`. Which steps a function has depends on the code of its world, too."""
+    *limits, functions = limits
+    return _program(data, *limits, functions) if b'"function"' in data else _known(data, *limits)
+
+
 # In place of the engine's own, for every world there is.
 registering.compile_document = _compiled  # type: ignore[assignment,attr-defined]
-catalog.program_of = lru_cache(512)(catalog.program_of)
+catalog.program_of = _indexed
 setattr(SpendingLimits, "of", lru_cache(64)(SpendingLimits.of))  # noqa: B010

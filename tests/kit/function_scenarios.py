@@ -36,6 +36,7 @@ def add_functions(registry: Registry) -> None:  # noqa: C901  five functions
         await context.step("purchase", 0.3)
         await context.sleep(40)
         rented = await context.step("rent", f"stall {context.random()}"[:7])
+        caught = ""
         try:
             await context.step("refuse")
         except StepFailure as error:
@@ -61,6 +62,7 @@ def add_functions(registry: Registry) -> None:  # noqa: C901  five functions
             return int((await context.step("work", n * 10))["n"])
 
         items = await context.map(item, range(1, 5), concurrency=2)
+        failed: list[str] = []
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(item(70))
@@ -96,7 +98,7 @@ def add_functions(registry: Registry) -> None:  # noqa: C901  five functions
         """Children, one of which takes too long and is left."""
         first = await context.call("chain", {"n": 10})
         other = context.call("slow")
-        more = await asyncio.gather(context.call("chain", {"n": 20}), context.step("work", 3))
+        more: list[Any] = [*await asyncio.gather(context.call("chain", {"n": 20}), context.step("work", 3))]
         try:
             await asyncio.wait_for(other, 60)
         except TimeoutError:

@@ -133,7 +133,7 @@ def test_the_time_of_its_start_is_the_same_when_it_runs_again(app: Application, 
     @workflow("dated", registry=app.registry)
     async def dated(text: str, context: WorkflowContext) -> str:
         app.runs.append("dated")
-        when = await context.step("echo", context.now().isoformat())
+        when: str = await context.step("echo", context.now().isoformat())
         await context.sleep("1h")
         return when
 
