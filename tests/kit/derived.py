@@ -35,16 +35,16 @@ def _compiled(text: str, tools: Mapping[str, ToolSpec], *, has_time: Callable[[]
     return _graphs[key]
 
 
-_program, _known = catalog.program_of, lru_cache(512)(catalog.program_of)
+_program: Callable[..., Program] = catalog.program_of
+_known = lru_cache(512)(catalog.program_of)
 
 
-def _indexed(data: bytes, *limits: Any) -> Program:
+def _indexed(data: bytes, *more: Any) -> Program:
     """As `program_of`. Which steps a function has depends on the code of its world, too."""
-    *limits, functions = limits
-    return _program(data, *limits, functions) if b'"function"' in data else _known(data, *limits)
+    return _program(data, *more) if b'"function"' in data else _known(data, *more[:5])
 
 
 # In place of the engine's own, for every world there is.
 registering.compile_document = _compiled  # type: ignore[assignment,attr-defined]
-catalog.program_of = _indexed
+catalog.program_of = _indexed  # type: ignore[assignment]
 setattr(SpendingLimits, "of", lru_cache(64)(SpendingLimits.of))  # noqa: B010
