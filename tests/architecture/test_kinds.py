@@ -67,6 +67,9 @@ TOLD: Mapping[str, set[str]] = {
         "map_stopped",
         "map_closed",
         "map_ended",
+        "function_began",
+        "operations_began",
+        "function_closed",
     },
 }
 # The literals of readers that have another meaning there.
@@ -83,13 +86,14 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
         "human",
         "model",
         "agent",
+        "function",
     },
     # An argument of the step, a field of the graph.
     "core/documents/parts/node.py": {"model", "tool", "value"},
     "core/documents/familiar.py": {"model"},
     "cli/text/graph.py": {"model", "tool", "graph", "workflow"},
     # Who speaks in a message to a model.
-    "testing/models.py": {"tool"},
+    "testing/models.py": {"tool", "function"},
     # The word of another engine for all nodes.
     "core/documents/compile/expressions.py": {"task"},
     # The field that names a graph of the document; the graph of a version.
@@ -107,10 +111,11 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     # Fields of events: the tool of a step, the model that an answer is of.
     "words/event_words.py": {"tool", "model"},
     # The workflow of a saga, or of a request.
+    "cli/machine/project.py": {"workflow"},
     "cli/machine/running.py": {"workflow"},
     "cli/text/render.py": {"end", "workflow", "graph", "tool", "model"},  # of a line
     "cli/terminal/completion.py": {"workflow", "fail"},  # what a person answers
-    "cli/documents/check.py": {"workflow"},
+    "cli/documents/check.py": {"workflow", "function"},
     # as in event_words.py
     "cli/deployment/steering.py": {"workflow"},
     "cli/deployment/sagas.py": {"workflow"},

@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 
-from baton.core.decide.program import Program
 from baton.core.decide.spending import SpendingLimits
 from baton.core.documents.compile import compile_document
 from baton.core.effects.toolspec import ToolSpec
@@ -35,16 +34,7 @@ def _compiled(text: str, tools: Mapping[str, ToolSpec], *, has_time: Callable[[]
     return _graphs[key]
 
 
-_program: Callable[..., Program] = catalog.program_of
-_known = lru_cache(512)(catalog.program_of)
-
-
-def _indexed(data: bytes, *more: Any) -> Program:
-    """As `program_of`. Which steps a function has depends on the code of its world, too."""
-    return _program(data, *more) if b'"function"' in data else _known(data, *more[:5])
-
-
 # In place of the engine's own, for every world there is.
 registering.compile_document = _compiled  # type: ignore[assignment,attr-defined]
-catalog.program_of = _indexed  # type: ignore[assignment]
+catalog.program_of = lru_cache(512)(catalog.program_of)
 setattr(SpendingLimits, "of", lru_cache(64)(SpendingLimits.of))  # noqa: B010

@@ -98,7 +98,7 @@ def add_functions(registry: Registry) -> None:  # noqa: C901  five functions
         """Children, one of which takes too long and is left."""
         first = await context.call("chain", {"n": 10})
         other = context.call("slow")
-        more: list[Any] = [*await asyncio.gather(context.call("chain", {"n": 20}), context.step("work", 3))]
+        more = [*await asyncio.gather(context.call("chain", {"n": 20}), context.step("work", 3))]
         try:
             await asyncio.wait_for(other, 60)
         except TimeoutError:

@@ -10,11 +10,12 @@ from baton import StepFailure, WorkflowContext, tool, workflow
 from baton.builder.found import text_of
 from baton.core.limits import Limits
 from baton.errors import NotFound
-from baton.testing import Elsewhere, Unanswered, run
+from baton.testing import Unanswered, run
 from baton.testing.deployment import Deployment
 from baton.testing.loop import VirtualLoop, run_virtual
 from baton.testing.result import Result
 from baton.tools.define import Registry
+from tests.kit.sentences import Says
 
 REGISTRY = Registry()
 GIVEN = {"order": "o1", "guests": ["ann", "bob"]}
@@ -93,12 +94,13 @@ def test_a_worker_dies_at_an_operation(place: str, moment: str) -> None:
 
 @pytest.mark.parametrize("place", ["chrage", "invite[3]/ticket", "charge#2"])
 def test_a_kill_at_an_operation_that_never_came_fails_the_test(place: str) -> None:
-    with pytest.raises(AssertionError, match="no worker died there"):
+    with pytest.raises(AssertionError) as caught:
         party_with(kills={place: "after"})
+    assert f"`{place}`" in str(caught.value)
 
 
-def test_what_is_no_name_of_an_operation_is_refused() -> None:
-    with pytest.raises(ValueError, match="there is no node or operation `invite-2`"):
+def test_what_is_no_name_of_an_operation_is_refused(says: Says) -> None:
+    with says.raised(ValueError):
         party_with(answers={"ask": "yes", "invite-2": "yes"})
 
 
@@ -123,13 +125,8 @@ def test_signals_and_children_of_a_function_are_known_only_when_it_runs() -> Non
     assert (late.status, late.took_s) == ("failed", 3600)
 
 
-def test_work_that_an_operation_hands_over_reports_by_its_name() -> None:
-    with pytest.raises(ValueError, match="no node or operation"):
-        party_with(callbacks={"a b": Elsewhere(output=1)})
-
-
-def test_a_function_without_workflow_above_it_is_refused() -> None:
-    with pytest.raises(NotFound, match="`refund` is no workflow"):
+def test_a_function_without_workflow_above_it_is_refused(says: Says) -> None:
+    with says.raised(NotFound):
         run(refund, tools=REGISTRY)
 
 

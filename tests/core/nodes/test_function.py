@@ -219,9 +219,17 @@ def test_a_function_in_doubt_is_in_doubt_by_its_operations() -> None:
     saga = saga_of(in_turn(asks(step("x", "pay")), asks(step("y"))), DOCUMENT + "\non_failure: [rollback]")
     saga.go(done("a#x"))
     failure = ev.Failure("unknown_outcome", "it may have happened", "a", doubt=True)
-    told: dict[str, Any] = {"tool": "", "tool_version": "", "schema_hash": "", "attempt": 1}
     failed_ = ev.StepFailed(
-        node="a", iteration=(), failure=failure, prior=0, started_at=saga.now, ended_at=saga.now, **told
+        node="a",
+        iteration=(),
+        failure=failure,
+        prior=0,
+        tool_version="",
+        schema_hash="",
+        tool="",
+        attempt=1,
+        started_at=saga.now,
+        ended_at=saga.now,
     )
     assert apply(saga.state, failed_).undo.in_doubt == ()
 

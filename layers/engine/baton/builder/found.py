@@ -27,14 +27,14 @@ def documents(app: ModuleType) -> dict[str, str]:
     and for two workflows with one name.
     """
     found: dict[str, tuple[PythonWorkflow, str]] = {}
-    for address, name, value in workflows(app):
+    for address, name, value in python_workflows(app):
         known, at = found.setdefault(name, (value, address))
         if known is not value:
             raise InvalidDefinition(f"the workflow `{name}` is there twice: {at} and {address}")
     return {name: _text(*found[name]) for name in sorted(found)}
 
 
-def workflows(app: ModuleType) -> Iterator[tuple[str, str, PythonWorkflow]]:
+def python_workflows(app: ModuleType) -> Iterator[tuple[str, str, PythonWorkflow]]:
     """Yield address, name and object of each workflow of an application."""
     package = f"{app.__name__}."
     for module in modules_of(app.__name__):

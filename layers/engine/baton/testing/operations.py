@@ -1,7 +1,7 @@
 """Names of a function's operations in a test.
 
-An operation is named by its label, such as `charge`, `charge#2` or `notify[3]/send`. All operations of one name
-are named by that: `send`. An exact label comes before a name, and both before the node of the function.
+An operation is named by its label, such as `charge`, `charge#2` or `notify[3]/send`. All operations of one
+name are named by that: `send`. An exact label comes before a name, and both before the node of the function.
 """
 
 from __future__ import annotations

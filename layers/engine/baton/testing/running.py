@@ -96,7 +96,8 @@ def run(
     lease of the dead one has expired.
     In `answers`, `callbacks` and `kills`, an operation of a function is named by its label, such as `charge`,
     `charge#2` or `notify[3]/send`; `send` is each operation of that name.
-    app: the package of tools and documents; by default that of the function, or `sagas`. tools: a registry to use instead; no app is imported then.
+    app: the package of tools and documents; by default that of the function, or `sagas`.
+    tools: a registry to use instead; no app is imported then.
     workflows: further documents, for children; those of the app are found automatically.
     worker_timeout: duration of one invocation. on_failure: the deployment's `OnFailure`: ask, fail or
     escalate. at: start of the saga, ISO 8601.

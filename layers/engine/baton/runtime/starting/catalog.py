@@ -259,8 +259,9 @@ class Catalog:
                 inner,
                 self._limits.step_timeout_ms,
                 self._limits.build,
-                self._functions,
             )
+            if self._functions is not None and any(node.function for node in program.graph.nodes):
+                program = self._programs[key] = _completed(program, self._functions)
             if len(self._programs) > PROGRAMS_KEPT:
                 self._programs.popitem(last=False)
         return program
@@ -272,6 +273,14 @@ def _inner(definition: Definition, graph: str) -> Definition:
     return replace(definition, name=name, graph=inner_graph(definition.graph, graph))
 
 
+def _completed(program: Program, functions: Functions) -> Program:
+    """Return the program with the tools that the deployed code of its functions names, too."""
+    graph, its = functions.complete(program.graph), (program.graphs, program.build, program.timeout_ms)
+    if graph is program.graph:
+        return program
+    return Program(graph, program.kinds, program.most_hops, program.skew_ms, *its)
+
+
 def program_of(
     data: bytes,
     most_hops: int,
@@ -279,11 +288,8 @@ def program_of(
     inner: str = "",
     timeout_ms: int = Limits().step_timeout_ms,
     build: str = "",
-    functions: Functions | None = None,
 ) -> Program:
     """Return the program of a graph's bytes, or of the named graph in it."""
     graph = decode_graph(data, KINDS)
     whole = graph.graphs[inner] if inner else graph
-    if functions is not None and any(node.function is not None for node in whole.nodes):
-        whole = functions.complete(whole)
     return Program(whole, KINDS, most_hops, skew_ms, graph.graphs, build, timeout_ms)

@@ -44,8 +44,8 @@ class _Changed(Exception):
 class _Live(Struct):
     """A function in memory, after so many `checkpoints`.
 
-    `began`: the time of its start; `heard`: the results that it has got since then, in order; `asked`: the digests of its operations
-    without a result; `left`: those that it no longer waits for.
+    `began`: the time of its start; `heard`: the results that it has got since then, in order; `asked`: the
+    digests of its operations without a result; `left`: those that it no longer waits for.
     `steps`: what it has done since the log was written; `end`: that of them with which it is over, or begins
     again.
     """

@@ -28,7 +28,7 @@ R = TypeVar("R")
 DAY_MS = 86_400_000
 _is_name = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,40}").fullmatch
 _is_taken = re.compile(r"(undo|t\d+(-|$))").match
-"""What takes an operation back, and an agent's turns and calls, have these names in the log."""
+"""Names in the log of an operation's inverse, and of an agent's turns and calls."""
 _is_item = re.compile(r"[A-Za-z0-9_-]{1,64}").fullmatch
 _encode = msgspec.json.Encoder(order="sorted").encode
 
@@ -158,8 +158,8 @@ class WorkflowContext:
         """Call a tool with these arguments; the result is that of the tool.
 
         tool: a function under `@tool`, or the name of a standard tool. name: the operation's own name;
-        without one, it has that of the function, `http` for `std.http`. retry: attempts in all; without it, those of the failure
-        matrix. timeout: of one attempt. A tool that fails for good raises `StepFailure` here.
+        without one, it has that of the function, `http` for `std.http`. retry: attempts in all; without it,
+        those of the failure matrix. timeout: of one attempt. A tool that fails for good raises `StepFailure` here.
         """
         found = self._tools.get(tool)
         if found is None:
@@ -298,8 +298,8 @@ class WorkflowContext:
     def checkpoint(self, state: Any) -> NoReturn:
         """End this run of the function, and begin it again with `state`, which is kept as JSON.
 
-        Its operations until now are over, and are not replayed any more: a function that runs for months makes a
-        checkpoint in each round. No operation may be open.
+        Its operations until now are over, and are not replayed any more: a function that runs for months
+        makes a checkpoint in each round. No operation may be open.
         """
         self.checkpointed.append(_json(state))
         raise BeginsAgain
