@@ -33,6 +33,7 @@ SHORT = {
     "core/on_demand.py": "all rooms load modules of capabilities with it",
     "core/version.py": "the release writes it",
     "loading.py": "loaded before everything else",
+    "local/account.py": "the only file that looks at a real account",
     "local/guard.py": "a program",
     "local/guarded_ministack.py": "a program",
     "tools/processes/program.py": "a program",

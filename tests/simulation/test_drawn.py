@@ -307,6 +307,11 @@ FOUND = {
             *(("read", 49, THROTTLE), ("read", 74, HANG)),
         ),
     ),
+    "a child that its parent goes on without may be done before it is asked to stop": Schedule(
+        "routes",
+        1150410001817,
+        faults=(("read", 29, THROTTLE), *_died(read_a=31, read_b=33, read_c=37, read_d=45)),
+    ),
     "a child that is made cancelled has no step that a dead worker may have begun": Schedule(
         "too-late",
         606110009376,
