@@ -1,6 +1,6 @@
 """Puts the deployment's own files into the wheel, where `baton new` finds them.
 
-The list is that of baton.scaffold.make. An editable installation takes them from where they are.
+The list is that of baton.project.deployment. An editable installation takes them from where they are.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class SharedFiles(BuildHookInterface[Any]):
         if version != "standard":
             return
         sys.path.insert(0, str(Path(self.root, "layers/engine")))
-        from baton.scaffold.make import SHARED
+        from baton.project.deployment import SHARED
 
-        here, there = Path(self.root), "baton/scaffold/project"
+        here, there = Path(self.root), "baton/project/shared"
         build_data["force_include"].update({str(here / path): f"{there}/{path}" for path in SHARED})

@@ -36,12 +36,14 @@ ALLOWED: dict[str, frozenset[str]] = {
     "local": _EDGE,
     "client": frozenset({"errors", "wiring", "words"}),
     "demo": frozenset({"core", "client", "local", "words"}),
-    "cli": _EDGE | {"runtime", "tools", "web", "local", "scaffold", "builder", "client", "demo", "words"},
+    "cli": _EDGE
+    | {"runtime", "tools", "web", "local", "project", "scaffold", "builder", "client", "demo", "words"},
     # It writes the prices of models into the layer in the form in which the adapter reads them.
     "shipping": frozenset({"errors", "adapters", ""}),
     # A deployment in memory for the tests of an application: with the wiring, the only room that joins both sides.
     "testing": _PORTS | {"runtime", "adapters", "tools", "builder"},
-    "scaffold": frozenset({"errors"}),
+    "project": _INNER,
+    "scaffold": _INNER | {"project"},
     "builder": _INNER | {"tools"},
     "": _PORTS | {"tools", "builder"},
     "functions": _EDGE | {"loading", "runtime", "web"},

@@ -106,6 +106,7 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     # Fields of events: the tool of a step, the model that an answer is of.
     "words/event_words.py": {"tool", "model"},
     # The workflow of a saga, or of a request.
+    "cli/machine/project.py": {"workflow"},
     "cli/machine/running.py": {"workflow"},
     "cli/text/render.py": {"end", "workflow", "graph", "tool", "model"},  # of a line
     "cli/terminal/completion.py": {"workflow", "fail"},  # what a person answers

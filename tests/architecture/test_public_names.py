@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from baton.scaffold.make import SHARED, TEMPLATES
+from baton.project.deployment import SHARED
+from baton.scaffold.make import TEMPLATES
 from tests.architecture.test_house_rules import ROOT
 
 GOLDEN = Path(__file__).with_name("public_names.txt")

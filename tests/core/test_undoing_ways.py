@@ -163,10 +163,14 @@ def test_a_graph_shows_what_undoes_its_steps() -> None:
     assert (node.keeps("t"), node.kept("t", {"x": 1})) == (False, {})
     all_of_them = replace(node, undo={"t": replace(node.undo["t"], keeps=None)})
     assert (all_of_them.keeps("t"), all_of_them.kept("t", {"x": 1})) == (True, {"x": 1})
+    keyed = replace(node, undo={"t": replace(node.undo["t"], keyed=True)})
+    assert (node.keeps_key("t"), keyed.keeps_key("t"), keyed.keeps_key("v")) == (False, True, False)
     (shown,) = graph_view(program(node).graph, KINDS)["nodes"]
     assert shown["undo"] == {"t": "u"}
     assert "unverified" not in shown
     node = replace(node, undo={"t": replace(node.undo["t"], in_doubt=CALL)})
+    keyed = replace(node, undo={"t": replace(node.undo["t"], keyed=True)})
+    assert (node.keeps_key("t"), keyed.keeps_key("t"), keyed.keeps_key("v")) == (False, True, False)
     (shown,) = graph_view(program(node).graph, KINDS)["nodes"]
     assert shown["unverified"] == ["u"]
 

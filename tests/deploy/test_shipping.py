@@ -16,7 +16,15 @@ import baton
 from baton.shipping import LAMBDA, bytecode, contents
 from baton.shipping.__main__ import main
 from baton.shipping.bytecode import WAYS, compile_layer, is_compiled
-from baton.shipping.contents import BuildFailed, ProgramFailed, build_app, build_packages, run_program
+from baton.shipping.contents import (
+    EXTRA_PINS,
+    BuildFailed,
+    ProgramFailed,
+    build_app,
+    build_packages,
+    pins,
+    run_program,
+)
 from baton.shipping.sizes import read_sizes, report
 from tests.kit.sentences import Says
 
@@ -220,17 +228,11 @@ def test_an_app_cannot_bring_another_version_of_what_the_engine_needs(tmp_path: 
     assert "six==1.17" in str(refused.value)
 
 
-def test_an_extra_stands_for_its_packages_and_what_the_engine_has_is_left_out(tmp_path: Path) -> None:
-    (tmp_path / "requirements.txt").write_text("Baton_Sagas[ cel ]  # conditions\nboto3\nhttpx\n")
+def test_what_the_engine_has_is_left_out_and_the_rest_has_the_pinned_versions(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("cel-expr-python\nboto3\nhttpx\n")
     build_packages(tmp_path, tmp_path / "out")
-    assert {path.name.partition("-")[0] for path in (tmp_path / "out").iterdir()} == {"cel_expr_python"}
-
-
-def test_an_extra_that_there_is_not_is_refused_with_those_that_there_are(tmp_path: Path, says: Says) -> None:
-    (tmp_path / "requirements.txt").write_text("baton-sagas[cell]\n")
-    with pytest.raises(BuildFailed) as refused:
-        build_packages(tmp_path, tmp_path / "out")
-    says(str(refused.value))
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"cel_expr_python", f"cel_expr_python-{pins(EXTRA_PINS)['cel-expr-python']}.dist-info"}
 
 
 def test_layers_that_lambda_would_refuse_are_refused_with_what_is_large(tmp_path: Path, says: Says) -> None:

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from baton.cli.commands import main
 from baton.client.exits import USAGE
-from baton.scaffold import make
+from baton.project import deployment
 from tests.kit.sentences import Says
 
 
@@ -41,7 +41,7 @@ def test_a_program_is_told_in_json(tmp_path: Path) -> None:
     (tmp_path / "some where").mkdir()
     told = json.loads(new("some where/tea", "--json").stdout)
     assert (told["name"], told["directory"]) == ("tea", str(tmp_path / "some where/tea"))
-    assert set(told["files"]) > set(make.SHARED)
+    assert {"baton.toml", "deployment/template.yaml"} < set(told["files"])
     assert told["next"] == ["cd 'some where/tea'", "make test", "make up"]
 
 
@@ -61,7 +61,7 @@ def test_a_mistake_ends_with_what_would_be_right(says: Says) -> None:
 def test_an_installation_without_the_files_says_so(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, says: Says
 ) -> None:
-    monkeypatch.setattr(make, "HERE", tmp_path / "site/baton/scaffold")
+    monkeypatch.setattr(deployment, "HERE", tmp_path / "site/baton/project")
     refused = new("my-sagas")
     assert (refused.exit_code, Path("my-sagas").exists()) == (USAGE, False)
     says.within(refused.stderr)

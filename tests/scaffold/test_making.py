@@ -6,17 +6,20 @@ from pathlib import Path
 
 import pytest
 
+from baton.project.config import LONGEST, parse_config
+from baton.project.deployment import SourceError, allowed_parameters, deployment_files, without_example
 from baton.scaffold import make
-from baton.scaffold.make import SHARED, CannotMakeError, SourceError, make_project, without_example
+from baton.scaffold.make import CannotMakeError, make_project
 from tests.kit.sentences import Says
 
 ROOT = Path(__file__).parents[2]
 NEEDED = {
+    ".gitignore",
     "README.md",
+    "baton.toml",
     "Makefile",
     "pyproject.toml",
     "requirements.txt",
-    "requirements-build.txt",
     "layers/app/requirements.txt",
     "layers/app/sagas/__init__.py",
     "layers/app/sagas/order.py",
@@ -25,13 +28,19 @@ NEEDED = {
 }
 
 
+def made_of_them() -> set[str]:
+    """The files of a deployment."""
+    config = parse_config('baton = "0.1.0"\nstack = "a"\n', allowed_parameters({}))
+    return set(deployment_files(ROOT, config, {}))
+
+
 def files(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_a_project_has_its_own_files_and_those_of_the_deployment(tmp_path: Path) -> None:
     project = make_project(tmp_path / "my-sagas")
-    assert set(project.files) == files(tmp_path / "my-sagas") == NEEDED | set(SHARED)
+    assert set(project.files) == files(tmp_path / "my-sagas") == NEEDED | made_of_them()
     assert (project.name, project.folder) == ("my-sagas", tmp_path / "my-sagas")
     assert [path.name for path in tmp_path.iterdir()] == ["my-sagas"]
 
@@ -39,9 +48,11 @@ def test_a_project_has_its_own_files_and_those_of_the_deployment(tmp_path: Path)
 def test_it_is_called_by_its_name_and_nothing_is_left_to_fill_in(tmp_path: Path) -> None:
     folder = make_project(tmp_path / "tea-house").folder
     assert (folder / "README.md").read_text().startswith("# tea-house\n")
-    assert 'stack_name = "tea-house"' in (folder / "samconfig.toml").read_text()
+    assert 'stack_name = "tea-house"' in (folder / "deployment/samconfig.toml").read_text()
     for path in NEEDED:
-        assert not any(mark in (folder / path).read_text() for mark in ("@NAME@", "@BATON@", "@BUILD@")), path
+        assert not any(mark in (folder / path).read_text() for mark in ("@NAME@", "@BATON@", "@VERSION@")), (
+            path
+        )
 
 
 def test_it_can_be_read_by_those_whom_the_user_lets_read(tmp_path: Path) -> None:
@@ -72,8 +83,8 @@ def test_a_name_that_cannot_be_is_refused_with_one_that_can(
 
 
 def test_the_longest_name_leaves_room_for_the_longest_function(tmp_path: Path) -> None:
-    assert len("x" * make.LONGEST + "-reconciler") <= 64
-    make_project(tmp_path / ("x" * make.LONGEST))
+    assert len("x" * LONGEST + "-reconciler") <= 64
+    make_project(tmp_path / ("x" * LONGEST))
 
 
 def test_a_folder_with_something_in_it_is_refused_and_left_alone(tmp_path: Path, says: Says) -> None:
@@ -98,14 +109,14 @@ def test_an_empty_folder_is_used_as_it_is_and_so_is_one_that_git_made(tmp_path: 
     before = folder.stat().st_ino
     make_project(folder)
     assert folder.stat().st_ino == before
-    assert files(folder) == NEEDED | set(SHARED)
+    assert files(folder) == NEEDED | made_of_them()
 
 
 def test_the_current_folder_can_be_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     assert make_project(Path()).folder == tmp_path / "here"
-    assert Path("template.yaml").is_file()
+    assert Path("deployment/template.yaml").is_file()
 
 
 @pytest.mark.parametrize("is_there", [False, True], ids=["new", "empty"])

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from baton.scaffold.make import SHARED, Project
+from baton.project.deployment import SHARED
+from baton.scaffold.make import Project
 from tests.kit.patience import PATIENCE_S
 from tests.scaffold.conftest import ROOT, Run
 
@@ -32,7 +33,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_wheel_carries_the_deployment_as_it_is_here(unpacked: Path) -> None:
-    project = unpacked / "baton/scaffold/project"
+    project = unpacked / "baton/project/shared"
     carried = {path.relative_to(project).as_posix() for path in project.rglob("*") if path.is_file()}
     assert carried == set(SHARED)
     assert all((project / path).read_bytes() == (ROOT / path).read_bytes() for path in SHARED)
@@ -50,7 +51,7 @@ def test_the_wheel_has_every_file_of_the_engine_and_nothing_else(unpacked: Path)
         for path in (unpacked / "baton").rglob("*")
         if path.is_file()
     }
-    assert {path for path in there if not path.startswith("scaffold/project/")} == here
+    assert {path for path in there if not path.startswith("project/shared/")} == here
     assert {path.name.partition("-")[0] for path in unpacked.iterdir()} == {"baton", "baton_sagas"}
 
 
@@ -71,7 +72,7 @@ def test_a_project_made_from_the_wheel_is_the_one_made_here(
         if path.is_file()
     }
     assert files == set(made.files)
-    own = {"requirements.txt", "requirements-build.txt"}  # how this Baton was installed
+    own = {"requirements.txt"}  # how this Baton was installed
     for path in files - own:
         assert (tmp_path / "my-sagas" / path).read_bytes() == (made.folder / path).read_bytes(), path
 

@@ -86,6 +86,14 @@ class App:
     app: Annotated[
         Name, Meta(description="Python package of the app layer: its modules declare the tools.")
     ] = "sagas"
+    secrets: Annotated[
+        str,
+        Meta(
+            pattern=r"^([A-Za-z][A-Za-z0-9_]*=[^\s=]+( [A-Za-z][A-Za-z0-9_]*=[^\s=]+)*)?$",
+            description="Variables of the tools whose values are secrets, each with the name of its secret. A function reads them "
+            "when it starts. [baton.toml](#batontoml) sets it.",
+        ),
+    ] = ""
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
@@ -202,6 +210,11 @@ FUNCTIONS: Mapping[str, type[Settings]] = {
     "relay": RelaySettings,
     "reconciler": ReconcilerSettings,
 }
+
+
+def set_variables(values: Mapping[str, str]) -> None:
+    """Set variables of the tools. Helper processes that start later have them too."""
+    os.environ.update(values)
 
 
 def variables_of_the_invocation() -> dict[str, str]:

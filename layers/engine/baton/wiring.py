@@ -174,6 +174,29 @@ def _credentials(aws: Aws, prefix: str, kind: str, *, of: str) -> Credentials:
     return Credentials(secrets, SystemClock(), Threads(_KEYS_AT_ONCE), of)
 
 
+def _set_secrets(aws: Aws, config: settings.App) -> None:
+    """Set the variables that are secrets. Raises `SettingsError` for one that cannot be read."""
+    if not config.secrets:
+        return
+    from baton.adapters.credentials import ManagerSecrets, ParameterSecrets, Secrets
+
+    found: dict[str, str] = {}
+    for pair in config.secrets.split():
+        variable, name = pair.split("=", 1)
+        store: Secrets = (
+            ParameterSecrets(later(lambda: aws.ssm), "")
+            if name.startswith("/")
+            else ManagerSecrets(later(lambda: aws.secretsmanager), "")
+        )
+        try:
+            found[variable] = store.read(name)
+        except StepFailure as error:
+            raise settings.SettingsError(f"{variable}: {error.message}") from error
+        if not found[variable]:
+            raise settings.SettingsError(f"{variable}: {store.where(name)} is not there, or is empty")
+    settings.set_variables(found)
+
+
 def _log_to_stdout(level: str) -> None:
     """Configure log level and redaction. Lambda's runtime formats and collects the lines."""
     logging.getLogger("baton").setLevel(level)
@@ -234,6 +257,7 @@ def make_worker() -> tuple[Worker, Engine]:
     aws = Aws()
     store = _store(aws, config)
     granted = Grants.of(config.standard_tools)
+    _set_secrets(aws, config)
     registry = with_standard(load_app(config.app), _standard(aws, store, config), granted)
     helpers = Helpers(
         config.app, result_bytes=config.result_bytes, variables=settings.variables_of_the_invocation
@@ -269,6 +293,7 @@ def make_api() -> tuple[Engine, settings.ApiSettings, Rates, HttpClient, Credent
     config = settings.read_settings(settings.ApiSettings)
     aws = Aws()
     blobs = S3Blobs(aws.s3, config.bucket)
+    _set_secrets(aws, config)
     tools = with_standard(load_app(config.app), grants=Grants.of(config.standard_tools))
     engine = _engine(aws, _store(aws, config), blobs, config, _NoTools(), tools.specs())
     engine = replace(engine, kinds=NODE_KINDS, models=_models(aws, config))

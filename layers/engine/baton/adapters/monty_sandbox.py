@@ -101,7 +101,7 @@ def _library() -> ModuleType:
         import pydantic_monty
     except ImportError as error:
         raise SandboxUnavailable(
-            f"Python conditions need `baton-sagas[python]` in layers/app/requirements.txt: {error}"
+            f"Python conditions need `pydantic-monty` in layers/app/requirements.txt: {error}"
         ) from error
     return pydantic_monty
 

@@ -20,14 +20,15 @@ from baton.cli.deployment.sagas import events, explain, intend, list_sagas, live
 from baton.cli.deployment.steering import cancel, fork, resume, rollback, send_events, signal
 from baton.cli.documents.check import check
 from baton.cli.documents.workflows import deploy_workflow, workflows
-from baton.cli.machine.local import demo, failover, new, token, up
+from baton.cli.machine.local import demo, failover, token, up
+from baton.cli.machine.project import new, render, upgrade
 from baton.cli.terminal.completion import completion
 from baton.cli.terminal.shared import Shared, drop_output, is_full, open_streams
 from baton.client import exits
 from baton.core.version import VERSION
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
-    "On this machine": (new, up, token, demo, failover, check),
+    "On this machine": (new, up, token, demo, failover, check, render, upgrade),
     "Workflows": (deploy_workflow, workflows, schedule, tools, node_types, pipelines),
     "Sagas": (
         *(start, intend, list_sagas, show, events, live, value, explain, cost, budget),

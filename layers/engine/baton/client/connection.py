@@ -62,6 +62,7 @@ def _same(one: Path, other: Path) -> bool:
 
 LOCAL_FILE = Path(".baton/local.json")
 TEMPLATE = "template.yaml"
+CONFIG = "baton.toml"
 WAYS = ("token", "aws")
 # The default address of an API of API Gateway; the region is part of it.
 _EXECUTE_API = re.compile(r"\.execute-api\.([a-z0-9-]+)\.(?:vpce\.)?amazonaws\.com(?:\.cn)?$")
@@ -184,13 +185,16 @@ def other_run(root: Path) -> Owner | None:
 
 
 def project_root() -> Path:
-    """Return the directory of the template: this one or the nearest above it. Raises `CommandFailed`."""
+    """Return the directory of the project: this one or the nearest above it. Raises `CommandFailed`."""
     here = Path.cwd()
     for directory in (here, *here.parents):
-        if (directory / TEMPLATE).is_file():
+        # The folder of the deployment has a template and is no project.
+        if (directory / CONFIG).is_file() or (
+            (directory / TEMPLATE).is_file() and not (directory.parent / CONFIG).is_file()
+        ):
             return directory
     raise CommandFailed(
-        USAGE, f"there is no {TEMPLATE} in {here} or above it", "Run this inside a Baton project."
+        USAGE, f"there is no {CONFIG} in {here} or above it", "Run this inside a Baton project."
     )
 
 

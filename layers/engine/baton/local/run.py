@@ -45,6 +45,12 @@ from baton.settings import ROLES, local_key_variable
 log = logging.getLogger("baton.local")
 SOURCES = frozenset({"stream", "queue", "schedule"})
 _API_ID = "local"
+_RUNS = ".baton"
+
+
+def run_directory(project: Path) -> Path:
+    """Return the folder of a new run in a project."""
+    return project / _RUNS / f"run-{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:6]}"
 
 
 class FunctionError(LocalRunError):
@@ -108,9 +114,9 @@ class LocalRun:
         self._api_port, self._aws_port, self._process_limit = api_port, aws_port, process_limit
         self._retry_delays_s = retry_delays_s
         self._data = None if data is None else Path(data).resolve()
-        name = f"run-{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:6]}"
-        self.run_dir = (run_dir or self._template_path.parent / ".baton" / name).resolve()
-        self._key_folder = self.run_dir.parent if run_dir is None else self.run_dir
+        self.run_dir = (run_dir or run_directory(self._template_path.parent)).resolve()
+        # Runs of one project share the key of their folder.
+        self._key_folder = self.run_dir.parent if self.run_dir.parent.name == _RUNS else self.run_dir
         self.url = self.endpoint = ""
         self.aws_environment, self.physical, self.parameters = {}, {}, {}
         self._signs_in = signs_in

@@ -15,7 +15,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from baton.core.version import VERSION
 from baton.errors import BatonError
+from baton.project.config import LONGEST, is_stack_name, parse_config
+from baton.project.deployment import allowed_parameters, deployment_files, write_files
 
 DISTRIBUTION = "baton-sagas"
 
@@ -51,81 +54,24 @@ def _editable(folder: Path, extras: tuple[str, ...]) -> str:
     return "-e " + (shlex.quote(text) if " " in text else text)
 
 
-# What a project has in common with Baton's own repository. There it lies at its root; a wheel carries it
-# as `project` beside this file (hatch_build.py).
-SHARED = (
-    ".gitignore",
-    "docs/workflow.schema.json",
-    "env.json",
-    "events/api/health.json",
-    "events/reconciler/shard.json",
-    "functions/api/app.py",
-    "functions/reconciler/app.py",
-    "functions/relay/app.py",
-    "functions/worker/app.py",
-    "layers/app/Makefile",
-    "layers/engine/Makefile",
-    "samconfig.toml",
-    "statemachine/reconcile.asl.json",
-    "template.yaml",
-)
 HERE = Path(__file__).parent
-TEMPLATES = HERE / "files"
+TEMPLATES, CI = HERE / "files", HERE / "ci"
 SUFFIX = ".tmpl"
-BEGIN, END = "# example: begin", "# example: end"
-STACK = 'stack_name = "{}"'
+SERVICES = ("github",)
+"""Services of continuous integration for which a project can have a file."""
 
 
-class SourceError(BatonError):
-    """Error for an installation of Baton without the files of a project."""
-
-
-def shared_root() -> Path:
-    """Return the folder that holds `SHARED`. Raises `SourceError`."""
-    for root in (HERE / "project", *HERE.parents[3:4]):
-        if all((root / path).is_file() for path in SHARED):
-            return root
-    raise SourceError(
-        f"neither {HERE / 'project'} nor a checkout around it has template.yaml and what belongs to it;"
-        " install Baton from its wheel, or use it from its repository"
-    )
-
-
-def without_example(text: str) -> str:
-    """Return the text without the lines from each `# example: begin` to its `# example: end`."""
-    kept, is_example = [], False
-    for line in text.splitlines(keepends=True):
-        mark = line.strip()
-        if mark in (BEGIN, END):
-            if is_example == (mark == BEGIN):
-                raise SourceError(f"`{mark}` where none can be")
-            is_example = mark == BEGIN
-        elif not is_example:
-            kept.append(line)
-    if is_example:
-        raise SourceError(f"`{BEGIN}` without its `{END}`")
-    return "".join(kept)
-
-
-def project_files(values: Mapping[str, str], root: Path | None = None) -> dict[str, str]:
-    """Return the files of a project, as texts by path. `values` maps placeholders like `@NAME@` to texts."""
-    root = root or shared_root()
-    files = {path: without_example((root / path).read_text("utf-8")) for path in SHARED}
-    stack = STACK.format("baton")
-    if files["samconfig.toml"].count(stack) != 1:
-        raise SourceError(f"samconfig.toml has not exactly one `{stack}`")
-    files["samconfig.toml"] = files["samconfig.toml"].replace(stack, STACK.format(values["NAME"]))
+def project_files(values: Mapping[str, str]) -> dict[str, str]:
+    """Return a project's own files, as texts by path. `values` maps placeholders like `@NAME@` to texts."""
+    files: dict[str, str] = {}
     for template in sorted(TEMPLATES.rglob(f"*{SUFFIX}")):
         text = template.read_text("utf-8")
         for name, value in values.items():
             text = text.replace(f"@{name}@", value)
         files[template.relative_to(TEMPLATES).as_posix().removesuffix(SUFFIX)] = text
-    return dict(sorted(files.items()))
+    return files
 
 
-# It becomes the name of the stack, and `<stack>-reconciler` is a function's name, which has 64 characters.
-LONGEST = 50
-_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 # What may be in a folder already: one that was made for the project by git.
 _HARMLESS = frozenset({".git"})
 
@@ -147,23 +93,30 @@ class Project:
     files: tuple[str, ...]
 
 
-def make_project(folder: Path) -> Project:
-    """Create the project in `folder`, named as that. Raises `CannotMakeError`, `SourceError`."""
+def make_project(folder: Path, ci: str = "") -> Project:
+    """Create the project in `folder`, named as that, for one of `SERVICES` or none.
+
+    Raises `CannotMakeError`, `SourceError`.
+    """
     folder = folder.absolute() if folder.name not in ("", "..") else folder.resolve()
     _check_name(folder.name)
     _check_place(folder)
-    files = project_files({"NAME": folder.name, "BATON": requirement("local"), "BUILD": requirement("build")})
+    files = project_files({"NAME": folder.name, "BATON": requirement("local"), "VERSION": VERSION})
+    if ci:
+        files[f".{ci}/workflows/ci.yml"] = (CI / f"{ci}.yml").read_text("utf-8")
+    config = parse_config(files["baton.toml"], allowed_parameters({}))
+    files |= deployment_files(folder, config, {})
     try:
         _put(files, folder)
     except OSError as error:
         raise CannotMakeError(
             f"{folder} cannot be written: {error.strerror}", "Choose a folder that is yours."
         ) from error
-    return Project(folder.name, folder, tuple(files))
+    return Project(folder.name, folder, tuple(sorted(files)))
 
 
 def _check_name(name: str) -> None:
-    if _NAME.fullmatch(name) and len(name) <= LONGEST:
+    if is_stack_name(name):
         return
     better = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-").lstrip("0123456789-")[:LONGEST].rstrip("-")
     raise CannotMakeError(
@@ -191,10 +144,7 @@ def _put(files: Mapping[str, str], folder: Path) -> None:
     is_new = not folder.exists()
     beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent if is_new else folder))
     try:
-        for path, text in files.items():
-            file = beside / path
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text, encoding="utf-8")
+        write_files(beside, files)
         if is_new:
             beside.chmod(0o777 & ~_umask(beside))
             beside.rename(folder)

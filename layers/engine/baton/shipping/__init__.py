@@ -30,4 +30,6 @@ LAMBDA: Final = Target(
 UNPACKED: Final = "/opt/python"
 
 # Rooms of the engine that run on a person's machine only.
-NOT_SHIPPED: Final = frozenset({"cli", "client", "demo", "local", "scaffold", "shipping", "testing"})
+NOT_SHIPPED: Final = frozenset(
+    {"cli", "client", "demo", "local", "project", "scaffold", "shipping", "testing"}
+)

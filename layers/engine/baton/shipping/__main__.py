@@ -1,6 +1,7 @@
 """`python -m baton.shipping engine|packages|app FOLDER`, called by a layer's Makefile.
 
-`htmx` fetches the script of the console; `sizes` prints the sizes of the built layers.
+`image` puts all layers together beside a Dockerfile, `htmx` fetches the script of the console, and `sizes`
+prints the sizes of the built layers.
 
 Messages go to standard output, because `sam build` shows no other output of a successful build.
 """
@@ -8,8 +9,11 @@ Messages go to standard output, because `sam build` shows no other output of a s
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import baton
 from baton.shipping import contents
@@ -17,6 +21,10 @@ from baton.shipping.bytecode import WAYS, Bytecode, compile_layer
 from baton.shipping.contents import BuildFailed, build_app, build_engine, build_packages
 from baton.shipping.sizes import BUILT, read_sizes, report
 
+# In the order in which they are put over each other.
+LAYERS: Mapping[str, Callable[[Path, Path], None]] = MappingProxyType(
+    {"engine": lambda _, target: build_engine(target), "packages": build_packages, "app": build_app}
+)
 NO_BYTECODE = """\
 warning: no .pyc files in this layer, so every cold start compiles what it imports (boto3 alone: half a second).
 {tried}
@@ -32,30 +40,36 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         if given.layer == "htmx":
             contents.put(given.folder or Path(baton.__file__).parent)
-            return 0
-        if given.layer == "sizes":
+        elif given.layer == "sizes":
             for line in report(read_sizes(given.folder or BUILT)):
                 print(line, flush=True)
-            return 0
-        target: Path = given.folder / "python"
-        if given.layer == "engine":
-            build_engine(target)
-        else:
-            (build_packages if given.layer == "packages" else build_app)(given.source, target)
-        done = compile_layer(target, given.compile_with)
+        elif given.layer != "image":
+            _build([given.layer], given.source, given.folder / "python", given.compile_with)
+        elif (given.folder / "Dockerfile").is_file():
+            target = given.folder / "image/python"
+            shutil.rmtree(target, ignore_errors=True)
+            _build(list(LAYERS), given.source / "layers/app", target, given.compile_with)
     except BuildFailed as error:
         print(error, file=sys.stderr)
         return 1
-    size = sum(file.stat().st_size for file in target.rglob("*") if file.is_file()) / 1e6
-    print(f"{given.layer} layer: {size:.1f} MB; {_describe(done)}", flush=True)
     return 0
+
+
+def _build(layers: Sequence[str], source: Path, target: Path, compile_with: str) -> None:
+    """Build layers into one folder. Raises `BuildFailed`."""
+    for layer in layers:
+        LAYERS[layer](source, target)
+    done = compile_layer(target, compile_with)
+    size = sum(file.stat().st_size for file in target.rglob("*") if file.is_file()) / 1e6
+    name = "image" if len(layers) > 1 else f"{layers[0]} layer"
+    print(f"{name}: {size:.1f} MB; {_describe(done)}", flush=True)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m baton.shipping", description="Builds a layer for Lambda."
     )
-    parser.add_argument("layer", choices=["engine", "packages", "app", "htmx", "sizes"])
+    parser.add_argument("layer", choices=[*LAYERS, "image", "htmx", "sizes"])
     parser.add_argument(
         "folder",
         type=Path,

@@ -6,11 +6,10 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import distributions
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import MappingProxyType
 from typing import Final
 
 import baton
@@ -101,13 +100,8 @@ def put(package: Path) -> None:
 # The exact versions that the engine was tested with: those of its layer, and those of the extras.
 PINS: Final = Path(__file__).with_name("requirements.txt")
 EXTRA_PINS: Final = Path(__file__).with_name("requirements-extras.txt")
-# What an application that needs it names in its requirements, as the package's own extras.
-EXTRAS: Final[Mapping[str, str]] = MappingProxyType(
-    {"cel": "cel-expr-python", "models": "openai", "python": "pydantic-monty"}
-)
 REQUIREMENTS: Final = "requirements.txt"
 _INSTALL_LIMIT_S: Final = 600.0
-_LINE: Final = re.compile(r"baton[-_.]sagas\s*(?:\[([^\]]*)\])?\s*(?:#.*)?", re.IGNORECASE)
 _PIN: Final = re.compile(r"([A-Za-z0-9._-]+)==([^\s;]+)")
 # What installing leaves behind, and what packages bring along for their own developers.
 _REFUSE: Final = ("__pycache__", "tests")
@@ -160,9 +154,11 @@ def build_app(source: Path, target: Path) -> None:
 def build_packages(source: Path, target: Path) -> None:
     """Install the requirements of a folder, without what the engine layer has. Raises `BuildFailed`."""
     target.mkdir(parents=True, exist_ok=True)
+    wanted = source / REQUIREMENTS
+    if not wanted.is_file():
+        return
     with TemporaryDirectory() as name:
-        wanted, versions, found = (Path(name, file) for file in (REQUIREMENTS, "versions.txt", "found.txt"))
-        wanted.write_text("\n".join(_app_requirements(source)), "utf-8")
+        versions, found = Path(name, "versions.txt"), Path(name, REQUIREMENTS)
         # On Lambda a later layer's file replaces an earlier one's: other versions would break the engine.
         shipped = pins(PINS) | pins(EXTRA_PINS)
         versions.write_text("".join(f"{k}=={v}\n" for k, v in (installed() | shipped).items()), "utf-8")
@@ -180,25 +176,6 @@ def build_packages(source: Path, target: Path) -> None:
         found.write_text("".join(line for line in lines if not _is_in(line, pins(PINS))), "utf-8")
         _install(target, found, "--no-deps")
     _remove_refuse(target)
-
-
-def _app_requirements(source: Path) -> Iterator[str]:
-    """Yield the lines of requirements.txt, with the extras of Baton as the packages that they stand for."""
-    file = source / REQUIREMENTS
-    for line in file.read_text("utf-8").splitlines() if file.is_file() else ():
-        own = _LINE.fullmatch(line.strip())
-        if own is None:
-            # Paths in it are relative to the file, which is read from elsewhere.
-            yield re.sub(
-                r"^(-r|-c|-e)?\s*(\.{1,2}/)",
-                lambda m: f"{m[1] or ''} {source.absolute()}/{m[2]}".strip(),
-                line,
-            )
-            continue
-        for extra in filter(None, map(str.strip, (own[1] or "").split(","))):
-            if extra not in EXTRAS:
-                raise BuildFailed(f"{file}: Baton has no extra {extra!r}; there are {', '.join(EXTRAS)}")
-            yield EXTRAS[extra]
 
 
 def pins(file: Path) -> dict[str, str]:
@@ -235,7 +212,7 @@ def _uv(requirements: Path, verb: str, *options: str | Path) -> None:
         run_program(command, _INSTALL_LIMIT_S)
     except ProgramFailed as error:
         raise BuildFailed(
-            f"The packages of {requirements.name} cannot be installed for Lambda: {error}"
+            f"The packages of {requirements} cannot be installed for Lambda: {error}"
         ) from error
 
 

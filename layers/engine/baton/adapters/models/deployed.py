@@ -196,8 +196,8 @@ class DeployedModels:
             except ImportError as error:
                 raise StepFailure(
                     "tool_missing",
-                    f"requests to models are not installed ({error}): write `baton-sagas[models]` into"
-                    " layers/app/requirements.txt, and install and deploy that",
+                    f"requests to models are not installed ({error}): write `openai` into"
+                    " layers/app/requirements.txt, then install and deploy it",
                     unsent=True,
                 ) from error
             self._exchange = module.OpenAIExchange()

@@ -16,17 +16,29 @@ from types import ModuleType
 import click
 
 from baton.cli.terminal.values import read_text
-from baton.client.exits import USAGE, CommandFailed
+from baton.client.connection import CONFIG
+from baton.client.exits import REFUSED, USAGE, CommandFailed
 
 LAYER = Path("layers/app")
 DEFAULT_APP = "sagas"
 """Default package of an application, which is also that of the example."""
 
+
+def _configured_app() -> str:
+    """Return AppModule of the nearest baton.toml, empty without one: the file is checked elsewhere."""
+    import tomllib
+
+    with suppress(OSError, ValueError, AttributeError):
+        found = tomllib.loads((_nearest_project() / CONFIG).read_text("utf-8"))
+        return str(found.get("parameters", {}).get("AppModule", ""))
+    return ""
+
+
 app_option = click.option(
     "--app",
     metavar="MODULE",
-    default=lambda: os.environ.get("BATON_APP") or DEFAULT_APP,
-    help="Python package of your tools and workflows.  [default: BATON_APP, else sagas]",
+    default=lambda: os.environ.get("BATON_APP") or _configured_app() or DEFAULT_APP,
+    help="Python package of your tools and workflows.  [default: BATON_APP, else AppModule of baton.toml, else sagas]",
 )
 
 
@@ -35,6 +47,7 @@ def load_app(name: str, root: Path | None = None) -> ModuleType:
     from baton.tools.standard import import_tools  # pydantic is for those who need tools
 
     base = root or _nearest_project()
+    set_environment(base)
     for directory in (str(base), str(base / LAYER)):
         if Path(directory).is_dir() and directory not in sys.path:
             sys.path.insert(0, directory)
@@ -52,6 +65,21 @@ def load_app(name: str, root: Path | None = None) -> ModuleType:
         raise import_failure(name, error, name) from error
     except Exception as error:
         raise import_failure(name, error, name) from error
+
+
+def set_environment(project: Path) -> None:
+    """Set the variables of baton.toml and .env; those of the shell come first. Raises `CommandFailed`."""
+    if not (project / CONFIG).is_file():
+        return
+    from baton.project.config import ConfigError
+    from baton.project.deployment import known_variables, project_config, read_env
+
+    try:
+        for variables in (read_env(project), known_variables(project_config(project))):
+            for name, value in variables.items():
+                os.environ.setdefault(name, value)
+    except ConfigError as error:
+        raise CommandFailed(REFUSED, error.problems[0], *error.problems[1:]) from error
 
 
 def import_failure(what: str, error: Exception, app: str) -> CommandFailed:

@@ -1,11 +1,9 @@
-"""Commands that run Baton on this machine: up, token, demo, failover, new."""
+"""Commands that run Baton on this machine: up, token, demo, failover."""
 
 from __future__ import annotations
 
 import contextlib
-import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -13,11 +11,7 @@ from baton.cli.documents.app import app_option
 from baton.cli.terminal.shared import Shared, console, json_option, print_json
 from baton.cli.terminal.values import Whole, read_pairs
 from baton.client.connection import command_line, other_run, project_root
-from baton.client.exits import NO, USAGE, CommandFailed
-from baton.words.text import plain
-
-if TYPE_CHECKING:
-    from baton.scaffold.make import Project
+from baton.client.exits import NO, CommandFailed
 
 PORT = 8080
 
@@ -182,55 +176,3 @@ def failover(only: str, as_json: bool) -> None:
         raise CommandFailed(NO, str(error)) from error
     if not passed:
         raise click.exceptions.Exit(NO)
-
-
-# What to look at first; the rest is the deployment.
-_SHOWN = {
-    "README.md": "what is where",
-    "layers/app/sagas/order.yaml": "a workflow",
-    "layers/app/sagas/order.py": "its tools",
-    "tests/test_order.py": "its tests",
-    "template.yaml": "the deployment",
-}
-
-
-@click.command()
-@click.argument("directory", type=click.Path(path_type=Path))
-@json_option
-def new(directory: Path, as_json: bool) -> None:
-    """Create a project of your own.
-
-    DIRECTORY is created, and its last part is the project's name, such as my-sagas: a workflow with its
-    tools, tests that pass, and everything that is needed to run it on this machine and to deploy it.
-    """
-    from baton.scaffold.make import CannotMakeError, SourceError, make_project
-
-    try:
-        project = make_project(directory)
-    except CannotMakeError as error:
-        raise CommandFailed(USAGE, str(error), error.hint) from error
-    except SourceError as error:
-        raise CommandFailed(USAGE, str(error)) from error
-    steps = _steps(project, directory)
-    if as_json:
-        print_json(
-            {
-                "name": project.name,
-                "directory": str(project.folder),
-                "files": list(project.files),
-                "next": steps,
-            }
-        )
-        return
-    click.echo(plain(f"{project.name} is made, in {project.folder}:"))
-    width = max(map(len, _SHOWN))
-    for path, what in _SHOWN.items():
-        click.echo(f"  {path:<{width}}  {what}")
-    click.echo(f"  … {len(project.files)} files in all\n\nNext:")
-    for step in steps:
-        click.echo(plain(f"  {step}"))
-
-
-def _steps(project: Project, directory: Path) -> list[str]:
-    there = [] if project.folder == Path.cwd() else [f"cd {shlex.quote(str(directory))}"]
-    return [*there, "make test", "make up"]

@@ -18,9 +18,10 @@ from typing import Any
 
 import click
 
-from baton.cli.documents.app import LAYER, load_app, sources_of
+from baton.cli.documents.app import LAYER, load_app, set_environment, sources_of
 from baton.cli.documents.workflows import check_documents, check_names, register_all
 from baton.cli.machine.example import GUEST, PAGE, ROLES, Services, example_programs
+from baton.cli.machine.project import rendered
 from baton.cli.terminal.shared import print_json
 from baton.client.api import Api
 from baton.client.connection import (
@@ -37,7 +38,8 @@ from baton.client.exits import NO, REFUSED, CommandFailed
 from baton.core.conditions.document import example_of
 from baton.local.functions import parameters_of, variables_of
 from baton.local.processes import LocalRunError, Tasks
-from baton.local.run import LocalRun
+from baton.local.run import LocalRun, run_directory
+from baton.settings import variable_of
 from baton.words.text import plain
 
 FIRST = "dinner"  # the example of this project, whose services are started with it
@@ -288,18 +290,42 @@ class RunOptions:
     as_json: bool
 
 
+def template_of(root: Path) -> tuple[Path, dict[str, str]]:
+    """Return the template of a project, and its secrets' values on this machine. Raises `CommandFailed`."""
+    set_environment(root)
+    config = rendered(root)
+    if config is None:
+        return root / TEMPLATE, {}
+    from baton.project.deployment import LOCAL_TEMPLATE
+    from baton.project.deployment import TEMPLATE as RENDERED
+
+    found = {name: os.environ.get(name, "") for name in config.secrets}
+    if missing := [name for name, value in found.items() if not value]:
+        raise CommandFailed(
+            REFUSED,
+            f"baton.toml: secrets.{missing[0]}: the secret has no value on this machine",
+            f"Set the variable {missing[0]} in this shell, or write `{missing[0]}=…` into .env.",
+            *(f"So has not: secrets.{name}" for name in missing[1:]),
+        )
+    if found:
+        found[variable_of("secrets")] = ""  # the values are here: no function looks for them
+    return root / (LOCAL_TEMPLATE if config.functions.package == "image" else RENDERED), found
+
+
 async def run_until_stopped(wanted: RunOptions) -> None:
     """Start, announce, wait for the end, stop. Raises `CommandFailed`."""
     root = wanted.root
+    template, own = template_of(root)
     sources = sources_of(load_app(wanted.app, root))
     check_names(sources)
-    check_documents(sources, wanted.app, root / TEMPLATE, wanted.parameters, wanted.tenant)
+    check_documents(sources, wanted.app, template, wanted.parameters, wanted.tenant)
     async with contextlib.AsyncExitStack() as stack:
-        given = {"AppModule": wanted.app} | parameters_of(os.environ)
+        # Callers of a local run show its own tokens, whatever a deployment wants of them.
+        given = {"AppModule": wanted.app, "AuthMode": "jwt"} | parameters_of(os.environ)
         if wanted.parameters.get("EventSources"):
             given["EventTenant"] = wanted.tenant
         outside: dict[str, str] = {}
-        variables, page, scripted = variables_of(os.environ), "", False
+        variables, page, scripted = variables_of(os.environ) | own, "", False
         services: Services | None = None
         if Services.exist(root):
             parts = example_programs(root, wanted.app, wanted.parameters, os.environ)
@@ -309,7 +335,8 @@ async def run_until_stopped(wanted: RunOptions) -> None:
             outside, scripted = services.urls, parts.scripted
             page = outside.pop(PAGE, "")
         local = LocalRun(
-            root / TEMPLATE,
+            template,
+            run_dir=run_directory(root),
             parameters=given | wanted.parameters,
             variables=variables,
             api_port=wanted.port,

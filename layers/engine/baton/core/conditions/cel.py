@@ -262,7 +262,7 @@ def _library() -> Any:
     try:
         from cel_expr_python import cel  # fourteen megabytes, for processes and deployments that need them
     except ImportError as error:
-        raise _Unfit("conditions in CEL are not installed", model.need("cel")) from error
+        raise _Unfit("conditions in CEL are not installed", model.need("cel-expr-python")) from error
     names = [_LOOP if name == "loop" else name for name in ALL_VARIABLES]
     return cel, cel.NewEnv(variables=dict.fromkeys(names, cel.Type.DYN))
 

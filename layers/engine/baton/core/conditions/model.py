@@ -152,9 +152,9 @@ class Fault(Struct, frozen=True):
 Composite = AllOf | AnyOf | Not
 
 
-def need(extra: str) -> str:
+def need(package: str) -> str:
     """Return the remedy for a library that only some applications ship."""
-    return f"write `baton-sagas[{extra}]` into layers/app/requirements.txt, and install and deploy that"
+    return f"write `{package}` into layers/app/requirements.txt, then install and deploy it"
 
 
 def parts(condition: Condition) -> tuple[Condition, ...]:

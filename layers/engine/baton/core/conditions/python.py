@@ -62,7 +62,7 @@ def faults(condition: Python) -> list[Fault]:
     found = []
     message, suggestion = ("", "") if condition.ref else code_fault(condition.code)
     if not message and find_spec("pydantic_monty") is None:
-        message, suggestion = "conditions in Python are not installed", model.need("python")
+        message, suggestion = "conditions in Python are not installed", model.need("pydantic-monty")
     if message:
         found.append(Fault("python", message, suggestion))
     places = [("of", condition.of), *((f"needs/{i}", text) for i, text in enumerate(condition.needs))]

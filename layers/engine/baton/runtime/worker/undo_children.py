@@ -123,6 +123,6 @@ def _next(state: State, by: str, key: str, now: int) -> Event | None:
         return Forked(
             cut=state.version, branch=state.lineage.branch + 1, by=by, at=now, reason=WHY, key=key, undo=True
         )
-    if state.undo.work is not None or (state.cancel is not None and state.cancel.undo):
+    if state.reverts_to is not None:
         return None
     return CancelRequested(reason=WHY, by=by, at=now, grace_ms=0, undo=True)
