@@ -122,7 +122,7 @@ failures: install-dev  ## steps that fail at random in the simulation, at length
 
 soak: install-dev  ## every fault at every write and the longest tests, then schedules for as long as you like: make soak SECONDS=600 SEED=7
 	@BATON_CRASH_POINTS=all $(BIN)/pytest -q -n $(JOBS) $(ALL_FATES)
-	@BATON_EXAMPLES=20 $(BIN)/pytest -q -n $(JOBS) $(DRAWN)
+	@BATON_EXAMPLES=35 $(BIN)/pytest -q -n $(JOBS) $(DRAWN)
 	@BATON_CROWDS=100000 $(BIN)/pytest -q $(CROWDS)
 	@BATON_TRANSITIONS=all $(BIN)/pytest -q tests/docs/test_generated.py
 	@BATON_SOAK=all $(BIN)/pytest -q -m soak tests

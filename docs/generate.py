@@ -33,6 +33,7 @@ from baton.ports.log import MAX_DELAY_S
 from baton.runtime.requests.queries import MAX_EVENTS, MAX_LIST
 from baton.runtime.requests.service import MAX_DOCUMENT
 from baton.web.bodies.requests import MAX_KEY
+from docs import transitions as searched
 from docs.document_tables import (
     approval_fields,
     branch_fields,
@@ -404,7 +405,8 @@ def render(page: str) -> str:
 
 
 def main() -> None:
-    """Write every page whose generated parts have changed, and every file."""
+    """Write every page whose generated parts have changed, every file, and what was searched for them."""
+    searched.KNOWN.write_text(searched.as_file(), "utf-8")
     for page in PAGES:
         text = page.read_text("utf-8")
         if (fresh := render(text)) != text:

@@ -7,13 +7,17 @@ printed.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
 
+import baton.core
 from baton.core.conditions import SandboxAnswer
 from baton.core.decide.context import FetchedValues
 from baton.core.decide.decide import advance
@@ -50,7 +54,7 @@ DOCUMENTS = (
     "{name: asked, on_failure: rollback, nodes: {a: {tool: work, when: {python: 'def evaluate(output, context): return True'}}}}",
     "{name: limited, on_failure: rollback, limits: {hops: 1}, nodes: {a: {tool: work}, b: {tool: work, after: a}}}",
     "{name: timed, on_failure: rollback, nodes: {a: {tool: work, limits: {wall_time: 1m}}}}",
-    "{name: both, on_failure: rollback, nodes: {a: {tool: work}, c: {workflow: other}}}",
+    "{name: both, on_failure: {any: [rollback]}, nodes: {a: {tool: work}, c: {workflow: other}}}",
     "{name: apart, on_failure: rollback, nodes: {w: {wait: {for: 1m}}, c: {workflow: other}}}",
     (
         "{name: failing, on_failure: {tool_error: {ladder: [retry, escalate, rollback], at_most: {escalate: 1}, "
@@ -60,14 +64,17 @@ DOCUMENTS = (
         "{name: asking, on_failure: {tool_error: {ladder: [ask_user, rollback], at_most: {ask_user: 1}}}, "
         "nodes: {a: {tool: work}}}"
     ),
-    "{name: each, on_failure: rollback, nodes: {a: {map: [1, 2], tool: work}}}",
+    "{name: each, on_failure: {any: [rollback]}, nodes: {a: {map: [1, 2], tool: work}}}",
     "{name: late, nodes: {a: {map: {over: [1, 2], wait_for: 1, rest: run}, tool: work}}}",
     "{name: many, nodes: {a: {map: {over: %s, concurrency: 100}, value: 1}}}" % ([1] * 101),
     "{name: elsewhere, on_failure: rollback, nodes: {a: {tool: work, callback: {timeout: 1h, heartbeat: 5m}}}}",
     "{name: thinking, on_failure: rollback, nodes: {a: {agent: {model: m, prompt: p, tools: [work]}}}}",
     "{name: held, on_failure: rollback, nodes: {a: {tool: work, breaker: work}}}",
     "{name: replanned, on_failure: {any: [replan]}, nodes: {a: {tool: work, replan: {model: m, tools: work}}}}",
-    "{name: undone, on_failure: rollback, nodes: {a: {tool: deed, compensate: {retry: none}}, b: {tool: deed, compensate: none, after: a}}}",
+    (
+        "{name: undone, on_failure: {any: [rollback]}, nodes: {a: {tool: deed, compensate: {retry: none}}, "
+        "b: {tool: deed, compensate: none, after: a}}}"
+    ),
     "{name: alone, nodes: {q: {human: {title: Well?, to: {group: us}, escalate: [{after: 1h, remind: true}]}}}}",
 )
 # What these come to, those come to as well: tests/docs looks whether it is still so.
@@ -116,8 +123,42 @@ def transitions_of(document: str) -> Transitions:
     return _lives_of(document)[0]
 
 
+KNOWN = Path(__file__).with_suffix(".json")
+CORE = Path(baton.core.__file__).parent
+
+
 @cache
 def _all_lives() -> tuple[Transitions, Transitions]:
+    """Those of transitions.json if the sources are the same as when it was written: the search takes long."""
+    known = json.loads(KNOWN.read_text("utf-8"))
+    if known.pop("sources") != sources():
+        return search()
+    return _as_read(known["statuses"]), _as_read(known["work"])
+
+
+def sources() -> str:
+    """Digest of the files that decide what is found."""
+    texts = (file.read_bytes() for file in (Path(__file__), *sorted(CORE.rglob("*.py"))))
+    return sha256(b"\0".join(texts)).hexdigest()[:16]
+
+
+def as_file() -> str:
+    """Content of transitions.json."""
+    statuses, work = _all_lives()
+    known = {"sources": sources(), "statuses": _as_rows(statuses), "work": _as_rows(work)}
+    return json.dumps(known, indent=1) + "\n"
+
+
+def _as_rows(found: Transitions) -> list[str]:
+    return [" | ".join((*key, *sorted(found[key]))) for key in sorted(found)]
+
+
+def _as_read(rows: list[str]) -> Transitions:
+    return {(kind, before): frozenset(after) for kind, before, *after in (row.split(" | ") for row in rows)}
+
+
+def search() -> tuple[Transitions, Transitions]:
+    """Search anew."""
     found: tuple[Found, Found] = {}, {}
     for document in DOCUMENTS:
         for known, more in zip(found, _lives_of(document), strict=True):

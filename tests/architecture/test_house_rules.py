@@ -36,8 +36,6 @@ SHORT = {
     "local/account.py": "the only file that looks at a real account",
     "local/guard.py": "a program",
     "local/guarded_ministack.py": "a program",
-    "local/lifeline.py": "a program",
-    "local/not_shipped.py": "a program loads it before the engine",
     "tools/processes/program.py": "a program",
 }
 # Suites that prove behaviour by values and the product's own memory adapters. The runtime and the simulation

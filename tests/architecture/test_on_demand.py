@@ -8,11 +8,18 @@ from pathlib import Path
 
 import baton
 from baton.core.on_demand import OnDemand
+from tests.architecture.law import nodes_of
 
 ENGINE = Path(baton.__file__).parent
 FILES = [file for room in ("core", "runtime") for file in sorted((ENGINE / room).rglob("*.py"))]
 IMPORTS_IN_FUNCTIONS = 14
 """The number of them in core and runtime, most of libraries. It may only go down."""
+
+
+def tree_of(file: Path) -> ast.Module:
+    tree = nodes_of(file.read_text(encoding="utf-8"))[0]
+    assert isinstance(tree, ast.Module)
+    return tree
 
 
 def _in_functions(node: ast.AST, *, is_inside: bool = False) -> Iterator[ast.AST]:
@@ -27,7 +34,7 @@ def test_imports_inside_functions_become_no_more() -> None:
     found = [
         f"{file.relative_to(ENGINE)}:{one.lineno}"  # type: ignore[attr-defined]  # a statement has its line
         for file in FILES
-        for one in _in_functions(ast.parse(file.read_text(encoding="utf-8")))
+        for one in _in_functions(tree_of(file))
     ]
     assert len(found) == IMPORTS_IN_FUNCTIONS, found
 
@@ -35,7 +42,7 @@ def test_imports_inside_functions_become_no_more() -> None:
 def test_a_module_on_demand_is_the_one_that_types_are_checked_against() -> None:
     differs = []
     for file in FILES:
-        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        for node in tree_of(file).body:
             if isinstance(node, ast.If) and node.orelse:
                 checked = {
                     one.asname or one.name: f"{statement.module}.{one.name}"

@@ -1,4 +1,4 @@
-"""The backends that every contract is held against: stores in this process, moto, and MiniStack where it is marked."""
+"""The backends that every contract is held against: stores in this process, MiniStack where it is marked, and moto in `make soak`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 hasten()
 LOCAL: dict[str, type[LocalStores]] = {"memory": MemoryStores, "toy": ToyStores}
+MOTO = pytest.param("moto", marks=pytest.mark.soak)  # the functions of tests/handlers run on it
 EMBEDDED = pytest.param("embedded", id="ministack", marks=pytest.mark.ministack)
 
 
@@ -86,13 +87,13 @@ def _backend(request: pytest.FixtureRequest) -> Stores:
     return backend
 
 
-@pytest.fixture(params=[*LOCAL, "moto", EMBEDDED])
+@pytest.fixture(params=[*LOCAL, MOTO, EMBEDDED])
 def stores(request: pytest.FixtureRequest) -> Stores:
     """Each backend in turn."""
     return _backend(request)
 
 
-@pytest.fixture(params=["memory", "moto", EMBEDDED])
+@pytest.fixture(params=["memory", MOTO, EMBEDDED])
 def tables(request: pytest.FixtureRequest) -> Stores:
     """Those that size their items by DynamoDB's rule."""
     return _backend(request)

@@ -13,7 +13,7 @@ from baton.adapters.dynamo.effects import DynamoEntities
 from baton.adapters.memory.outside import MemoryEntities, MemoryObjects
 from baton.adapters.s3 import S3Objects
 from baton.ports.outside import KEYS_KEPT, Entities, Entity, Objects, Written
-from tests.contract.conftest import EMBEDDED
+from tests.contract.conftest import EMBEDDED, MOTO
 from tests.contract.toy_store import ToyStore
 from tests.kit.table import create_bucket, create_table
 
@@ -41,7 +41,7 @@ def backend(name: str, request: pytest.FixtureRequest) -> Kept:
     return on_aws(aws)
 
 
-@pytest.fixture(params=["memory", "toy", "moto", EMBEDDED])
+@pytest.fixture(params=["memory", "toy", MOTO, EMBEDDED])
 def kept(request: pytest.FixtureRequest) -> Kept:
     return backend(request.param, request)
 

@@ -49,11 +49,11 @@ PROPERTY = settings(
     derandomize=True,
     deadline=None,
     database=None,
-    max_examples=20 * MORE,
+    max_examples=12 * MORE,
     suppress_health_check=[HealthCheck.too_slow],
 )
-FEW = settings(PROPERTY, max_examples=8 * MORE)
-FEWEST = settings(PROPERTY, max_examples=4 * MORE)
+FEW = settings(PROPERTY, max_examples=5 * MORE)
+FEWEST = settings(PROPERTY, max_examples=3 * MORE)
 
 
 # ---- graphs ------------------------------------------------------------------------------------------------

@@ -83,14 +83,14 @@ def test_every_document_that_compiles_is_valid(value: Any) -> None:
 
 
 @given(shaped_documents())
-@settings(PROPERTY, max_examples=30 * MORE)
+@settings(PROPERTY, max_examples=18 * MORE)
 def test_every_shape_that_can_be_written_is_valid(value: Any) -> None:
     assert shape_of(value)[1] == ()
     assert not refused(value)
 
 
 @given(broken(documents()) | broken(shaped_documents()))
-@settings(PROPERTY, max_examples=40 * MORE)
+@settings(PROPERTY, max_examples=24 * MORE)
 @example({**MINIMAL, "output": "${input.a"})
 @example({**MINIMAL, "output": "$$${input."})
 @example({**MINIMAL, "output": "${\u2003input}"})
@@ -148,7 +148,7 @@ _EXPRESSION = st.lists(
 
 
 @given(_EXPRESSION)
-@settings(PROPERTY, max_examples=50 * MORE)
+@settings(PROPERTY, max_examples=30 * MORE)
 @example('${ctx["a"]["output"][0].x}')
 @example('${ctx["a"]["output"]?[0].x}')
 @example("${ctx.a.output.x?}")

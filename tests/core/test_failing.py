@@ -264,3 +264,12 @@ def test_a_policy_whose_arguments_break_does_not_fit(says: Says) -> None:
     saga = Saga(program(task("a", failover=policies[:1]), failures={}), {"there": 1})
     saga.go(broken("a", "timeout"))
     assert chosen(saga) == [RETRY]
+
+
+def test_of_a_policy_that_has_nothing_left_the_log_names_the_reason_and_the_ladder_follows() -> None:
+    policy = Policy(name="p", then=Action(strategy=RETRY), message="Once more.")
+    saga = Saga(program(task("a", failover=(policy,)), failures={}))
+    saga.go(broken("a", "service_unavailable", retry_after_ms=90_000_000))
+    (event,) = (e for e in saga.entries[-1].events if isinstance(e, ev.StrategyChosen))
+    assert (event.strategy, event.policy, event.message) == (ASK_USER, "", "")
+    assert event.why[0] == "p: used up"

@@ -271,6 +271,29 @@ def test_a_failure_at_the_end_is_undone_too() -> None:
     assert ready(saga.decision) == ["a#undo"]
 
 
+def test_a_failure_handler_and_an_incident_are_told_what_could_not_be_undone() -> None:
+    saga = Saga(program(undoable("a"), task("b", "a")))
+    saga.go(done("a"))
+    saga.go(failed("b", "business_rule"))
+    saga.go(failed("a#undo", "gone", "permanent"))
+    saga.note_told()
+    saga.go()
+    end = saga.state.ended
+    assert end is not None
+    assert saga.state.given_up == {"a"}
+    assert end.report == {"undone": {"done": 0, "failed": ["a"], "stands": [], "doubtful": []}}
+    assert replace(end, undone=None).report == {"undone": None}
+
+
+@pytest.mark.parametrize("undo", [False, True])
+def test_a_cancel_decides_about_a_rollback_also_where_a_step_fails_in_its_grace(undo: bool) -> None:
+    saga = Saga(program(replace(undoable("a"), after=("b",)), task("b", "a")))
+    saga.go(done("a"), running=["b"])
+    saga.put(ev.CancelRequested(reason="", by="ada", at=saga.now, grace_ms=60_000, undo=undo))
+    saga.go(failed("b", "business_rule"))
+    assert status_of(saga.state) == ("compensating" if undo else "cancelled")
+
+
 def test_where_a_failure_is_caught_its_rule_does_not_keep_what_was_done_when_another_step_fails() -> None:
     quiet = {ANY: PolicyChange(ladder=())}
     b = replace(task("b", "a", failures=quiet, catch=(Catch(then=("c",)),)), after=("c",))

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 from baton.core.decide.decide import decide
 from baton.core.decide.program import Program
 from baton.core.effects.toolspec import CALL
-from baton.core.graph.graph import Node, ReplanParts, Undo
+from baton.core.failures.failover import Action, Match, Policy
+from baton.core.graph.graph import CallbackTimes, Node, ReplanParts, Undo
 from baton.core.log import events as ev
 from baton.core.log.undos import NotUndone
 from baton.core.nodes.registry import KINDS
@@ -162,9 +163,25 @@ def test_a_graph_shows_what_undoes_its_steps() -> None:
     assert (node.keeps("t"), node.kept("t", {"x": 1})) == (False, {})
     all_of_them = replace(node, undo={"t": replace(node.undo["t"], keeps=None)})
     assert (all_of_them.keeps("t"), all_of_them.kept("t", {"x": 1})) == (True, {"x": 1})
+    keyed = replace(node, undo={"t": replace(node.undo["t"], keyed=True)})
+    assert (node.keeps_key("t"), keyed.keeps_key("t"), keyed.keeps_key("v")) == (False, True, False)
     (shown,) = graph_view(program(node).graph, KINDS)["nodes"]
     assert shown["undo"] == {"t": "u"}
     assert "unverified" not in shown
     node = replace(node, undo={"t": replace(node.undo["t"], in_doubt=CALL)})
+    keyed = replace(node, undo={"t": replace(node.undo["t"], keyed=True)})
+    assert (node.keeps_key("t"), keyed.keeps_key("t"), keyed.keeps_key("v")) == (False, True, False)
     (shown,) = graph_view(program(node).graph, KINDS)["nodes"]
     assert shown["unverified"] == ["u"]
+
+
+def test_nothing_is_kept_of_what_another_tool_has_handed_over_that_nothing_undoes() -> None:
+    policy = Policy(name="p", when=Match(codes=("sold_out",)), then=Action(tool="other.book"))
+    step = replace(undoable("a", keeps=None), callback=CallbackTimes(timeout_ms=3_600_000))
+    saga = Saga(program(replace(step, failures={}, failover=(policy,)), undoable("c"), task("b", "c")))
+    saga.go()
+    saga.go(done("c"), failed("a", "sold_out"))
+    hand_over(saga)
+    saga.go(failed("b"))
+    (left,) = (e for e in saga.entries[-1].events if isinstance(e, ev.StepFailed) and e.node == "a")
+    assert (left.tool, left.kept, left.prior) == ("other.book", None, None)

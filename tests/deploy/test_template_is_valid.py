@@ -9,12 +9,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from baton.runtime.reconcile import RUNS
 from tests.deploy.stack import ROOT, stack
 
 SECTIONS = ["Metadata", "Parameters", "Rules", "Mappings", "Conditions", "Globals", "Resources", "Outputs"]
 
 
+@pytest.mark.soak  # SAM and its linter take longer than all other tests of the template together
 def test_sam_validates_and_lints_it_offline(tmp_path: Path) -> None:
     environment = {
         "PATH": os.environ["PATH"],

@@ -14,6 +14,7 @@ from baton.core.graph.graph import HANDLER, graph_name, starter_of
 from baton.core.log.events import (
     ChildClosed,
     ChildOpened,
+    ChildrenAbandoned,
     Entry,
     Failure,
     Forked,
@@ -153,9 +154,11 @@ def of_tries(logs: Mapping[str, list[Entry]]) -> Iterator[str]:
     """Of the children that one node has started one after the other: each begins when the one before has ended without a result."""
     for saga, entries in logs.items():
         tries: dict[str, list[str]] = {}
-        closed: dict[str, str] = {}
+        closed, left = dict[str, str](), set[str]()
         for event in (event for entry in entries for event in entry.events):
-            if isinstance(event, ChildOpened):
+            if isinstance(event, ChildrenAbandoned):
+                left.update(event.children)
+            elif isinstance(event, ChildOpened):
                 tries.setdefault(event.slot, []).append(event.child)
             elif isinstance(event, ChildClosed):
                 closed[event.slot] = event.child
@@ -169,9 +172,11 @@ def of_tries(logs: Mapping[str, list[Entry]]) -> Iterator[str]:
             done = [one for one, end in zip(its, ends, strict=True) if end == "completed"]
             if len(set(done)) > 1:
                 yield f"{saga}: {slot} has started another child beside one that is done: {done}"
-            # One that was cancelled, has failed, or was ended early by a node, need not have heard of it.
+            # One that was cancelled, has failed, or was ended early by a node, need not have heard of it; nor one that
+            # went on without it, and asked it to stop when it was done.
             is_early = any(getattr(event, "ends", False) for entry in entries for event in entry.events)
-            if done and _end(entries) == "completed" and closed.get(slot) not in done and not is_early:
+            is_heard = closed.get(slot) in done or not left.isdisjoint(done)
+            if done and _end(entries) == "completed" and not is_heard and not is_early:
                 yield f"{saga}: {slot} does not have the result of its child {done[0]}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from baton.local.functions import BUILD, build_of, of_process
+from baton.local.functions import BUILD, build_of, of_process, shared_by
 from baton.local.stack import Function
 
 
@@ -38,3 +38,11 @@ def test_it_changes_with_a_file_of_a_layer_and_with_nothing_else(tmp_path: Path)
     os.utime(layer / "sagas" / "tools.py", (7, 7))
     assert of(tmp_path, layer, BATON_BUILD="1.1")[BUILD] == "7000", "of a process that starts now"
     assert BUILD not in of(tmp_path, layer)
+
+
+def test_what_all_functions_have_on_their_path_is_shared_and_the_engine_where_it_is_used() -> None:
+    alone = shared_by([{"PYTHONPATH": "app:engine"}, {"PYTHONPATH": "engine"}])
+    assert (alone.path, alone.modules) == ("engine", ())
+    assert (
+        "baton.wiring" in shared_by([{"PYTHONPATH": "app", "BATON_TABLE": "t"}, {"PYTHONPATH": ""}]).modules
+    )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from baton.local import lifeline
 from baton.local.not_shipped import NotShipped
 from tests.kit.sentences import Says
 
@@ -44,6 +45,19 @@ def test_botocore_finds_it_where_the_layer_of_the_application_ships_it(
 ) -> None:
     (tmp_path / "requirements.txt").write_text(f"stripe\n{line}\n")
     import_it("botocore.compat", monkeypatch, tmp_path / "none", tmp_path)
+
+
+def test_a_function_starts_alone_where_a_layer_of_its_own_has_what_is_imported_for_all(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "sagas").mkdir()
+    (tmp_path / "requirements.txt").write_text("stripe\n")
+    assert not lifeline.needs_its_own_start([str(tmp_path)], NotShipped([]))
+    (tmp_path / "requirements.txt").write_text("awscrt\n")
+    assert lifeline.needs_its_own_start([str(tmp_path)], NotShipped([]))
+    (tmp_path / "requirements.txt").unlink()
+    (tmp_path / "json.py").touch()
+    assert lifeline.needs_its_own_start([str(tmp_path)], NotShipped([]))
 
 
 def test_the_embedded_aws_does_without_docker_and_botocore(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -147,5 +149,22 @@ def test_a_reload_runs_new_code_and_what_is_at_work_ends_as_it_began(
         code.write_text("soup(\n")
         with pytest.raises(LocalRunError, match=r"Worker .* does not start"):
             await run.reload()
+
+    play(scenario)
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="functions are forked on Linux only")
+def test_when_the_fork_server_ends_its_functions_end_and_another_one_serves(
+    play: Callable[[Scenario], None],
+) -> None:
+    async def scenario(run: LocalRun) -> None:
+        await run.invoke("Worker", {})
+        os.kill(parent_of(run.processes("Worker")[0].pid), signal.SIGKILL)
+        await until(lambda: not run.processes("Worker"))
+        assert await run.invoke("Worker", {"n": 1}) == {"n": 1}
 
     play(scenario)

@@ -28,8 +28,8 @@ from tests.kit.world import TENANT, World
 from tests.runtime.family import ended, relay
 
 SLOW = "name: slow\nnodes: {a: {wait: {for: 1h}}}"
-MANY = 2_400
-A_FEW_SECONDS = 2
+MANY = 1_500
+A_FEW_SECONDS = 1.2
 
 
 async def open_children(world: World, count: int, *, opens: int = 0) -> str:
@@ -275,17 +275,17 @@ nodes:
 
 async def test_all_children_are_started_however_few_of_them_an_invocation_has_time_for() -> None:
     world = World.start(**QUIET)
-    saga = await open_children(world, 0, opens=MANY + 1_200)
+    saga = await open_children(world, 0, opens=MANY)
     world.timeout_s = 1
-    assert 5 < await work_until_it_rests(world, saga) <= 12
-    assert len(world.log.heads()) == MANY + 1_200 + 1
+    assert 2 < await work_until_it_rests(world, saga) <= 12
+    assert len(world.log.heads()) == MANY + 1
 
 
 async def test_a_parent_that_has_no_time_to_ask_all_its_children_rests_and_asks_the_others_another_time() -> (
     None
 ):
-    world = World.start(**QUIET)
-    saga = await open_children(world, MANY)
+    world, count = World.start(**QUIET), 2_400
+    saga = await open_children(world, count)
     world.timeout_s = 1.5
     asked: set[str] = set()
     read_head = world.log.read_head
@@ -303,8 +303,8 @@ async def test_a_parent_that_has_no_time_to_ask_all_its_children_rests_and_asks_
             "what it has no time for is no reason to come again at once"
         )
         if turn == 1:
-            assert before < len(asked) < MANY
-        if len(asked) == MANY:
+            assert before < len(asked) < count
+        if len(asked) == count:
             return
         await asyncio.sleep(900)  # longer than the sweep
     raise AssertionError(f"only {len(asked)} were asked")

@@ -103,7 +103,7 @@ def add_desk(world: World, desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("kind", ["keyed", "plain"])
-@settings(max_examples=100 if IS_ALL else 12, derandomize=not IS_ALL, deadline=None)
+@settings(max_examples=100 if IS_ALL else 7, derandomize=not IS_ALL, deadline=None)
 @given(fates=st.lists(FATES, max_size=5).filter(few_deaths), ends=st.sampled_from(["", "lost", "refused"]))
 def test_no_effect_of_any_attempt_stands_unknown_to_the_saga(kind: str, fates: list[Fate], ends: str) -> None:
     desk = Desk(list(fates), Fate(ends == "lost", "fatal") if ends else None)

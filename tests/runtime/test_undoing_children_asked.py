@@ -12,7 +12,7 @@ from baton.core.log.state import State
 from baton.runtime.worker.children import _is_asked
 from baton.runtime.worker.undo_children import _next
 from tests.kit.world import World
-from tests.runtime.test_undoing import WANTED
+from tests.runtime.test_undoing import WANTED, report
 from tests.runtime.undoing import Ledger, add_ledger, view_of
 
 STOP = CancelRequested(reason="", by="p", at=1, grace_ms=0)
@@ -87,3 +87,52 @@ async def test_the_plan_of_a_rollback_counts_a_poll_once() -> None:
     saga = (await view_of(world, POLLED))["id"]
     plan = (await world.service().rollback_plan(saga, 0))["plan"]
     assert (plan["undoable"], [one["step"] for one in plan["steps"]]) == (1, ["a@2"])
+
+
+RACE = """
+name: w
+nodes:
+  b: {workflow: child}
+  a: {wait: {for: 5s}}
+  j: {tool: trip.book, with: {what: hotel}, after: [a, b], join: {wait_for: any, rest: cancel}}
+"""
+SLOW = "name: child\nnodes: {x: {tool: trip.book, with: {what: car}}, z: {wait: {for: 1h}, after: x}}"
+ENDED = "name: w\nnodes: {b: {workflow: child}, j: {tool: trip.book, with: {what: hotel}, after: b}}"
+
+
+@pytest.mark.parametrize(
+    ("parent", "child", "is_gone", "status", "undone"),
+    [
+        (RACE, SLOW, False, "rolled_back", 2),
+        # A child that was stopped may never have begun, so that nothing is missed.
+        (RACE, SLOW, True, "rolled_back", 1),
+        (ENDED, SLOW.replace("1h", "1s"), False, "rolled_back", 2),
+        (ENDED, SLOW.replace("1h", "1s"), True, "rollback_failed", 1),
+    ],
+)
+async def test_a_child_that_is_not_there_any_more_is_missed_unless_it_was_stopped(
+    parent: str, child: str, is_gone: bool, status: str, undone: int
+) -> None:
+    world = World.start()
+    add_ledger(world, Ledger())
+    await world.service().register(child, json_only=False)
+    saga = (await view_of(world, parent))["id"]
+    if is_gone:
+        [ref] = [head.ref for head in world.log.heads() if head.ref.id == f"{saga}.0.b"]
+        del world.log._heads[ref]
+    await world.service().rollback(saga, WANTED)
+    await world.settle(600)
+    view = await world.queries().show(saga)
+    assert (view["status"], report(view)["undone"]) == (status, undone)
+
+
+@pytest.mark.parametrize(
+    ("child", "undone"), [(SLOW, 2), (SLOW.replace("tool: trip.book", "tool: trip.mail"), 1)]
+)
+async def test_a_child_counts_as_undone_if_it_has_undone_something(child: str, undone: int) -> None:
+    world = World.start()
+    add_ledger(world, Ledger())
+    await world.service().register(child, json_only=False)
+    nodes = "a: {tool: trip.book, with: {what: hotel}}, b: {workflow: child}, c: {tool: trip.fail, with: {after: 5}, after: a}"
+    view = await view_of(world, f"name: w\non_failure: rollback\nnodes: {{{nodes}}}")
+    assert (view["status"], report(view)["undone"]) == ("rolled_back", undone)

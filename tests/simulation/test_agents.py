@@ -45,7 +45,7 @@ def test_five_requests_are_made_where_nothing_goes_wrong() -> None:
 
 @pytest.mark.parametrize("fate", OF_ANSWERS)
 def test_a_model_that_fails_or_dies_with_its_worker_changes_nothing(fate: str) -> None:
-    for number in answers()[:: 1 if IS_ALL else 2]:
+    for number in answers()[:: 1 if IS_ALL else 3]:
         found = trial(Schedule("thinks", 0, faults=(("read", number, fate),)))
         assert any("a model's answer" in fault for fault in found.verdict.faults)
         assert found.broken == (), f"{fate} at read {number}"
@@ -54,10 +54,10 @@ def test_a_model_that_fails_or_dies_with_its_worker_changes_nothing(fate: str) -
 def test_a_model_that_is_asked_about_each_item_of_a_list_and_fails_or_dies_changes_nothing() -> None:
     assert len(answers("surveys")) == 5, "four items, and one answer that is corrected"
     for fate in OF_ANSWERS:
-        for number in answers("surveys")[:: 1 if IS_ALL else 2]:
+        for number in answers("surveys")[:: 1 if IS_ALL else 4]:
             found = trial(Schedule("surveys", 0, faults=(("read", number, fate),)))
             assert found.broken == (), f"{fate} at read {number}"
-    for number in range(1, len(undisturbed(SCENARIOS["surveys"]).writes) + 1, 1 if IS_ALL else 3):
+    for number in range(1, len(undisturbed(SCENARIOS["surveys"]).writes) + 1, 1 if IS_ALL else 6):
         for fate in (CRASH_BEFORE, CRASH_AFTER):
             found = trial(Schedule("surveys", 0, faults=(("write", number, fate),)))
             assert found.broken == (), f"{fate} at write {number}"
@@ -72,7 +72,7 @@ def test_a_request_is_lost_with_its_worker_again_and_again_and_each_is_counted()
 
 @pytest.mark.parametrize("fate", [LOST, TWICE, DELAYED])
 def test_messages_that_are_lost_late_or_doubled_change_nothing(fate: str) -> None:
-    for number in range(1, 9, 1 if IS_ALL else 2):
+    for number in range(1, 9, 1 if IS_ALL else 4):
         assert trial(Schedule("thinks", 0, faults=(("message", number, fate),))).broken == ()
 
 
@@ -87,7 +87,7 @@ def test_an_account_that_does_not_answer_and_a_worker_that_dies_then_lose_no_mor
     writes = undisturbed(SCENARIOS["thinks"]).writes
     moves = [number for number, write in enumerate(writes, 1) if write == "move"]
     assert len(moves) > 8
-    for move in moves[:: 1 if IS_ALL else 2]:
+    for move in moves[:: 1 if IS_ALL else 4]:
         for fate in (HANG, LATE):
             faults = (("write", move, fate), ("write", move + 2, CRASH_AFTER))
             assert trial(Schedule("thinks", 0, faults=faults)).broken == (), faults

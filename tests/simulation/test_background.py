@@ -44,18 +44,18 @@ def test_five_requests_are_handed_over_and_looked_at_no_more_often_than_they_mus
 
 @pytest.mark.parametrize("fate", [CRASH_BEFORE, CRASH_AFTER, THROTTLE, HANG, STALL, FREEZE])
 def test_a_provider_that_fails_or_dies_with_its_worker_changes_nothing(fate: str) -> None:
-    for number in list(calls())[: 6 if IS_ALL else 3]:  # a request, and two looks at it
+    for number in list(calls())[: 6 if IS_ALL else 2]:  # a request, and a look at it
         found = trial(Schedule("ponders", 0, faults=(("read", number, fate),)))
         assert found.broken == (), f"{fate} at read {number}: {calls()[number]}"
 
 
 @pytest.mark.parametrize("fate", [LOST, TWICE, DELAYED])
 def test_messages_that_are_lost_late_or_doubled_change_nothing(fate: str) -> None:
-    for number in range(1, 7, 1 if IS_ALL else 2):
+    for number in range(1, 7, 1 if IS_ALL else 3):
         assert trial(Schedule("ponders", 0, faults=(("message", number, fate),))).broken == ()
 
 
-@pytest.mark.parametrize("seed", range(6 if IS_ALL else 3))
+@pytest.mark.parametrize("seed", range(6 if IS_ALL else 1))
 def test_a_dozen_faults_at_once_and_clocks_that_differ_change_nothing(seed: int) -> None:
     schedule = Schedule("ponders", seed, skew_ms=(0, 1_000, 3_000)[seed % 3], is_warm=bool(seed % 2))
     found = trial(schedule)

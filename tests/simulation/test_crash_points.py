@@ -1,7 +1,6 @@
 """A fault at every single write of every shape of saga: a crash, a lost answer, a hang, a late landing, a freeze: same end, nothing lost.
 
-`make test` lets one write of each kind in a scenario meet a fate, another one in turn: the first of its kind or the last, in turn, too. The kinds
-that every scenario has meet one in every second scenario.
+`make test` lets each kind of write meet each fate about once, through the whole corpus: the first of its kind in a scenario or the last, in turn.
 `make soak` begins with all fates at all writes.
 """
 
@@ -96,13 +95,11 @@ def points() -> Mapping[tuple[str, str], list[tuple[int, str]]]:
 
 
 def _fates_in_turn(count: int) -> Iterator[Sequence[str]]:
-    """What writes of a kind meet that so many scenarios have: rare ones share all the fates, others have one, of the commonest every second."""
+    """Fates of the writes of a kind that so many scenarios have: rare ones share them all, of the others some have none."""
     if count < len(EVERYTHING):
         return iter([EVERYTHING[first::count] for first in range(count)])
-    one_each = ((fate,) for fate in EVERYTHING)
-    return cycle(
-        one_each if count < 4 * len(EVERYTHING) else chain.from_iterable((one, ()) for one in one_each)
-    )
+    apart = count // len(EVERYTHING)
+    return cycle(chain.from_iterable(((fate,), *[()] * (apart - 1)) for fate in EVERYTHING))
 
 
 def _one_of_a_kind(writes: Sequence[str], turn: int) -> Iterator[tuple[int, str]]:

@@ -33,7 +33,7 @@ def _writes(*names: str) -> list[int]:
 @pytest.mark.parametrize("fate", FATES)
 def test_whatever_becomes_of_each_write(fate: str) -> None:
     writes = _writes()
-    for number in writes if ALL else writes[FATES.index(fate) * 4 :: len(FATES) * 4]:
+    for number in writes if ALL else writes[FATES.index(fate) * 8 :: len(FATES) * 8]:
         ordeal = endure(Plan({number: fate}))
         assert ordeal.broken == [], f"{fate} at write {number}, {ordeal.plan.writes[number - 1]}"
 

@@ -21,7 +21,7 @@ from tests.kit.verdict import run
 
 IN_MAKE_TEST = 26  # seeds at most: a scenario in which all that may come up has come up gets no more
 SEEDS = int(os.environ.get("BATON_FAILURES", str(IN_MAKE_TEST)))
-FEWEST = 3  # runs of each scenario
+FEWEST = 2  # runs of each scenario
 SEARCHED = 40  # seeds in which a planted bug has to show
 
 pytestmark = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 from contextlib import suppress
 
 import pytest
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.simulation
 
 DOCUMENT = "name: w\nnodes: {ask: {human: {title: t, expires: 48h}}}"
 SAGAS, PLACES, ASK = 9, 2, "0.ask"
+IS_ALL = bool(os.environ.get("BATON_CRASH_POINTS"))  # `make soak` has more seeds
 
 
 def most_at_once(world: World) -> int:
@@ -80,7 +82,7 @@ def lived(seed: int, plan: Plan) -> tuple[int, int, list[str]]:
     return run_virtual(main())
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(16 if IS_ALL else 6))
 def test_each_of_many_questions_has_its_turn_and_never_more_than_there_are_places(seed: int) -> None:
     most, answered, broken = lived(seed, Chaos(seed=seed, rate=0.1, budget=25, kinds=EVERYTHING))
     assert (answered, broken) == (SAGAS, [])

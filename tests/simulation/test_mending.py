@@ -35,7 +35,7 @@ def test_whatever_dies_at_a_write(fate: str) -> None:
     _, plan = mending(0)
     found = {
         number: broken
-        for number in range(1, len(plan.writes) + 1, 5 if IS_ALL else 90)
+        for number in range(1, len(plan.writes) + 1, 5 if IS_ALL else 180)
         if (broken := mending(0, at={number: fate})[0])
     }
     assert found == {}
@@ -43,7 +43,7 @@ def test_whatever_dies_at_a_write(fate: str) -> None:
 
 def test_whatever_message_is_lost() -> None:
     _, plan = mending(0)
-    for number in range(1, plan.messages + 1, 3 if IS_ALL else 30):
+    for number in range(1, plan.messages + 1, 3 if IS_ALL else 60):
         assert mending(0, at_messages={number: "lost"})[0] == []
 
 

@@ -1,7 +1,6 @@
 """The simulation can see: every planted engine bug turns it red, by the word of the oracle that watches what it breaks.
 
-`make test` begins with the run that found it before (tests/kit/found_at.py) and runs that one without the bug; `make soak` runs all
-up to it without the bug.
+The search begins with the run that found it before (tests/kit/found_at.py). `make soak` also runs all up to it without the bug.
 """
 
 from __future__ import annotations
@@ -19,13 +18,11 @@ IS_ALL = bool(os.environ.get("BATON_CRASH_POINTS"))
 
 
 @pytest.mark.parametrize("name", PLANTED)
-def test_a_planted_bug_is_found_by_the_oracle_that_names_it_and_the_same_runs_are_clean_without_it(
-    name: str,
-) -> None:
+def test_a_planted_bug_is_found_by_the_oracle_that_names_it(name: str) -> None:
     planted = PLANTED[name]
     runs = found_in(planted)
     assert runs, f"`{planted.oracle}` said nothing: {planted.bug.__doc__}"
-    assert [broken for run in (runs if IS_ALL else runs[-1:]) if (broken := run())] == []
+    assert not IS_ALL or [broken for run in runs if (broken := run())] == [], "without the bug"
 
 
 def test_a_second_act_is_excused_only_where_a_process_stood_still_inside_the_first(

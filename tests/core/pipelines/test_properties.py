@@ -18,7 +18,7 @@ from baton.core.pipelines.pipeline import PRIMITIVES
 from tests.core.build import MORE, PROPERTY
 from tests.core.pipelines.kit import MOST, run
 
-LONGER = settings(PROPERTY, max_examples=30 * MORE)
+LONGER = settings(PROPERTY, max_examples=18 * MORE)
 
 NUMBERS = st.one_of(
     st.none(), st.integers(-3, 3), st.floats(-3, 3, width=16), st.integers(), st.floats(allow_nan=False, allow_infinity=False)

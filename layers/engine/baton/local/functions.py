@@ -12,7 +12,7 @@ import secrets
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -29,6 +29,7 @@ from baton.local.processes import (
     InvocationRecord,
     LocalRunError,
     ProcessInfo,
+    Shared,
     Tasks,
     Trigger,
     is_simple,
@@ -125,6 +126,23 @@ def of_process(function: Function, aws: Mapping[str, str], extra: Mapping[str, s
     }
 
 
+_OF_THE_ENGINE = (
+    "baton.wiring",
+    "baton.web.app",
+    "baton.runtime.worker.worker",
+    "baton.runtime.relay",
+    "baton.runtime.reconcile",
+)
+
+
+def shared_by(environments: Sequence[Mapping[str, str]]) -> Shared:
+    """Return what functions with these environments share: the engine, if one of them has its settings."""
+    first, *others = (environment["PYTHONPATH"].split(os.pathsep) for environment in environments)
+    path = os.pathsep.join(folder for folder in first if all(folder in other for other in others))
+    is_engine = any(variable_of("table") in environment for environment in environments)
+    return Shared(path, _OF_THE_ENGINE if is_engine else ())
+
+
 FILE = "local-key"
 _CREDENTIAL = re.compile(r"AWS4-HMAC-SHA256 Credential=([A-Za-z0-9]{1,128})/")
 
@@ -164,10 +182,11 @@ class Pool:
         limit: int,
         aws: Mapping[str, str],
         variables: Mapping[str, str],
+        shared: Shared,
         log: Path,
         record: Callable[[InvocationRecord], None],
     ) -> None:
-        self.function = function
+        self.function, self._shared = function, shared
         self.limit = limit if function.reserved is None else min(limit, function.reserved)
         self.log = log
         self._children = children
@@ -256,6 +275,7 @@ class Pool:
             self._log,
             self._children,
             name=f"baton-{self._short}-{next(self._numbers)}",
+            shared=self._shared,
             idle=self._on_idle,
             ended=self._on_end,
             record=self._record,
@@ -315,6 +335,8 @@ class Lambdas:
         self._aws = aws
         self._retry_delays_s = retry_delays_s
         self._events = Tasks("an event")
+        self._children = children
+        shared = shared_by([of_process(function, environment, variables) for function in functions.values()])
         self.pools = {
             logical_id: Pool(
                 function,
@@ -322,6 +344,7 @@ class Lambdas:
                 limit=limit,
                 aws=environment,
                 variables=variables,
+                shared=shared,
                 log=logs / f"{logical_id}.log",
                 record=self._record,
             )
@@ -334,6 +357,7 @@ class Lambdas:
 
     async def replace(self) -> None:
         """Start processes with the present code; busy ones end afterwards. Raises as `warm` does."""
+        self._children.renew()
         for pool in self.pools.values():
             pool.retire()
         await self.warm()

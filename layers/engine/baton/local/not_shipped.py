@@ -29,15 +29,23 @@ class NotShipped:
     """Finder that blocks these modules for some importers. Other importers use the other finders."""
 
     def __init__(self, folders: list[str], program: str = _RUNTIME) -> None:
-        required = "".join(map(_required, folders)).lower()
-        tried = _TRIED.get(program, {})
-        self._hidden = {name: by for name, (by, word) in tried.items() if word not in required}
+        self._program = program
+        self._hidden = _hidden(folders, program)
+
+    def differs_with(self, folders: list[str]) -> bool:
+        """Return true if these folders, too, would let a function find a module that is hidden."""
+        return bool(self._hidden.keys() - _hidden(folders, self._program).keys())
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         """Raise `ModuleNotFoundError` for a module that Lambda does not have."""
         if name in self._hidden and _importer() == self._hidden[name]:
             raise ModuleNotFoundError(f"{name} is in no layer", name=name)
         return None
+
+
+def _hidden(folders: list[str], program: str) -> dict[str, str]:
+    required = "".join(map(_required, folders)).lower()
+    return {name: by for name, (by, word) in _TRIED.get(program, {}).items() if word not in required}
 
 
 def _required(folder: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import difflib
+import json
 import logging
 import os
 import signal
@@ -12,8 +13,9 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, Protocol
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -139,11 +141,96 @@ _GUARD = str(Path(__file__).with_name("guard.py"))
 _LIFELINE = str(Path(__file__).with_name("lifeline.py"))
 
 
+class ChildProcess(Protocol):
+    """A child of this process, or of its fork server."""
+
+    pid: int
+
+    async def wait(self) -> int:
+        """Wait for the end and return the exit status."""
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What all functions of a run have in common: a part of PYTHONPATH, and modules that are imported once.
+
+    Code of the app layer is not among them, because it changes during a run, and the runtime is not, because
+    its library reads the environment.
+    """
+
+    path: str
+    modules: tuple[str, ...]
+
+
+class _Forked:
+    """Process of a fork server. `started` has its process id, or 0 if it ended before it had one."""
+
+    def __init__(self) -> None:
+        self.pid = 0
+        self.started: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    async def wait(self) -> int:
+        return await asyncio.shield(self._ended)
+
+    def start(self, pid: int) -> None:
+        self.pid = pid
+        if not self.started.done():
+            self.started.set_result(pid)
+
+    def end(self, status: int) -> None:
+        self.start(self.pid)
+        if not self._ended.done():
+            self._ended.set_result(status)
+
+
+class _ForkServer:
+    """Client of the fork server in lifeline.py. When the server ends, its processes have ended."""
+
+    def __init__(self, process: asyncio.subprocess.Process, ended: Callable[[int], None]) -> None:
+        self.process, self._ended = process, ended
+        self._numbers = count(1)
+        self._forked: dict[int, _Forked] = {}
+        self.serves = True
+        self.reading = asyncio.create_task(self._read())
+
+    async def fork(self, request: Mapping[str, Any]) -> _Forked:
+        assert self.process.stdin is not None
+        number, forked = next(self._numbers), _Forked()
+        self._forked[number] = forked
+        self.process.stdin.write(json.dumps({**request, "number": number}).encode() + b"\n")
+        if not await forked.started:
+            raise LocalRunError(f"{request['name']}: its fork server ended")
+        return forked
+
+    def retire(self) -> None:
+        """End the server after the last of its processes."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.serves = False
+
+    async def _read(self) -> None:
+        assert self.process.stdout is not None
+        async for line in self.process.stdout:
+            word, number, value = line.decode().split()
+            if word == "started":
+                self._forked[int(number)].start(int(value))
+            else:
+                self._forked.pop(int(number)).end(int(value))
+        self.serves = False
+        for forked in self._forked.values():
+            forked.end(-signal.SIGKILL)
+        await self.process.wait()
+        self._ended(self.process.pid)
+
+
 class Children:
     """All child processes of one run. `open` comes first, `close` last."""
 
     def __init__(self) -> None:
         self._guard: asyncio.subprocess.Process | None = None
+        self._servers: list[_ForkServer] = []
+        self._starting = asyncio.Lock()
 
     async def open(self) -> None:
         self._guard = await asyncio.create_subprocess_exec(
@@ -172,23 +259,87 @@ class Children:
         On Linux the child dies with the *thread* that called this (prctl(2), PR_SET_PDEATHSIG): that is the
         event loop's, and must never be one of an executor.
         """
+        return await self._spawn(
+            module, *arguments, name=name, environment=environment, folder=folder, log=log
+        )
+
+    async def _spawn(
+        self,
+        *arguments: str,
+        name: str,
+        environment: Mapping[str, str],
+        folder: Path,
+        log: BinaryIO,
+        pipe: int | None = None,
+    ) -> asyncio.subprocess.Process:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-P",
             _LIFELINE,
             name,
             str(os.getpid()),
-            module,
             *arguments,
             env=dict(environment),
             cwd=folder,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=log,
-            stderr=asyncio.subprocess.STDOUT,
+            stdin=pipe or asyncio.subprocess.DEVNULL,
+            stdout=pipe or log,
+            stderr=log,
             start_new_session=True,
         )
         self._tell(f"+{process.pid}")
         return process
+
+    async def fork(
+        self,
+        *arguments: str,
+        name: str,
+        environment: Mapping[str, str],
+        folder: Path,
+        log: BinaryIO,
+        shared: Shared,
+    ) -> ChildProcess:
+        """Start `python -m awslambdaric arguments` like `start`, from a process that has imported the engine.
+
+        Only Linux forks: elsewhere libraries start threads when they are imported.
+        """
+        if sys.platform != "linux":
+            return await self.start(
+                "awslambdaric", *arguments, name=name, environment=environment, folder=folder, log=log
+            )
+        async with self._starting:
+            if not (self._servers and self._servers[-1].serves):
+                self._servers.append(await self._start_server(environment, shared, folder, log))
+            server = self._servers[-1]
+        request = {
+            "name": name,
+            "arguments": arguments,
+            "environment": dict(environment),
+            "folder": str(folder),
+            "log": os.fspath(log.name),
+        }
+        forked = await server.fork(request)
+        self._tell(f"+{forked.pid}")
+        return forked
+
+    async def _start_server(
+        self, environment: Mapping[str, str], shared: Shared, folder: Path, log: BinaryIO
+    ) -> _ForkServer:
+        named = {name: environment[name] for name in ("PATH", "LANG", "TZ") if name in environment}
+        process = await self._spawn(
+            "fork",
+            *shared.modules,
+            name="baton-functions",
+            environment=named | {"PYTHONPATH": shared.path},
+            folder=folder,
+            log=log,
+            pipe=asyncio.subprocess.PIPE,
+        )
+        return _ForkServer(process, self.ended)
+
+    def renew(self) -> None:
+        """Let processes of functions that start from now on import everything anew."""
+        for server in self._servers:
+            server.retire()
 
     async def end(self, process: asyncio.subprocess.Process, patience_s: float) -> None:
         """Send SIGTERM to a child, and SIGKILL if it has not ended after `patience_s`."""
@@ -210,7 +361,10 @@ class Children:
         self._tell(f"-{pid}")
 
     async def close(self) -> None:
-        """Kill the remaining processes, and wait for the guard only."""
+        """Kill the remaining processes, and wait for the guard and the fork servers only."""
+        for server in self._servers:
+            self.kill(server.process.pid)
+            await server.reading
         if self._guard is not None:
             if self._guard.stdin is not None:
                 self._guard.stdin.close()

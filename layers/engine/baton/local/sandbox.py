@@ -10,7 +10,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Protocol
 
-from baton.local.processes import Children, InvocationRecord, Outcome, ProcessInfo, Trigger, peak_memory_mb
+from baton.local.processes import (
+    ChildProcess,
+    Children,
+    InvocationRecord,
+    Outcome,
+    ProcessInfo,
+    Shared,
+    Trigger,
+    peak_memory_mb,
+)
 from baton.local.stack import Function
 
 # Lambda: 6 MB for the answer of a synchronous invocation.
@@ -142,6 +151,7 @@ class Sandbox:
         children: Children,
         *,
         name: str,
+        shared: Shared,
         idle: Callable[[Sandbox], None],
         ended: Callable[[Sandbox], None],
         record: Callable[[InvocationRecord], None],
@@ -153,7 +163,7 @@ class Sandbox:
         self.current: LocalInvocation | None = None
         self.waiting = False
         self.retired = False  # it takes no further invocation
-        self._name = name
+        self._name, self._shared = name, shared
         self._log, self._children = log, children
         self._idle, self._ended, self._record = idle, ended, record
         self._next: asyncio.Future[NextInvocation] | None = None
@@ -162,7 +172,7 @@ class Sandbox:
         self._served = 0
         self._born = time.monotonic()
         self._init_ms = 0.0
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: ChildProcess | None = None
         self._server: asyncio.Server | None = None
 
     # ---- life
@@ -171,13 +181,13 @@ class Sandbox:
         """Start the process and return when it has ended."""
         try:
             self._server, address = await listen(self)
-            self._process = await self._children.start(
-                "awslambdaric",
+            self._process = await self._children.fork(
                 self.function.handler,
                 name=self._name,
                 environment={**environment, "AWS_LAMBDA_RUNTIME_API": address},
                 folder=self.function.code,
                 log=self._log,
+                shared=self._shared,
             )
             self._start_timer(INIT_LIMIT_S)
             status = await self._process.wait()

@@ -42,12 +42,13 @@ from baton.core.decide.parking import (
     parking,
     saga_end,
     stop_children,
+    tell_of_doubts,
 )
 from baton.core.decide.program import PENDING, Program
 from baton.core.decide.retries import unpark
 from baton.core.decide.scheduling import schedule_ready
-from baton.core.decide.spending import DEFAULT, Bounds, is_told, saga_notice
-from baton.core.decide.unknown_outcomes import ends_first, left_by, may_revert, unknown_outcome_notices
+from baton.core.decide.spending import DEFAULT, Bounds, saga_notice
+from baton.core.decide.unknown_outcomes import ends_first, left_by, may_revert
 from baton.core.effects.rows import Row
 from baton.core.expressions import ExpressionError, excess_of
 from baton.core.limits import Limits
@@ -210,19 +211,14 @@ def _stop(builder: DecisionBuilder) -> Decision:
 
     A saga that has its result stops its running steps.
     """
-    program, state, now = builder.program, builder.state, builder.now
+    program, state = builder.program, builder.state
     if state.scope is not None:
         return undoing.undo(builder)
     if builder.running:
         return _running_down(builder, state)
     if may_revert(program, state) and (first := undoing.begin_rollback(builder)) is not None:
         return first
-    told = [
-        notice for notice in unknown_outcome_notices(program, state, now) if not is_told(state, notice.key)
-    ]
-    if told:
-        return Decision(record=tuple(ev.NoticeDue(notice=notice) for notice in told))
-    if (first := stop_children(state, builder.found)) is not None:
+    if (first := tell_of_doubts(builder) or stop_children(state, builder.found)) is not None:
         return first
     try:
         stopped = () if state.will_revert else left_by(program, state, builder.found)

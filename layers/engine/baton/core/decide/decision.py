@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from baton.core.conditions import SandboxQuestion
 from baton.core.decide import spending
@@ -389,46 +390,34 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
     digest = digest_of(builder, at, arguments) if builder.program.planned else ""
     generation = state.incarnation_of(at.place)
     reversible = builder.program.has_reversible and at.node.is_reversible
-    if failing is None:
-        return RunStep(
-            at.slot,
-            at.node,
-            at.place,
-            arguments,
-            since=since,
-            approved=approved,
-            risk=risk,
-            digest=digest,
-            cap=cap,
-            tokens=tokens,
-            shares=builder.program.shares,
-            costs=builder.program.graph.costs,
-            generation=generation,
-            reversible=reversible,
-        )
-    return RunStep(
+    step = RunStep(
         at.slot,
         at.node,
         at.place,
         arguments,
-        attempt=failing.attempts + 1,
-        hooks=failing.hooks,
-        way=failing.way,
-        failure=failing.failure,
         since=since,
-        look=failing.look,
-        decided=failing.decided,
-        given=failing.given,
         approved=approved,
         risk=risk,
         digest=digest,
-        correction=failing.correction,
         cap=cap,
         tokens=tokens,
         shares=builder.program.shares,
         costs=builder.program.graph.costs,
         generation=generation,
         reversible=reversible,
+    )
+    if failing is None:
+        return step
+    return replace(
+        step,
+        attempt=failing.attempts + 1,
+        hooks=failing.hooks,
+        way=failing.way,
+        failure=failing.failure,
+        look=failing.look,
+        decided=failing.decided,
+        given=failing.given,
+        correction=failing.correction,
     )
 
 

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 from baton.core.decide.context import FetchedValues
 from baton.core.decide.decision import CancelChildren, Decision, DecisionBuilder, LookAtStanding, next_up
+from baton.core.decide.spending import is_told
+from baton.core.decide.unknown_outcomes import unknown_outcome_notices
 from baton.core.expressions import ExpressionError, excess_of
 from baton.core.failures.codes import advice_for
 from baton.core.failures.strategies.base import ESCALATED
@@ -78,6 +80,13 @@ def left_behind(state: State) -> list[tuple[str, Child]]:
 def open_children(state: State) -> list[tuple[str, Child]]:
     """Return the children that have not reported their end, with their slots."""
     return [(slot, work.orphan) for slot, work in state.open.items() if work.orphan is not None]
+
+
+def tell_of_doubts(builder: DecisionBuilder) -> Decision | None:
+    """Return the decision that tells people of steps whose outcome is unknown; None: there is none to tell."""
+    found = unknown_outcome_notices(builder.program, builder.state, builder.now)
+    told = [ev.NoticeDue(notice=one) for one in found if not is_told(builder.state, one.key)]
+    return Decision(record=tuple(told)) if told else None
 
 
 def stop_children(state: State, found: FetchedValues) -> Decision | None:

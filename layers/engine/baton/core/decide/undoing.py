@@ -24,11 +24,10 @@ from baton.core.decide.decision import (
     next_up,
     one_after_a_crash,
 )
-from baton.core.decide.parking import ask_to_stop, stop_children
+from baton.core.decide.parking import ask_to_stop, stop_children, tell_of_doubts
 from baton.core.decide.program import Program
 from baton.core.decide.retries import fail, may_try_again
 from baton.core.decide.scheduling import apply_kind_answer
-from baton.core.decide.spending import is_told
 from baton.core.decide.unknown_outcomes import (
     failed_with_unknown_outcome,
     is_in_doubt,
@@ -37,7 +36,6 @@ from baton.core.decide.unknown_outcomes import (
     member_notice,
     replaced_arguments,
     stands,
-    unknown_outcome_notices,
 )
 from baton.core.effects.toolspec import ONCE, PURE
 from baton.core.expressions import ExpressionError, compile_template, lone_path
@@ -88,7 +86,7 @@ def begin_rollback(builder: DecisionBuilder) -> Decision | None:
     children.
     """
     state = builder.state
-    if not _is_wanted(state):
+    if not state.will_revert:
         return None
     if (first := _said(builder) or _looks(builder)) is not None:
         return first
@@ -96,13 +94,8 @@ def begin_rollback(builder: DecisionBuilder) -> Decision | None:
     has_ended = any(child.undoable for _, child in heard)
     if not (state.undo.is_left or has_ended or _may_stand(builder)):
         return None
-    told = [
-        one
-        for one in unknown_outcome_notices(builder.program, state, builder.now)
-        if not is_told(state, one.key)
-    ]
-    if told:
-        return Decision(record=tuple(ev.NoticeDue(notice=notice) for notice in told))
+    if (first := tell_of_doubts(builder)) is not None:
+        return first
     if heard:
         first = ask_to_stop(heard, builder.found, revert=True)
         return replace(first, record=tuple(replace(event, undo=True) for event in first.record))
@@ -137,15 +130,7 @@ def stopping(builder: DecisionBuilder) -> Decision:
 
 def ends_by_itself(program: Program, state: State, slot: str) -> bool:
     """Return true if a step of a saga that undoes its effects is not stopped."""
-    return bool(program.node_at(state, slot).is_reversible) or is_in_doubt(program, state, slot, ())
-
-
-def _is_wanted(state: State) -> bool:
-    if state.result is not None:
-        return False
-    if state.cancel is not None and state.cancel.undo:
-        return True
-    return state.failure is not None and not state.undo.stays
+    return program.node_at(state, slot).is_reversible or is_in_doubt(program, state, slot, ())
 
 
 def _may_stand(builder: DecisionBuilder) -> bool:
@@ -162,7 +147,7 @@ def _is_unsettled(program: Program, state: State, slot: str) -> bool:
     """
     node = program.node_at(state, slot)
     return (
-        bool(node.is_reversible)
+        node.is_reversible
         and node.effect not in {PURE, ONCE}
         and slot in state.recovery.possibly_running
         and program.has_come(state, slot)

@@ -402,7 +402,7 @@ class CancelRequested(Root, frozen=True, tag="cancel_requested", omit_defaults=T
     key: str = ""
 
     def with_another(self, request: CancelRequested) -> CancelRequested:
-        """Return what holds after a second request, which may only shorten the grace or want more of the end."""
+        """Return what holds after a second request, which may only shorten the grace, or want more."""
         is_first = self.at + self.grace_ms <= request.at + request.grace_ms
         last = self if is_first else replace(request, result=request.result or self.result)
         of = self if self.undo else request

@@ -61,7 +61,7 @@ def check_item(item: str) -> str:
 
 
 def scope_of(item: str) -> str:
-    """Return the scope of the saga itself that has this item as a member; empty: it is an item of its node."""
+    """Return the scope of the saga itself that has this item as a member; empty: it is its node's."""
     return INVERSE if item.startswith(INVERSE) else ""
 
 

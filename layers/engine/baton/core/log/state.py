@@ -390,6 +390,13 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
             return False
         return self.cancel.undo if self.cancel is not None else not self.undo.stays
 
+    @property
+    def reverts_to(self) -> int | None:
+        """The version down to which it takes its effects back, or has to; None: it has not to."""
+        if self.undo.work is not None:
+            return self.undo.work.back_to
+        return self.cancel.back_to if self.cancel is not None and self.cancel.undo else None
+
     def incarnation_of(self, place: Slot) -> int:
         """Return the number of times that the work at a slot was undone; for an inverse, that of its
         subject.

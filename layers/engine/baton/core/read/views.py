@@ -157,32 +157,9 @@ def time_view(milliseconds: int) -> str | None:
 
 OF_UNDOING = frozenset(
     {
-        *(
-            "prior",
-            "lasting",
-            "kept",
-            "key",
-            "acted",
-            "not_before",
-            "stays",
-            "undo",
-            "back_to",
-            "together",
-        ),
-        *(
-            "undoable",
-            "undone",
-            "again",
-            "child",
-            "doubtful",
-            "stands",
-            "doubts",
-            "doubt",
-            "redone",
-            "polled",
-            "stopped",
-            "nothing",
-        ),
+        *("prior", "lasting", "kept", "key", "acted", "not_before", "stays", "undo", "back_to", "together"),
+        *("undoable", "undone", "again", "child", "doubtful", "stands", "doubts", "doubt", "redone"),
+        *("polled", "stopped", "nothing"),
     }
 )
 """Fields of events that are shown where something is undone, or can be."""
@@ -601,19 +578,8 @@ def tool_view(spec: ToolSpec) -> Tool:
 
 
 _SELDOM = OF_UNDOING | {
-    "at",
-    "item",
-    "usage",
-    "is_result",
-    "result",
-    "assumed",
-    "digest",
-    "paused",
-    "answer",
-    "outer",
-    "goes_on",
-    "running",
-    "passed",
+    *("at", "item", "usage", "is_result", "result", "assumed", "digest"),
+    *("paused", "answer", "outer", "goes_on", "running", "passed"),
 }
 """Shown where there is something to show: most nodes do one thing, and ask no model."""
 

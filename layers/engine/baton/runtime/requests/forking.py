@@ -62,9 +62,8 @@ async def _check_cut(history: History, cut: int) -> None:
     if not 1 <= cut <= last:
         raise UserError(f"version {cut} is not in the log; its last is {last}")
     at_cut = await history.state_at(cut)
-    is_undone = at_cut.undo.work is not None or (at_cut.cancel is not None and at_cut.cancel.undo)
     undo = history.state.undo
-    if undo.spans or undo.set_aside or undo.failed or undo.ways or is_undone:
+    if undo.spans or undo.set_aside or undo.failed or undo.ways or at_cut.reverts_to is not None:
         check_cut(history.state, at_cut)
     if at_cut.ended is not None:
         raise UserError(f"version {cut} is the end of its branch; the last to go on from is {cut - 1}")
@@ -214,7 +213,7 @@ async def roll_back(
                 await _check_rollback_key(history, int(state.keys[remembered]), wanted)
             return accepted_answer(opened, changed=False) | {"plan": plan}
         _check_possible(state, plan, wanted)
-        is_asked = state.ended is None and _is_asked(state)
+        is_asked = state.ended is None and state.reverts_to is not None
         if is_asked and not key:
             return accepted_answer(opened, changed=False) | {"plan": plan}
         if state.ended is not None and now >= armed:
@@ -311,22 +310,11 @@ def _is_raised(undo: Undoable, slot: str) -> bool:
     return bool(undo.generation(f"{Slot.parse(slot).owner}/"))
 
 
-def _is_asked(state: State) -> bool:
-    return state.undo.work is not None or (state.cancel is not None and state.cancel.undo)
-
-
 def _check_version(state: State, back_to: int) -> None:
     if not 0 <= back_to < max(state.version, 1):
         raise UserError(
             f"version {back_to} is not in the log, or is its last; it goes back to one before {state.version}"
         )
-
-
-def _back_to(state: State) -> int | None:
-    """Return the version down to which the saga must be undone, or is undone; None if it is not."""
-    if state.undo.work is not None:
-        return state.undo.work.back_to
-    return state.cancel.back_to if state.cancel is not None and state.cancel.undo else None
 
 
 async def _check_rollback_key(history: History, cut: int, wanted: CancelRequested) -> None:
@@ -340,14 +328,15 @@ async def _check_rollback_key(history: History, cut: int, wanted: CancelRequeste
     if cut < 0:
         if not any(one.first <= -cut <= one.last for one in lineage_to(state)):
             raise KeyReused("this key was used for a rollback, and the saga was forked since")
-        _check_same(_back_to(await history.state_at(-cut)), wanted)
+        _check_same((await history.state_at(-cut)).reverts_to, wanted)
         return
     if (await history.state_at(cut)).ended is None:
         raise KeyReused("this key was used for a fork")
     first = cut + 2  # of the new branch: the fork's own entry is in neither
     if first not in {state.lineage.first, *(segment.first for segment in state.lineage.closed)}:
         raise KeyReused("this key was used for a rollback, and the saga was forked since")
-    _check_same(_back_to(state if state.version < first else await history.state_at(first)), wanted)
+    after = state if state.version < first else await history.state_at(first)
+    _check_same(after.reverts_to, wanted)
 
 
 def _check_same(known: int | None, wanted: CancelRequested) -> None:
@@ -360,7 +349,7 @@ def _until(version: int) -> str:
 
 
 def _check_possible(state: State, plan: dict[str, Any], wanted: CancelRequested) -> None:
-    known = None if state.ended is not None else _back_to(state)
+    known = None if state.ended is not None else state.reverts_to
     if known is not None and known != wanted.back_to:
         raise NotAllowedNow(f"the saga is being rolled back {_until(known)}; ask again once that is over")
     if state.undo.work is not None:

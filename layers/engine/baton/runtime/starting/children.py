@@ -270,7 +270,7 @@ def _may_undo(state: State) -> bool:
     """
     if state.ended is not None:
         return False
-    is_stopped = state.cancel is not None and not state.cancel.undo and state.undo.work is None
+    is_stopped = state.cancel is not None and state.reverts_to is None
     return not is_stopped or state.undo.is_left or bool(state.children)
 
 

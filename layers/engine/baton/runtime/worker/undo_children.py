@@ -33,7 +33,7 @@ class ChildUndoer:
         for slot, child in command.children:
             key = f"undo/{run.lease.ref.id}/{run.history.state.lineage.branch}.{work.first}"
             step = work.steps.get(slot)
-            may_lack = step is not None and (step.index < 0 or step.stopped)
+            may_lack = step is not None and step.stopped
             if (said := await self._ask(run.lease.ref, slot, child.saga, key, may_lack)) is not None:
                 found.append(said)
         if not found:
@@ -48,8 +48,8 @@ class ChildUndoer:
         """Ask one child to undo its steps.
         Return its result, None while it is at work.
 
-        `may_lack`: the child was stopped, by its parent's end or earlier; if it does not exist, it could
-        never start.
+        `may_lack`: the child was stopped while its parent went on; if it does not exist, it could never
+        start. One that runs at the end of its parent exists: it has been asked to stop.
         """
         ref = SagaRef(parent.tenant, child)
         place = Slot.parse(slot)
@@ -123,6 +123,6 @@ def _next(state: State, by: str, key: str, now: int) -> Event | None:
         return Forked(
             cut=state.version, branch=state.lineage.branch + 1, by=by, at=now, reason=WHY, key=key, undo=True
         )
-    if state.undo.work is not None or (state.cancel is not None and state.cancel.undo):
+    if state.reverts_to is not None:
         return None
     return CancelRequested(reason=WHY, by=by, at=now, grace_ms=0, undo=True)

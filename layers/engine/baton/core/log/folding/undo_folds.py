@@ -95,11 +95,6 @@ def fold_abandoned(state: State, e: ev.ChildrenAbandoned) -> State:
     )
 
 
-def doubtful(state: State, slot: str, e: ev.StepFailed) -> State:
-    """Record a failed step that may have happened."""
-    return _unsure(state, slot, e)
-
-
 def step_stopped(state: State, e: ev.StepStopped) -> State:
     """Record a stopped step.
 
@@ -110,7 +105,7 @@ def step_stopped(state: State, e: ev.StepStopped) -> State:
         return _child_stopped(state, slot, e)
     if e.instead and slot in state.tokens:
         return _left(state, slot, e)
-    return _unsure(state, slot, e) if slot in state.tokens else state
+    return doubtful(state, slot, e) if slot in state.tokens else state
 
 
 def _child_stopped(state: State, slot: str, e: ev.StepStopped) -> State:
@@ -133,7 +128,7 @@ def _left(state: State, slot: str, e: ev.StepStopped) -> State:
     return replace(state, undo=replace(undo, head=state.version + 1, below=-1, doubts=undo.doubts + 1))
 
 
-def _unsure(state: State, slot: str, e: ev.StepFailed | ev.StepStopped) -> State:
+def doubtful(state: State, slot: str, e: ev.StepFailed | ev.StepStopped) -> State:
     """Record a step that may have happened. A step that an undoing comes to is put into the list."""
     undo = _known(state.undo, slot)
     if e.prior is None:

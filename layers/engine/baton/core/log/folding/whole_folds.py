@@ -59,8 +59,8 @@ def fold_limited(state: State, e: ev.LimitReached) -> State:
 
 
 def fold_parked(state: State, e: ev.Parked) -> State:
-    """Park the saga. A stopping saga is parked only for crashes of its workers, and for defects in the members
-    of its scope.
+    """Park the saga. A stopping saga is parked only for crashes of its workers, and for defects in the
+    members of its scope.
 
     An older log may still park it for money.
     """
