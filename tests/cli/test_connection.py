@@ -97,9 +97,9 @@ def test_leaving_removes_only_ones_own_file(project: Path) -> None:
     remove_local(project)
 
 
-def test_outside_a_project_the_template_is_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outside_a_project_its_settings_are_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(CommandFailed, match=r"no template.yaml"):
+    with pytest.raises(CommandFailed, match=r"no baton.toml"):
         project_root()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from baton.core.decide import decide, outcomes
+from baton.core.decide import decide, outcomes, parking
 from baton.core.failures.codes import leaves_doubt
 from baton.core.failures.strategies.base import History
 from baton.core.log.events import NoticeDue, Revived, StepFailed
@@ -60,7 +60,7 @@ def an_end_sends_no_notice_of_a_doubt() -> Iterator[None]:
     def nothing(*_: Any) -> Iterator[Any]:
         return iter(())
 
-    with replaced(decide, "unknown_outcome_notices", nothing):
+    with replaced(parking, "unknown_outcome_notices", nothing):
         yield
 
 
