@@ -8,6 +8,7 @@ import subprocess
 import time
 import uuid
 from datetime import datetime
+from pathlib import Path
 from time import sleep
 
 import pytest
@@ -38,7 +39,7 @@ async def good(context: WorkflowContext) -> str:
 
 @workflow("bad", registry=REGISTRY)
 async def bad(context: WorkflowContext) -> None:
-    time.sleep(1)
+    time.sleep(1)  # what the notes are for
     datetime.now(dt.UTC)
     dt.date.today()
     random.random()
@@ -76,7 +77,7 @@ def test_each_call_is_noted_with_its_line_and_what_to_write(call: str, instead: 
     (note,) = [note for note in notes if f" `{call}(…)` " in note]
     line = next(
         number
-        for number, text in enumerate(open(__file__, encoding="utf-8"), 1)
+        for number, text in enumerate(Path(__file__).read_text("utf-8").splitlines(), 1)
         if text.lstrip().startswith((f"{call}(", f"await {call}("))
     )
     assert note.startswith(f"tests/tools/test_function_notes.py:{line}: ")

@@ -75,7 +75,7 @@ class FunctionSession(Protocol):
         ...
 
 
-class Functions(Protocol):
+class WorkflowFunctions(Protocol):
     """The functions of the deployed application."""
 
     def complete(self, graph: Graph) -> Graph:

@@ -51,7 +51,7 @@ from baton.runtime.steps.steps import Steps
 if TYPE_CHECKING:
     from baton.core.documents.nodes.own import OwnKinds
     from baton.core.failures import breakers
-    from baton.ports.functions import Functions
+    from baton.ports.functions import WorkflowFunctions
     from baton.ports.models import Models, Spans
     from baton.runtime.people import links
     from baton.runtime.starting import children, start
@@ -87,7 +87,7 @@ class Engine:
     watch: Watch | None = None
     meter: Meter | None = None
     """Meter of the processor time that checking a document takes; None: the clock measures it."""
-    functions: Functions | None = None
+    functions: WorkflowFunctions | None = None
     """Workflows of the application that are Python functions; None: none."""
     models: Models | None = None
     """Models that may be called; None: none."""

@@ -28,7 +28,7 @@ from baton.core.nodes.registry import KINDS
 from baton.core.on_demand import OnDemand
 from baton.errors import CorruptLog, MissingGraph, NotFound
 from baton.ports import Blobs, Clock, Definition, Definitions
-from baton.ports.functions import Functions
+from baton.ports.functions import WorkflowFunctions
 from baton.ports.records import Heard
 from baton.runtime.invocation.context import StoreRetrier
 
@@ -77,7 +77,7 @@ class Catalog:
         newest: OrderedDict[tuple[str, str], _Newest] | None = None,
         *,
         limits: Limits | None = None,
-        functions: Functions | None = None,
+        functions: WorkflowFunctions | None = None,
     ) -> None:
         self._functions = functions
         self._definitions = definitions
@@ -88,7 +88,7 @@ class Catalog:
         self._newest = OrderedDict() if newest is None else newest
         self._limits = limits or Limits()
 
-    def through(self, call: StoreRetrier, functions: Functions | None = None) -> Catalog:
+    def through(self, call: StoreRetrier, functions: WorkflowFunctions | None = None) -> Catalog:
         known = (self._definitions, self._blobs, self._clock, call, self._programs, self._newest)
         return Catalog(*known, limits=self._limits, functions=functions)
 
@@ -273,7 +273,7 @@ def _inner(definition: Definition, graph: str) -> Definition:
     return replace(definition, name=name, graph=inner_graph(definition.graph, graph))
 
 
-def _completed(program: Program, functions: Functions) -> Program:
+def _completed(program: Program, functions: WorkflowFunctions) -> Program:
     """Return the program with the tools that the deployed code of its functions names, too."""
     graph, its = functions.complete(program.graph), (program.graphs, program.build, program.timeout_ms)
     if graph is program.graph:

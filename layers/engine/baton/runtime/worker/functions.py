@@ -20,7 +20,13 @@ from baton.core.log.functions import AskedOperation, FunctionCall, FunctionProgr
 from baton.core.log.records import Failure, Segment, Value, failed_with
 from baton.core.log.slots import Slot
 from baton.ports import StepFailure
-from baton.ports.functions import FunctionFacts, Functions, FunctionSession, FunctionStep, OperationRequest
+from baton.ports.functions import (
+    FunctionFacts,
+    FunctionSession,
+    FunctionStep,
+    OperationRequest,
+    WorkflowFunctions,
+)
 from baton.runtime.engine.parts import InvocationScope
 from baton.runtime.engine.run import Run
 
@@ -309,7 +315,7 @@ class FunctionRunner:
         return live.progress(call, tuple(operations), segments)
 
     def _open(self, run: Run, call: FunctionCall, arguments: Any, state: Any, checkpoints: int) -> _Live:
-        functions: Functions | None = self._p.functions
+        functions: WorkflowFunctions | None = self._p.functions
         assert functions is not None, "a worker has functions"
         origin = run.history.state.origin
         facts = FunctionFacts(

@@ -159,7 +159,7 @@ class WorkflowContext:
 
         tool: a function under `@tool`, or the name of a standard tool. name: the operation's own name;
         without one, it has that of the function, `http` for `std.http`. retry: attempts in all; without it,
-        those of the failure matrix. timeout: of one attempt. A tool that fails for good raises `StepFailure` here.
+        those of the failure matrix. timeout: of one attempt. A tool that fails for good raises `StepFailure`.
         """
         found = self._tools.get(tool)
         if found is None:
