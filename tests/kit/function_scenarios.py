@@ -65,7 +65,7 @@ def add_functions(registry: Registry) -> None:  # noqa: C901  five functions
         failed: list[str] = []
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(item(70))
+                group.create_task(item(5_000))
                 group.create_task(_refused(context))
         except* StepFailure as found:
             failed = [error.code for error in found.exceptions if isinstance(error, StepFailure)]

@@ -89,7 +89,7 @@ def test_after_a_hand_over_it_is_run_again_and_asks_for_nothing_twice(app: Appli
     assert len(found.asked) == len(set(found.asked)) == 9
 
 
-@pytest.mark.parametrize("write", range(6, 24))
+@pytest.mark.parametrize("write", range(6, 24, 2))
 def test_a_worker_that_dies_behind_any_write_changes_nothing(app: Application, write: int) -> None:
     found = app.run(steps(app), {"length": 5}, plan=killed(write))
     assert (found.status, len(found.output)) == ("completed", 6)
@@ -221,6 +221,27 @@ def test_a_function_is_forgotten_with_its_invocation(app: Application) -> None:
     found = app.run("tidy")
     assert (found.status, found.output, app.calls) == ("completed", "done", [])
     assert app.runs == ["finally", "finally"]
+
+
+@pytest.mark.parametrize("write", [0, *range(7, 27, 4)])
+def test_after_a_checkpoint_nothing_before_it_is_heard_or_done_again(app: Application, write: int) -> None:
+    @workflow("rounds", registry=app.registry)
+    async def rounds(length: int, context: WorkflowContext) -> list[str]:
+        done = list(context.state or [])
+        app.runs.append(str(len(done)))
+        done.append(await context.step("echo", f"{len(done)} at {context.now().timestamp()}"))
+        both = await asyncio.gather(context.step("echo", f"a{len(done)}"), context.step("count", len(done)))
+        await context.sleep("10m")
+        if len(done) < length:
+            context.checkpoint(done)
+        return [*done, str(both)]
+
+    found = app.run("rounds", {"length": 3}, plan=killed(write))
+    assert found.status == "completed"
+    assert [one.partition(" ")[0] for one in found.output[:3]] == ["0", "1", "2"]
+    assert len(found.asked) == len(set(found.asked)) == 12
+    (work,) = [one for one in replay(found.entries[:-1]).open.values() if isinstance(one, RunningFunction)]
+    assert (work.checkpoints, work.heard <= 4) == (2, True)
 
 
 # ---- asyncio -----------------------------------------------------------------------------------------------------------

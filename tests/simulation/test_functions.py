@@ -1,4 +1,7 @@
-"""Functions that were drawn come to the same, and do the same, as by plain asyncio: whatever happens to their workers."""
+"""Functions that were drawn come to the same, and do the same, as by plain asyncio: whatever happens to their workers.
+
+`make test` draws a few, `make soak` many.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
 
 pytestmark = pytest.mark.simulation
-SEEDS = range(int(os.environ.get("BATON_SCHEDULES", "24")))
+SEEDS = range(500 if os.environ.get("BATON_CRASH_POINTS") else 24)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

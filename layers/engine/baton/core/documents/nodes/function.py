@@ -37,7 +37,7 @@ class Function(NodeDocument):
     }
     takes_signals = True
     refusal = "a function limits its own time: write `asyncio.timeout` in it, or `@workflow(…, timeout=…)`"
-    familiar = "python code handler"
+    familiar = "python code"
     field = (
         Annotated[Annotated[str, StringConstraints(pattern=WORKFLOW_NAME)] | None, Given],
         Field(

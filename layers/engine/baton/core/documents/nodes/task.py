@@ -176,9 +176,7 @@ class Task(NodeDocument):
     output: ClassVar[Mapping[str, Any]] = {
         "description": "Value that the tool returns, or that the callback brings."
     }
-    familiar = (
-        "task tasks uses action function func call run runs activity resource operator step lambda handler"
-    )
+    familiar = "task tasks uses action func call run runs activity resource operator step lambda handler"
     field = (
         Annotated[str | None, Given],
         Field(default=None, description="Name of the tool to run.", examples=["table.hold"]),
