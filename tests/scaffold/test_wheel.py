@@ -108,9 +108,9 @@ def test_the_sources_build_the_same_wheel_and_it_runs_in_an_environment_of_its_o
         "--offline",
         "--no-deps",
         "--python",
-        venv / "bin/python",
-        wheel,
+        str(venv / "bin/python"),
     ]
+    install.append(str(wheel))
     subprocess.run(install, check=True, timeout=PATIENCE_S)
     packages = {"PYTHONPATH": str(Path(click.__file__).parents[1]), "PATH": os.environ["PATH"]}
     done = subprocess.run(
