@@ -41,7 +41,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     # It writes the prices of models into the layer in the form in which the adapter reads them.
     "shipping": frozenset({"errors", "adapters", ""}),
     # A deployment in memory for the tests of an application: with the wiring, the only room that joins both sides.
-    "testing": _PORTS | {"runtime", "adapters", "tools", "builder"},
+    "testing": _PORTS | {"runtime", "adapters", "tools", "builder", "project"},
     "project": _INNER,
     "scaffold": _INNER | {"project"},
     "builder": _INNER | {"tools"},
@@ -99,8 +99,10 @@ AMBIENT = (
     "os.getenv",
     "os.urandom",
 )
-# Besides clock and settings: a helper process puts a call's variables where its tools look for them.
-AMBIENT_FILES = frozenset({"adapters/clock.py", "settings.py", "tools/processes/forker.py"})
+# Besides clock and settings: a helper process puts a call's variables where its tools look for them, and so do tests.
+AMBIENT_FILES = frozenset(
+    {"adapters/clock.py", "settings.py", "tools/processes/forker.py", "testing/pytest_plugin.py"}
+)
 AMBIENT_ROOMS = frozenset({"local", "client", "demo", "cli"})
 
 # What a pure room has no use for, besides the above.

@@ -58,6 +58,18 @@ def test_its_own_tests_notice_what_is_wrong(tmp_path: Path, run: Run) -> None:
     assert "  price: succeeded = {'item': 'tea', 'total_cents': 350}" in done.stdout
 
 
+def test_its_tests_have_the_variables_of_its_configuration(tmp_path: Path, run: Run) -> None:
+    folder = make_project(tmp_path / "with-variables").folder
+    config = folder / "baton.toml"
+    text = config.read_text("utf-8").replace("[environment]\n", "[environment]\nCENTS = 350\n")
+    config.write_text(text.replace("[secrets]\n", '[secrets]\nORDERS_KEY = "/orders/key"\n'))
+    tools = folder / "layers/app/sagas/order.py"
+    read = 'import os\n\nassert os.environ["ORDERS_KEY"] == "test"\nCENTS = {"coffee": 420, "tea": int(os.environ["CENTS"])}'
+    tools.write_text(tools.read_text().replace('CENTS = {"coffee": 420, "tea": 350}', read))
+    done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", folder=folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_its_workflow_has_no_problems_and_is_found_with_its_tools_as_up_would(run: Run) -> None:
     done = run("-c", "from baton.cli import main; main()", "check", "layers/app/sagas/order.yaml")
     assert done.returncode == 0, done.stdout + done.stderr

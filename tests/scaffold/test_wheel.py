@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from importlib.metadata import distributions
 from pathlib import Path
 
+import click
 import pytest
 
 from baton.project.deployment import SHARED
@@ -75,6 +78,53 @@ def test_a_project_made_from_the_wheel_is_the_one_made_here(
     own = {"requirements.txt"}  # how this Baton was installed
     for path in files - own:
         assert (tmp_path / "my-sagas" / path).read_bytes() == (made.folder / path).read_bytes(), path
+
+
+def test_the_sources_build_the_same_wheel_and_it_runs_in_an_environment_of_its_own(
+    unpacked: Path, tmp_path: Path
+) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path), "-t"]
+    subprocess.run([*build, "sdist"], cwd=ROOT, check=True, capture_output=True, timeout=PATIENCE_S)
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as tar:
+        tar.extractall(tmp_path, filter="data")
+    sources = tmp_path / archive.name.removesuffix(".tar.gz")
+    subprocess.run([*build, "wheel"], cwd=sources, check=True, capture_output=True, timeout=PATIENCE_S)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as built:
+        files = {name for name in built.namelist() if ".dist-info/" not in name}
+    here = {path.relative_to(unpacked).as_posix() for path in unpacked.rglob("*") if path.is_file()}
+    assert files == {path for path in here if ".dist-info/" not in path}
+
+    # Nothing is fetched: what Baton requires comes from this environment, Baton itself from the wheel alone.
+    uv = str(Path(sys.executable).with_name("uv"))
+    venv = tmp_path / "venv"
+    subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, venv], check=True, timeout=PATIENCE_S)
+    install = [
+        uv,
+        "pip",
+        "install",
+        "--quiet",
+        "--offline",
+        "--no-deps",
+        "--python",
+        str(venv / "bin/python"),
+    ]
+    install.append(str(wheel))
+    subprocess.run(install, check=True, timeout=PATIENCE_S)
+    packages = {"PYTHONPATH": str(Path(click.__file__).parents[1]), "PATH": os.environ["PATH"]}
+    done = subprocess.run(
+        [venv / "bin/baton-sagas", "new", "my-sagas"],
+        cwd=tmp_path,
+        env=packages,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    requirements = (tmp_path / "my-sagas/requirements.txt").read_text("utf-8")
+    assert f"baton-sagas[local] @ {wheel.as_uri()}" in requirements
 
 
 def test_an_editable_installation_only_points_here(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ so every run of pytest imports it; it imports neither pytest nor the engine.
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,17 @@ def keep(result: Any) -> None:
     if _made is not None:
         _made.results.append(result)
         _made.count += 1
+
+
+def pytest_configure(config: Any) -> None:
+    """Set the variables of the project's baton.toml. A secret is `test`, unless the shell has it."""
+    if not (config.rootpath / "baton.toml").is_file():
+        return
+    from baton.project.deployment import known_variables, project_config
+
+    found = project_config(config.rootpath)
+    for name, value in (known_variables(found) | dict.fromkeys(found.secrets, "test")).items():
+        os.environ.setdefault(name, value)
 
 
 def pytest_runtest_logstart() -> None:
